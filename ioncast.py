@@ -1,0 +1,60 @@
+"""The `ioncast` command: collects each room's commands."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from ioncast_errors import IoncastError
+
+# Imported when used, so that a command starts without the other rooms' libraries.
+COMMANDS = {
+    "phases": "summario.commands",
+    "match": "predictor.commands",
+    "predict": "predictor.commands",
+    "bench": "benchdb.commands",
+}
+
+
+class Rooms(click.Group):
+    """A group whose commands live in the rooms' `commands` modules."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands in the order in which they are used."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(
+    cls=Rooms,
+    epilog="""\b
+Examples:
+  ioncast phases app.darshan
+  ioncast bench import results/*.json --system mysite --io-nodes 4
+  ioncast predict app.darshan --system mysite --nodes 16
+""",
+)
+@click.version_option(package_name="ioncast")
+def cli() -> None:
+    """Forecast I/O bandwidth with 0, 1, 2, 4, 8 … I/O nodes from a Darshan log."""
+
+
+def main() -> None:
+    """Run the command; every problem a user can act on is one line and exit code 2."""
+    try:
+        cli()
+    except IoncastError as error:
+        click.echo(f"ioncast: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+"""Step 5 of the extraction: pauses that Darshan's counters hide and its traces show.
+
+A file used again and again has one record with the first start and the last end. Where
+the log carries DXT segments or the HEATMAP's histogram over time, such a record is split
+where nothing moved, in any rank, for longer than the time distance.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summario.file_phases import FilePhases, stack_rows, take_rows
+from summario.log import DarshanLog
+from summario.streams import APIS, OPERATIONS, Floats, Ints
+
+_DXT_MODULE = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
+# The module version from which a segment carries a thread id after its times.
+_DXT_WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """Bytes moved by one api and operation over time, summed over ranks.
+
+    Attributes
+    ----------
+    bin_seconds : float
+        Width of a bin; the first starts with the job.
+    bytes : ndarray of int64, shape (bins,)
+        Bytes moved in each bin.
+    """
+
+    bin_seconds: float
+    bytes: Ints
+
+    def pauses(self, time_distance: float) -> list[tuple[int, int]]:
+        """Runs of empty bins longer than `time_distance`, as [first, end) indices."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[1], self.bytes != 0, [1]])))
+        runs = edges.reshape(-1, 2)
+        long = (runs[:, 1] - runs[:, 0]) * self.bin_seconds > time_distance
+        return [(int(first), int(end)) for first, end in runs[long]]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Traced requests of one file and operation: lengths in bytes, times in seconds."""
+
+    length: Ints
+    start: Floats
+    end: Floats
+
+
+def split_at_pauses(file_phases: FilePhases, log: DarshanLog, time_distance: float) -> FilePhases:
+    """Split the rows that a pause of more than `time_distance` seconds interrupts.
+
+    DXT is exact and comes first, where it holds all of a file's requests; the HEATMAP
+    shares a row's requests out by the bytes moved before and after each pause.
+
+    Parameters
+    ----------
+    file_phases : FilePhases
+        From `summario.file_phases.merge_ranks`.
+    log : DarshanLog
+        The log they came from.
+    time_distance : float
+        Seconds.
+    """
+    long_rows = np.flatnonzero(file_phases.end - file_phases.start > time_distance)
+    if not log.traces or not len(long_rows):
+        return file_phases
+    segments = _segments_of(log, set(file_phases.file_id[long_rows].tolist()))
+    heatmaps = _heatmaps(log)
+    pieces: dict[int, FilePhases] = {}
+    for row in long_rows.tolist():
+        api = APIS[file_phases.api[row]]
+        operation = OPERATIONS[file_phases.operation[row]]
+        traced = segments.get((api, operation, int(file_phases.file_id[row])))
+        if traced is not None and len(traced.length) == file_phases.requests[row]:
+            split = _split_by_segments(file_phases, row, traced, time_distance)
+        elif (heatmap := heatmaps.get((api, operation))) is not None:
+            split = _split_by_heatmap(file_phases, row, heatmap, time_distance)
+        else:
+            split = None
+        if split is not None:
+            pieces[row] = split
+    if not pieces:
+        return file_phases
+    whole = np.ones(len(file_phases), bool)
+    whole[list(pieces)] = False
+    return stack_rows([take_rows(file_phases, whole), *pieces.values()])
+
+
+def _split_by_segments(
+    file_phases: FilePhases, row: int, traced: Segments, time_distance: float
+) -> FilePhases | None:
+    order = np.argsort(traced.start, kind="stable")
+    start, end, length = traced.start[order], traced.end[order], traced.length[order]
+    latest = np.maximum.accumulate(end)
+    cuts = np.flatnonzero(start[1:] > latest[:-1] + time_distance) + 1
+    if not len(cuts):
+        return None
+    first = np.append(0, cuts)
+    piece = np.searchsorted(cuts, np.arange(len(start)), side="right")
+    by_size = [np.unique(part, return_counts=True) for part in np.split(length, cuts)]
+    busy = np.add.reduceat(end - start, first)
+    return _pieces(
+        file_phases,
+        row,
+        start=start[first],
+        end=np.maximum.reduceat(end, first),
+        requests=np.bincount(piece),
+        busy_share=busy / max(busy.sum(), 1e-12),
+        sizes=[(sizes.astype(float), counts, sizes * counts) for sizes, counts in by_size],
+    )
+
+
+def _split_by_heatmap(
+    file_phases: FilePhases, row: int, heatmap: Heatmap, time_distance: float
+) -> FilePhases | None:
+    width = heatmap.bin_seconds
+    start, end = float(file_phases.start[row]), float(file_phases.end[row])
+    pauses = [
+        (first, last)
+        for first, last in heatmap.pauses(time_distance)
+        if start < first * width and last * width < end
+    ]
+    if not pauses:
+        return None
+    opens = [int(start / width), *(last for _, last in pauses)]
+    closes = [*(first for first, _ in pauses), int(end / width) + 1]
+    moved = np.array([heatmap.bytes[a:b].sum() for a, b in zip(opens, closes, strict=True)], float)
+    if not moved.all():
+        return None
+    share = moved / moved.sum()
+    own = file_phases.part_row == row
+    sizes: list[tuple[Floats, Ints, Ints]] = [
+        (file_phases.part_size[own], counts, moved)
+        for counts, moved in zip(
+            _share_out(file_phases.part_requests[own], share),
+            _share_out(file_phases.part_bytes[own], share),
+            strict=True,
+        )
+    ]
+    return _pieces(
+        file_phases,
+        row,
+        start=np.array([start, *(last * width for _, last in pauses)]),
+        end=np.array([*(first * width for first, _ in pauses), end]),
+        requests=np.array(_share_out(file_phases.requests[row : row + 1], share)).ravel(),
+        busy_share=share,
+        sizes=sizes,
+    )
+
+
+def _share_out(totals: Ints, share: Floats) -> list[Ints]:
+    """Integers per piece whose sums over the pieces are the totals."""
+    until = np.rint(np.outer(np.append(0, np.cumsum(share)), totals)).astype(np.int64)
+    until[-1] = totals
+    return list(np.diff(until, axis=0))
+
+
+def _pieces(
+    file_phases: FilePhases,
+    row: int,
+    *,
+    start: Floats,
+    end: Floats,
+    requests: Ints,
+    busy_share: Floats,
+    sizes: list[tuple[Floats, Ints, Ints]],
+) -> FilePhases:
+    """The row once per piece, with the piece's times, requests and parts.
+
+    `sizes` holds, per piece, request sizes, their counts and the bytes they moved.
+    """
+    mask = np.zeros(len(file_phases), bool)
+    mask[row] = True
+    count = len(start)
+    whole = stack_rows([take_rows(file_phases, mask)] * count)
+    part_row = np.repeat(np.arange(count), [len(size) for size, _, _ in sizes])
+    part_size, part_requests, part_bytes = (
+        np.concatenate([piece[column] for piece in sizes]) for column in range(3)
+    )
+    used = part_bytes > 0
+    return replace(
+        whole,
+        start=start,
+        end=end,
+        requests=requests,
+        unordered=whole.unordered * count,
+        bytes=np.bincount(part_row, part_bytes, minlength=count).astype(np.int64),
+        time=whole.time * busy_share,
+        part_row=part_row[used],
+        part_size=part_size[used],
+        part_requests=part_requests[used],
+        part_bytes=part_bytes[used],
+    )
+
+
+def _heatmaps(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
+    """The log's heat maps by (api, operation)."""
+    paths = dict(zip(log.record_ids.tolist(), log.record_paths, strict=True))
+    order = log.header.byte_order
+    # A runtime bug gave some ranks one bin more or less; missing ones are empty.
+    head = struct.Struct(f"{order}Qqdq2Q")
+    sums: dict[tuple[str, str], tuple[float, list[Ints]]] = {}
+    data = log.traces.get("HEATMAP", b"")
+    position = 0
+    while position + head.size <= len(data):
+        file_id, _, width, bins, _, _ = head.unpack_from(data, position)
+        position += head.size
+        if bins < 0 or position + 16 * bins > len(data) or width <= 0:
+            return {}
+        values = np.frombuffer(data, f"{order}i8", 2 * bins, position).astype(np.int64)
+        position += 16 * bins
+        api = paths.get(file_id, "").removeprefix("heatmap:")
+        for operation, row in (("write", values[:bins]), ("read", values[bins:])):
+            sums.setdefault((api, operation), (width, []))[1].append(row)
+    return {key: Heatmap(width, _padded_sum(rows)) for key, (width, rows) in sums.items()}
+
+
+def _padded_sum(rows: list[Ints]) -> Ints:
+    total = np.zeros(max(len(row) for row in rows), np.int64)
+    for row in rows:
+        total[: len(row)] += row
+    return total
+
+
+def _segments_of(log: DarshanLog, file_ids: set[int]) -> dict[tuple[str, str, int], Segments]:
+    """The traced segments of some files by (api, operation, file id)."""
+    found: dict[tuple[str, str, int], list[NDArray[np.void]]] = {}
+    for api, module in _DXT_MODULE.items():
+        if module in log.traces and module not in log.header.partial_modules:
+            for file_id, operation, rows in _dxt_records(log, module):
+                if file_id in file_ids and len(rows):
+                    found.setdefault((api, operation, file_id), []).append(rows)
+    return {
+        key: Segments(*(np.concatenate([rows[name] for rows in tables]) for name in _SEGMENT))
+        for key, tables in found.items()
+    }
+
+
+_SEGMENT = ("length", "start", "end")
+
+
+def _dxt_records(
+    log: DarshanLog, module: str
+) -> Iterator[tuple[int, Literal["write", "read"], NDArray[np.void]]]:
+    """Every (file id, operation, segments) of a DXT module."""
+    order = log.header.byte_order
+    head = struct.Struct(f"{order}Qqq64s2q")
+    names = [("offset", f"{order}i8"), ("length", f"{order}i8")]
+    names += [("start", f"{order}f8"), ("end", f"{order}f8")]
+    if log.header.module_versions[module] >= _DXT_WITH_THREAD[module]:
+        names.append(("thread", f"{order}u8"))
+    segment = np.dtype(names)
+    data = log.traces[module]
+    position = 0
+    while position + head.size <= len(data):
+        file_id, _, _, _, writes, reads = head.unpack_from(data, position)
+        position += head.size
+        if min(writes, reads) < 0 or position + (writes + reads) * segment.itemsize > len(data):
+            return
+        rows = np.frombuffer(data, segment, writes + reads, position)
+        position += rows.nbytes
+        yield file_id, "write", rows[:writes]
+        yield file_id, "read", rows[writes:]

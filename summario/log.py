@@ -1,0 +1,337 @@
+"""Reading a Darshan log safely: one array of records per module.
+
+The records come from libdarshan-util, which runs in a disposable child process; this
+module checks what it returned against the header (see `summario.header`) and against
+what any record must satisfy, so a damaged log is an error and never a shorter list.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import mmap
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_errors import DamagedLogError, InputError
+from summario.header import (
+    MAX_HEADER_BYTES,
+    MODULES,
+    Header,
+    Job,
+    check_regions,
+    parse_header,
+    parse_job,
+)
+
+RECORD_MODULES = ("POSIX", "MPI-IO", "STDIO")
+TRACE_MODULES = ("HEATMAP", "DXT_POSIX", "DXT_MPIIO")
+_RECORD_VERSIONS = {"POSIX": 4, "MPI-IO": 3, "STDIO": 2}
+_SHARED = -1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What reading one log may cost: bytes of memory or of records, and seconds."""
+
+    max_bytes: int = 8 << 30
+    max_seconds: int = 300
+
+
+@dataclass(frozen=True)
+class Records:
+    """All records of one module.
+
+    Attributes
+    ----------
+    module : str
+        Darshan's name of the module.
+    words : ndarray of int64, shape (records, 2 + counters)
+        Record id, rank and every counter as it stands in the log, in native byte order;
+        floating-point counters as their bits.
+    columns : dict of str to int
+        Counter name to its column in `words`.
+    partial : bool
+        Darshan's own flag: the module ran out of memory and left records out.
+    """
+
+    module: str
+    words: NDArray[np.int64]
+    columns: dict[str, int]
+    partial: bool
+
+    @property
+    def ids(self) -> NDArray[np.uint64]:
+        """Record ids: hashes of the files' paths."""
+        return self.words[:, 0].view(np.uint64)
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """Ranks; -1 for a record reduced over all ranks."""
+        return self.words[:, 1]
+
+    def integers(self, *names: str) -> NDArray[np.int64]:
+        """Counters by name, shape (records, names)."""
+        return self.words[:, [self.columns[name] for name in names]]
+
+    def integer(self, name: str) -> NDArray[np.int64]:
+        """One counter, shape (records,); zeros where the log's version lacks it."""
+        column = self.columns.get(name)
+        return np.zeros(len(self.words), np.int64) if column is None else self.words[:, column]
+
+    def real(self, name: str) -> NDArray[np.float64]:
+        """One floating-point counter (seconds), shape (records,)."""
+        return np.ascontiguousarray(self.words[:, self.columns[name]]).view(np.float64)
+
+
+@dataclass(frozen=True)
+class DarshanLog:
+    """A Darshan log, read and checked.
+
+    Attributes
+    ----------
+    path : str
+        The file it was read from.
+    job : Job
+        The job record.
+    records : dict of str to Records
+        By module, those of `RECORD_MODULES` that the log has.
+    traces : dict of str to bytes
+        Raw HEATMAP and DXT data by module, where the log has them and they are readable.
+    record_ids, record_paths : ndarray of uint64, list of str
+        The path behind each record id.
+    header : Header
+        The file's own map of its contents.
+    warnings : tuple of str
+        What a reader should know: partial modules, unreadable traces.
+    """
+
+    path: str
+    job: Job
+    records: dict[str, Records]
+    traces: dict[str, bytes]
+    record_ids: NDArray[np.uint64]
+    record_paths: list[str]
+    header: Header
+    warnings: tuple[str, ...]
+
+
+def read_log(path: str | Path, limits: Limits | None = None) -> DarshanLog:
+    """Read a Darshan 3.x log.
+
+    Parameters
+    ----------
+    path : str or Path
+        The log.
+    limits : Limits, optional
+        What reading it may cost.
+
+    Returns
+    -------
+    DarshanLog
+
+    Raises
+    ------
+    InputError
+        When the file cannot be opened or is no Darshan log.
+    DamagedLogError
+        When its contents are not what its header promises.
+
+    Examples
+    --------
+    >>> log = read_log("tests/summario/fixtures/single-a.darshan")
+    >>> log.job.nprocs, sorted(log.records)
+    (32, ['POSIX'])
+    """
+    where = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            file_bytes = file.seek(0, 2)
+            file.seek(0)
+            header = parse_header(file.read(MAX_HEADER_BYTES), where)
+            check_regions(header, file_bytes, where)
+            regions = header.regions()
+            job_end = regions[0].offset if regions else file_bytes
+            file.seek(header.size)
+            job = parse_job(header, file.read(job_end - header.size), where)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=where) from error
+    wanted = [name for name in (*RECORD_MODULES, *TRACE_MODULES) if name in header.modules]
+    with tempfile.TemporaryFile() as output:
+        report = _run_child(where, wanted, output, limits or Limits())
+        return _collect(where, header, job, report, output)
+
+
+def _collect(
+    where: str, header: Header, job: Job, report: dict[str, Any], output: IO[bytes]
+) -> DarshanLog:
+    """Turn the child's report and output into a checked log."""
+    output.seek(0, 2)
+    blob: memoryview | bytes = b""
+    if output.tell():
+        blob = memoryview(mmap.mmap(output.fileno(), 0, access=mmap.ACCESS_READ))
+    warnings = [
+        f"Darshan marked the {module} data as partial: it ran out of memory and left records out"
+        for module in sorted(header.partial_modules & set(RECORD_MODULES))
+    ]
+    records, traces = {}, {}
+    for module, extent in report["modules"].items():
+        if extent is None:
+            if module in RECORD_MODULES:
+                raise _unreadable(f"{module} records", where)
+            warnings.append(f"the {module} data cannot be read and is not used")
+            continue
+        data = blob[extent[0] : extent[0] + extent[1]]
+        if module in RECORD_MODULES:
+            records[module] = _parse_records(
+                module, data, report["counters"][module], header, job.nprocs, where
+            )
+        else:
+            traces[module] = bytes(data)
+    if report["names"] is None:
+        raise _unreadable("file names", where)
+    start, length, count = report["names"]
+    ids = np.frombuffer(blob, np.uint64, count, start).copy()
+    names = bytes(blob[start + 8 * count : start + length]).decode("utf-8", "replace")
+    return DarshanLog(
+        path=where,
+        job=job,
+        records=records,
+        traces=traces,
+        record_ids=ids,
+        record_paths=names.split("\0") if count else [],
+        header=header,
+        warnings=tuple(warnings),
+    )
+
+
+def _parse_records(
+    module: str,
+    data: memoryview | bytes,
+    counters: list[str],
+    header: Header,
+    nprocs: int,
+    where: str,
+) -> Records:
+    version = header.module_versions[module]
+    columns = _record_layout(module, version, counters, where)
+    width = 2 + len(columns)
+    if len(data) == 0 or len(data) % (8 * width):
+        raise _unreadable(f"{module} records", where)
+    words = np.frombuffer(data, f"{header.byte_order}i8").reshape(-1, width)
+    records = Records(
+        module=module,
+        words=words.astype(np.int64, copy=False),
+        columns={name: 2 + index for index, name in enumerate(columns)},
+        partial=module in header.partial_modules,
+    )
+    ranks = records.ranks
+    if ranks.min() < _SHARED or ranks.max() >= nprocs:
+        raise DamagedLogError(
+            f"a {module} record has a rank outside the job's {nprocs} processes",
+            where=where,
+            remedy="fetch the log again",
+        )
+    return records
+
+
+def _record_layout(module: str, version: int, counters: list[str], where: str) -> list[str]:
+    """Name the counters of a record of an older module version, in their order.
+
+    `counters` are the current version's. What changed when: the up-conversions in
+    darshan-posix-logutils.c, darshan-mpiio-logutils.c and darshan-stdio-logutils.c.
+    """
+    current = _RECORD_VERSIONS[module]
+    if not 1 <= version <= current:
+        raise InputError(
+            f"{module} records have format {version}, this reader knows 1 to {current}",
+            where=where,
+            remedy="install a newer darshan package",
+        )
+    dropped: set[str] = set()
+    added: list[str] = []
+    late_timestamps = {f"{module.replace('-', '')}_F_{name}" for name in _LATE_TIMESTAMPS}
+    if module == "POSIX":
+        if version < 4:
+            dropped |= {"POSIX_FILENOS", "POSIX_DUPS", "POSIX_RENAMED_FROM"}
+            dropped |= {"POSIX_RENAME_SOURCES", "POSIX_RENAME_TARGETS"}
+        if version < 3:
+            dropped |= late_timestamps
+        if version == 1:
+            added = ["POSIX_FOPENS", "POSIX_FREADS", "POSIX_FWRITES", "POSIX_FSEEKS"]
+    elif module == "MPI-IO" and version < 3:
+        dropped = late_timestamps
+    elif module == "STDIO" and version == 1:
+        dropped = {"STDIO_FDOPENS"}
+    layout = [name for name in counters if name not in dropped]
+    if added:
+        layout[layout.index("POSIX_FSYNCS") : layout.index("POSIX_FSYNCS")] = added
+    return layout
+
+
+_LATE_TIMESTAMPS = ("CLOSE_START_TIMESTAMP", "OPEN_END_TIMESTAMP")
+
+
+def _run_child(where: str, modules: list[str], output: IO[bytes], limits: Limits) -> dict[str, Any]:
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(Path(__file__).with_name("_child.py")),
+        _library_path(),
+        where,
+        str(output.fileno()),
+        str(limits.max_bytes),
+        str(limits.max_seconds),
+        *(f"{MODULES.index(name)}:{name}" for name in modules),
+    ]
+    try:
+        child = subprocess.run(  # noqa: S603 - our own interpreter and script
+            command,
+            pass_fds=[output.fileno()],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=limits.max_seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DamagedLogError(
+            f"reading the log took more than {limits.max_seconds} s", where=where
+        ) from error
+    if child.returncode != 0:
+        raise DamagedLogError(
+            "the Darshan library could not read the log"
+            + (f" and died of signal {-child.returncode}" if child.returncode < 0 else ""),
+            where=where,
+            remedy="fetch the log again, or use the log of another run",
+        )
+    report: dict[str, Any] = json.loads(child.stdout)
+    return report
+
+
+def _library_path() -> str:
+    """The shared library that the darshan wheel ships, without importing darshan."""
+    package = importlib.util.find_spec("darshan")
+    if package is not None and package.origin is not None:
+        folder = Path(package.origin).parent
+        for libraries in (folder.with_name("darshan.libs"), folder / ".dylibs"):
+            for library in sorted(libraries.glob("libdarshan-util*")):
+                return str(library)
+    raise InputError(
+        "the Darshan library is not installed", remedy="run `pip install 'darshan>=3.4'`"
+    )
+
+
+def _unreadable(what: str, where: str) -> DamagedLogError:
+    return DamagedLogError(
+        f"the {what} are not what the header promises",
+        where=where,
+        remedy="fetch the log again, or use the log of another run",
+    )

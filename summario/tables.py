@@ -1,0 +1,218 @@
+"""Phases as CSV, JSON and text, and back from CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import humanize
+from tabulate import tabulate
+
+from ioncast_errors import InputError
+from summario.phases import Part, Phase
+
+# SummarIO's columns, in its order.
+COLUMNS = (
+    "job",
+    "start",
+    "end",
+    "type",
+    "rank",
+    "bytes",
+    "time",
+    "api",
+    "requests",
+    "spatiality",
+    "files",
+    "n_files",
+    "mode_processes",
+)
+EXTRA_COLUMNS = ("processes", "nprocs", "parts", "partial", "log")
+
+
+def to_record(phase: Phase) -> dict[str, Any]:
+    """One phase under the names of its columns; `parts` as a list of objects."""
+    return {
+        "job": phase.job,
+        "start": phase.start_seconds,
+        "end": phase.end_seconds,
+        "type": phase.operation,
+        "rank": phase.ranks,
+        "bytes": phase.bytes,
+        "time": phase.io_time_seconds,
+        "api": phase.api,
+        "requests": phase.requests,
+        "spatiality": phase.spatiality,
+        "files": phase.file_access,
+        "n_files": phase.n_files,
+        "mode_processes": phase.mode_processes,
+        "processes": phase.processes,
+        "nprocs": phase.nprocs,
+        "parts": [
+            {
+                "request_bytes": _whole(part.request_bytes),
+                "requests": part.requests,
+                "bytes": part.bytes,
+            }
+            for part in phase.parts
+        ],
+        "partial": phase.partial,
+        "log": phase.log,
+    }
+
+
+def to_json(phases: Iterable[Phase]) -> str:
+    """All phases as a JSON list of objects."""
+    return json.dumps([to_record(phase) for phase in phases], indent=1)
+
+
+def to_csv(phases: Iterable[Phase]) -> str:
+    """All phases as CSV with a header; parts as `SIZExREQUESTS;…`."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, (*COLUMNS, *EXTRA_COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    for phase in phases:
+        parts = ";".join(f"{part.request_bytes:.15g}x{part.requests}" for part in phase.parts)
+        writer.writerow({**to_record(phase), "parts": parts, "partial": int(phase.partial)})
+    return text.getvalue()
+
+
+def to_text(phases: Iterable[Phase]) -> str:
+    """All phases as a table for people; which log they are of, where there are several."""
+    phases = list(phases)
+    several = len({phase.log for phase in phases}) > 1
+    rows = [
+        {
+            **({"log": Path(phase.log).name} if several else {}),
+            "start s": f"{phase.start_seconds:.2f}",
+            "end s": f"{phase.end_seconds:.2f}",
+            "type": phase.operation,
+            "api": phase.api,
+            "spatiality": phase.spatiality,
+            "files": f"{phase.n_files} {phase.file_access}",
+            "ranks": phase.ranks if phase.rank is None else f"rank {phase.rank}",
+            "size": size(phase.bytes),
+            "requests": " + ".join(
+                f"{part.requests} × {size(part.request_bytes)}" for part in phase.parts
+            ),
+            "I/O time s": f"{phase.io_time_seconds:.2f}",
+        }
+        for phase in phases
+    ]
+    if not rows:
+        return "no I/O phases"
+    return tabulate(rows, headers="keys", disable_numparse=True)
+
+
+def size(count: float) -> str:
+    """Bytes for people, in binary units."""
+    return humanize.naturalsize(count, binary=True, format="%.3g")
+
+
+def read_csv(path: str | Path) -> list[Phase]:
+    """Read phases from CSV: ours, or SummarIO's thirteen columns.
+
+    Raises
+    ------
+    InputError
+        Naming the line and the column that cannot be used.
+    """
+    where = str(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=where) from error
+    except UnicodeDecodeError as error:
+        raise InputError("not a text file", where=where) from error
+    reader = csv.DictReader(io.StringIO(text))
+    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        raise InputError(
+            f"column {missing[0]!r} is missing",
+            where=where,
+            remedy=f"the columns are {','.join(COLUMNS)}",
+        )
+    phases = []
+    for row in reader:
+        try:
+            phases.append(_from_row(row))
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"line {reader.line_num} is not a phase: {error}",
+                where=where,
+                remedy="write it as `ioncast phases --format csv` does",
+            ) from error
+    return phases
+
+
+def _from_row(row: dict[str, str]) -> Phase:
+    moved, requests = int(row["bytes"]), int(row["requests"])
+    n_files, mode_processes = int(row["n_files"]), int(row["mode_processes"])
+    if min(moved, requests, n_files, mode_processes) < 0:
+        raise ValueError("a count is negative")
+    nprocs = int(row["nprocs"]) if row.get("nprocs") else None
+    rank, processes = _ranks(row["rank"], row["files"], n_files, mode_processes, nprocs)
+    return Phase(
+        job=int(row["job"]),
+        start_seconds=float(row["start"]),
+        end_seconds=float(row["end"]),
+        operation=_one_of(row["type"], "read", "write"),
+        rank=rank,
+        processes=int(row["processes"]) if row.get("processes") else processes,
+        nprocs=nprocs,
+        bytes=moved,
+        io_time_seconds=float(row["time"]),
+        api=_one_of(row["api"], "POSIX", "MPIIO", "STDIO"),
+        requests=requests,
+        spatiality=_one_of(
+            row["spatiality"], "contiguous", "sequential", "random", "collective", "unknown"
+        ),
+        file_access=_one_of(row["files"], "shared", "unique"),
+        n_files=n_files,
+        mode_processes=mode_processes,
+        parts=_parts(row.get("parts") or "", moved, requests),
+        partial=row.get("partial") in ("1", "True", "true"),
+        log=row.get("log") or "",
+    )
+
+
+def _ranks(
+    ranks: str, file_access: str, n_files: int, mode_processes: int, nprocs: int | None
+) -> tuple[int | None, int]:
+    """The single rank, if it is one, and how many processes there are.
+
+    SummarIO writes a rank and a number of ranks alike: one process and one file mean
+    the first.
+    """
+    likely = mode_processes if file_access == "shared" else n_files
+    if ranks == "all":
+        return None, nprocs or likely
+    if file_access == "unique" and (nprocs is not None or mode_processes == n_files == 1):
+        return (int(ranks), 1) if n_files == 1 else (None, int(ranks))
+    return None, int(ranks)
+
+
+def _whole(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
+    if not text:
+        return (Part(moved / max(requests, 1), requests, moved),) if moved else ()
+    parts = []
+    for part in text.split(";"):
+        request_bytes, count = part.split("x")
+        parts.append(
+            Part(float(request_bytes), int(count), round(float(request_bytes) * int(count)))
+        )
+    return tuple(parts)
+
+
+def _one_of(value: str, *choices: str) -> str:
+    if value not in choices:
+        raise ValueError(f"{value!r} is not one of {', '.join(choices)}")
+    return value
