@@ -137,14 +137,20 @@ def _split_by_heatmap(
     moved = np.array([heatmap.bytes[a:b].sum() for a, b in zip(opens, closes, strict=True)], float)
     if not moved.all():
         return None
-    share = moved / moved.sum()
+    until = np.append(0, np.cumsum(moved) / moved.sum())
     own = file_phases.part_row == row
-    sizes: list[tuple[Floats, Ints, Ints]] = [
-        (file_phases.part_size[own], counts, moved)
-        for counts, moved in zip(
-            _share_out(file_phases.part_requests[own], share),
-            _share_out(file_phases.part_bytes[own], share),
-            strict=True,
+    sizes = file_phases.part_size[own]
+    total_requests, total_bytes = file_phases.part_requests[own], file_phases.part_bytes[own]
+    requests_until = np.rint(np.outer(until, total_requests)).astype(np.int64)
+    # Whole requests move, so a piece's bytes follow from its requests.
+    bytes_until = np.rint(requests_until * (total_bytes / total_requests)).astype(np.int64)
+    # Reads at the end of a file move nothing and are in no part.
+    empty = file_phases.requests[row] - total_requests.sum()
+    empty_until = np.rint(until * empty).astype(np.int64)
+    parts = [
+        (sizes, requests, moved)
+        for requests, moved in zip(
+            np.diff(requests_until, axis=0), np.diff(bytes_until, axis=0), strict=True
         )
     ]
     return _pieces(
@@ -152,17 +158,10 @@ def _split_by_heatmap(
         row,
         start=np.array([start, *(last * width for _, last in pauses)]),
         end=np.array([*(first * width for first, _ in pauses), end]),
-        requests=np.array(_share_out(file_phases.requests[row : row + 1], share)).ravel(),
-        busy_share=share,
-        sizes=sizes,
+        requests=np.array([requests.sum() for _, requests, _ in parts]) + np.diff(empty_until),
+        busy_share=np.diff(until),
+        sizes=parts,
     )
-
-
-def _share_out(totals: Ints, share: Floats) -> list[Ints]:
-    """Integers per piece whose sums over the pieces are the totals."""
-    until = np.rint(np.outer(np.append(0, np.cumsum(share)), totals)).astype(np.int64)
-    until[-1] = totals
-    return list(np.diff(until, axis=0))
 
 
 def _pieces(

@@ -280,9 +280,7 @@ def _merged_parts(file_phases: FilePhases, group: Ints) -> list[tuple[Part, ...]
         requests = np.add.reduceat(file_phases.part_requests[order], first)
         moved = np.add.reduceat(file_phases.part_bytes[order], first)
         for index, start in enumerate(first):
-            merged[part_group[start]].append(
-                Part(float(size[start]), int(requests[index]), int(moved[index]))
-            )
+            merged[part_group[start]].append(Part(int(requests[index]), int(moved[index])))
     return [_largest(parts) for parts in merged]
 
 
@@ -291,5 +289,5 @@ def _largest(parts: list[Part]) -> tuple[Part, ...]:
     if len(parts) <= _MAX_PARTS:
         return tuple(parts)
     rest = parts[_MAX_PARTS:]
-    requests, moved = sum(p.requests for p in rest), sum(p.bytes for p in rest)
-    return (*parts[:_MAX_PARTS], Part(moved / max(requests, 1), requests, moved))
+    other = Part(sum(part.requests for part in rest), sum(part.bytes for part in rest))
+    return (*parts[:_MAX_PARTS], other)

@@ -174,6 +174,8 @@ def _parts(streams: Streams, row: Ints) -> tuple[Ints, Floats, Ints, Ints]:
     counts[contradictory] = 0
     rest_requests = np.where(contradictory, streams.requests, rest_requests)
     rest_bytes = np.where(contradictory, streams.bytes, rest_bytes)
+    # Bytes without a request are mapped memory: counted as one.
+    rest_requests = np.where((rest_requests == 0) & (rest_bytes > 0), 1, rest_requests)
     rest_size = rest_bytes / np.maximum(rest_requests, 1)
 
     part_row = np.concatenate([np.repeat(row, counts.shape[1]), row])

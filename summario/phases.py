@@ -11,17 +11,19 @@ class Part:
 
     Attributes
     ----------
-    request_bytes : float
-        Bytes per request; a mean where the log does not know the sizes apart.
     requests : int
         How many there were.
     bytes : int
         What they moved together.
     """
 
-    request_bytes: float
     requests: int
     bytes: int
+
+    @property
+    def request_bytes(self) -> float:
+        """Bytes per request; a mean where the log does not know the sizes apart."""
+        return self.bytes / self.requests
 
 
 @dataclass(frozen=True)

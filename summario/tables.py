@@ -76,7 +76,7 @@ def to_csv(phases: Iterable[Phase]) -> str:
     writer = csv.DictWriter(text, (*COLUMNS, *EXTRA_COLUMNS), lineterminator="\n")
     writer.writeheader()
     for phase in phases:
-        parts = ";".join(f"{part.request_bytes:.15g}x{part.requests}" for part in phase.parts)
+        parts = ";".join(f"{part.request_bytes:.17g}x{part.requests}" for part in phase.parts)
         writer.writerow({**to_record(phase), "parts": parts, "partial": int(phase.partial)})
     return text.getvalue()
 
@@ -155,14 +155,14 @@ def _from_row(row: dict[str, str]) -> Phase:
     if min(moved, requests, n_files, mode_processes) < 0:
         raise ValueError("a count is negative")
     nprocs = int(row["nprocs"]) if row.get("nprocs") else None
-    rank, processes = _ranks(row["rank"], row["files"], n_files, mode_processes, nprocs)
+    processes = _processes(row, n_files, mode_processes, nprocs)
     return Phase(
         job=int(row["job"]),
         start_seconds=float(row["start"]),
         end_seconds=float(row["end"]),
         operation=_one_of(row["type"], "read", "write"),
-        rank=rank,
-        processes=int(row["processes"]) if row.get("processes") else processes,
+        rank=int(row["rank"]) if processes == 1 and row["rank"] != "all" else None,
+        processes=processes,
         nprocs=nprocs,
         bytes=moved,
         io_time_seconds=float(row["time"]),
@@ -180,20 +180,17 @@ def _from_row(row: dict[str, str]) -> Phase:
     )
 
 
-def _ranks(
-    ranks: str, file_access: str, n_files: int, mode_processes: int, nprocs: int | None
-) -> tuple[int | None, int]:
-    """The single rank, if it is one, and how many processes there are.
+def _processes(row: dict[str, str], n_files: int, mode_processes: int, nprocs: int | None) -> int:
+    """How many processes took part.
 
-    SummarIO writes a rank and a number of ranks alike: one process and one file mean
-    the first.
+    SummarIO's `rank` is a rank or a number of ranks; without our own column, one process
+    and one file mean the first.
     """
-    likely = mode_processes if file_access == "shared" else n_files
-    if ranks == "all":
-        return None, nprocs or likely
-    if file_access == "unique" and (nprocs is not None or mode_processes == n_files == 1):
-        return (int(ranks), 1) if n_files == 1 else (None, int(ranks))
-    return None, int(ranks)
+    if row.get("processes"):
+        return int(row["processes"])
+    if row["rank"] == "all":
+        return nprocs or (mode_processes if row["files"] == "shared" else n_files)
+    return 1 if mode_processes == n_files == 1 else int(row["rank"])
 
 
 def _whole(value: float) -> float:
@@ -202,14 +199,9 @@ def _whole(value: float) -> float:
 
 def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
     if not text:
-        return (Part(moved / max(requests, 1), requests, moved),) if moved else ()
-    parts = []
-    for part in text.split(";"):
-        request_bytes, count = part.split("x")
-        parts.append(
-            Part(float(request_bytes), int(count), round(float(request_bytes) * int(count)))
-        )
-    return tuple(parts)
+        return (Part(max(requests, 1), moved),) if moved else ()
+    pairs = [part.split("x") for part in text.split(";")]
+    return tuple(Part(int(count), round(float(size) * int(count))) for size, count in pairs)
 
 
 def _one_of(value: str, *choices: str) -> str:
