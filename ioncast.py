@@ -11,10 +11,10 @@ from ioncast_errors import IoncastError
 
 # Imported when used, so that a command starts without the other rooms' libraries.
 COMMANDS = {
-    "phases": "summario.commands",
-    "match": "predictor.commands",
-    "predict": "predictor.commands",
-    "bench": "benchdb.commands",
+    "phases": "summario.commands:phases",
+    "match": "predictor.commands:match",
+    "predict": "predictor.commands:predict_command",
+    "bench": "benchdb.commands:bench",
 }
 
 
@@ -29,7 +29,8 @@ class Rooms(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+        module, attribute = COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
 

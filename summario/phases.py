@@ -35,8 +35,8 @@ class Phase:
 
     Attributes
     ----------
-    job : int
-        Darshan's job id.
+    job : int or str
+        Darshan's job id, or what a table calls the job.
     start_seconds, end_seconds : float
         First and last moment of I/O.
     operation : str
@@ -69,7 +69,7 @@ class Phase:
         The log it was found in.
     """
 
-    job: int
+    job: int | str
     start_seconds: float
     end_seconds: float
     operation: str

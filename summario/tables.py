@@ -157,7 +157,7 @@ def _from_row(row: dict[str, str]) -> Phase:
     nprocs = int(row["nprocs"]) if row.get("nprocs") else None
     processes = _processes(row, n_files, mode_processes, nprocs)
     return Phase(
-        job=int(row["job"]),
+        job=int(row["job"]) if row["job"].isdecimal() else row["job"],
         start_seconds=float(row["start"]),
         end_seconds=float(row["end"]),
         operation=_one_of(row["type"], "read", "write"),

@@ -1,0 +1,1 @@
+"""The benchmark database: systems, configurations and their measurements."""

@@ -1,0 +1,271 @@
+"""Measurements and curves: into the database and out of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from sqlalchemy import Column, Connection, Select, Table, func, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from benchdb.schema import configurations, imports, measurements, systems
+from ior_configs import IorConfig
+
+_CONFIG_FIELDS = (
+    "api",
+    "file_per_process",
+    "collective",
+    "random_offsets",
+    "transfer_size",
+    "block_size",
+    "segments",
+    "tasks",
+    "nodes",
+    "odirect",
+    "fsync",
+    "reorder_tasks",
+    "intra_test_barriers",
+)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One repetition of a configuration with a number of I/O nodes.
+
+    Attributes
+    ----------
+    config : IorConfig
+        A pattern (see `IorConfig.pattern`) of one operation.
+    io_nodes : int
+        I/O nodes it ran with; 0 is direct access.
+    bandwidth_mib_s : float
+        Total bytes over the time of the slowest process.
+    bytes : int or None
+        Bytes moved.
+    time_s : float or None
+        The slowest process's time.
+    started : str or None
+        When, ISO 8601.
+    engine, engine_version : str, str or None
+        The program that measured.
+    command : str or None
+        Its command line as it was given.
+    used : bool
+        False where the file sets the row apart from the others.
+    note : str or None
+        Why it is set apart, or a warning of the benchmark's.
+    """
+
+    config: IorConfig
+    io_nodes: int
+    bandwidth_mib_s: float
+    bytes: int | None = None
+    time_s: float | None = None
+    started: str | None = None
+    engine: str = "ior"
+    engine_version: str | None = None
+    command: str | None = None
+    used: bool = True
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A configuration's repetitions by number of I/O nodes, of one engine.
+
+    Attributes
+    ----------
+    id : int
+        The configuration's id in the database.
+    config : IorConfig
+        The configuration.
+    engine : str
+        The program that measured it.
+    bandwidths_mib_s : dict of int to tuple of float
+        I/O nodes to repetitions, in the order they were stored.
+    """
+
+    id: int
+    config: IorConfig
+    engine: str
+    bandwidths_mib_s: dict[int, tuple[float, ...]]
+
+
+def store(
+    connection: Connection,
+    *,
+    system: str,
+    file: str,
+    content: bytes,
+    file_format: str,
+    rows: Iterable[Measurement],
+) -> bool:
+    """Store a file's measurements.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction (see `benchdb.store.transaction`).
+    system : str
+        The system's name; it is created on first use.
+    file, content, file_format : str, bytes, str
+        Where the rows are from; the content's hash keeps a file from counting twice.
+    rows : iterable of Measurement
+        What the file says.
+
+    Returns
+    -------
+    bool
+        False if the system has this file already; nothing is changed then.
+    """
+    system_id = _id_of(connection, systems, systems.c.name, system, {"name": system})
+    digest = hashlib.sha256(content).hexdigest()
+    known = select(imports.c.id).where(imports.c.system_id == system_id, imports.c.sha256 == digest)
+    if connection.scalar(known) is not None:
+        return False
+    import_id = connection.scalars(
+        insert(imports)
+        .values(
+            system_id=system_id,
+            sha256=digest,
+            file=file[-1000:],
+            format=file_format,
+            imported_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        )
+        .returning(imports.c.id)
+    ).one()
+    next_repetition = _next_repetitions(connection, system_id)
+    ids: dict[str, int] = {}
+    values = []
+    for row in rows:
+        pattern = pattern_of(row.config)
+        if pattern not in ids:
+            ids[pattern] = _configuration_id(connection, pattern, row.config)
+        cell = (ids[pattern], row.io_nodes)
+        repetition = next_repetition.get(cell, 0)
+        next_repetition[cell] = repetition + 1
+        values.append(
+            {
+                "system_id": system_id,
+                "configuration_id": ids[pattern],
+                "import_id": import_id,
+                "io_nodes": row.io_nodes,
+                "repetition": repetition,
+                "bandwidth_mib_s": row.bandwidth_mib_s,
+                "bytes": row.bytes,
+                "time_s": row.time_s,
+                "started": row.started,
+                "engine": row.engine,
+                "engine_version": row.engine_version,
+                "command": row.command,
+                "used": row.used,
+                "note": row.note,
+            }
+        )
+    if values:
+        connection.execute(insert(measurements), values)
+    return True
+
+
+def system_names(connection: Connection) -> list[str]:
+    """All systems, by name."""
+    return list(connection.scalars(select(systems.c.name).order_by(systems.c.name)))
+
+
+def curves(connection: Connection, system: str) -> list[Curve]:
+    """Every configuration measured on a system, without the rows that are set apart."""
+    query = (
+        select(configurations, measurements.c.io_nodes, measurements.c.bandwidth_mib_s)
+        .add_columns(measurements.c.engine)
+        .join_from(measurements, configurations)
+        .join(systems, systems.c.id == measurements.c.system_id)
+        .where(systems.c.name == system, measurements.c.used)
+        .order_by(configurations.c.id, measurements.c.io_nodes, measurements.c.repetition)
+    )
+    found: dict[tuple[int, str], tuple[IorConfig, dict[int, list[float]]]] = {}
+    for row in connection.execute(query).mappings():
+        key = (row["id"], row["engine"])
+        if key not in found:
+            found[key] = (config_of(dict(row)), {})
+        found[key][1].setdefault(row["io_nodes"], []).append(row["bandwidth_mib_s"])
+    return [
+        Curve(id_, config, engine, {n: tuple(values) for n, values in cells.items()})
+        for (id_, engine), (config, cells) in found.items()
+    ]
+
+
+def export_rows(connection: Connection, system: str | None = None) -> list[dict[str, Any]]:
+    """Every measurement with its configuration, for CSV."""
+    query = (
+        select(systems.c.name.label("system"), configurations, measurements)
+        .join_from(measurements, configurations)
+        .join(systems, systems.c.id == measurements.c.system_id)
+        .order_by(
+            systems.c.name,
+            configurations.c.id,
+            measurements.c.io_nodes,
+            measurements.c.repetition,
+        )
+    )
+    if system is not None:
+        query = query.where(systems.c.name == system)
+    rows = []
+    for row in connection.execute(query).mappings():
+        config = config_of(dict(row))
+        rows.append(
+            {
+                **row,
+                "layout": config.layout,
+                "spatiality": config.spatiality,
+                "file_access": config.file_access,
+            }
+        )
+    return rows
+
+
+def pattern_of(config: IorConfig) -> str:
+    """The canonical text that identifies a configuration."""
+    return f"{config.pattern().command_line()} tasks={config.tasks} nodes={config.nodes}"
+
+
+def config_of(row: dict[str, Any]) -> IorConfig:
+    """The configuration in a row with the `configurations` columns."""
+    values = {name: row[name] for name in _CONFIG_FIELDS}
+    operation = row["operation"]
+    return IorConfig(**values, write=operation == "write", read=operation == "read")
+
+
+def _configuration_id(connection: Connection, pattern: str, config: IorConfig) -> int:
+    values = {name: getattr(config, name) for name in _CONFIG_FIELDS}
+    values |= {"pattern": pattern, "operation": config.operation}
+    return _id_of(connection, configurations, configurations.c.pattern, pattern, values)
+
+
+def _id_of(
+    connection: Connection, table: Table, column: Column[str], key: str, values: dict[str, Any]
+) -> int:
+    """The id of the row with this key, inserted if it is not there yet."""
+    query: Select[tuple[int]] = select(table.c.id).where(column == key)
+    found = connection.scalar(query)
+    if found is not None:
+        return found
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(table).values(values))
+    except IntegrityError:
+        # Another writer was faster; its row serves as well.
+        pass
+    return connection.scalars(query).one()
+
+
+def _next_repetitions(connection: Connection, system_id: int) -> dict[tuple[int, int], int]:
+    cell = (measurements.c.configuration_id, measurements.c.io_nodes)
+    query = (
+        select(*cell, func.max(measurements.c.repetition))
+        .where(measurements.c.system_id == system_id)
+        .group_by(*cell)
+    )
+    return {(row[0], row[1]): row[2] + 1 for row in connection.execute(query)}

@@ -1,0 +1,127 @@
+"""Opening the database: where it is, and bringing it up to date."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import DatabaseError as SqlError
+
+from ioncast_errors import DatabaseError, InputError
+
+NEWEST = "0001"
+
+
+def default_location() -> Path:
+    """The SQLite file of a user who names no database."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "ioncast" / "ioncast.sqlite"
+
+
+def open_database(location: str | Path | None = None) -> Engine:
+    """Open a database, creating or upgrading it as needed.
+
+    Parameters
+    ----------
+    location : str or Path, optional
+        An SQLite file or a SQLAlchemy URL; `default_location` if not given.
+
+    Raises
+    ------
+    InputError
+        When the URL is none, or its driver is not installed.
+    DatabaseError
+        When the database cannot be reached, read or upgraded.
+    """
+    place = str(location or default_location())
+    engine = _create_engine(place)
+    shown = engine.url.render_as_string(hide_password=True) if "://" in place else place
+    try:
+        with engine.connect() as connection:
+            version = _version(connection)
+        if version != NEWEST:
+            _upgrade(engine, version, shown)
+    except (SqlError, OSError) as error:
+        reason = getattr(error, "orig", error)
+        raise DatabaseError(
+            f"the database cannot be opened: {reason}",
+            where=shown,
+            remedy="name another with --db or IONCAST_DB",
+        ) from error
+    return engine
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """All or nothing: what fails in the block leaves no trace.
+
+    Raises
+    ------
+    DatabaseError
+        When the database refuses or is locked.
+    """
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except SqlError as error:
+        raise DatabaseError(
+            f"the database refused: {error.orig}",
+            where=engine.url.render_as_string(hide_password=True),
+            remedy="nothing was stored; try again",
+        ) from error
+
+
+def _create_engine(place: str) -> Engine:
+    if "://" not in place:
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        place = f"sqlite:///{place}"
+    try:
+        engine = create_engine(make_url(place))
+    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+        raise InputError(
+            f"not a database URL that can be used here: {error}",
+            where="--db",
+            remedy="give an SQLite file or a SQLAlchemy URL, and install its driver",
+        ) from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: object, _record: object) -> None:
+    cursor = connection.cursor()  # type: ignore[attr-defined]
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA busy_timeout = 30000")
+    cursor.close()
+
+
+def _version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return version
+
+
+def _upgrade(engine: Engine, version: str | None, shown: str) -> None:
+    # Only a new or old database needs Alembic, which takes longer to import than a query.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if version is not None and version not in known:
+        raise DatabaseError(
+            f"the database has version {version}, newer than this ioncast",
+            where=shown,
+            remedy="upgrade ioncast",
+        )
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")

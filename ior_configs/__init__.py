@@ -1,0 +1,17 @@
+"""IOR benchmark runs: their configuration, command line and outputs."""
+
+from ior_configs import read_csv, read_json, read_text  # noqa: F401  each registers its readers
+from ior_configs.config import IorConfig
+from ior_configs.outputs import read_outputs, reader, sniff
+from ior_configs.results import IorResult
+from ior_configs.sizes import format_size, parse_size
+
+__all__ = [
+    "IorConfig",
+    "IorResult",
+    "format_size",
+    "parse_size",
+    "read_outputs",
+    "reader",
+    "sniff",
+]

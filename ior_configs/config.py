@@ -1,0 +1,429 @@
+"""`IorConfig`: one benchmark run in IOR's terms, and its command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ioncast_errors import InputError
+from ior_configs.launchers import split_command_line
+from ior_configs.options import Option, split_options
+from ior_configs.sizes import LARGEST, format_size, parse_count, parse_size
+
+_API = re.compile(r"[A-Z0-9][A-Z0-9_.-]*")
+_SUMMARY_FORMATS = {name.lower(): name for name in ("default", "JSON", "CSV")}
+_CHECKS = {"write": ("-W", "-O checkwrite"), "read": ("-R", "-O checkread")}
+_ACCESS_SIZE = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class IorConfig:
+    """One benchmark run in IOR's terms; a field is IOR's option of that meaning.
+
+    What every version of IOR from 3.0 on refuses is refused here; what only
+    some refuse is listed by `problems`. With neither `write` nor `read` IOR
+    does both, and so does a configuration. Checking what is read (``-R`` in
+    `other_options`) reads, so it switches `read` on.
+
+    Parameters
+    ----------
+    api : str
+        ``-a``, stored in upper case.
+    write, read : bool
+        ``-w`` and ``-r``.
+    file_per_process : bool
+        ``-F``.
+    collective : bool
+        ``-c``.
+    random_offsets : int
+        How often ``-z`` is given: 0, 1 (shuffled) or 2 (may overlap).
+    block_size, transfer_size : int
+        ``-b`` and ``-t`` in bytes.
+    segments : int
+        ``-s``.
+    reorder_tasks, fsync, intra_test_barriers, keep_file, multi_file : bool
+        ``-C``, ``-e``, ``-g``, ``-k`` and ``-m``.
+    repetitions : int
+        ``-i``.
+    inter_test_delay : int
+        ``-d`` in seconds.
+    test_file : str or None
+        ``-o``; None leaves the name to IOR.
+    summary_format : {None, "default", "JSON", "CSV"}
+        ``-O summaryFormat=``.
+    odirect : bool
+        ``--posix.odirect``, or ``-B`` before IOR 3.3.
+    tasks, nodes : int or None
+        Not options of a benchmark but of its launcher; None if unknown. IOR's
+        ``-N`` limits the tasks that take part and so is read as `tasks`.
+    other_options : tuple of str
+        All other options of IOR as they were given, flags one by one.
+
+    Raises
+    ------
+    InputError
+        For values that IOR refuses.
+
+    Examples
+    --------
+    >>> config = IorConfig.from_command_line("mpiexec -n 32 ior -w -b 32m -t 2m")
+    >>> config.tasks, config.operation, config.spatiality
+    (32, 'write', 'contiguous')
+    >>> config.command_line(launcher=True)
+    'mpiexec -n 32 ior -a POSIX -w -b 32m -t 2m'
+    """
+
+    api: str = "POSIX"
+    write: bool = False
+    read: bool = False
+    file_per_process: bool = False
+    collective: bool = False
+    random_offsets: int = 0
+    block_size: int = 1 << 20
+    transfer_size: int = 256 << 10
+    segments: int = 1
+    reorder_tasks: bool = False
+    fsync: bool = False
+    intra_test_barriers: bool = False
+    keep_file: bool = False
+    repetitions: int = 1
+    multi_file: bool = False
+    inter_test_delay: int = 0
+    test_file: str | None = None
+    summary_format: str | None = None
+    odirect: bool = False
+    tasks: int | None = None
+    nodes: int | None = None
+    other_options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        others = _other_options(self.other_options)
+        _set(self, api=self.api.upper(), **_operations(self.write, self.read, others))
+        refusal = next((reason for refused, reason in _refusals(self) if refused), None)
+        if refusal:
+            raise InputError(refusal)
+
+    @classmethod
+    def from_args(cls, args: Sequence[str]) -> IorConfig:
+        """Read the arguments of IOR, without the program's name.
+
+        Of an option given twice the last one counts.
+
+        Parameters
+        ----------
+        args : sequence of str
+            Such as ``["-w", "-b", "16m"]``.
+
+        Returns
+        -------
+        IorConfig
+            The configuration.
+
+        Raises
+        ------
+        InputError
+            For options or values that IOR does not take.
+        """
+        values: dict[str, Any] = {}
+        others: list[str] = []
+        for option in split_options(args):
+            if option.known:
+                values[option.name] = _value(option, values.get(option.name, 0))
+            else:
+                others.extend(option.tokens)
+        return cls(**values, other_options=tuple(others))
+
+    @classmethod
+    def from_command_line(cls, text: str) -> IorConfig:
+        """Read a whole command line, with or without a launcher in front of IOR.
+
+        Parameters
+        ----------
+        text : str
+            Such as ``srun -n 64 -N 8 ./ior -a MPIIO -c``, quoted for a shell.
+
+        Returns
+        -------
+        IorConfig
+            With the tasks and nodes that the launcher says.
+
+        Raises
+        ------
+        InputError
+            If there is no ior in it, or its options are not usable.
+        """
+        line = split_command_line(text)
+        config = cls.from_args(line.args)
+        tasks = line.tasks if config.tasks is None else config.tasks
+        nodes = line.nodes if config.nodes is None else config.nodes
+        return replace(config, tasks=tasks, nodes=nodes)
+
+    def to_args(self) -> list[str]:
+        """Write the arguments of IOR, without the program's name.
+
+        Returns
+        -------
+        list of str
+            What `from_args` reads back as this configuration, except for
+            `tasks` and `nodes`.
+        """
+        flags = {
+            "-w": self.write,
+            "-r": self.read,
+            "-F": self.file_per_process,
+            "-c": self.collective,
+            "-z": self.random_offsets,
+            "-C": self.reorder_tasks,
+            "-e": self.fsync,
+            "-g": self.intra_test_barriers,
+            "-k": self.keep_file,
+            "-m": self.multi_file,
+            "--posix.odirect": self.odirect,
+        }
+        args = ["-a", self.api]
+        args += [flag for flag, times in flags.items() for _ in range(times)]
+        args += _unless_default("-i", self.repetitions, 1)
+        args += _unless_default("-d", self.inter_test_delay, 0)
+        args += ["-b", format_size(self.block_size), "-t", format_size(self.transfer_size)]
+        args += _unless_default("-s", self.segments, 1)
+        if self.test_file is not None:
+            args += ["-o", self.test_file]
+        if self.summary_format is not None:
+            args += ["-O", f"summaryFormat={self.summary_format}"]
+        return [*args, *self.other_options]
+
+    def command_line(self, launcher: bool = False) -> str:
+        """Write the command line, quoted for a shell.
+
+        Parameters
+        ----------
+        launcher : bool
+            Put ``mpiexec -n TASKS`` in front where `tasks` is known.
+
+        Returns
+        -------
+        str
+            What `from_command_line` reads back as this configuration, except
+            for `nodes`.
+        """
+        prefix = ["mpiexec", "-n", str(self.tasks)] if launcher and self.tasks is not None else []
+        return shlex.join([*prefix, "ior", *self.to_args()])
+
+    @property
+    def operation(self) -> str:
+        """What is measured: ``write``, ``read`` or ``write+read``."""
+        return "+".join(name for name in ("write", "read") if getattr(self, name))
+
+    @property
+    def bytes_per_process(self) -> int:
+        """Bytes each process moves in one operation."""
+        return self.block_size * self.segments
+
+    @property
+    def requests_per_process(self) -> int:
+        """Requests of each process in one operation; with ``-z`` in a shared file the mean."""
+        return self.bytes_per_process // self.transfer_size
+
+    @property
+    def file_access(self) -> str:
+        """``unique`` where each process has a file of its own, else ``shared``."""
+        return "unique" if self.file_per_process or self.tasks == 1 else "shared"
+
+    @property
+    def layout(self) -> str:
+        """``contiguous``, ``1d-strided`` or ``random``: where a process's requests lie."""
+        if self.random_offsets:
+            return "random"
+        if self.segments > 1 and self.file_access == "shared":
+            return "1d-strided"
+        return "contiguous"
+
+    @property
+    def spatiality(self) -> str:
+        """How Darshan's counters describe the run.
+
+        MPI-IO is ``collective`` or ``unknown``. Below, a strided run whose
+        blocks are made of several requests is ``contiguous`` as long as four
+        fifths of the requests that could follow the one before do.
+        """
+        if self.api == "MPIIO":
+            return "collective" if self.collective else "unknown"
+        if self.layout != "1d-strided":
+            return self.layout
+        requests = self.requests_per_process
+        consecutive = requests - self.segments
+        return "contiguous" if 5 * consecutive >= 4 * (requests - 1) else "sequential"
+
+    def for_operation(self, operation: str) -> IorConfig:
+        """Keep one operation only.
+
+        Parameters
+        ----------
+        operation : {"write", "read"}
+            The one to switch on; the other is off, and so is the check of its data.
+
+        Returns
+        -------
+        IorConfig
+            This configuration with that operation alone.
+        """
+        if operation not in _CHECKS:
+            raise InputError(f"{operation!r} is not an operation", remedy="say write or read")
+        dropped = _CHECKS["read" if operation == "write" else "write"]
+        others = (o for o in split_options(self.other_options) if o.name not in dropped)
+        return replace(
+            self,
+            write=operation == "write",
+            read=operation == "read",
+            other_options=tuple(token for option in others for token in option.tokens),
+        )
+
+    def pattern(self) -> IorConfig:
+        """Forget what only controls the run: what is left identifies a configuration.
+
+        Returns
+        -------
+        IorConfig
+            This configuration with repetitions, delays, file name, output
+            format and options that are no fields at their defaults.
+        """
+        return replace(
+            self,
+            keep_file=False,
+            repetitions=1,
+            multi_file=False,
+            inter_test_delay=0,
+            test_file=None,
+            summary_format=None,
+            other_options=(),
+        )
+
+    def problems(self) -> list[str]:
+        """List what IOR 4 refuses although IOR 3 ran it.
+
+        Returns
+        -------
+        list of str
+            One clause for each problem; empty if IOR 4 runs it.
+        """
+        if self.random_offsets == 1 and self.block_size == self.transfer_size:
+            return ["-z shuffles within a block, so IOR 4 wants a block larger than a transfer"]
+        return []
+
+
+def _set(config: IorConfig, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(config, name, value)
+
+
+def _unless_default(option: str, value: int, default: int) -> list[str]:
+    return [] if value == default else [option, str(value)]
+
+
+def _other_options(tokens: tuple[str, ...]) -> list[Option]:
+    """Split `tokens`, which must be options that no field stands for, each written alone."""
+    options = split_options(tokens)
+    spelled = tuple(token for option in options for token in option.tokens)
+    if spelled != tokens or any(option.known for option in options):
+        raise InputError(
+            f"{' '.join(tokens)!r} holds options that have fields of their own or are grouped"
+        )
+    return options
+
+
+def _operations(write: bool, read: bool, others: list[Option]) -> dict[str, bool]:
+    """Tell what IOR does: both if nothing is asked for, and checking a read reads."""
+    checks = {
+        operation: any(option.name in names and option.on for option in others)
+        for operation, names in _CHECKS.items()
+    }
+    nothing_asked = not (write or read or any(checks.values()))
+    return {"write": write or nothing_asked, "read": read or nothing_asked or checks["read"]}
+
+
+def _refusals(config: IorConfig) -> list[tuple[bool, str]]:
+    """Pair each rule's violation with what to say of it, the most basic rules first."""
+    c = config
+    shared = not c.file_per_process
+    return [
+        (_API.fullmatch(c.api) is None, f"{c.api!r} is not an API of IOR"),
+        (not (c.write or c.read), "-W alone measures nothing, add -w or -r"),
+        (c.transfer_size < 1, "the transfer size must be positive"),
+        (c.block_size < 1, "the block size must be positive"),
+        (c.transfer_size % _ACCESS_SIZE != 0, "the transfer size must be a multiple of 8 bytes"),
+        (
+            c.transfer_size > 0 and c.block_size % c.transfer_size != 0,
+            f"the block size {c.block_size} must be a multiple of the transfer size"
+            f" {c.transfer_size}",
+        ),
+        (c.segments < 1, "the number of segments must be positive"),
+        (c.repetitions < 1, "the number of repetitions must be positive"),
+        (c.inter_test_delay < 0, "the delay between tests must not be negative"),
+        (
+            max(c.block_size, c.segments, c.repetitions, c.inter_test_delay, c.tasks or 0)
+            > LARGEST,
+            "IOR counts in 63 bits",
+        ),
+        (c.random_offsets not in {0, 1, 2}, "-z can be given once or twice"),
+        (
+            bool(c.random_offsets) and c.reorder_tasks and shared,
+            "-z and -C exclude each other in a shared file",
+        ),
+        (
+            bool(c.random_offsets) and c.api in {"HDF5", "NCMPI"},
+            f"-z is not available with {c.api}",
+        ),
+        (c.file_per_process and c.api == "NCMPI", "-F is not available with NCMPI"),
+        (
+            c.summary_format not in {None, *_SUMMARY_FORMATS.values()},
+            f"{c.summary_format!r} is not a summary format",
+        ),
+        (c.test_file is not None and not _is_file_name(c.test_file), "-o needs a file name"),
+        (c.tasks is not None and c.tasks < 1, "the number of tasks must be positive"),
+        (c.nodes is not None and c.nodes < 1, "the number of nodes must be positive"),
+        (
+            c.tasks is not None and c.nodes is not None and c.nodes > c.tasks,
+            f"{c.nodes} nodes cannot share {c.tasks} tasks",
+        ),
+    ]
+
+
+def _is_file_name(text: str) -> bool:
+    return bool(text) and "\0" not in text
+
+
+def _times(option: Option, before: int) -> int:
+    """Count a flag as IOR does: each mention adds one, a value replaces the count."""
+    return before + 1 if option.value is None else parse_count(option.value)
+
+
+def _summary_format(text: str) -> str:
+    if text.lower() not in _SUMMARY_FORMATS:
+        raise InputError(f"{text!r} is not a summary format", remedy="use default, JSON or CSV")
+    return _SUMMARY_FORMATS[text.lower()]
+
+
+_READ_TEXT: dict[str, Callable[[str], Any]] = {
+    "api": str,
+    "test_file": str,
+    "summary_format": _summary_format,
+    "block_size": parse_size,
+    "transfer_size": parse_size,
+    "segments": parse_size,
+    "repetitions": parse_count,
+    "inter_test_delay": parse_count,
+    "tasks": parse_count,
+    "nodes": parse_count,
+}
+
+
+def _value(option: Option, before: int) -> Any:
+    """Read the value of an option; `before` is what an earlier mention of it left."""
+    if option.name == "random_offsets":
+        return min(_times(option, before), 2)
+    if option.name in _READ_TEXT:
+        return _READ_TEXT[option.name](option.value or "")
+    return _times(option, before) > 0

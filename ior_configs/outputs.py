@@ -1,0 +1,131 @@
+"""Reading what IOR prints: one registry, one reader for each of its formats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from ioncast_errors import InputError
+from ior_configs.config import IorConfig
+from ior_configs.results import IorResult
+
+Reader = Callable[[str, IorConfig | None], list[IorResult]]
+
+_READERS: dict[str, Reader] = {}
+_SIGNATURES = {
+    "ior-rank-csv": re.compile(r"\A\s*access,rank,"),
+    "ior-csv": re.compile(r"^access,bw\(MiB/s\),", re.MULTILINE),
+    "ior-json": re.compile(r'^[ \t]*\{\s*"(?:Version|Began)"\s*:', re.MULTILINE),
+    "ior-text": re.compile(r"^IOR-\S+: MPI Coordinated Test|^Command line\b.*:", re.MULTILINE),
+}
+
+
+def reader(name: str) -> Callable[[Reader], Reader]:
+    """Register the reader of the format that `sniff` calls `name`.
+
+    A reader takes the text and the configuration of the command line given
+    beside it, or None; it returns at least one result or raises `InputError`.
+    """
+
+    def register(read: Reader) -> Reader:
+        _READERS[name] = read
+        return read
+
+    return register
+
+
+def sniff(text: str) -> str | None:
+    """Tell which of IOR's formats a text is in.
+
+    Parameters
+    ----------
+    text : str
+        The whole output.
+
+    Returns
+    -------
+    {"ior-json", "ior-text", "ior-csv", "ior-rank-csv"} or None
+        None if it is none of them. A text cut off still has its format.
+    """
+    return next((name for name, mark in _SIGNATURES.items() if mark.search(text)), None)
+
+
+def read_outputs(
+    text: str, *, where: str, command: str | None = None, nodes: int | None = None
+) -> list[IorResult]:
+    """Read all results of one output of IOR, whatever its format.
+
+    A repetition without a positive finite bandwidth is left out and a warning
+    on the other results says so; a test in which nothing is left is an error,
+    and so is a rank's line without usable numbers, as all ranks count.
+
+    Parameters
+    ----------
+    text : str
+        The whole output.
+    where : str
+        The file it is from, for error messages.
+    command : str, optional
+        The command line of the run, for what the output does not hold: all of
+        the configuration (CSV) or the number of tasks.
+    nodes : int, optional
+        The number of compute nodes, if better known than the output says:
+        IOR counts host names.
+
+    Returns
+    -------
+    list of IorResult
+        At least one, in the order of the output.
+
+    Raises
+    ------
+    InputError
+        If the text is not a whole output of IOR with a usable result.
+    """
+    try:
+        given = None if command is None else IorConfig.from_command_line(command)
+        results = _reader_of(text)(text, given)
+        return [_completed(result, command, nodes) for result in results]
+    except InputError as error:
+        raise InputError(error.what, where=where, remedy=error.remedy) from error
+
+
+def _reader_of(text: str) -> Reader:
+    name = sniff(text)
+    if name is None:
+        raise InputError(
+            "this is not an output of IOR" if text.strip() else "the file is empty",
+            remedy="give IOR's own output: text, or -O summaryFormat=JSON or CSV",
+        )
+    return _READERS[name]
+
+
+def _completed(result: IorResult, command: str | None, nodes: int | None) -> IorResult:
+    config = result.config if nodes is None else replace(result.config, nodes=nodes)
+    return replace(result, config=config, command=result.command or command)
+
+
+def config_as_printed(command: str, given: IorConfig | None) -> IorConfig:
+    """Read the command line in an output, which IOR prints without quoting.
+
+    Parameters
+    ----------
+    command : str
+        Program and arguments, separated by blanks.
+    given : IorConfig or None
+        The configuration given beside the output.
+
+    Returns
+    -------
+    IorConfig
+        As printed, with the tasks and nodes of `given` where it has none.
+    """
+    config = IorConfig.from_args(command.split()[1:])
+    if given is None:
+        return config
+    return replace(
+        config,
+        tasks=given.tasks if config.tasks is None else config.tasks,
+        nodes=given.nodes if config.nodes is None else config.nodes,
+    )

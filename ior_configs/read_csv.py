@@ -1,0 +1,173 @@
+"""Readers of IOR's two kinds of CSV: results, and performance of each rank."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ioncast_errors import InputError
+from ior_configs.config import IorConfig
+from ior_configs.outputs import reader
+from ior_configs.results import IorResult, Row, expected_bytes, read_number, results_of
+from ior_configs.sizes import parse_count
+
+_MIB = 1 << 20
+_PRECISION = 1e-9
+_RESULT_COLUMNS = frozenset(
+    {"bw(MiB/s)", "block(KiB)", "xfer(KiB)", "total(s)", "numTasks", "iter"}
+)
+_RANK_COLUMNS = frozenset({"rank", "runtime-with-openclose", "throughput-withopenclose"})
+_SCIENTIFIC = re.compile(r"[0-9]\.[0-9]{1,20}e[+-][0-9]{2}")
+
+
+@reader("ior-csv")
+def read_csv(text: str, given: IorConfig | None) -> list[IorResult]:
+    """Read the CSV of ``-O summaryFormat=CSV``, which has sizes and tasks but no more."""
+    asked = _needed(given)
+    cells = list(_cells(text, _RESULT_COLUMNS))
+    if not cells:
+        raise InputError("there is no line of results", remedy="the run may have failed: repeat it")
+    config = replace(asked, tasks=parse_count(cells[0]["numTasks"]))
+    for row in cells:
+        _check_sizes(row, config)
+    rows = [
+        Row(
+            operation=row["access"],
+            repetition=parse_count(row["iter"]),
+            bandwidth=row["bw(MiB/s)"],
+            time=row["total(s)"],
+        )
+        for row in cells
+    ]
+    return results_of(config, rows, version=None, command=None)
+
+
+@reader("ior-rank-csv")
+def read_rank_csv(text: str, given: IorConfig | None) -> list[IorResult]:
+    """Read the CSV of ``-O saveRankPerformanceDetailsCSV=``.
+
+    The bandwidth is the bytes of all ranks over the time of the slowest,
+    with opening and closing. A file in which a rank moved nothing that can
+    be told, or in which ranks are missing, is refused.
+    """
+    asked = _needed(given)
+    seen: Counter[str] = Counter()
+    results = []
+    for operation, ranks in _repetitions(_cells(text, _RANK_COLUMNS)):
+        results.append(_rank_result(asked, operation, seen[operation], ranks))
+        seen[operation] += 1
+    if not results:
+        raise InputError("there is no line of results", remedy="the run may have failed: repeat it")
+    return results
+
+
+@dataclass(frozen=True)
+class _Rank:
+    """What one rank did in one operation."""
+
+    number: int
+    bytes: float
+    time_s: float
+
+
+def _needed(given: IorConfig | None) -> IorConfig:
+    if given is None:
+        raise InputError(
+            "IOR's CSV does not say what was run",
+            remedy='give the command line with --command "ior ..."',
+        )
+    return given
+
+
+def _cells(text: str, needed: frozenset[str]) -> Iterator[dict[str, str]]:
+    """Yield the result lines by column, past headers and the messages IOR prints among them."""
+    columns: list[str] = []
+    for line in text.splitlines():
+        words = [word.strip() for word in line.split(",")]
+        if words[0] == "access":
+            columns = words
+            if not needed <= set(columns):
+                raise InputError(
+                    "the CSV lacks columns that IOR prints", remedy="give the whole file"
+                )
+        elif words[0] in {"write", "read"}:
+            if len(words) != len(columns):
+                raise InputError(
+                    f"a {words[0]} line is cut off", remedy="the run may have failed: repeat it"
+                )
+            yield dict(zip(columns, words, strict=True))
+
+
+def _check_sizes(row: Mapping[str, str], config: IorConfig) -> None:
+    sizes = {"block(KiB)": config.block_size, "xfer(KiB)": config.transfer_size}
+    for column, size in sizes.items():
+        printed = read_number(row[column])
+        if printed is None or abs(printed.value - size / 1024) > printed.half_unit:
+            raise InputError(
+                f"{column} is {row[column]} but the command line says {size} bytes",
+                remedy="give the command line of this run with --command",
+            )
+    if parse_count(row["numTasks"]) != config.tasks:
+        raise InputError("the number of tasks changes within the file")
+
+
+def _repetitions(
+    cells: Iterable[Mapping[str, str]],
+) -> Iterator[tuple[str, Sequence[_Rank]]]:
+    """Group the lines: a repetition ends where the operation changes or a rank comes again."""
+    operation, ranks = "", dict[int, _Rank]()
+    for row in cells:
+        rank = _rank(row)
+        if ranks and (row["access"] != operation or rank.number in ranks):
+            yield operation, list(ranks.values())
+            ranks = {}
+        operation = row["access"]
+        ranks[rank.number] = rank
+    if ranks:
+        yield operation, list(ranks.values())
+
+
+def _rank(row: Mapping[str, str]) -> _Rank:
+    throughput, time = row["throughput-withopenclose"], row["runtime-with-openclose"]
+    number = parse_count(row["rank"])
+    if not (_SCIENTIFIC.fullmatch(throughput) and _SCIENTIFIC.fullmatch(time)):
+        raise InputError(f"rank {number} has no usable time or throughput")
+    return _Rank(number, float(throughput) * float(time), float(time))
+
+
+def _rank_result(
+    asked: IorConfig, operation: str, repetition: int, ranks: Sequence[_Rank]
+) -> IorResult:
+    if {rank.number for rank in ranks} != set(range(len(ranks))):
+        raise InputError("lines of some ranks are missing", remedy="give the whole file")
+    if asked.tasks not in {None, len(ranks)}:
+        raise InputError(
+            f"the file has {len(ranks)} ranks but the command line says {asked.tasks} tasks"
+        )
+    config = replace(asked, tasks=len(ranks))
+    slowest = max(rank.time_s for rank in ranks)
+    moved = sum(_whole_transfers(rank, config.transfer_size) for rank in ranks)
+    if not moved or not slowest:
+        raise InputError(f"the {operation} of repetition {repetition} moved nothing")
+    return IorResult(
+        config=config,
+        operation=operation,
+        repetition=repetition,
+        bandwidth_mib_s=moved / slowest / _MIB,
+        bytes=moved,
+        time_s=slowest,
+        stonewalled=moved != expected_bytes(config),
+    )
+
+
+def _whole_transfers(rank: _Rank, transfer_size: int) -> int:
+    """Bytes a rank moved: time and throughput are printed with eleven digits, so exactly."""
+    whole = round(rank.bytes / transfer_size) * transfer_size
+    if abs(rank.bytes - whole) > max(1.0, rank.bytes * _PRECISION):
+        raise InputError(
+            f"rank {rank.number} did not move whole transfers of {transfer_size} bytes",
+            remedy="give the command line of this run with --command",
+        )
+    return whole

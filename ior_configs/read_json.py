@@ -1,0 +1,153 @@
+"""Reader of IOR's JSON (``-O summaryFormat=JSON``, IOR 3.2 to 4.1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ioncast_errors import InputError
+from ior_configs.config import IorConfig
+from ior_configs.outputs import config_as_printed, reader
+from ior_configs.results import IorResult, Row, parse_started, read_number, results_of
+
+_Kind = TypeVar("_Kind")
+_MIB = 1 << 20
+_WARNING = re.compile(r"^(?:ior )?WARNING: *(.*\S)", re.MULTILINE)
+_NOT_A_NUMBER = re.compile(r":\s*-?nan\b")
+_PARAMETERS: dict[str, tuple[str, type[Any]]] = {
+    "api": ("api", str),
+    "testFileName": ("test_file", str),
+    "repetitions": ("repetitions", int),
+    "multiFile": ("multi_file", bool),
+    "interTestDelay": ("inter_test_delay", int),
+    "fsync": ("fsync", bool),
+    "readFile": ("read", bool),
+    "writeFile": ("write", bool),
+    "filePerProc": ("file_per_process", bool),
+    "reorderTasks": ("reorder_tasks", bool),
+    "keepFile": ("keep_file", bool),
+    "collective": ("collective", bool),
+    "useO_DIRECT": ("odirect", bool),
+    "segmentCount": ("segments", int),
+    "transferSize": ("transfer_size", int),
+    "blockSize": ("block_size", int),
+    "nodes": ("nodes", int),
+}
+
+
+@reader("ior-json")
+def read_json(text: str, given: IorConfig | None) -> list[IorResult]:
+    """Read all tests of one JSON output.
+
+    What was run is taken from each test's Parameters; the command line only
+    tells what these lack.
+    """
+    document = _load(text)
+    version = document.get("Version")
+    command = _get(document, "Command line", str)
+    asked = config_as_printed(command, given)
+    warnings = tuple(_WARNING.findall(text))
+    summaries = _summaries(document)
+    tests = _get(document, "tests", list)
+    if not tests:
+        raise InputError(
+            "there is no test in the JSON", remedy="the run may have failed: repeat it"
+        )
+    return [
+        result
+        for test in tests
+        for result in results_of(
+            _config(test, asked),
+            _rows(test, summaries, warnings),
+            version=version if isinstance(version, str) else None,
+            command=command,
+        )
+    ]
+
+
+def _load(text: str) -> dict[str, Any]:
+    """Parse the JSON, past the messages IOR prints in the middle of it on standard output."""
+    lines = (line for line in text.splitlines() if line.lstrip()[:1] in set('{}[],"'))
+    try:
+        document = json.loads(
+            _NOT_A_NUMBER.sub(": NaN", "\n".join(lines)), parse_float=str, parse_constant=str
+        )
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"the JSON is cut off or damaged ({error})", remedy="the run may have failed: repeat it"
+        ) from error
+    if not isinstance(document, dict):
+        raise InputError("the JSON is not an output of IOR")
+    return document
+
+
+def _get(section: object, key: str, kind: type[_Kind]) -> _Kind:
+    value = section.get(key) if isinstance(section, Mapping) else None
+    if value is None or not isinstance(value, kind):
+        raise InputError(f"the JSON has no usable {key!r}", remedy="give IOR's own, whole output")
+    return value
+
+
+def _digits(section: object, key: str) -> str:
+    """Get a number as it is written, for the precision it is written with."""
+    return str(_get(section, key, object))
+
+
+def _config(test: object, asked: IorConfig) -> IorConfig:
+    parameters = _get(test, "Parameters", dict)
+    changes = {
+        field: kind(_get(parameters, key, int if kind is bool else kind))
+        for key, (field, kind) in _PARAMETERS.items()
+        if key in parameters
+    }
+    changes["random_offsets"] = min(_get(parameters, "randomOffset", int), 2)
+    changes["tasks"] = _get(_get(test, "Options", dict), "tasks", int)
+    return replace(asked, **changes)
+
+
+def _rows(
+    test: object, summaries: Mapping[tuple[int, str], object], warnings: tuple[str, ...]
+) -> Iterator[Row]:
+    """Yield the rows of a test; IOR does not number the repetitions here, but keeps their order."""
+    seen: Counter[str] = Counter()
+    test_id = _get(test, "TestID", int)
+    transfer_size = _get(_get(test, "Parameters", dict), "transferSize", int)
+    started = parse_started(_get(test, "StartTime", str))
+    for entry in _get(test, "Results", list):
+        operation = _get(entry, "access", str)
+        if operation not in {"write", "read"}:
+            continue
+        repetition = seen[operation]
+        seen[operation] += 1
+        summary = summaries.get((test_id, operation)) if repetition == 0 else None
+        yield Row(
+            operation=operation,
+            repetition=repetition,
+            bandwidth=_digits(entry, "bwMiB"),
+            time=_digits(entry, "totalTime"),
+            bytes=_bytes_stated(summary, transfer_size),
+            started=started,
+            warnings=warnings,
+        )
+
+
+def _summaries(document: Mapping[str, Any]) -> dict[tuple[int, str], object]:
+    """Key the summary's entries by test and operation; it speaks of the first repetition."""
+    entries = document.get("summary")
+    return {
+        (_get(entry, "TestID", int), _get(entry, "operation", str)): entry
+        for entry in (entries if isinstance(entries, list) else [])
+    }
+
+
+def _bytes_stated(summary: object, transfer_size: int) -> int | None:
+    """Bytes moved according to the summary: whole transfers, printed in MiB."""
+    size = summary.get("xsizeMiB") if isinstance(summary, Mapping) else None
+    number = read_number(size) if isinstance(size, str) else None
+    if number is None or transfer_size < 2 * number.half_unit * _MIB:
+        return None
+    return round(number.value * _MIB / transfer_size) * transfer_size

@@ -1,0 +1,194 @@
+"""Reader of the text IOR prints by default (IOR 3.0 to 4.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ioncast_errors import InputError
+from ior_configs.config import IorConfig
+from ior_configs.outputs import config_as_printed, reader
+from ior_configs.results import IorResult, Row, parse_started, results_of
+from ior_configs.sizes import parse_count
+
+_VERSION = re.compile(r"^IOR-(\S+): MPI Coordinated Test", re.MULTILINE)
+_FIELD = re.compile(r"\s*([A-Za-z][\w -]*?)\s*(?:: |= |:$)\s*(.*?)\s*")
+_TEST_START = re.compile(r"TestID\s*:|Test \d+ started:")
+_WARNING = re.compile(r"(?:ior )?WARNING: *(.*\S)")
+_BYTES_MOVED = re.compile(r"Using actual aggregate bytes moved *= *([0-9]{1,19})\b")
+_SIZE = re.compile(r"([0-9]{1,19}) (bytes|MiB|GiB|TiB)")
+_CLIENTS = re.compile(r"([0-9]{1,9}) \(([0-9]{1,9}) per node\)")
+_UNITS = {"bytes": 1, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_BANDWIDTH = ("bw(MiB/s)", "bwMiB")
+_TIME = ("total(s)", "totalTime")
+
+
+@reader("ior-text")
+def read_text(text: str, given: IorConfig | None) -> list[IorResult]:
+    """Read all tests of one text output.
+
+    What was run is taken from each test's Options. IOR rounds large sizes
+    there (``9.46 TiB``), so a size of the command line counts where it is
+    printed alike. Warnings above the table are on all results of the test.
+    """
+    version = _VERSION.search(text)
+    head, *tests = _split_tests(text.splitlines())
+    tests = tests or [[]]
+    return [
+        result
+        for test in tests
+        for result in _read_test(head, test, given, version[1] if version else None)
+    ]
+
+
+def _split_tests(lines: Iterable[str]) -> list[list[str]]:
+    """Split the lines into what stands in front of the tests, and each test; drop the summary."""
+    parts: list[list[str]] = [[]]
+    for line in lines:
+        if line.startswith("Summary of all tests"):
+            break
+        if _TEST_START.match(line):
+            parts.append([])
+        parts[-1].append(line)
+    return parts
+
+
+def _read_test(
+    head: list[str], test: list[str], given: IorConfig | None, version: str | None
+) -> list[IorResult]:
+    above, table = _split_table([*head, *test])
+    printed = _fields(above)
+    command = printed.get("command line") or printed.get("command line used")
+    if not command:
+        raise InputError("there is no command line of IOR in the output")
+    warnings = tuple(_warnings(above))
+    config = _config(printed, config_as_printed(command, given))
+    if any(text.startswith("fsync() not supported") for text in warnings):
+        config = replace(config, fsync=False)
+    started = printed.get("starttime") or printed.get("began") or ""
+    return results_of(
+        config, _rows(table, parse_started(started), warnings), version=version, command=command
+    )
+
+
+def _split_table(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    words = [line.split() for line in lines]
+    starts = (i for i, row in enumerate(words) if row[:1] == ["access"] and row[-1] == "iter")
+    start = next(starts, None)
+    if start is None:
+        raise InputError(
+            "the output ends before the first result", remedy="the run may have failed: repeat it"
+        )
+    return lines[:start], lines[start:]
+
+
+def _fields(lines: Iterable[str]) -> dict[str, str]:
+    """Collect ``name : value`` lines by the name in lower case; of several the last counts."""
+    matches = (_FIELD.fullmatch(line) for line in lines if not _WARNING.match(line))
+    return {match[1].lower(): match[2] for match in matches if match}
+
+
+def _warnings(lines: Iterable[str]) -> Iterator[str]:
+    matches = (_WARNING.match(line) for line in lines)
+    return (match[1] for match in matches if match)
+
+
+def _config(printed: Mapping[str, str], asked: IorConfig) -> IorConfig:
+    """Correct what the command line asks for by what IOR says it runs."""
+    changes: dict[str, Any] = {}
+    for name, field in {"api": "api", "test filename": "test_file"}.items():
+        if printed.get(name):
+            changes[field] = printed[name]
+    for name, field in {"segments": "segments", "repetitions": "repetitions"}.items():
+        if name in printed:
+            changes[field] = parse_count(printed[name])
+    for name, field in {"xfersize": "transfer_size", "blocksize": "block_size"}.items():
+        if name in printed:
+            changes[field] = _size(printed[name], getattr(asked, field))
+    if "access" in printed:
+        changes["file_per_process"] = printed["access"] == "file-per-process"
+    if "type" in printed:
+        changes["collective"] = printed["type"] == "collective"
+    if "ordering inter file" in printed:
+        changes["reorder_tasks"] = printed["ordering inter file"].startswith("constant")
+    if "ordering in a file" in printed:
+        is_random = printed["ordering in a file"].startswith("random")
+        changes["random_offsets"] = max(asked.random_offsets, 1) if is_random else 0
+    return replace(asked, **changes, **_placement(printed))
+
+
+def _placement(printed: Mapping[str, str]) -> dict[str, Any]:
+    """Tasks and nodes; IOR 3.0 to 3.2 say the tasks per node instead of the nodes."""
+    clients = _CLIENTS.fullmatch(printed.get("clients", ""))
+    if clients:
+        tasks, per_node = int(clients[1]), int(clients[2])
+    elif "tasks" in printed:
+        tasks = parse_count(printed["tasks"])
+        per_node = parse_count(printed.get("clients per node", "0"))
+    else:
+        return {}
+    if "nodes" in printed:
+        return {"tasks": tasks, "nodes": parse_count(printed["nodes"])}
+    return {"tasks": tasks, "nodes": -(-tasks // per_node)} if per_node else {"tasks": tasks}
+
+
+def _size(printed: str, asked: int) -> int:
+    if printed == _as_printed(asked):
+        return asked
+    exact = _SIZE.fullmatch(printed)
+    if exact is None:
+        raise InputError(f"the size {printed!r} is rounded and the command line says another one")
+    return int(exact[1]) * _UNITS[exact[2]]
+
+
+def _as_printed(size: int) -> str:
+    """Write a size as IOR's Options do: two decimals of the largest unit, if it is not exact."""
+    unit = next((name for name in ("TiB", "GiB", "MiB") if size >= _UNITS[name]), "bytes")
+    whole, rest = divmod(size, _UNITS[unit])
+    return f"{size / _UNITS[unit]:.2f} {unit}" if rest else f"{whole} {unit}"
+
+
+def _rows(table: Sequence[str], started: str | None, test_warnings: tuple[str, ...]) -> list[Row]:
+    """Read the table; warnings and start times stand above the row they belong to."""
+    columns = table[0].split()
+    rows: list[Row] = []
+    above: list[str] = []
+    for line in table[1:]:
+        words = line.split()
+        if words[:1] not in (["write"], ["read"]):
+            above.append(line)
+            continue
+        if len(words) != len(columns):
+            raise InputError(
+                f"the {words[0]} line of the results is cut off",
+                remedy="the run may have failed: repeat it",
+            )
+        rows.append(_row(dict(zip(columns, words, strict=True)), above, started, test_warnings))
+        above = []
+    return rows
+
+
+def _row(
+    cells: Mapping[str, str], above: list[str], started: str | None, test_warnings: tuple[str, ...]
+) -> Row:
+    warnings = tuple(_warnings(above))
+    moved = [int(match[1]) for text in warnings if (match := _BYTES_MOVED.match(text))]
+    commenced = [parse_started(line) for line in above if line.startswith("Commencing")]
+    return Row(
+        operation=cells["access"],
+        repetition=parse_count(cells["iter"]),
+        bandwidth=_cell(cells, _BANDWIDTH),
+        time=_cell(cells, _TIME),
+        bytes=moved[-1] if moved else None,
+        started=next(filter(None, reversed(commenced)), started),
+        warnings=test_warnings + warnings,
+    )
+
+
+def _cell(cells: Mapping[str, str], names: tuple[str, ...]) -> str:
+    cell = next((cells[name] for name in names if name in cells), None)
+    if cell is None:
+        raise InputError(f"the table of results has no column {names[0]}")
+    return cell

@@ -1,0 +1,200 @@
+"""`ioncast match` and `ioncast predict`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from tabulate import tabulate
+
+from benchdb.commands import database_option
+from benchdb.measurements import curves, system_names
+from benchdb.store import open_database, transaction
+from ioncast_errors import UnknownNameError
+from predictor.matching import Match, configuration
+from predictor.prediction import Prediction, predict, to_json
+from summario import tables
+from summario.extract import extract_phases
+from summario.log import read_log
+from summario.phases import Phase
+
+nodes_option = click.option(
+    "--nodes",
+    type=click.IntRange(min=1),
+    help="Compute nodes of the job; a log does not know them.",
+)
+format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="What to print.",
+)
+
+
+class IoNodes(click.ParamType[tuple[int, ...]]):
+    """A list of numbers of I/O nodes such as 0,1,2,4,8."""
+
+    name = "N,N,..."
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Parse the list."""
+        if isinstance(value, tuple):
+            return value
+        numbers = str(value).split(",")
+        if not all(number.strip().isdecimal() for number in numbers):
+            self.fail(f"{value!r} is not a list of numbers such as 0,1,2,4,8", param, ctx)
+        return tuple(sorted({int(number) for number in numbers}))
+
+
+@click.command(
+    "match",
+    epilog="""\b
+Examples:
+  ioncast match app.darshan --nodes 16
+  ioncast match phases.csv --format json
+""",
+)
+@click.argument("source", metavar="LOG|PHASES.csv", type=click.Path())
+@nodes_option
+@format_option
+def match(source: str, nodes: int | None, output_format: str) -> None:
+    """Print the IOR run that does what each phase does, ready to paste.
+
+    A phase of mixed request sizes has one line per size. A run that reads needs its file:
+    run the same line with -w -k first.
+    """
+    phases, warnings = read_phases(source)
+    for warning in warnings:
+        click.echo(f"ioncast: warning: {warning}", err=True)
+    rows = [
+        {
+            "phase": index,
+            "type": phase.operation,
+            "api": phase.api,
+            "spatiality": phase.spatiality,
+            "requests": f"{part.requests} × {tables.size(part.request_bytes)}",
+            "nodes": nodes,
+            "ior": configuration(phase, part, nodes).command_line(launcher=True),
+        }
+        for index, phase in enumerate(phases)
+        for part in phase.parts
+    ]
+    if output_format == "json":
+        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+    elif rows:
+        shown = [{k: v for k, v in row.items() if v is not None} for row in rows]
+        click.echo(tabulate(shown, headers="keys", disable_numparse=True))
+    else:
+        click.echo("no I/O phases")
+
+
+@click.command(
+    "predict",
+    epilog="""\b
+Examples:
+  ioncast predict app.darshan --system mysite --nodes 16
+  ioncast predict phases.csv --system mysite --io-nodes 0,4,8 --format json
+  ioncast predict app.darshan --system mysite --plot curve.html
+""",
+)
+@click.argument("source", metavar="LOG|PHASES.csv", type=click.Path())
+@click.option("--system", required=True, help="The system to predict for.")
+@nodes_option
+@click.option(
+    "--io-nodes",
+    type=IoNodes(),
+    help="Numbers of I/O nodes; by default all that the benchmarks have in common.",
+)
+@format_option
+@click.option("--plot", metavar="FILE.html", type=click.Path(), help="Draw the curve.")
+@database_option
+def predict_command(
+    source: str,
+    system: str,
+    nodes: int | None,
+    io_nodes: tuple[int, ...] | None,
+    output_format: str,
+    plot: str | None,
+    location: str | None,
+) -> None:
+    """Predict a job's bandwidth with each number of I/O nodes.
+
+    From the Darshan log of an earlier run of the same application, or from its phases as
+    `ioncast phases --format csv` prints them.
+    """
+    phases, warnings = read_phases(source)
+    with transaction(open_database(location)) as connection:
+        measured = curves(connection, system)
+        if not measured:
+            names = ", ".join(system_names(connection))
+            raise UnknownNameError(
+                f"nothing was measured on {system!r}",
+                where="--system",
+                remedy=f"known are {names}" if names else "see `ioncast bench import --help`",
+            )
+    prediction = predict(phases, measured, system=system, nodes=nodes, io_nodes=io_nodes)
+    if plot is not None:
+        # Plotly takes longer to import than a prediction takes.
+        from predictor.plots import curve_figure, write_html  # noqa: PLC0415
+
+        write_html(curve_figure(prediction), plot)
+    if output_format == "json":
+        record = to_json(prediction)
+        record["warnings"] = [*warnings, *record["warnings"]]
+        click.echo(json.dumps(record, indent=1))
+        return
+    click.echo(to_text(prediction))
+    for warning in (*warnings, *prediction.warnings):
+        click.echo(f"ioncast: warning: {warning}", err=True)
+
+
+def read_phases(source: str) -> tuple[list[Phase], tuple[str, ...]]:
+    """Phases and warnings from a CSV of phases or a Darshan log, by the file's suffix."""
+    if Path(source).suffix == ".csv":
+        return tables.read_csv(source), ()
+    log = read_log(source)
+    return extract_phases(log), log.warnings
+
+
+def to_text(prediction: Prediction) -> str:
+    """A prediction for people: matches, curve, decision."""
+    matches = [
+        {
+            "phase": index,
+            "type": matched.phase.operation,
+            "size": tables.size(part.bytes),
+            "match": found.kind,
+            "distance": "" if found.distance is None else f"{found.distance:.2f}",
+            "benchmark": _benchmark(found),
+        }
+        for index, matched in enumerate(prediction.phases)
+        for part, found in matched.parts
+    ]
+    points = [
+        {
+            "I/O nodes": point.io_nodes,
+            "MiB/s": f"{point.bandwidth_mib_s.mean:.1f}",
+            "p10": f"{point.bandwidth_mib_s.p10:.1f}",
+            "median": f"{point.bandwidth_mib_s.median:.1f}",
+            "p90": f"{point.bandwidth_mib_s.p90:.1f}",
+            "time s": f"{point.time_s:.2f}",
+        }
+        for point in prediction.curve
+    ]
+    blocks = [
+        tabulate(rows, headers="keys", disable_numparse=True) for rows in (matches, points) if rows
+    ]
+    best = prediction.best
+    choice = "no prediction" if best.io_nodes is None else f"best: {best.io_nodes} I/O nodes"
+    return "\n\n".join([*blocks, f"{choice} ({best.why})"])
+
+
+def _benchmark(found: Match) -> str:
+    if found.curve is None:
+        return f"none; missing: {found.wanted.command_line(launcher=True)}"
+    return found.curve.config.command_line(launcher=True)

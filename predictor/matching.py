@@ -1,0 +1,164 @@
+"""I/O phases to IOR configurations, and those to the nearest that were measured.
+
+Source: Inria RR-9366, §6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from benchdb.measurements import Curve
+from ior_configs import IorConfig
+from summario.phases import Part, Phase
+
+# IOR refuses sizes that are no multiple of its own offset type.
+_ACCESS_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Match:
+    """How a part of a phase was matched to a benchmark.
+
+    Attributes
+    ----------
+    kind : str
+        "exact", "interpolated" (the nearest one stands in) or "unknown".
+    wanted : IorConfig
+        The configuration that does what the part does.
+    curve : Curve or None
+        The benchmark that stands for it.
+    distance : float or None
+        Euclidean, in natural logarithms of `features`; 0 is exact.
+    ratios : dict of str to float
+        The features that differ: measured / wanted.
+    """
+
+    kind: str
+    wanted: IorConfig
+    curve: Curve | None = None
+    distance: float | None = None
+    ratios: dict[str, float] = field(default_factory=dict)
+
+
+def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConfig:
+    """The IOR run that does what one part of a phase does.
+
+    Parameters
+    ----------
+    phase : Phase
+        The phase.
+    part : Part
+        One of its parts.
+    nodes : int, optional
+        Compute nodes of the job; a log does not know them.
+
+    Returns
+    -------
+    IorConfig
+        With sizes rounded to what IOR takes: multiples of 8 bytes, blocks of whole
+        transfers, and two transfers or more where they are shuffled. IOR has no stdio
+        engine; POSIX stands in for it.
+    """
+    processes = tasks(phase)
+    transfer = max(round(part.request_bytes / _ACCESS_BYTES), 1) * _ACCESS_BYTES
+    transfers = max(round(part.bytes / processes / transfer), 1)
+    random = phase.spatiality == "random"
+    strided = phase.spatiality == "sequential"
+    if random:
+        transfers = max(transfers, 2)
+    return IorConfig(
+        api="MPIIO" if phase.api == "MPIIO" else "POSIX",
+        write=phase.operation == "write",
+        read=phase.operation == "read",
+        file_per_process=phase.file_access == "unique",
+        collective=phase.spatiality == "collective",
+        random_offsets=int(random),
+        transfer_size=transfer,
+        block_size=transfer if strided else transfer * transfers,
+        segments=transfers if strided else 1,
+        tasks=processes,
+        nodes=min(nodes, processes) if nodes else None,
+    )
+
+
+def tasks(phase: Phase) -> int:
+    """Processes of the IOR run: as many as use a shared file, or one per own file."""
+    if phase.file_access == "shared":
+        return max(phase.mode_processes, 1)
+    return max(min(phase.n_files, phase.nprocs or phase.n_files), 1)
+
+
+def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None = None) -> Match:
+    """Find the benchmark of the same configuration, or the nearest of its kind.
+
+    Of one kind are configurations with the same operation, api, file access and
+    spatiality. O_DIRECT and fsync do not show in Darshan's counters of a phase, so they
+    take no part; of equally near ones the run without O_DIRECT is taken, then the one
+    measured with more numbers of I/O nodes.
+
+    Parameters
+    ----------
+    phase, part : Phase, Part
+        What to match.
+    curves : iterable of Curve
+        What was measured on the system.
+    nodes : int, optional
+        Compute nodes of the job.
+    """
+    wanted = configuration(phase, part, nodes)
+    kind = (phase.operation, wanted.api, phase.file_access, phase.spatiality)
+    same_kind = [
+        curve
+        for curve in curves
+        if (
+            curve.config.operation,
+            curve.config.api,
+            curve.config.file_access,
+            curve.config.spatiality,
+        )
+        == kind
+    ]
+    if not same_kind:
+        return Match("unknown", wanted)
+
+    def order(curve: Curve) -> tuple[float, bool, int, int]:
+        coverage = len(curve.bandwidths_mib_s)
+        return distance(wanted, curve.config), curve.config.odirect, -coverage, curve.id
+
+    nearest = min(same_kind, key=order)
+    away = distance(wanted, nearest.config)
+    return Match(
+        kind="interpolated" if away else "exact",
+        wanted=wanted,
+        curve=nearest,
+        distance=away,
+        ratios=ratios(wanted, nearest.config),
+    )
+
+
+def distance(wanted: IorConfig, measured: IorConfig) -> float:
+    """Euclidean distance of two configurations in the logarithms of their features."""
+    return math.sqrt(sum(math.log(ratio) ** 2 for ratio in ratios(wanted, measured).values()))
+
+
+def ratios(wanted: IorConfig, measured: IorConfig) -> dict[str, float]:
+    """Features that differ, measured / wanted; those unknown to either are left out."""
+    pairs = zip(features(wanted).items(), features(measured).values(), strict=True)
+    return {
+        name: theirs / ours
+        for (name, ours), theirs in pairs
+        if ours is not None and theirs is not None and ours != theirs
+    }
+
+
+def features(config: IorConfig) -> dict[str, float | None]:
+    """What two configurations of one kind are compared by."""
+    per_node = config.tasks / config.nodes if config.tasks and config.nodes else None
+    return {
+        "processes": config.tasks,
+        "processes per node": per_node,
+        "request size": config.transfer_size,
+        "bytes per process": config.bytes_per_process,
+    }

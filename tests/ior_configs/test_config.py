@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ioncast_errors import InputError
+from ior_configs import IorConfig
+
+MIB = 1 << 20
+
+
+def from_words(text: str) -> IorConfig:
+    return IorConfig.from_args(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-w -b 16m", IorConfig(write=True, block_size=16 * MIB)),
+        ("-w -b=16m", IorConfig(write=True, block_size=16 * MIB)),
+        ("-w -b16m", IorConfig(write=True, block_size=16 * MIB)),
+        ("-wb 16m", IorConfig(write=True, block_size=16 * MIB)),
+        ("-w -O blockSize=16m", IorConfig(write=True, block_size=16 * MIB)),
+        ("-O BLOCKSIZE=16M,writeFile=1", IorConfig(write=True, block_size=16 * MIB)),
+        ("-wr", IorConfig(write=True, read=True)),
+        ("-w -r=0", IorConfig(write=True)),
+        ("-w=1 -r=1 -w=0", IorConfig(read=True)),
+        ("", IorConfig(write=True, read=True)),
+        ("-w=0", IorConfig(write=True, read=True)),
+        ("-w -c", IorConfig(write=True, collective=True)),
+        ("-w --collective", IorConfig(write=True, collective=True)),
+        ("-w --collective=0", IorConfig(write=True)),
+        ("-r -z", IorConfig(read=True, random_offsets=1)),
+        ("-r -z -z", IorConfig(read=True, random_offsets=2)),
+        ("-r -zz", IorConfig(read=True, random_offsets=2)),
+        ("-r -z=2", IorConfig(read=True, random_offsets=2)),
+        ("-r -zzz", IorConfig(read=True, random_offsets=2)),
+        ("-r -a mpiio", IorConfig(read=True, api="MPIIO")),
+        ("-r -O api=mpiio,segmentCount=4", IorConfig(read=True, api="MPIIO", segments=4)),
+        (
+            "-r -i 2 -i 3 -d=5 -m",
+            IorConfig(read=True, repetitions=3, inter_test_delay=5, multi_file=True),
+        ),
+        (
+            "-r -CegkF",
+            IorConfig(
+                read=True,
+                reorder_tasks=True,
+                fsync=True,
+                intra_test_barriers=True,
+                keep_file=True,
+                file_per_process=True,
+            ),
+        ),
+        ("-w -O useO_DIRECT=1", IorConfig(write=True, odirect=True)),
+        ("-w --posix.odirect", IorConfig(write=True, odirect=True)),
+        ("-w -B", IorConfig(write=True, odirect=True)),
+        ("-w -o=/a=b", IorConfig(write=True, test_file="/a=b")),
+        ("-w -o -x", IorConfig(write=True, test_file="-x")),
+        (
+            "-w -O testFile=f,summaryformat=json",
+            IorConfig(write=True, test_file="f", summary_format="JSON"),
+        ),
+        ("-w -O summaryFormat=CSV#comment", IorConfig(write=True, summary_format="CSV")),
+        ("-w -N 8", IorConfig(write=True, tasks=8)),
+        ("-w -Q=1 -G -5 -v", IorConfig(write=True, other_options=("-Q=1", "-G", "-5", "-v"))),
+        ("-vwv", IorConfig(write=True, other_options=("-v", "-v"))),
+        (
+            "-w --dfs.pool=p --dfs.cont c --dryRun",
+            IorConfig(write=True, other_options=("--dfs.pool=p", "--dfs.cont", "c", "--dryRun")),
+        ),
+        (
+            "-w -O summaryFile=x,fsync=1",
+            IorConfig(write=True, fsync=True, other_options=("-O", "summaryFile=x")),
+        ),
+        ("-w -R", IorConfig(write=True, read=True, other_options=("-R",))),
+    ],
+)
+def test_every_spelling_ior_accepts_is_read(text: str, expected: IorConfig) -> None:
+    assert from_words(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-b",
+        "-b=",
+        "-b 16x",
+        "-b -16m",
+        "-b 1.5m",
+        "-i two",
+        "-i -1",
+        "-i 0",
+        "-d -1",
+        "-s 0",
+        "-w=-1",
+        "-w=yes",
+        "-L",
+        "-",
+        "--",
+        "file",
+        "-w > out.txt",
+        "-O",
+        "-O blockSize",
+        "-O blockSize=",
+        "-O blockSize=16m,",
+        "-O summaryFormat=XML",
+        "-o/tmp/a=b",
+        "-t 0",
+        "-b 0",
+        "-t 12 -b 24",
+        "-t 1m -b 1536k",
+        "-t 2m -b 1m",
+        "-C -z",
+        "-a HDF5 -z",
+        "-a NCMPI -F",
+        "-W",
+        "-N 0",
+    ],
+)
+def test_what_ior_refuses_or_misreads_is_an_error(text: str) -> None:
+    with pytest.raises(InputError):
+        from_words(text)
+
+
+def test_ior_4_refuses_shuffling_one_request_that_ior_3_ran() -> None:
+    assert from_words("-w -z -b 64k -t 64k").problems() != []
+    assert from_words("-w -z -z -b 64k -t 64k").problems() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks", "nodes"),
+    [
+        ("ior -w", None, None),
+        ("./ior", None, None),
+        ("/opt/ior/bin/ior -w", None, None),
+        ("mpiexec -n 32 -genv LD_PRELOAD libdarshan.so ior -w", 32, None),
+        ("mpiexec -n 16 -genv IOR_HINT__MPI__cb_config_list '*:4' ior -w", 16, None),
+        ("mpirun -np 16 -ppn 4 --wdir /scratch/ior ./ior -w", 16, 4),
+        ("srun -n 64 -N 8 ior -w", 64, 8),
+        ("srun --ntasks=64 --nodes=8 ior -w", 64, 8),
+        ("srun -N8 --ntasks-per-node=2 ior -w", 16, 8),
+        ("env A=1 /usr/bin/mpiexec -n 4 -x PATH=/opt/ior ior -w", 4, None),
+        ("mpiexec -n 32 ior -w -N 8", 8, None),
+        ("aprun -n 12 -N 5 ior -w", 12, 3),
+    ],
+)
+def test_the_launcher_says_tasks_and_nodes(text: str, tasks: int | None, nodes: int | None) -> None:
+    config = IorConfig.from_command_line(text)
+    assert (config.tasks, config.nodes) == (tasks, nodes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "hacc_io 1000", "ior -o 'x", "mpiexec -n ior -w", "mpiexec -n x ior -w", "-w -b 1m"],
+)
+def test_a_command_line_without_a_usable_ior_is_an_error(text: str) -> None:
+    with pytest.raises(InputError):
+        IorConfig.from_command_line(text)
+
+
+def test_the_command_line_is_quoted_for_a_shell() -> None:
+    config = IorConfig(write=True, test_file="/tmp/a b", tasks=4)  # noqa: S108
+    expected = "ior -a POSIX -w -b 1m -t 256k -o '/tmp/a b'"
+    assert config.command_line() == expected
+    assert config.command_line(launcher=True) == f"mpiexec -n 4 {expected}"
+
+
+@pytest.mark.parametrize(
+    ("text", "access", "layout", "spatiality"),
+    [
+        ("mpiexec -n 32 ior -w -b 32m -t 2m", "shared", "contiguous", "contiguous"),
+        ("mpiexec -n 64 ior -w -F -b 16m -t 4m", "unique", "contiguous", "contiguous"),
+        ("mpiexec -n 64 ior -w -F -b 4m -t 4m -s 9", "unique", "contiguous", "contiguous"),
+        ("mpiexec -n 24 ior -w -b 512k -t 512k -s 4", "shared", "1d-strided", "sequential"),
+        ("ior -w -b 512k -t 512k -s 4", "shared", "1d-strided", "sequential"),
+        ("mpiexec -n 1 ior -w -b 512k -t 512k -s 4", "unique", "contiguous", "contiguous"),
+        ("mpiexec -n 16 ior -w -z -b 16m -t 64k", "shared", "random", "random"),
+        ("mpiexec -n 16 ior -a MPIIO -w -b 256k -t 256k -s 64", "shared", "1d-strided", "unknown"),
+        ("mpiexec -n 16 ior -a MPIIO -w -c -b 16m -t 1m", "shared", "contiguous", "collective"),
+        ("mpiexec -n 16 ior -w -b 2m -t 1m -s 64", "shared", "1d-strided", "sequential"),
+        ("mpiexec -n 16 ior -w -b 4m -t 1m -s 2", "shared", "1d-strided", "contiguous"),
+        ("mpiexec -n 16 ior -w -b 4m -t 1m -s 64", "shared", "1d-strided", "sequential"),
+        ("mpiexec -n 16 ior -w -b 5m -t 1m -s 64", "shared", "1d-strided", "contiguous"),
+    ],
+)
+def test_the_pattern_is_told_in_the_words_of_darshan(
+    text: str, access: str, layout: str, spatiality: str
+) -> None:
+    config = IorConfig.from_command_line(text)
+    assert (config.file_access, config.layout, config.spatiality) == (access, layout, spatiality)
+
+
+def test_one_operation_can_be_singled_out() -> None:
+    both = from_words("-w -r -R -W -v")
+    assert both.operation == "write+read"
+    assert both.for_operation("write") == from_words("-w -W -v")
+    assert both.for_operation("read") == from_words("-r -R -v")
+    with pytest.raises(InputError):
+        both.for_operation("write+read")
+
+
+def test_the_pattern_forgets_what_only_controls_the_run() -> None:
+    config = from_words("-w -C -e -g -k -i 3 -m -d 2 -o f -O summaryFormat=CSV --posix.odirect -v")
+    assert config.pattern() == from_words("-w -C -e -g --posix.odirect")
+
+
+def test_other_options_cannot_hide_options_with_fields() -> None:
+    for hidden in [("-w",), ("-b", "1m"), ("-O", "a=1,b=2"), ("-vv",)]:
+        with pytest.raises(InputError):
+            IorConfig(write=True, other_options=hidden)
+
+
+@pytest.mark.parametrize("field", ["block_size", "segments", "repetitions", "tasks", "nodes"])
+@pytest.mark.parametrize("value", [0, -8, 1 << 64])
+def test_numbers_out_of_range_are_refused(field: str, value: int) -> None:
+    changes: dict[str, Any] = {field: value}
+    with pytest.raises(InputError):
+        replace(IorConfig(write=True, tasks=1), **changes)
+
+
+def test_every_command_of_the_measured_runs_says_what_the_run_did(shared_data: Path) -> None:
+    with (shared_data / "runs" / "manifest.csv").open(newline="") as file:
+        runs = [row for row in csv.DictReader(file) if " ior " in row["command"]]
+    assert runs
+    for run in runs:
+        config = IorConfig.from_command_line(run["command"])
+        assert config.tasks == int(run["nprocs"]), run["name"]
+        assert config.api == run["api"]
+        assert config.file_access == run["files"]
+        assert config.layout == run["layout"]
+        assert config.collective == (run["collective"] == "1")
+        assert config.transfer_size == int(run["request_size"])
+        assert config.operation.replace("write+read", "readwrite") == run["operation"]
+        moved = config.tasks * config.bytes_per_process * config.repetitions
+        assert config.write * moved == int(run["bytes_written"])
+        assert config.read * moved == int(run["bytes_read"])
+        assert IorConfig.from_command_line(config.command_line(launcher=True)) == config
+
+
+OTHERS = [("-v",), ("-G", "-5"), ("-G=7",), ("-R",), ("-W",), ("--dfs.pool=p",), ("-O", "refNum=3")]
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> IorConfig:
+    flag = st.booleans()
+    transfer_size = 8 * draw(st.integers(1, 1 << 30))
+    values: dict[str, Any] = {
+        "api": draw(st.sampled_from(["POSIX", "mpiio", "HDF5", "NCMPI", "DFS"])),
+        "random_offsets": draw(st.integers(0, 2)),
+        "transfer_size": transfer_size,
+        "block_size": transfer_size * draw(st.integers(1, 1 << 20)),
+        "segments": draw(st.integers(1, 1 << 40)),
+        "repetitions": draw(st.integers(1, 9)),
+        "inter_test_delay": draw(st.integers(0, 9)),
+        "test_file": draw(st.none() | st.text(st.characters(exclude_characters="\0"), min_size=1)),
+        "summary_format": draw(st.sampled_from([None, "default", "JSON", "CSV"])),
+        "tasks": draw(st.none() | st.integers(1, 1 << 20)),
+        "nodes": draw(st.none() | st.integers(1, 9)),
+        "other_options": sum(draw(st.lists(st.sampled_from(OTHERS))), start=()),
+    }
+    flags = [
+        "write", "read", "file_per_process", "collective", "reorder_tasks", "fsync",
+        "intra_test_barriers", "keep_file", "multi_file", "odirect",
+    ]  # fmt: skip
+    values |= {name: draw(flag) for name in flags}
+    try:
+        return IorConfig(**values)
+    except InputError:
+        assume(False)
+        raise
+
+
+@given(configs())
+def test_arguments_are_read_back(config: IorConfig) -> None:
+    expected = replace(config, tasks=None, nodes=None)
+    assert IorConfig.from_args(config.to_args()) == expected
+
+
+@given(configs())
+def test_command_lines_are_read_back(config: IorConfig) -> None:
+    text = config.command_line(launcher=True)
+    assert IorConfig.from_command_line(text) == replace(config, nodes=None)
+
+
+@given(configs(), st.sampled_from(["write", "read"]))
+def test_one_operation_is_one_operation(config: IorConfig, operation: str) -> None:
+    assert config.for_operation(operation).operation == operation
+    assert config.pattern().pattern() == config.pattern()
+
+
+@given(st.lists(st.text(max_size=9) | st.sampled_from(["-w", "-b", "-O", "16m", "a=1", "--x"])))
+def test_any_arguments_are_a_configuration_or_a_clear_error(args: list[str]) -> None:
+    try:
+        config = IorConfig.from_args(args)
+    except InputError:
+        return
+    assert IorConfig.from_args(config.to_args()).to_args() == config.to_args()
