@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, Table, func, insert, select
+from sqlalchemy import Column, Connection, Table, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from benchdb.schema import configurations, imports, measurements, systems
@@ -248,17 +248,17 @@ def _id_of(
     connection: Connection, table: Table, column: Column[str], key: str, values: dict[str, Any]
 ) -> int:
     """The id of the row with this key, inserted if it is not there yet."""
-    query: Select[tuple[int]] = select(table.c.id).where(column == key)
-    found = connection.scalar(query)
-    if found is not None:
-        return found
-    try:
-        with connection.begin_nested():
-            connection.execute(insert(table).values(values))
-    except IntegrityError:
-        # Another writer was faster; its row serves as well.
-        pass
-    return connection.scalars(query).one()
+    query = select(table.c.id).where(column == key)
+    row = connection.execute(query).first()
+    if row is None:
+        try:
+            with connection.begin_nested():
+                connection.execute(insert(table).values(values))
+        except IntegrityError:
+            # Another writer was faster; its row serves as well.
+            pass
+        row = connection.execute(query).one()
+    return int(row[0])
 
 
 def _next_repetitions(connection: Connection, system_id: int) -> dict[tuple[int, int], int]:

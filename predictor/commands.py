@@ -34,21 +34,16 @@ format_option = click.option(
 )
 
 
-class IoNodes(click.ParamType[tuple[int, ...]]):
-    """A list of numbers of I/O nodes such as 0,1,2,4,8."""
-
-    name = "N,N,..."
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Parse the list."""
-        if isinstance(value, tuple):
-            return value
-        numbers = str(value).split(",")
-        if not all(number.strip().isdecimal() for number in numbers):
-            self.fail(f"{value!r} is not a list of numbers such as 0,1,2,4,8", param, ctx)
-        return tuple(sorted({int(number) for number in numbers}))
+def parse_io_nodes(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    """Parse a list of numbers of I/O nodes such as 0,1,2,4,8."""
+    if value is None:
+        return None
+    numbers = value.split(",")
+    if not all(number.strip().isdecimal() for number in numbers):
+        raise click.BadParameter(f"{value!r} is not a list of numbers such as 0,1,2,4,8")
+    return tuple(sorted({int(number) for number in numbers}))
 
 
 @click.command(
@@ -107,7 +102,8 @@ Examples:
 @nodes_option
 @click.option(
     "--io-nodes",
-    type=IoNodes(),
+    callback=parse_io_nodes,
+    metavar="N,N,...",
     help="Numbers of I/O nodes; by default all that the benchmarks have in common.",
 )
 @format_option

@@ -1,0 +1,123 @@
+"""The main job on the data the project ships: `make demo`.
+
+Fills a new database with benchmarks measured on an emulated I/O-forwarding layer, takes
+the Darshan log of a HACC-IO run on it, predicts that application's bandwidth with 0 to 8
+I/O nodes, and compares with what its reruns measured.
+"""
+
+from __future__ import annotations
+
+import csv
+import shlex
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+from tabulate import tabulate
+
+from benchdb.measurements import curves
+from benchdb.store import open_database, transaction
+from ioncast import cli
+from predictor.plots import curve_figure, write_html
+from predictor.prediction import Prediction, predict
+from summario.extract import extract_phases
+from summario.log import read_log
+
+TESTBED = Path(__file__).parent / "data" / "testbed"
+LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
+APPLICATION = "hacc-io"
+NODES = 8
+TASKS = 16
+
+
+def main(plot: Path) -> None:
+    """Run the demonstration; the plot goes to `plot`."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = str(Path(folder) / "demo.sqlite")
+        click.echo("Benchmarks of the system, measured with 0, 1, 2, 4 and 8 I/O nodes:")
+        benchmarks = _shown(TESTBED / "benchmarks.csv")
+        run(
+            f"bench import {benchmarks} --system testbed --tasks {TASKS} --nodes {NODES}",
+            database,
+        )
+        click.echo("The application's earlier run, from its Darshan log:")
+        run(f"phases {_shown(LOG)}")
+        click.echo("The IOR runs that do the same:")
+        run(f"match {_shown(LOG)} --nodes {NODES}")
+        click.echo("What it will reach with each number of I/O nodes:")
+        run(f"predict {_shown(LOG)} --system testbed --nodes {NODES}", database)
+        with transaction(open_database(database)) as connection:
+            measured_curves = curves(connection, "testbed")
+    prediction = predict(
+        extract_phases(read_log(LOG)), measured_curves, system="testbed", nodes=NODES
+    )
+    reruns = read_reruns(APPLICATION)
+    click.echo("The same beside its measured reruns:")
+    click.echo(compare(prediction, reruns))
+    plot.parent.mkdir(parents=True, exist_ok=True)
+    write_html(curve_figure(prediction, reruns), plot)
+    click.echo(f"\nPlot: {plot}")
+
+
+def run(command: str, database: str | None = None) -> None:
+    """Show an ioncast command and what it prints."""
+    click.secho(f"\n$ ioncast {command}", bold=True)
+    extra = ["--db", database] if database else []
+    try:
+        cli.main([*shlex.split(command), *extra], prog_name="ioncast", standalone_mode=False)
+    except SystemExit as done:
+        if done.code:
+            raise
+    click.echo()
+
+
+def read_reruns(application: str) -> dict[int, list[float]]:
+    """Measured bandwidth in MiB/s of an application's reruns by number of I/O nodes."""
+    reruns: dict[int, list[float]] = {}
+    with (TESTBED / "applications.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["name"] == application:
+                reruns.setdefault(int(row["io_nodes"]), []).append(float(row["bandwidth_mib_s"]))
+    return dict(sorted(reruns.items()))
+
+
+def compare(prediction: Prediction, reruns: dict[int, list[float]]) -> str:
+    """Put a prediction beside measured reruns: errors per point, their mean, the regret."""
+    measured = {n: statistics.fmean(values) for n, values in reruns.items()}
+    predicted = {point.io_nodes: point.bandwidth_mib_s for point in prediction.curve}
+    errors = {n: abs(predicted[n].mean - measured[n]) / measured[n] for n in measured}
+    rows = [
+        {
+            "I/O nodes": n,
+            "predicted MiB/s": f"{predicted[n].mean:.1f}",
+            "p10 to p90": f"{predicted[n].p10:.1f} to {predicted[n].p90:.1f}",
+            "measured MiB/s": f"{measured[n]:.1f}",
+            "runs": len(reruns[n]),
+            "error": f"{errors[n]:.1%}",
+        }
+        for n in measured
+    ]
+    chosen = prediction.best.io_nodes
+    regret = 1 - measured[chosen] / max(measured.values()) if chosen is not None else None
+    return "\n".join(
+        [
+            "",
+            tabulate(rows, headers="keys", disable_numparse=True),
+            "",
+            f"mean error {statistics.fmean(errors.values()):.1%}; predicted best: {chosen} I/O"
+            f" nodes, measured best: {max(measured, key=measured.__getitem__)}; regret of the"
+            f" prediction {regret:.1%}",
+        ]
+    )
+
+
+def _shown(path: Path) -> str:
+    """The path as a user in the project's folder would type it."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo/hacc-io.html"))
