@@ -53,6 +53,13 @@ def counter_names(library: ctypes.CDLL, prefix: str) -> list[str]:
     return names
 
 
+def open_log(library: ctypes.CDLL, path: str) -> int:
+    log: int | None = library.darshan_log_open(os.fsencode(path))
+    if not log:
+        sys.exit("not opened")
+    return log
+
+
 def copy_module(library: ctypes.CDLL, log: int, index: int, output: Output) -> list[int] | None:
     start = output.size
     buffer = ctypes.create_string_buffer(CHUNK_BYTES)
@@ -101,16 +108,18 @@ def main(
         ctypes.c_int,
     )
     library.darshan_log_get_name_records.argtypes = (ctypes.c_void_p,) * 3
-    log = library.darshan_log_open(os.fsencode(log_path))
-    if not log:
-        sys.exit("not opened")
     output = Output(int(descriptor), int(max_bytes))
+    log = open_log(library, log_path)
     copied = {}
     for module in modules:
         index, name = module.split(":")
         copied[name] = copy_module(library, log, int(index), output)
+        if copied[name] is None:
+            # A failed decompression spoils the handle for all other modules.
+            log = open_log(library, log_path)
     report = {
         "modules": copied,
+        # Last, because the library closes the handle where the names are damaged.
         "names": copy_names(library, log, output),
         "counters": {
             name: counter_names(library, COUNTER_TABLES[name])
