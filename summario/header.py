@@ -8,7 +8,6 @@ anything is decompressed. Layout: darshan-log-format.h of Darshan 3.0 to 3.5.
 
 from __future__ import annotations
 
-import bz2
 import struct
 import zlib
 from dataclasses import dataclass
@@ -43,7 +42,7 @@ MODULES = (
     "DAOS",
 )
 _METADATA_BYTES = 1024
-_ZLIB, _BZIP2, _UNCOMPRESSED = range(3)
+_ZLIB = 0
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,6 @@ class Header:
 
     version: str
     byte_order: Literal["<", ">"]
-    compression: int
     size: int
     names: Region
     modules: dict[str, Region]
@@ -116,6 +114,12 @@ def parse_header(blob: bytes, where: str) -> Header:
     if len(blob) < layout.size:
         raise truncated(where)
     _, _, compression, partial, *rest = layout.unpack_from(blob)
+    if compression != _ZLIB:
+        raise InputError(
+            "the log is not compressed with zlib, the only method the Darshan wheel reads",
+            where=where,
+            remedy="convert it with darshan-convert",
+        )
     maps, versions = rest[: 2 + 2 * slots], rest[2 + 2 * slots :]
     modules, module_versions, partial_modules = {}, {}, set()
     for index, name in enumerate(_module_names(version, slots)):
@@ -128,7 +132,6 @@ def parse_header(blob: bytes, where: str) -> Header:
     return Header(
         version=version,
         byte_order=byte_order,
-        compression=compression,
         size=layout.size,
         names=Region(*maps[:2]),
         modules=modules,
@@ -171,7 +174,7 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
     where : str
         The file's name, for errors.
     """
-    record = _decompress(header.compression, region.lstrip(b"\0"), where)
+    record = _inflate(region.lstrip(b"\0"), where)
     with_nanoseconds = header.version >= "3.41"
     fields = struct.Struct(f"{header.byte_order}{7 if with_nanoseconds else 5}q")
     if len(record) < fields.size + _METADATA_BYTES:
@@ -223,19 +226,14 @@ def _module_names(version: str, slots: int) -> list[str]:
     return names + [f"module {index}" for index in range(len(names), slots)]
 
 
-def _decompress(compression: int, stream: bytes, where: str) -> bytes:
+def _inflate(stream: bytes, where: str) -> bytes:
+    inflate = zlib.decompressobj()
     try:
-        if compression == _ZLIB:
-            inflate = zlib.decompressobj()
-            record = inflate.decompress(stream)
-            if inflate.eof and not inflate.unused_data:
-                return record
-        elif compression == _BZIP2:
-            return bz2.decompress(stream)
-        elif compression == _UNCOMPRESSED:
-            return stream
-    except (zlib.error, OSError, ValueError):
-        pass
+        record = inflate.decompress(stream)
+    except zlib.error:
+        record = b""
+    if inflate.eof and not inflate.unused_data:
+        return record
     raise DamagedLogError(
         "the job record cannot be decompressed", where=where, remedy="fetch the log again"
     )

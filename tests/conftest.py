@@ -1,0 +1,19 @@
+"""Where the real data are: `../shared/data` beside the project."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    folder = PROJECT.parent / "shared" / "data"
+    if not folder.is_dir():
+        message = f"the real data are not here: {folder.name} beside the project is missing"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
