@@ -31,6 +31,7 @@ def curve_figure(
     figure.add_scatter(
         x=names + names[::-1],
         y=[band.p90 for band in bands] + [band.p10 for band in bands][::-1],
+        mode="lines",
         fill="toself",
         fillcolor=_BAND,
         line={"width": 0},
@@ -57,13 +58,12 @@ def curve_figure(
             x=[n for n, _ in runs],
             y=[value for _, value in runs],
             mode="markers",
-            marker={"color": _MEASURED, "symbol": "x-thin", "size": 9, "line": {"width": 2}},
-            marker_line_color=_MEASURED,
+            marker={"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": _MEASURED}},
             name="measured runs",
             hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
         )
     figure.update_layout(
-        title=f"Job {prediction.job} on {prediction.system}",
+        title=f"Predicted I/O bandwidth of job {prediction.job} on {prediction.system}",
         xaxis={"title": "I/O nodes (0: direct access)", "type": "category"},
         yaxis={"title": "bandwidth, MiB/s", "rangemode": "tozero"},
         template="plotly_white",
@@ -75,6 +75,9 @@ def curve_figure(
 def write_html(figure: go.Figure, path: str | Path) -> None:
     """Write a figure as one HTML file with everything it needs inside."""
     try:
-        Path(path).write_text(figure.to_html(include_plotlyjs=True), encoding="utf-8")
+        html = figure.to_html(
+            include_plotlyjs=True, default_height="95vh", config={"responsive": True}
+        )
+        Path(path).write_text(html, encoding="utf-8")
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from error

@@ -14,6 +14,8 @@ from summario.extract import LAYERS, extract_phases
 from summario.log import read_log
 from summario.phases import Phase
 
+# Logs that are read before anyone wonders.
+FEW = 20
 FORMATS = {"table": tables.to_text, "csv": tables.to_csv, "json": tables.to_json}
 
 
@@ -87,8 +89,16 @@ def phases(
     # Each log is read by a process of its own; the threads only wait for them.
     found: list[Phase] = []
     exit_code = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(extract, logs)
+    with (
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+        click.progressbar(
+            pool.map(extract, logs),
+            length=len(logs),
+            label="reading logs",
+            file=sys.stderr,
+            hidden=len(logs) < FEW or not sys.stderr.isatty(),
+        ) as results,
+    ):
         for path, result in zip(logs, results, strict=True):
             if isinstance(result, IoncastError):
                 click.echo(f"ioncast: {result}", err=True)

@@ -18,7 +18,7 @@ SPATIALITY = {"1d-strided": "sequential"}
 
 
 def phases_of(name: str, **options: object) -> list[Phase]:
-    return extract_phases(read_log(FIXTURES / f"{name}.darshan"), **options)  # type: ignore[arg-type]
+    return extract_phases(read_log(FIXTURES / f"{name}.darshan"), **options)
 
 
 def major(phases: list[Phase]) -> list[Phase]:
@@ -105,16 +105,16 @@ def test_all_logs_of_other_sites_keep_every_byte(shared_data: Path) -> None:
 
 
 def pydarshan_bytes(backend: object, path: Path) -> int:
-    log = backend.log_open(str(path))  # type: ignore[attr-defined]
+    log = backend.log_open(str(path))
     total = 0
     for module in ("POSIX", "MPI-IO", "STDIO"):
         while (
-            record := backend.log_get_record(log, module, "dict")  # type: ignore[attr-defined]
+            record := backend.log_get_record(log, module, "dict")
         ) is not None:
             counters = record["counters"]
             prefix = module.replace("-", "")
             total += counters[f"{prefix}_BYTES_READ"] + counters[f"{prefix}_BYTES_WRITTEN"]
-    backend.log_close(log)  # type: ignore[attr-defined]
+    backend.log_close(log)
     return int(total)
 
 
@@ -159,7 +159,7 @@ def test_a_long_time_distance_merges_phases_of_one_kind() -> None:
 
 def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: list[int]) -> float:
     """I/O time of a phase of files of 1 s each, with these times and ranks."""
-    streams = select_layer(read_streams(log), "posix")  # type: ignore[arg-type]
+    streams = select_layer(read_streams(log), "posix")
     rows = np.zeros(len(seconds), np.int64)
     table = streams.take(rows)
     values = {name: getattr(table, name) for name in table.__dataclass_fields__}

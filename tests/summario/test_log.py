@@ -19,7 +19,7 @@ def darshan() -> object:
 
 
 def compare(darshan: object, path: Path) -> None:
-    backend = darshan.backend.cffi_backend  # type: ignore[attr-defined]
+    backend = darshan.backend.cffi_backend
     log = read_log(path)
     handle = backend.log_open(str(path))
     job = backend.log_get_job(handle)
@@ -50,11 +50,11 @@ def spoilt_by_the_library(header: object, module: str, name: str) -> bool:
     Its up-conversion to version 4 cuts the last two off, and leaves three of big-endian
     records unswapped.
     """
-    if module != "POSIX" or header.module_versions[module] >= 4:  # type: ignore[attr-defined]
+    if module != "POSIX" or header.module_versions[module] >= 4:
         return False
     unswapped = ("POSIX_F_META_TIME", "POSIX_F_MAX_READ_TIME", "POSIX_F_MAX_WRITE_TIME")
     return name.startswith("POSIX_F_VARIANCE_RANK_") or (
-        header.byte_order == ">" and name in unswapped  # type: ignore[attr-defined]
+        header.byte_order == ">" and name in unswapped
     )
 
 

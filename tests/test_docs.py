@@ -1,0 +1,77 @@
+"""Every command, option and setting is documented, and what the README shows is true."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from ioncast import cli
+
+PROJECT = Path(__file__).resolve().parents[1]
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+
+
+def commands(group: click.Group, prefix: str = "ioncast") -> dict[str, click.Command]:
+    """All commands by their full name, groups without themselves."""
+    found: dict[str, click.Command] = {}
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        full = f"{prefix} {name}"
+        found |= commands(command, full) if isinstance(command, click.Group) else {full: command}
+    return found
+
+
+COMMANDS = commands(cli)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_readme_names_every_command(name: str) -> None:
+    assert f"`{name}" in README
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_for_each_option_and_examples(name: str) -> None:
+    command = COMMANDS[name]
+    assert command.help
+    assert command.epilog is not None
+    assert name in command.epilog
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+
+
+def test_the_readme_names_every_environment_variable() -> None:
+    variables = {
+        parameter.envvar
+        for command in COMMANDS.values()
+        for parameter in command.params
+        if parameter.envvar
+    }
+    assert variables
+    for variable in variables:
+        assert f"`{variable}`" in README
+
+
+def test_what_the_readme_links_to_exists() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if "://" not in target:
+            assert (PROJECT / target).exists(), target
+
+
+def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
+    shown = README.split("```text\n", 1)[1].split("```", 1)[0]
+    demo = subprocess.run(
+        [sys.executable, str(PROJECT / "experiments/demo.py"), str(tmp_path / "curve.html")],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    printed = demo.stdout.replace(str(tmp_path / "curve.html"), "demo/hacc-io.html")
+    assert shown.strip() in printed
+    assert "plotly" in (tmp_path / "curve.html").read_text(encoding="utf-8")
