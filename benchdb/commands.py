@@ -117,7 +117,7 @@ def import_files(
             text = content.decode("utf-8", "replace")
             source = Source(file, text, io_nodes, tasks, nodes, command)
             file_format, rows = read_measurements(source)
-            with transaction(engine) as connection:
+            with transaction(engine, write=True) as connection:
                 stored = store(
                     connection,
                     system=system,

@@ -208,7 +208,7 @@ def read_ior(source: Source) -> list[Measurement]:
 def _forge_config(row: dict[str, str]) -> IorConfig:
     processes = _count(row["processes"])
     request = _count(row["request"]) * KIB
-    requests = max(1, int(row["total"]) * MIB // processes // request)
+    requests = max(1, round(int(row["total"]) * MIB / processes / request))
     strided = _flag(row["spatiality"])
     return IorConfig(
         api="POSIX",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
@@ -57,16 +58,23 @@ def open_database(location: str | Path | None = None) -> Engine:
 
 
 @contextmanager
-def transaction(engine: Engine) -> Iterator[Connection]:
+def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     """All or nothing: what fails in the block leaves no trace.
+
+    Parameters
+    ----------
+    engine : Engine
+        From `open_database`.
+    write : bool
+        Whether the block will write; writers to one SQLite file wait for each other.
 
     Raises
     ------
     DatabaseError
-        When the database refuses or is locked.
+        When the database refuses or stays locked.
     """
     try:
-        with engine.begin() as connection:
+        with engine.execution_options(write=write).begin() as connection:
             yield connection
     except SqlError as error:
         raise DatabaseError(
@@ -90,14 +98,20 @@ def _create_engine(place: str) -> Engine:
         ) from error
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _configure_sqlite(connection: object, _record: object) -> None:
-    cursor = connection.cursor()  # type: ignore[attr-defined]
-    cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA busy_timeout = 30000")
-    cursor.close()
+def _configure_sqlite(connection: Any, _record: object) -> None:
+    # Python's driver begins transactions late and not for tables; `_begin_sqlite` does it.
+    connection.isolation_level = None
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA busy_timeout = 60000")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    write = connection.get_execution_options().get("write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
 def _version(connection: Connection) -> str | None:
@@ -122,6 +136,6 @@ def _upgrade(engine: Engine, version: str | None, shown: str) -> None:
             where=shown,
             remedy="upgrade ioncast",
         )
-    with engine.begin() as connection:
+    with engine.execution_options(write=True).begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
