@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from sqlalchemy import Connection
 from tabulate import tabulate
 
 from benchdb.importers import Source, read_measurements
@@ -58,6 +59,16 @@ database_option = click.option(
     metavar="FILE|URL",
     help="The benchmark database: an SQLite file or a SQLAlchemy URL.",
 )
+
+format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="What to print.",
+)
+_system_option = click.option("--system", help="Only this system.")
 
 
 @click.group(
@@ -135,21 +146,11 @@ def import_files(
 
 
 @bench.command("list", epilog="\b\nExample:\n  ioncast bench list --system mysite --format json")
-@click.option("--system", help="Only this system.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="What to print.",
-)
+@_system_option
+@format_option
 @database_option
 def list_curves(system: str | None, output_format: str, location: str | None) -> None:
     """List the measured configurations and their repetitions by number of I/O nodes."""
-    with transaction(open_database(location)) as connection:
-        names = [_known(connection, system)] if system else system_names(connection)
-        found = [(name, curve) for name in names for curve in curves(connection, name)]
     rows: list[dict[str, Any]] = [
         {
             "id": curve.id,
@@ -161,7 +162,7 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
             "spatiality": curve.config.spatiality,
             "repetitions": {n: len(values) for n, values in curve.bandwidths_mib_s.items()},
         }
-        for name, curve in found
+        for name, curve in _curves(location, system)
     ]
     if output_format == "json":
         click.echo(json.dumps(rows, indent=1))
@@ -173,26 +174,12 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
 
 @bench.command("show", epilog="\b\nExample:\n  ioncast bench show 3 --system mysite")
 @click.argument("configuration", metavar="ID", type=int)
-@click.option("--system", help="Only this system.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="What to print.",
-)
+@_system_option
+@format_option
 @database_option
 def show(configuration: int, system: str | None, output_format: str, location: str | None) -> None:
     """Show the curves of configuration ID (from `ioncast bench list`)."""
-    with transaction(open_database(location)) as connection:
-        names = [_known(connection, system)] if system else system_names(connection)
-        found = [
-            (name, curve)
-            for name in names
-            for curve in curves(connection, name)
-            if curve.id == configuration
-        ]
+    found = [pair for pair in _curves(location, system) if pair[1].id == configuration]
     if not found:
         raise UnknownNameError(
             f"no configuration {configuration}", remedy="see `ioncast bench list`"
@@ -206,7 +193,7 @@ def show(configuration: int, system: str | None, output_format: str, location: s
 
 
 @bench.command("export", epilog="\b\nExample:\n  ioncast bench export --system mysite > my.csv")
-@click.option("--system", help="Only this system.")
+@_system_option
 @database_option
 def export(system: str | None, location: str | None) -> None:
     """Write every measurement as CSV to standard output."""
@@ -239,7 +226,14 @@ def _report(file: str, system: str, file_format: str, rows: list[Measurement], s
     return f"{line}, {unused} of them set apart and not used" if unused else line
 
 
-def _known(connection: Any, system: str) -> str:
+def _curves(location: str | None, system: str | None) -> list[tuple[str, Curve]]:
+    """Every curve with its system, of one system or of all."""
+    with transaction(open_database(location)) as connection:
+        names = [_known(connection, system)] if system else system_names(connection)
+        return [(name, curve) for name in names for curve in curves(connection, name)]
+
+
+def _known(connection: Connection, system: str) -> str:
     names = system_names(connection)
     if system not in names:
         raise UnknownNameError(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from benchdb.commands import database_option
+from benchdb.commands import database_option, format_option
 from benchdb.measurements import curves, system_names
 from benchdb.store import open_database, transaction
 from ioncast_errors import UnknownNameError
@@ -23,14 +23,6 @@ nodes_option = click.option(
     "--nodes",
     type=click.IntRange(min=1),
     help="Compute nodes of the job; a log does not know them.",
-)
-format_option = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="What to print.",
 )
 
 
