@@ -1,29 +1,30 @@
-"""Copies a Darshan log's records out of libdarshan-util; runs as a process of its own.
+"""Copies Darshan logs' records out of libdarshan-util, in processes of its own.
 
-The C library aborts, loops or corrupts memory on some damaged logs, so the process that
-needs the records starts this one and survives it. Only the standard library is
-imported: start-up is most of the time a small log takes.
+The C library aborts, loops or corrupts memory on some damaged logs, so what needs the
+records starts this program and survives it. It serves requests on a socket and reads each
+log in a fork of itself, which is disposable and quick to make. Only the standard library
+is imported: start-up is most of the time a small log takes.
 
-    python -I -S _child.py LIBRARY LOG OUTPUT_FD MAX_BYTES MAX_SECONDS INDEX:MODULE...
+    python -I -S _child.py LIBRARY SOCKET_FD
 
-Raw records go to OUTPUT_FD one module after the other; standard output gets one JSON
-object with each module's `[offset, length]` (or null where the library could not read
-it), the same for the names, and the counters' names of each module.
+A request is a JSON object with `log`, `max_bytes`, `max_seconds` and `modules` (name to
+index), along with two file descriptors: the raw records go to the first, one module after
+the other; the second gets a JSON object with each module's `[offset, length]` (or null
+where the library could not read it) and the counters' names of each module. A reply that
+is empty means that the process died.
 """
 
 import ctypes
 import json
 import os
 import resource
-import struct
+import signal
+import socket
 import sys
 
 CHUNK_BYTES = 4 << 20
+MAX_REQUEST_BYTES = 64 << 10
 COUNTER_TABLES = {"POSIX": "posix", "MPI-IO": "mpiio", "STDIO": "stdio"}
-
-
-class NameRecord(ctypes.Structure):
-    _fields_ = (("id", ctypes.c_uint64), ("name", ctypes.c_void_p))
 
 
 class Output:
@@ -32,13 +33,12 @@ class Output:
         self.max_bytes = max_bytes
         self.size = 0
 
-    def write(self, data: bytes | memoryview) -> None:
+    def write(self, data: memoryview) -> None:
         self.size += len(data)
         if self.size > self.max_bytes:
             sys.exit("too large")
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self.descriptor, view) :]
+        while data:
+            data = data[os.write(self.descriptor, data) :]
 
 
 def counter_names(library: ctypes.CDLL, prefix: str) -> list[str]:
@@ -72,34 +72,25 @@ def copy_module(library: ctypes.CDLL, log: int, index: int, output: Output) -> l
             return [start, output.size - start]
 
 
-def copy_names(library: ctypes.CDLL, log: int, output: Output) -> list[int] | None:
-    records = ctypes.POINTER(NameRecord)()
-    count = ctypes.c_int(-1)
-    library.darshan_log_get_name_records(log, ctypes.byref(records), ctypes.byref(count))
-    if count.value < 0:
-        return None
-    start = output.size
-    ids, names = [], []
-    for record in (records[i] for i in range(count.value)):
-        ids.append(record.id)
-        names.append(ctypes.string_at(record.name))
-    output.write(struct.pack(f"={len(ids)}Q", *ids))
-    output.write(b"\0".join(names))
-    return [start, output.size - start, len(ids)]
+def read_log(
+    library: ctypes.CDLL, path: str, modules: dict[str, int], output: Output
+) -> dict[str, object]:
+    log = open_log(library, path)
+    copied = {}
+    for name, index in modules.items():
+        copied[name] = copy_module(library, log, index, output)
+        if copied[name] is None:
+            # A failed decompression spoils the handle for all other modules.
+            log = open_log(library, path)
+    tables = {name: COUNTER_TABLES[name] for name in modules if name in COUNTER_TABLES}
+    return {
+        "modules": copied,
+        "counters": {name: counter_names(library, table) for name, table in tables.items()},
+    }
 
 
-def main(
-    library_path: str,
-    log_path: str,
-    descriptor: str,
-    max_bytes: str,
-    max_seconds: str,
-    *modules: str,
-) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (int(max_bytes), int(max_bytes)))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(max_seconds), int(max_seconds) + 1))
-    library = ctypes.CDLL(library_path)
+def load(path: str) -> ctypes.CDLL:
+    library = ctypes.CDLL(path)
     library.darshan_log_open.restype = ctypes.c_void_p
     library.darshan_log_get_mod.argtypes = (
         ctypes.c_void_p,
@@ -107,30 +98,42 @@ def main(
         ctypes.c_void_p,
         ctypes.c_int,
     )
-    library.darshan_log_get_name_records.argtypes = (ctypes.c_void_p,) * 3
-    output = Output(int(descriptor), int(max_bytes))
-    log = open_log(library, log_path)
-    copied = {}
-    for module in modules:
-        index, name = module.split(":")
-        copied[name] = copy_module(library, log, int(index), output)
-        if copied[name] is None:
-            # A failed decompression spoils the handle for all other modules.
-            log = open_log(library, log_path)
-    report = {
-        "modules": copied,
-        # Last, because the library closes the handle where the names are damaged.
-        "names": copy_names(library, log, output),
-        "counters": {
-            name: counter_names(library, COUNTER_TABLES[name])
-            for name in copied
-            if name in COUNTER_TABLES
-        },
-    }
-    json.dump(report, sys.stdout)
-    sys.stdout.flush()
-    os._exit(0)
+    return library
+
+
+def answer(library: ctypes.CDLL, request: bytes, records: int, reply: int) -> None:
+    """Read one log; runs in a process of its own and ends it."""
+    asked = json.loads(request)
+    seconds = asked["max_seconds"]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (asked["max_bytes"],) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    signal.alarm(seconds)
+    # The library reports on standard error what the caller says in its own words.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    report = read_log(library, asked["log"], asked["modules"], Output(records, asked["max_bytes"]))
+    os.write(reply, json.dumps(report).encode())
+
+
+def serve(library_path: str, descriptor: int) -> None:
+    # Readers that ended need not be waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # An interrupt on the keyboard is for the caller, whose end ends this program.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    library = load(library_path)
+    with socket.socket(fileno=descriptor) as requests:
+        while True:
+            request, descriptors, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, 2)
+            if not request:
+                return
+            if os.fork() == 0:
+                try:
+                    answer(library, request, *descriptors)
+                finally:
+                    os._exit(0)
+            for passed in descriptors:
+                os.close(passed)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    serve(sys.argv[1], int(sys.argv[2]))

@@ -204,7 +204,6 @@ def _pieces(
 
 def _heatmaps(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
     """The log's heat maps by (api, operation)."""
-    paths = dict(zip(log.record_ids.tolist(), log.record_paths, strict=True))
     order = log.header.byte_order
     # A runtime bug gave some ranks one bin more or less; missing ones are empty.
     head = struct.Struct(f"{order}Qqdq2Q")
@@ -218,7 +217,7 @@ def _heatmaps(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
             return {}
         values = np.frombuffer(data, f"{order}i8", 2 * bins, position).astype(np.int64)
         position += 16 * bins
-        api = paths.get(file_id, "").removeprefix("heatmap:")
+        api = log.names.get(file_id, "").removeprefix("heatmap:")
         for operation, row in (("write", values[:bins]), ("read", values[bins:])):
             sums.setdefault((api, operation), (width, []))[1].append(row)
     return {key: Heatmap(width, _padded_sum(rows)) for key, (width, rows) in sums.items()}

@@ -11,7 +11,7 @@ import click
 from ioncast_errors import IoncastError
 from summario import tables
 from summario.extract import LAYERS, extract_phases
-from summario.log import read_log
+from summario.log import LogReader
 from summario.phases import Phase
 
 # Logs that are read before anyone wonders.
@@ -74,7 +74,7 @@ def phases(
 
     def extract(path: str) -> tuple[list[Phase], tuple[str, ...]] | IoncastError:
         try:
-            log = read_log(path)
+            log = reader.read(path)
             found = extract_phases(
                 log,
                 threshold=threshold,
@@ -90,6 +90,7 @@ def phases(
     found: list[Phase] = []
     exit_code = 0
     with (
+        LogReader() as reader,
         ThreadPoolExecutor(os.cpu_count()) as pool,
         click.progressbar(
             pool.map(extract, logs),

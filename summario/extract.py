@@ -31,9 +31,10 @@ LAYERS = ("highest", "posix", "mpiio", "stdio", "all")
 _LAYER_ORDER = ("MPIIO", "STDIO", "POSIX")
 _MAX_PARTS = 4
 
-_SYSTEM_FILE = re.compile(
-    r"^(?:/proc/|/sys/|/dev/|/etc/|<STD(?:IN|OUT|ERR)>$)|\.so(?:\.\d+)*$|\.py[co]$"
-)
+_SYSTEM_FOLDERS = ("/proc/", "/sys/", "/dev/", "/etc/")
+_STANDARD_STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
+_CODE_SUFFIXES = (".so", ".pyc", ".pyo")
+_VERSIONED_LIBRARY = re.compile(r"\.so(?:\.\d+)+$")
 
 
 def extract_phases(
@@ -103,8 +104,17 @@ def read_streams(log: DarshanLog) -> Streams | None:
 
 def system_file_ids(log: DarshanLog) -> NDArray[np.uint64]:
     """Record ids of files that belong to the system rather than to the application."""
-    paths = zip(log.record_ids.tolist(), log.record_paths, strict=True)
-    return np.array([id_ for id_, path in paths if _SYSTEM_FILE.search(path)], np.uint64)
+    return np.array([id_ for id_, path in log.names.items() if _is_system_file(path)], np.uint64)
+
+
+def _is_system_file(path: str) -> bool:
+    # Logs name files by the ten thousand: the regular expression is for the few that may match.
+    return (
+        path.startswith(_SYSTEM_FOLDERS)
+        or path in _STANDARD_STREAMS
+        or path.endswith(_CODE_SUFFIXES)
+        or (".so." in path and _VERSIONED_LIBRARY.search(path) is not None)
+    )
 
 
 def select_layer(streams: Streams, layer: str) -> Streams:
@@ -113,7 +123,7 @@ def select_layer(streams: Streams, layer: str) -> Streams:
     A file used through MPI-IO hides all its POSIX records, also reads that only a
     read-modify-write under a collective write made.
     """
-    if layer == "all":
+    if layer == "all" or (layer == "highest" and len(np.unique(streams.api)) < 2):
         return streams
     if layer != "highest":
         return streams.take(streams.api == APIS.index(layer.upper()))

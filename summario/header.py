@@ -42,6 +42,7 @@ MODULES = (
     "DAOS",
 )
 _METADATA_BYTES = 1024
+_MAX_JOB_BYTES = 64 << 10
 _ZLIB = 0
 
 
@@ -174,7 +175,11 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
     where : str
         The file's name, for errors.
     """
-    record = _inflate(region.lstrip(b"\0"), where)
+    streams = _inflate(region.lstrip(b"\0"), _MAX_JOB_BYTES, "job record", where)
+    if len(streams) != 1:
+        # One process writes it: more are modules that a damaged map does not name.
+        raise _inconsistent(where)
+    [record] = streams
     with_nanoseconds = header.version >= "3.41"
     fields = struct.Struct(f"{header.byte_order}{7 if with_nanoseconds else 5}q")
     if len(record) < fields.size + _METADATA_BYTES:
@@ -198,6 +203,43 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
         end_seconds=end + end_ns / 1e9,
         executable=command.decode("utf-8", "replace").strip(),
     )
+
+
+def parse_names(header: Header, region: bytes, max_bytes: int, where: str) -> dict[int, str]:
+    """Decode the names of the files behind the record ids.
+
+    Parameters
+    ----------
+    header : Header
+        The log's header.
+    region : bytes
+        The names' region, compressed.
+    max_bytes : int
+        What the names may take decompressed.
+    where : str
+        The file's name, for errors.
+    """
+    data = b"".join(_inflate(region, max_bytes, "file names", where))
+    order: Literal["little", "big"] = "little" if header.byte_order == "<" else "big"
+    names: dict[int, bytes] = {}
+    position = 0
+    while position < len(data):
+        start = position + 8
+        if header.version == "3.00":
+            start += 4
+            end = start + int.from_bytes(data[start - 4 : start], order)
+            after = end
+        else:
+            end = data.find(b"\0", start)
+            after = end + 1
+        if not start <= end <= len(data):
+            raise _unreadable("file names", where)
+        record_id = int.from_bytes(data[position : position + 8], order)
+        # Every process writes its names; one that was anonymous to it may follow with one.
+        if not names.get(record_id):
+            names[record_id] = data[start:end]
+        position = after
+    return {record_id: name.decode("utf-8", "replace") for record_id, name in names.items()}
 
 
 def truncated(where: str) -> DamagedLogError:
@@ -226,16 +268,27 @@ def _module_names(version: str, slots: int) -> list[str]:
     return names + [f"module {index}" for index in range(len(names), slots)]
 
 
-def _inflate(stream: bytes, where: str) -> bytes:
-    inflate = zlib.decompressobj()
-    try:
-        record = inflate.decompress(stream)
-    except zlib.error:
-        record = b""
-    if inflate.eof and not inflate.unused_data:
-        return record
-    raise DamagedLogError(
-        "the job record cannot be decompressed", where=where, remedy="fetch the log again"
+def _inflate(region: bytes, max_bytes: int, what: str, where: str) -> list[bytes]:
+    """Decompress a region: one zlib stream per process that wrote to it."""
+    streams: list[bytes] = []
+    while region:
+        stream = zlib.decompressobj()
+        try:
+            streams.append(stream.decompress(region, max_bytes))
+        except zlib.error:
+            break
+        max_bytes -= len(streams[-1])
+        if not stream.eof or max_bytes <= 0:
+            break
+        region = stream.unused_data
+    else:
+        return streams
+    raise _unreadable(what, where)
+
+
+def _unreadable(what: str, where: str) -> DamagedLogError:
+    return DamagedLogError(
+        f"the {what} cannot be decompressed", where=where, remedy="fetch the log again"
     )
 
 

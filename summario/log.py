@@ -10,9 +10,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import mmap
+import os
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +32,7 @@ from summario.header import (
     check_regions,
     parse_header,
     parse_job,
+    parse_names,
 )
 
 RECORD_MODULES = ("POSIX", "MPI-IO", "STDIO")
@@ -39,7 +43,7 @@ _SHARED = -1
 
 @dataclass(frozen=True)
 class Limits:
-    """What reading one log may cost: bytes of memory or of records, and seconds."""
+    """What reading one log may cost: bytes of memory or of records, and whole seconds."""
 
     max_bytes: int = 8 << 30
     max_seconds: int = 300
@@ -105,8 +109,8 @@ class DarshanLog:
         By module, those of `RECORD_MODULES` that the log has.
     traces : dict of str to bytes
         Raw HEATMAP and DXT data by module, where the log has them and they are readable.
-    record_ids, record_paths : ndarray of uint64, list of str
-        The path behind each record id.
+    names : dict of int to str
+        The path behind each record id; not all ids have one.
     header : Header
         The file's own map of its contents.
     warnings : tuple of str
@@ -117,63 +121,155 @@ class DarshanLog:
     job: Job
     records: dict[str, Records]
     traces: dict[str, bytes]
-    record_ids: NDArray[np.uint64]
-    record_paths: list[str]
+    names: dict[int, str]
     header: Header
     warnings: tuple[str, ...]
 
 
-def read_log(path: str | Path, limits: Limits | None = None) -> DarshanLog:
-    """Read a Darshan 3.x log.
+class LogReader:
+    """Reads any number of Darshan logs, also from several threads.
+
+    Holds the process that forks a reader for each log (see `summario._child`); the first
+    log waits for its start, the others do not. A context manager.
 
     Parameters
     ----------
-    path : str or Path
-        The log.
     limits : Limits, optional
-        What reading it may cost.
-
-    Returns
-    -------
-    DarshanLog
-
-    Raises
-    ------
-    InputError
-        When the file cannot be opened or is no Darshan log.
-    DamagedLogError
-        When its contents are not what its header promises.
+        What reading one log may cost.
 
     Examples
     --------
-    >>> log = read_log("tests/summario/fixtures/single-a.darshan")
+    >>> with LogReader() as reader:
+    ...     log = reader.read("tests/summario/fixtures/single-a.darshan")
     >>> log.job.nprocs, sorted(log.records)
     (32, ['POSIX'])
     """
-    where = str(path)
-    try:
-        with Path(path).open("rb") as file:
-            file_bytes = file.seek(0, 2)
-            file.seek(0)
-            header = parse_header(file.read(MAX_HEADER_BYTES), where)
-            check_regions(header, file_bytes, where)
-            regions = header.regions()
-            job_end = regions[0].offset if regions else file_bytes
-            file.seek(header.size)
-            job = parse_job(header, file.read(job_end - header.size), where)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=where) from error
-    wanted = [name for name in (*RECORD_MODULES, *TRACE_MODULES) if name in header.modules]
-    with tempfile.TemporaryFile() as output:
-        report = _run_child(where, wanted, output, limits or Limits())
-        return _collect(where, header, job, report, output)
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._lock = threading.Lock()
+        self._requests: socket.socket | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> LogReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; the next log starts another."""
+        with self._lock:
+            if self._requests is not None and self._server is not None:
+                self._requests.close()
+                self._server.wait()
+            self._requests = self._server = None
+
+    def read(self, path: str | Path) -> DarshanLog:
+        """Read a Darshan 3.x log.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be opened or is no Darshan log.
+        DamagedLogError
+            When its contents are not what its header promises.
+        """
+        where = str(path)
+        try:
+            with Path(path).open("rb") as file:
+                return self._read(file, where)
+        except OSError as error:
+            raise InputError(error.strerror or str(error), where=where) from error
+
+    def _read(self, file: IO[bytes], where: str) -> DarshanLog:
+        file_bytes = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        header = parse_header(file.read(MAX_HEADER_BYTES), where)
+        check_regions(header, file_bytes, where)
+        wanted = [name for name in (*RECORD_MODULES, *TRACE_MODULES) if name in header.modules]
+        with (
+            tempfile.TemporaryFile() as output,
+            self._ask(where, wanted, output) as reply,
+        ):
+            # Names need no library: they are decoded while the child copies the records.
+            job, names = self._read_job_and_names(file, header, file_bytes, where)
+            answer = reply.read()
+            if not answer:
+                raise DamagedLogError(
+                    "the Darshan library could not read the log",
+                    where=where,
+                    remedy="fetch the log again, or use the log of another run",
+                )
+            return _collect(where, header, job, names, json.loads(answer), output)
+
+    def _read_job_and_names(
+        self, file: IO[bytes], header: Header, file_bytes: int, where: str
+    ) -> tuple[Job, dict[int, str]]:
+        regions = header.regions()
+        file.seek(header.size)
+        job_end = regions[0].offset if regions else file_bytes
+        job = parse_job(header, file.read(job_end - header.size), where)
+        file.seek(header.names.offset)
+        region = file.read(header.names.length)
+        return job, parse_names(header, region, self.limits.max_bytes, where)
+
+    def _ask(self, log: str, modules: list[str], output: IO[bytes]) -> IO[bytes]:
+        """Send a request; what the reader answers can be read from what is returned."""
+        request = {
+            "log": str(Path(log).absolute()),
+            "modules": {name: MODULES.index(name) for name in modules},
+            "max_bytes": self.limits.max_bytes,
+            "max_seconds": self.limits.max_seconds,
+        }
+        read_end, write_end = os.pipe()
+        try:
+            descriptors = [output.fileno(), write_end]
+            message = [json.dumps(request).encode()]
+            with self._lock:
+                try:
+                    socket.send_fds(self._connection(), message, descriptors)
+                except (BrokenPipeError, ConnectionResetError):
+                    self._requests = None
+                    socket.send_fds(self._connection(), message, descriptors)
+        except BaseException:
+            os.close(read_end)
+            raise
+        finally:
+            os.close(write_end)
+        return os.fdopen(read_end, "rb")
+
+    def _connection(self) -> socket.socket:
+        if self._requests is None:
+            self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                program = Path(__file__).with_name("_child.py")
+                descriptor = theirs.fileno()
+                self._server = subprocess.Popen(  # noqa: S603 - our own interpreter and script
+                    [sys.executable, "-I", "-S", program, _library_path(), str(descriptor)],
+                    pass_fds=[descriptor],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                )
+        return self._requests
+
+
+def read_log(path: str | Path, limits: Limits | None = None) -> DarshanLog:
+    """Read one Darshan log; for several, a `LogReader` is faster."""
+    with LogReader(limits) as reader:
+        return reader.read(path)
 
 
 def _collect(
-    where: str, header: Header, job: Job, report: dict[str, Any], output: IO[bytes]
+    where: str,
+    header: Header,
+    job: Job,
+    names: dict[int, str],
+    report: dict[str, Any],
+    output: IO[bytes],
 ) -> DarshanLog:
     """Turn the child's report and output into a checked log."""
-    output.seek(0, 2)
+    output.seek(0, os.SEEK_END)
     blob: memoryview | bytes = b""
     if output.tell():
         blob = memoryview(mmap.mmap(output.fileno(), 0, access=mmap.ACCESS_READ))
@@ -195,18 +291,12 @@ def _collect(
             )
         else:
             traces[module] = bytes(data)
-    if report["names"] is None:
-        raise _unreadable("file names", where)
-    start, length, count = report["names"]
-    ids = np.frombuffer(blob, np.uint64, count, start).copy()
-    names = bytes(blob[start + 8 * count : start + length]).decode("utf-8", "replace")
     return DarshanLog(
         path=where,
         job=job,
         records=records,
         traces=traces,
-        record_ids=ids,
-        record_paths=names.split("\0") if count else [],
+        names=names,
         header=header,
         warnings=tuple(warnings),
     )
@@ -277,43 +367,6 @@ def _record_layout(module: str, version: int, counters: list[str], where: str) -
 
 
 _LATE_TIMESTAMPS = ("CLOSE_START_TIMESTAMP", "OPEN_END_TIMESTAMP")
-
-
-def _run_child(where: str, modules: list[str], output: IO[bytes], limits: Limits) -> dict[str, Any]:
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        str(Path(__file__).with_name("_child.py")),
-        _library_path(),
-        where,
-        str(output.fileno()),
-        str(limits.max_bytes),
-        str(limits.max_seconds),
-        *(f"{MODULES.index(name)}:{name}" for name in modules),
-    ]
-    try:
-        child = subprocess.run(  # noqa: S603 - our own interpreter and script
-            command,
-            pass_fds=[output.fileno()],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=limits.max_seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise DamagedLogError(
-            f"reading the log took more than {limits.max_seconds} s", where=where
-        ) from error
-    if child.returncode != 0:
-        raise DamagedLogError(
-            "the Darshan library could not read the log"
-            + (f" and died of signal {-child.returncode}" if child.returncode < 0 else ""),
-            where=where,
-            remedy="fetch the log again, or use the log of another run",
-        )
-    report: dict[str, Any] = json.loads(child.stdout)
-    return report
 
 
 def _library_path() -> str:

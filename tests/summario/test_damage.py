@@ -98,6 +98,16 @@ def test_a_log_that_loses_its_last_module_with_its_map_is_damaged(tmp_path: Path
         read_log(path)
 
 
+def test_modules_whose_maps_are_gone_are_not_taken_for_the_job(tmp_path: Path) -> None:
+    data = bytearray((Path(__file__).parent / "fixtures/multiphase.darshan").read_bytes())
+    # The names' map and those up to POSIX: what follows the header is then the "job".
+    data[32 : 48 + 2 * 16] = bytes(48)
+    path = tmp_path / "without-maps.darshan"
+    path.write_bytes(data)
+    with pytest.raises(DamagedLogError, match="gaps or overlaps"):
+        read_log(path)
+
+
 def test_damage_to_the_heatmap_alone_costs_a_warning_only(tmp_path: Path) -> None:
     data = bytearray((Path(__file__).parent / "fixtures/reopen-same-5x.darshan").read_bytes())
     offset, length = struct.unpack_from("<QQ", data, 48 + 16 * 15)

@@ -108,9 +108,7 @@ def pydarshan_bytes(backend: object, path: Path) -> int:
     log = backend.log_open(str(path))
     total = 0
     for module in ("POSIX", "MPI-IO", "STDIO"):
-        while (
-            record := backend.log_get_record(log, module, "dict")
-        ) is not None:
+        while (record := backend.log_get_record(log, module, "dict")) is not None:
             counters = record["counters"]
             prefix = module.replace("-", "")
             total += counters[f"{prefix}_BYTES_READ"] + counters[f"{prefix}_BYTES_WRITTEN"]

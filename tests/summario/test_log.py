@@ -25,7 +25,7 @@ def compare(darshan: object, path: Path) -> None:
     job = backend.log_get_job(handle)
     if job["nprocs"]:
         assert (log.job.nprocs, log.job.id) == (job["nprocs"], job["jobid"])
-    assert dict(zip(log.record_ids.tolist(), log.record_paths, strict=True)) == {
+    assert log.names == {
         int(key): name for key, name in backend.log_get_name_records(handle).items()
     }
     for module, records in log.records.items():
