@@ -125,7 +125,7 @@ def import_files(
     for file in files:
         try:
             content = _read(file)
-            text = content.decode("utf-8", "replace")
+            text = content.decode("utf-8-sig", "replace")
             source = Source(file, text, io_nodes, tasks, nodes, command)
             file_format, rows = read_measurements(source)
             with transaction(engine, write=True) as connection:
@@ -223,7 +223,11 @@ def _report(file: str, system: str, file_format: str, rows: list[Measurement], s
     patterns = len({row.config for row in rows})
     unused = sum(not row.used for row in rows)
     line = f"{file}: {len(rows)} measurements of {patterns} configurations ({file_format})"
-    return f"{line}, {unused} of them set apart and not used" if unused else line
+    if unused:
+        line += f", {unused} of them set apart and not used"
+    if any(row.config.tasks is None for row in rows):
+        line += "; it does not say how many processes ran, so they match nothing exactly"
+    return line
 
 
 def _curves(location: str | None, system: str | None) -> list[tuple[str, Curve]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -113,8 +112,7 @@ def read_csv(source: Source) -> list[Measurement]:
     """
     if source.io_nodes is not None:
         raise _says_itself(source)
-    reader = csv.DictReader(io.StringIO(source.text))
-    columns = set(reader.fieldnames or ())
+    columns = set(_first_line(source.text).split(","))
     has_config = {"api", "operation", "transfer_size", "block_size"} <= columns
     if not has_config and "command" not in columns:
         raise InputError(
@@ -123,14 +121,14 @@ def read_csv(source: Source) -> list[Measurement]:
             remedy="add the benchmark's IOR command line as column `command`",
         )
     rows = []
-    for row in reader:
-        with _line(source, reader.line_num):
+    for number, row in _lines(source, ","):
+        with _line(source, number):
             config = _config_of_row(row) if has_config else _config_of_command(row)
             rows.append(
                 Measurement(
                     config=_located(config, source),
                     io_nodes=_count(row["io_nodes"]),
-                    bandwidth_mib_s=_bandwidth(row["bandwidth_mib_s"]),
+                    bandwidth_mib_s=float(row["bandwidth_mib_s"]),
                     bytes=int(row["bytes"]) if row.get("bytes") else None,
                     time_s=float(row["time_s"]) if row.get("time_s") else None,
                     started=row.get("started") or None,
@@ -156,16 +154,15 @@ def read_forge(source: Source) -> list[Measurement]:
     """
     if source.io_nodes is not None:
         raise _says_itself(source)
-    reader = csv.DictReader(io.StringIO(source.text), delimiter=";")
     rows = []
-    for row in reader:
-        with _line(source, reader.line_num):
+    for number, row in _lines(source, ";"):
+        with _line(source, number):
             population = row.get("population") or "A"
             rows.append(
                 Measurement(
                     config=_located(_forge_config(row), source),
                     io_nodes=_count(row["forwarders"]),
-                    bandwidth_mib_s=_bandwidth(row["bandwidth"]),
+                    bandwidth_mib_s=float(row["bandwidth"]),
                     bytes=round(float(row["transfered"]) * MIB),
                     time_s=float(row["time"]),
                     engine="forge",
@@ -206,9 +203,9 @@ def read_ior(source: Source) -> list[Measurement]:
 
 
 def _forge_config(row: dict[str, str]) -> IorConfig:
-    processes = _count(row["processes"])
-    request = _count(row["request"]) * KIB
-    requests = max(1, round(int(row["total"]) * MIB / processes / request))
+    processes = _positive(row["processes"])
+    request = _positive(row["request"]) * KIB
+    requests = max(1, round(_count(row["total"]) * MIB / processes / request))
     strided = _flag(row["spatiality"])
     return IorConfig(
         api="POSIX",
@@ -275,6 +272,23 @@ def _located(config: IorConfig, source: Source) -> IorConfig:
     )
 
 
+def _lines(source: Source, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield each row of a CSV with its line's number; all have as many cells as the header."""
+    reader = csv.DictReader(io.StringIO(source.text), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise InputError(
+                    "the line has more or fewer cells than the header",
+                    where=f"{source.where}:{reader.line_num}",
+                )
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise InputError(
+            f"this is no CSV: {error}", where=f"{source.where}:{reader.line_num}"
+        ) from error
+
+
 @contextmanager
 def _line(source: Source, number: int) -> Iterator[None]:
     """Turn what a line's values raise into an error that names the line."""
@@ -283,7 +297,9 @@ def _line(source: Source, number: int) -> Iterator[None]:
         yield
     except KeyError as error:
         raise InputError(f"column {error} is missing", where=where) from error
-    except (ValueError, TypeError, InputError) as error:
+    except InputError as error:
+        raise InputError(error.what, where=where, remedy=error.remedy) from error
+    except (ValueError, TypeError, ArithmeticError) as error:
         raise InputError(str(error), where=where) from error
 
 
@@ -307,11 +323,11 @@ def _flag(value: str) -> bool:
     return flags[value]
 
 
-def _bandwidth(value: str) -> float:
-    bandwidth = float(value)
-    if not (math.isfinite(bandwidth) and bandwidth > 0):
-        raise ValueError(f"a bandwidth of {value} MiB/s")
-    return bandwidth
+def _positive(value: str) -> int:
+    count = _count(value)
+    if count == 0:
+        raise ValueError("a count is 0")
+    return count
 
 
 def _says_itself(source: Source) -> InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -12,7 +13,10 @@ from sqlalchemy import Column, Connection, Table, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from benchdb.schema import configurations, imports, measurements, systems
+from ioncast_errors import InputError
 from ior_configs import IorConfig
+
+_LARGEST = 2**63 - 1
 
 _CONFIG_FIELDS = (
     "api",
@@ -42,7 +46,7 @@ class Measurement:
     io_nodes : int
         I/O nodes it ran with; 0 is direct access.
     bandwidth_mib_s : float
-        Total bytes over the time of the slowest process.
+        Total bytes over the time of the slowest process; positive and finite.
     bytes : int or None
         Bytes moved.
     time_s : float or None
@@ -57,6 +61,11 @@ class Measurement:
         False where the file sets the row apart from the others.
     note : str or None
         Why it is set apart, or a warning of the benchmark's.
+
+    Raises
+    ------
+    InputError
+        For quantities that cannot be.
     """
 
     config: IorConfig
@@ -70,6 +79,16 @@ class Measurement:
     command: str | None = None
     used: bool = True
     note: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.bandwidth_mib_s < math.inf:
+            raise InputError(f"a bandwidth of {self.bandwidth_mib_s} MiB/s")
+        if not 0 <= self.io_nodes <= _LARGEST:
+            raise InputError(f"{self.io_nodes} I/O nodes")
+        if not 0 <= (self.bytes or 0) <= _LARGEST:
+            raise InputError(f"{self.bytes} bytes")
+        if not 0 <= (self.time_s or 0) < math.inf:
+            raise InputError(f"a time of {self.time_s} s")
 
 
 @dataclass(frozen=True)
@@ -131,7 +150,7 @@ def store(
         .values(
             system_id=system_id,
             sha256=digest,
-            file=file[-1000:],
+            file=file.encode("utf-8", "backslashreplace").decode()[-1000:],
             format=file_format,
             imported_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         )

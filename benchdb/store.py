@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.exc import DatabaseError as SqlError
@@ -44,7 +44,7 @@ def open_database(location: str | Path | None = None) -> Engine:
     shown = engine.url.render_as_string(hide_password=True) if "://" in place else place
     try:
         with engine.connect() as connection:
-            version = _version(connection)
+            version = _version(connection, shown)
         if version != NEWEST:
             _upgrade(engine, version, shown)
     except (SqlError, OSError) as error:
@@ -85,12 +85,20 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
 
 
 def _create_engine(place: str) -> Engine:
-    if "://" not in place:
-        Path(place).parent.mkdir(parents=True, exist_ok=True)
-        place = f"sqlite:///{place}"
     try:
-        engine = create_engine(make_url(place))
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+        if "://" in place:
+            url = make_url(place)
+        else:
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+            url = URL.create("sqlite", database=place)
+        engine = create_engine(url)
+    except OSError as error:
+        raise DatabaseError(
+            f"its folder cannot be made: {error.strerror}",
+            where=place,
+            remedy="name another with --db or IONCAST_DB",
+        ) from error
+    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
         raise InputError(
             f"not a database URL that can be used here: {error}",
             where="--db",
@@ -114,11 +122,19 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _version(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return version
+def _version(connection: Connection, shown: str) -> str | None:
+    """The revision of a database of ours; None for an empty one."""
+    tables = inspect(connection).get_table_names()
+    if "alembic_version" in tables:
+        version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        return version
+    if tables:
+        raise DatabaseError(
+            f"the database is another program's: it holds a table {tables[0]!r}",
+            where=shown,
+            remedy="name another with --db or IONCAST_DB",
+        )
+    return None
 
 
 def _upgrade(engine: Engine, version: str | None, shown: str) -> None:

@@ -363,7 +363,14 @@ def _refusals(config: IorConfig) -> list[tuple[bool, str]]:
         (c.repetitions < 1, "the number of repetitions must be positive"),
         (c.inter_test_delay < 0, "the delay between tests must not be negative"),
         (
-            max(c.block_size, c.segments, c.repetitions, c.inter_test_delay, c.tasks or 0)
+            max(
+                c.block_size,
+                c.segments,
+                c.repetitions,
+                c.inter_test_delay,
+                c.tasks or 0,
+                c.nodes or 0,
+            )
             > LARGEST,
             "IOR counts in 63 bits",
         ),

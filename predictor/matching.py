@@ -95,8 +95,9 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
 
     Of one kind are configurations with the same operation, api, file access and
     spatiality. O_DIRECT and fsync do not show in Darshan's counters of a phase, so they
-    take no part; of equally near ones the run without O_DIRECT is taken, then the one
-    measured with more numbers of I/O nodes.
+    take no part. Benchmarks of an unknown number of processes come last and are never
+    exact; of equally near ones the better known, of the same layout, without O_DIRECT,
+    measured with more numbers of I/O nodes is taken.
 
     Parameters
     ----------
@@ -123,14 +124,25 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
     if not same_kind:
         return Match("unknown", wanted)
 
-    def order(curve: Curve) -> tuple[float, bool, int, int]:
-        coverage = len(curve.bandwidths_mib_s)
-        return distance(wanted, curve.config), curve.config.odirect, -coverage, curve.id
+    def order(curve: Curve) -> tuple[bool, float, int, bool, bool, int, int]:
+        theirs, coverage = curve.config, len(curve.bandwidths_mib_s)
+        unknown = sum(value is None for value in features(theirs).values())
+        other_layout = theirs.layout != wanted.layout
+        away = distance(wanted, theirs)
+        return (
+            theirs.tasks is None,
+            away,
+            unknown,
+            other_layout,
+            theirs.odirect,
+            -coverage,
+            curve.id,
+        )
 
     nearest = min(same_kind, key=order)
     away = distance(wanted, nearest.config)
     return Match(
-        kind="interpolated" if away else "exact",
+        kind="interpolated" if away or nearest.config.tasks is None else "exact",
         wanted=wanted,
         curve=nearest,
         distance=away,

@@ -106,17 +106,22 @@ def predict(
         if phase.parts
     )
     parts = [pair for matched_phase in matched for pair in matched_phase.parts]
-    work = [(part.bytes, found.curve.bandwidths_mib_s) for part, found in parts if found.curve]
-    common = set.intersection(*(set(cells) for _, cells in work)) if work else set()
-    points = [n for n in io_nodes or sorted(common) if n in common]
-    curve = tuple(compose(work, points))
+    work = [
+        (part.bytes, found.curve.bandwidths_mib_s)
+        for part, found in parts
+        if found.curve and part.bytes
+    ]
+    cells = [set(repetitions) for _, repetitions in work]
+    common = set.intersection(*cells) if cells else set()
+    asked = io_nodes or sorted(set().union(*cells))
+    curve = tuple(compose(work, [n for n in asked if n in common]))
     return Prediction(
         system=system,
         job=jobs.pop() if jobs else None,
         curve=curve,
-        best=_best(curve, anything=bool(parts), known=bool(work)),
+        best=_best(curve, anything=any(part.bytes for part, _ in parts), known=bool(work)),
         phases=matched,
-        warnings=tuple(_warnings(matched, nodes, io_nodes or (), common)),
+        warnings=tuple(_warnings(matched, nodes, [n for n in asked if n not in common])),
     )
 
 
@@ -170,8 +175,12 @@ def _best(curve: tuple[Point, ...], *, anything: bool, known: bool) -> Best:
         return Best(None, None, "nothing in the database resembles any phase")
     if not curve:
         return Best(None, None, "the matched benchmarks have no number of I/O nodes in common")
-    # Of equals the fewest: the curve may come in any order.
-    ranked = sorted(curve, key=lambda point: (-point.bandwidth_mib_s.mean, point.io_nodes))
+    # Of equals (but for rounding) the fewest: the curve may come in any order.
+    highest = max(point.bandwidth_mib_s.mean for point in curve)
+    ranked = sorted(
+        curve,
+        key=lambda point: (-round(point.bandwidth_mib_s.mean / highest, 9), point.io_nodes),
+    )
     top = ranked[0]
     why = f"highest expected bandwidth, {top.bandwidth_mib_s.mean:.4g} MiB/s"
     if len(ranked) > 1:
@@ -182,10 +191,7 @@ def _best(curve: tuple[Point, ...], *, anything: bool, known: bool) -> Best:
 
 
 def _warnings(
-    matched: tuple[MatchedPhase, ...],
-    nodes: int | None,
-    io_nodes: Sequence[int],
-    common: set[int],
+    matched: tuple[MatchedPhase, ...], nodes: int | None, missing: Sequence[int]
 ) -> list[str]:
     warnings = []
     total = sum(part.bytes for item in matched for part, _ in item.parts)
@@ -197,9 +203,9 @@ def _warnings(
             f"{unknown / total:.1%} of the bytes are in phases that nothing in the database"
             " resembles; the curve is without them"
         )
-    if missing := [n for n in io_nodes if n not in common]:
+    if missing:
         listed = ", ".join(map(str, missing))
-        warnings.append(f"a matched benchmark was not measured with {listed} I/O nodes")
+        warnings.append(f"not every matched benchmark was measured with {listed} I/O nodes")
     if nodes is None and any(
         found.curve and found.curve.config.nodes for item in matched for _, found in item.parts
     ):

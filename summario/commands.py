@@ -108,5 +108,6 @@ def phases(
             found += result[0]
             for warning in result[1]:
                 click.echo(f"ioncast: warning: {path}: {warning}", err=True)
-    click.echo(FORMATS[output_format](found), nl=output_format != "csv")
+    if found or not exit_code or output_format != "table":
+        click.echo(FORMATS[output_format](found), nl=output_format != "csv")
     sys.exit(exit_code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -137,15 +138,17 @@ def read_csv(path: str | Path) -> list[Phase]:
             remedy=f"the columns are {','.join(COLUMNS)}",
         )
     phases = []
-    for row in reader:
-        try:
+    try:
+        for row in reader:
+            if None in row:
+                raise ValueError("more cells than columns")
             phases.append(_from_row(row))
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"line {reader.line_num} is not a phase: {error}",
-                where=where,
-                remedy="write it as `ioncast phases --format csv` does",
-            ) from error
+    except (ValueError, KeyError, TypeError, ArithmeticError, csv.Error) as error:
+        raise InputError(
+            f"line {reader.line_num} is not a phase: {error}",
+            where=where,
+            remedy="write it as `ioncast phases --format csv` does",
+        ) from error
     return phases
 
 
@@ -154,6 +157,10 @@ def _from_row(row: dict[str, str]) -> Phase:
     n_files, mode_processes = int(row["n_files"]), int(row["mode_processes"])
     if min(moved, requests, n_files, mode_processes) < 0:
         raise ValueError("a count is negative")
+    if max(moved, requests, n_files, mode_processes) >= 1 << 63:
+        raise ValueError("a count is too large")
+    if not all(math.isfinite(float(row[name])) for name in ("start", "end", "time")):
+        raise ValueError("a time is not finite")
     nprocs = int(row["nprocs"]) if row.get("nprocs") else None
     processes = _processes(row, n_files, mode_processes, nprocs)
     return Phase(
@@ -201,7 +208,10 @@ def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
     if not text:
         return (Part(max(requests, 1), moved),) if moved else ()
     pairs = [part.split("x") for part in text.split(";")]
-    return tuple(Part(int(count), round(float(size) * int(count))) for size, count in pairs)
+    parts = tuple(Part(int(count), round(float(size) * int(count))) for size, count in pairs)
+    if min(part.requests for part in parts) < 1:
+        raise ValueError("a part without requests")
+    return parts
 
 
 def _one_of(value: str, *choices: str) -> str:

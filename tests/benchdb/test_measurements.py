@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine
+
+from benchdb.measurements import (
+    Measurement,
+    config_of,
+    curves,
+    export_rows,
+    pattern_of,
+    store,
+    system_names,
+)
+from benchdb.store import open_database, transaction
+from ioncast_errors import InputError, IoncastError
+from ior_configs import IorConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = IorConfig(write=True, tasks=16, nodes=8, block_size=4 << 20, transfer_size=1 << 20)
+OWN_FILES = IorConfig(write=True, file_per_process=True, tasks=16, nodes=8)
+_contents = itertools.count()
+
+
+def put(
+    engine: Engine, *rows: Measurement, system: str = "here", content: bytes | None = None
+) -> bool:
+    with transaction(engine, write=True) as connection:
+        return store(
+            connection,
+            system=system,
+            file="file.csv",
+            content=str(next(_contents)).encode() if content is None else content,
+            file_format="test",
+            rows=rows,
+        )
+
+
+def exported(engine: Engine, system: str | None = None) -> list[tuple[str, int, int, float]]:
+    with transaction(engine) as connection:
+        return [
+            (row["system"], row["io_nodes"], row["repetition"], row["bandwidth_mib_s"])
+            for row in export_rows(connection, system)
+        ]
+
+
+def curves_of(engine: Engine, system: str = "here") -> dict[tuple[IorConfig, str], dict]:
+    with transaction(engine) as connection:
+        return {(c.config, c.engine): c.bandwidths_mib_s for c in curves(connection, system)}
+
+
+def test_every_repetition_is_kept_even_when_equal(database: Engine) -> None:
+    put(database, *(Measurement(SHARED, 2, value) for value in (5.0, 7.0, 5.0)))
+    assert curves_of(database) == {(SHARED, "ior"): {2: (5.0, 7.0, 5.0)}}
+
+
+def test_repetitions_are_numbered_on_from_one_file_to_the_next(database: Engine) -> None:
+    put(database, Measurement(SHARED, 0, 1.0), Measurement(SHARED, 1, 2.0))
+    put(database, Measurement(SHARED, 0, 3.0), Measurement(OWN_FILES, 0, 4.0))
+    put(database, Measurement(SHARED, 0, 5.0))
+    assert exported(database) == [
+        ("here", 0, 0, 1.0),
+        ("here", 0, 1, 3.0),
+        ("here", 0, 2, 5.0),
+        ("here", 1, 0, 2.0),
+        ("here", 0, 0, 4.0),
+    ]
+
+
+def test_the_same_file_twice_changes_nothing_and_says_so(database: Engine) -> None:
+    row = Measurement(SHARED, 0, 1.0)
+    assert put(database, row, content=b"same") is True
+    assert put(database, row, content=b"same") is False
+    assert exported(database) == [("here", 0, 0, 1.0)]
+
+
+def test_the_same_file_counts_again_for_another_system(database: Engine) -> None:
+    row = Measurement(SHARED, 0, 1.0)
+    assert put(database, row, content=b"same", system="here")
+    assert put(database, row, content=b"same", system="there")
+    assert exported(database) == [("here", 0, 0, 1.0), ("there", 0, 0, 1.0)]
+    assert curves_of(database, "there") == {(SHARED, "ior"): {0: (1.0,)}}
+
+
+def test_systems_are_named_in_alphabetical_order(database: Engine) -> None:
+    for name in ("zeta", "Alpha", "beta"):
+        put(database, Measurement(SHARED, 0, 1.0), system=name)
+    with transaction(database) as connection:
+        assert system_names(connection) == sorted(["zeta", "Alpha", "beta"])
+
+
+def test_rows_set_apart_are_kept_but_in_no_curve(database: Engine) -> None:
+    put(
+        database,
+        Measurement(SHARED, 0, 1.0),
+        Measurement(SHARED, 0, 99.0, used=False, note="population B"),
+        Measurement(OWN_FILES, 0, 98.0, used=False),
+    )
+    assert curves_of(database) == {(SHARED, "ior"): {0: (1.0,)}}
+    with transaction(database) as connection:
+        kept = [(r["bandwidth_mib_s"], r["used"], r["note"]) for r in export_rows(connection)]
+    assert kept == [(1.0, True, None), (99.0, False, "population B"), (98.0, False, None)]
+
+
+def test_engines_have_curves_of_their_own(database: Engine) -> None:
+    put(
+        database,
+        Measurement(SHARED, 0, 1.0),
+        Measurement(SHARED, 0, 9.0, engine="forge"),
+        Measurement(SHARED, 1, 2.0),
+    )
+    assert curves_of(database) == {
+        (SHARED, "ior"): {0: (1.0,), 1: (2.0,)},
+        (SHARED, "forge"): {0: (9.0,)},
+    }
+
+
+def test_a_system_without_measurements_has_no_curves(database: Engine) -> None:
+    assert curves_of(database, "nowhere") == {}
+    assert exported(database, "nowhere") == []
+
+
+def test_curves_are_by_io_nodes_in_ascending_order(database: Engine) -> None:
+    put(database, *(Measurement(SHARED, n, 1.0 + n) for n in (8, 0, 2, 1)))
+    [cells] = curves_of(database).values()
+    assert list(cells.items()) == [(0, (1.0,)), (1, (2.0,)), (2, (3.0,)), (8, (9.0,))]
+
+
+def test_what_a_measurement_holds_comes_back_unchanged(database: Engine) -> None:
+    row = Measurement(
+        SHARED,
+        4,
+        123.4567890123,
+        bytes=2**40 + 1,
+        time_s=0.1,
+        started="2026-11-21T04:15:02Z",
+        engine="forge",
+        engine_version="4.1.0+dev",
+        command="ior -w  -o 'a b'",
+        used=False,
+        note="größer",
+    )
+    put(database, row)
+    with transaction(database) as connection:
+        [found] = export_rows(connection)
+    values = {name: found[name] for name in vars(row) if name != "config"}
+    assert values == {name: value for name, value in vars(row).items() if name != "config"}
+    assert config_of(found) == SHARED
+
+
+def test_what_only_controls_a_run_is_no_other_configuration(database: Engine) -> None:
+    for config in (
+        SHARED,
+        replace(SHARED, repetitions=3, test_file="/x", keep_file=True).pattern(),
+    ):
+        put(database, Measurement(config, 0, 1.0))
+    assert curves_of(database) == {(SHARED, "ior"): {0: (1.0, 1.0)}}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"io_nodes": 2**63},
+        {"io_nodes": -1},
+        {"bytes": 2**63},
+        {"bytes": -1},
+        {"nodes": 2**63},
+        {"bandwidth_mib_s": 0.0},
+        {"bandwidth_mib_s": -1.0},
+        {"bandwidth_mib_s": float("nan")},
+        {"bandwidth_mib_s": float("inf")},
+        {"time_s": float("nan")},
+        {"time_s": -1.0},
+    ],
+    ids=str,
+)
+def test_a_quantity_that_cannot_be_is_an_error_of_ours(
+    database: Engine, values: dict[str, float]
+) -> None:
+    told: dict[str, Any] = {"io_nodes": 0, "bandwidth_mib_s": 1.0, **values}
+    with pytest.raises(IoncastError):
+        put(database, Measurement(IorConfig(write=True, nodes=told.pop("nodes", None)), **told))
+    assert exported(database) == []
+
+
+def iorconfig(**fields: object) -> IorConfig | None:
+    try:
+        return IorConfig(**fields)  # type: ignore[arg-type]
+    except InputError:
+        return None
+
+
+patterns = (
+    st.tuples(st.integers(1, 2**24), st.integers(1, 2**16))
+    .flatmap(
+        lambda sizes: st.builds(
+            iorconfig,
+            api=st.sampled_from(["POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP", "DFS"]),
+            write=st.booleans(),
+            read=st.booleans(),
+            file_per_process=st.booleans(),
+            collective=st.booleans(),
+            random_offsets=st.integers(0, 2),
+            transfer_size=st.just(8 * sizes[0]),
+            block_size=st.just(8 * sizes[0] * sizes[1]),
+            segments=st.integers(1, 2**40),
+            reorder_tasks=st.booleans(),
+            fsync=st.booleans(),
+            intra_test_barriers=st.booleans(),
+            odirect=st.booleans(),
+            tasks=st.none() | st.integers(1, 2**31),
+            nodes=st.none() | st.integers(1, 2**31),
+        )
+    )
+    .filter(lambda config: config is not None)
+)
+
+
+@given(config=patterns)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_configuration_comes_back_as_it_was_stored(database: Engine, config: IorConfig) -> None:
+    put(database, Measurement(config, 0, 1.0), system="any")
+    assert (config, "ior") in curves_of(database, "any")
+
+
+@given(one=patterns, other=patterns)
+@settings(deadline=None)
+def test_different_configurations_have_different_names(one: IorConfig, other: IorConfig) -> None:
+    assert (pattern_of(one) == pattern_of(other)) == (one == other)
+
+
+_WRITER = """
+import sys
+from benchdb.measurements import Measurement, store
+from benchdb.store import open_database, transaction
+from ior_configs import IorConfig
+
+place, writer = sys.argv[1], int(sys.argv[2])
+engine = open_database(place)
+for file in range(5):
+    rows = [
+        Measurement(IorConfig(write=True, tasks=tasks), n, 1.0 + 100 * writer + 10 * file + i)
+        for tasks in (1, 2, 3) for n in (0, 1) for i in range(4)
+    ]
+    with transaction(engine, write=True) as connection:
+        store(connection, system="here", file="f", content=f"{writer}/{file}".encode(),
+              file_format="test", rows=rows)
+"""
+
+
+_SAME_FILES = """
+import sys
+from benchdb.measurements import Measurement, store
+from benchdb.store import open_database, transaction
+from ior_configs import IorConfig
+
+engine = open_database(sys.argv[1])
+stored = 0
+for file in range(60):
+    with transaction(engine, write=True) as connection:
+        stored += store(connection, system="here", file="f", content=str(file).encode(),
+                        file_format="test",
+                        rows=[Measurement(IorConfig(write=True, tasks=2), 0, 1.0 + file)])
+print(stored)
+"""
+
+
+def run_together(commands: list[list[str]]) -> list[tuple[int, str]]:
+    running = [
+        subprocess.Popen(
+            [sys.executable, *command],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command in commands
+    ]
+    outcomes = [process.communicate() for process in running]
+    return [(p.returncode, o + e) for p, (o, e) in zip(running, outcomes, strict=True)]
+
+
+def test_writers_at_the_same_time_lose_and_double_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "bench.sqlite"
+    open_database(place).dispose()
+    outcomes = run_together([["-c", _WRITER, str(place), str(writer)] for writer in range(4)])
+    assert outcomes == [(0, "")] * 4
+    engine = open_database(place)
+    found = exported(engine)
+    cells = Counter((n, repetition) for _, n, repetition, _ in found)
+    values = Counter(value for *_, value in found)
+    engine.dispose()
+    assert len(found) == 4 * 5 * 3 * 2 * 4
+    # Three configurations, each cell numbered without a gap.
+    assert cells == {(n, repetition): 3 for n in (0, 1) for repetition in range(4 * 5 * 4)}
+    assert set(values.values()) == {6}
+
+
+def test_one_file_from_several_processes_at_once_counts_once(tmp_path: Path) -> None:
+    place = tmp_path / "bench.sqlite"
+    open_database(place).dispose()
+    outcomes = run_together([["-c", _SAME_FILES, str(place)]] * 4)
+    assert [code for code, _ in outcomes] == [0] * 4, outcomes
+    engine = open_database(place)
+    found = exported(engine)
+    engine.dispose()
+    assert sum(int(said) for _, said in outcomes) == 60
+    assert sorted(value for *_, value in found) == [1.0 + file for file in range(60)]

@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import csv
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchdb.importers import Source, read_measurements
+from benchdb.measurements import Curve, curves, store
+from benchdb.store import open_database, transaction
+from ioncast_errors import InputError
+from predictor.prediction import Prediction, predict, to_json
+from summario.extract import extract_phases
+from summario.log import read_log
+from summario.phases import Phase
+
+MIB = 1 << 20
+IO_NODES = (0, 1, 2, 4, 8)
+MakePhase = Callable[..., Phase]
+MakeCurve = Callable[..., Curve]
+
+
+def flat(**values: float) -> dict[int, tuple[float, ...]]:
+    """One repetition at each number of I/O nodes: n0=…, n1=…."""
+    return {int(name[1:]): (value,) for name, value in values.items()}
+
+
+def strict_json(prediction: Prediction) -> dict:
+    text = json.dumps(to_json(prediction), allow_nan=False)
+    record: dict = json.loads(text)
+    return record
+
+
+def test_the_json_has_the_shape_that_programs_rely_on(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    phases = [a_phase(), a_phase(operation="read", start_seconds=2.0)]
+    record = strict_json(predict(phases, [a_curve(flat(n0=50, n4=75))], system="here", nodes=8))
+    assert list(record) == ["system", "job", "curve", "best", "phases", "warnings"]
+    assert (record["system"], record["job"]) == ("here", 1)
+    for point in record["curve"]:
+        assert list(point) == ["io_nodes", "bandwidth_mib_s", "time_s"]
+        assert list(point["bandwidth_mib_s"]) == ["p10", "median", "mean", "p90"]
+    assert list(record["best"]) == ["io_nodes", "bandwidth_mib_s", "why"]
+    assert len(record["phases"]) == 2
+    for phase in record["phases"]:
+        assert list(phase) == ["phase", "parts", "match"]
+        assert set(phase["match"]) >= {"kind", "config", "distance"}
+        assert set(phase["phase"]) >= {"start", "end", "type", "bytes", "api", "spatiality"}
+        for part in phase["parts"]:
+            assert set(part) >= {"request_bytes", "requests", "bytes"}
+    assert all(isinstance(warning, str) for warning in record["warnings"])
+
+
+def test_the_json_says_what_is_predicted(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    record = strict_json(
+        predict([a_phase()], [a_curve(flat(n0=32, n4=64))], system="here", nodes=8)
+    )
+    assert record["curve"] == [
+        {
+            "io_nodes": n,
+            "bandwidth_mib_s": dict.fromkeys(("p10", "median", "mean", "p90"), bandwidth),
+            "time_s": 64 / bandwidth,
+        }
+        for n, bandwidth in ((0, 32.0), (4, 64.0))
+    ]
+    assert record["best"]["io_nodes"] == 4
+    assert record["best"]["bandwidth_mib_s"] == 64.0
+    match = record["phases"][0]["match"]
+    assert (match["kind"], match["distance"]) == ("exact", 0)
+    assert match["config"] == "mpiexec -n 16 ior -a POSIX -w -b 4m -t 1m"
+    assert record["warnings"] == []
+
+
+def test_a_phase_is_said_to_match_as_its_largest_part(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    phase = a_phase((16, 16 * 4096), (64, 64 * MIB))
+    record = strict_json(predict([phase], [a_curve()], system="here", nodes=8))
+    [found] = record["phases"]
+    assert found["match"]["kind"] == "exact"
+    assert [part["match"]["kind"] for part in found["parts"]] == ["interpolated", "exact"]
+
+
+def test_phases_take_their_times_one_after_the_other(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    phases = [a_phase(), a_phase(operation="read")]
+    known = [a_curve(flat(n0=32, n1=16)), a_curve(flat(n0=64, n1=64), read=True)]
+    found = predict(phases, known, system="here", nodes=8)
+    assert [(p.io_nodes, p.time_s) for p in found.curve] == [(0, 3.0), (1, 5.0)]
+    assert [p.bandwidth_mib_s.mean for p in found.curve] == [128 / 3, 128 / 5]
+
+
+def test_a_phase_that_nothing_resembles_is_left_out_and_said(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    known_phase = a_phase()
+    unknown_phase = a_phase((16, 16 * MIB), operation="read")
+    curve = a_curve(flat(n0=32, n1=16))
+    found = predict([known_phase, unknown_phase], [curve], system="here", nodes=8)
+    alone = predict([known_phase], [curve], system="here", nodes=8)
+    assert found.curve == alone.curve
+    assert [phase.main.kind for phase in found.phases] == ["exact", "unknown"]
+    [warning] = found.warnings
+    assert "20.0%" in warning
+    record = strict_json(found)["phases"][1]["match"]
+    assert (record["kind"], record["config"], record["distance"]) == ("unknown", None, None)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_where_nothing_is_known_nothing_is_predicted(
+    a_phase: MakePhase, a_curve: MakeCurve, known: bool
+) -> None:
+    curves_known = [a_curve(read=True)] if known else []
+    found = predict([a_phase()], curves_known, system="here", nodes=8)
+    assert found.curve == ()
+    assert (found.best.io_nodes, found.best.bandwidth_mib_s) == (None, None)
+    assert found.best.why
+    assert any("100.0%" in warning for warning in found.warnings)
+    strict_json(found)
+
+
+def test_a_run_without_io_has_no_prediction(a_curve: MakeCurve) -> None:
+    found = predict([], [a_curve()], system="here")
+    assert (found.job, found.curve, found.best.io_nodes) == (None, (), None)
+    assert found.best.why == "the run did no I/O"
+
+
+def test_a_run_that_moved_no_bytes_has_no_prediction(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    found = predict([a_phase((4, 0), operation="read")], [a_curve(read=True)], system="here")
+    assert found.best.io_nodes is None
+    strict_json(found)
+
+
+def test_the_best_is_the_highest_mean(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    curve = a_curve({0: (10, 90), 1: (30, 30), 2: (25, 35)})
+    found = predict([a_phase()], [curve], system="here", nodes=8)
+    # Averages of time: 18, 30 and 29.2 MiB/s, although 0 has the highest mean of bandwidths.
+    assert found.best.io_nodes == 1
+    assert found.best.bandwidth_mib_s == pytest.approx(30)
+
+
+@given(values=st.lists(st.integers(1, 5), min_size=1, max_size=9))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_of_equally_good_numbers_the_fewest_io_nodes_are_best(
+    a_phase: MakePhase, a_curve: MakeCurve, values: list[int]
+) -> None:
+    curve = a_curve({n: (float(value),) for n, value in enumerate(values)})
+    expected = values.index(max(values))
+    for asked in (None, list(range(len(values)))[::-1]):
+        found = predict([a_phase()], [curve], system="here", nodes=8, io_nodes=asked)
+        assert found.best.io_nodes == expected
+
+
+def test_how_often_a_benchmark_was_repeated_breaks_no_tie(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    for speed in (0.1, 0.7, 30.0, 33.3):
+        for repetitions in ((1, 2, 7), (3, 1, 1), (7, 3, 2), (2, 3, 5)):
+            curve = a_curve({n: (speed,) * count for n, count in enumerate(repetitions)})
+            found = predict([a_phase((64, 64 * MIB), (9, 5 * MIB))], [curve], system="here")
+            assert found.best.io_nodes == 0
+
+
+def test_only_the_numbers_asked_for_are_predicted(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    curve = a_curve(flat(n0=10, n1=20, n2=30, n4=40))
+    found = predict([a_phase()], [curve], system="here", nodes=8, io_nodes=[1, 2])
+    assert [point.io_nodes for point in found.curve] == [1, 2]
+    assert found.best.io_nodes == 2
+    assert found.warnings == ()
+
+
+def test_a_number_that_was_not_measured_is_not_invented(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    found = predict([a_phase()], [a_curve(flat(n0=10))], system="here", nodes=8, io_nodes=[0, 3, 7])
+    assert [point.io_nodes for point in found.curve] == [0]
+    [warning] = found.warnings
+    assert "3, 7" in warning
+
+
+def test_the_curve_is_where_all_benchmarks_were_measured(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    known = [a_curve(flat(n0=10, n1=20)), a_curve(flat(n1=10, n2=20), read=True)]
+    phases = [a_phase(), a_phase(operation="read")]
+    found = predict(phases, known, system="here", nodes=8)
+    assert [point.io_nodes for point in found.curve] == [1]
+
+
+def test_benchmarks_with_nothing_in_common_give_no_prediction(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    known = [a_curve(flat(n0=10)), a_curve(flat(n2=20), read=True)]
+    found = predict([a_phase(), a_phase(operation="read")], known, system="here", nodes=8)
+    assert (found.curve, found.best.io_nodes) == ((), None)
+    assert "in common" in found.best.why
+
+
+def test_phases_of_several_jobs_are_refused(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    with pytest.raises(InputError, match="2 jobs"):
+        predict([a_phase(), a_phase(job=2)], [a_curve()], system="here")
+
+
+def test_a_job_without_its_nodes_is_predicted_with_a_warning(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    found = predict([a_phase()], [a_curve()], system="here")
+    assert found.phases[0].main.kind == "exact"
+    assert any("nodes" in warning for warning in found.warnings)
+
+
+def test_a_benchmark_far_off_is_said_to_be(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    curve = a_curve(transfer_size=8192)
+    found = predict([a_phase()], [curve], system="here", nodes=8)
+    assert any("far off" in warning and "request size" in warning for warning in found.warnings)
+
+
+def test_a_phase_that_darshan_cut_short_is_said_to_be(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    found = predict([a_phase(partial=True)], [a_curve()], system="here", nodes=8)
+    assert len(found.warnings) == 1
+
+
+def test_stdio_is_said_to_be_predicted_from_posix(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    found = predict([a_phase(api="STDIO")], [a_curve()], system="here", nodes=8)
+    assert found.phases[0].main.kind == "exact"
+    assert any("stdio" in warning.lower() for warning in found.warnings)
+
+
+@pytest.fixture(scope="session")
+def testbed_curves(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Curve]:
+    content = (shared_data / "testbed" / "benchmarks.csv").read_bytes()
+    source = Source("benchmarks.csv", content.decode(), tasks=16, nodes=8)
+    file_format, rows = read_measurements(source)
+    engine = open_database(tmp_path_factory.mktemp("testbed") / "bench.sqlite")
+    with transaction(engine, write=True) as connection:
+        store(
+            connection,
+            system="testbed",
+            file="benchmarks.csv",
+            content=content,
+            file_format=file_format,
+            rows=rows,
+        )
+        found = curves(connection, "testbed")
+    engine.dispose()
+    return found
+
+
+def measured_means(path: Path, application: str) -> dict[int, float]:
+    cells: dict[int, list[float]] = defaultdict(list)
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["name"] == application:
+                cells[int(row["io_nodes"])].append(float(row["bandwidth_mib_s"]))
+    return {n: statistics.fmean(values) for n, values in cells.items()}
+
+
+@pytest.mark.parametrize(
+    ("log", "application", "most_regret"),
+    [
+        ("hacc-io-ionodes0", "hacc-io", 0.1),
+        ("hacc-io-ionodes4", "hacc-io", 0.1),
+        ("hacc-io-ionodes4-dxt", "hacc-io", 0.1),
+        ("multiphase-ionodes0", "multiphase", 0.1),
+        ("multiphase-ionodes4", "multiphase", 0.1),
+        ("multiphase-ionodes4-dxt", "multiphase", 0.1),
+        # Its own benchmark has 0 and 8 I/O nodes within a tenth, the other way round.
+        ("periodic-ionodes0", "periodic", 0.15),
+        ("periodic-ionodes4", "periodic", 0.15),
+        ("periodic-ionodes4-dxt", "periodic", 0.15),
+    ],
+)
+def test_an_application_is_predicted_from_one_run(
+    shared_data: Path,
+    testbed_curves: list[Curve],
+    log: str,
+    application: str,
+    most_regret: float,
+) -> None:
+    testbed = shared_data / "testbed"
+    measured = measured_means(testbed / "applications.csv", application)
+    phases = extract_phases(read_log(testbed / "logs" / f"{log}.darshan"))
+    found = predict(phases, testbed_curves, system="testbed", nodes=8)
+    predicted = {point.io_nodes: point.bandwidth_mib_s.mean for point in found.curve}
+    assert tuple(predicted) == IO_NODES
+    error = statistics.fmean(abs(predicted[n] - measured[n]) / measured[n] for n in IO_NODES)
+    assert error < 0.25
+    assert found.best.io_nodes is not None
+    assert 1 - measured[found.best.io_nodes] / max(measured.values()) < most_regret
+
+
+def test_a_prediction_does_not_depend_on_the_run_it_rests_on(
+    shared_data: Path, testbed_curves: list[Curve]
+) -> None:
+    found = {
+        replace(predict(phases, testbed_curves, system="testbed", nodes=8), job=0, phases=())
+        for phases in (
+            extract_phases(read_log(shared_data / "testbed" / "logs" / f"hacc-io-{name}.darshan"))
+            for name in ("ionodes0", "ionodes4", "ionodes4-dxt")
+        )
+    }
+    assert len(found) == 1
+
+
+def test_every_real_log_is_predicted_without_inventing(
+    shared_data: Path, testbed_curves: list[Curve]
+) -> None:
+    for path in sorted((shared_data / "runs" / "logs").glob("*.darshan")):
+        phases = extract_phases(read_log(path))
+        found = predict(phases, testbed_curves, system="testbed", nodes=8)
+        strict_json(found)
+        kinds = {match.kind for phase in found.phases for _, match in phase.parts}
+        assert kinds <= {"exact", "interpolated", "unknown"}, path.name
+        if kinds == {"unknown"}:
+            assert found.best.io_nodes is None, path.name
+        else:
+            assert found.best.io_nodes in IO_NODES, path.name

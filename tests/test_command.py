@@ -1,0 +1,668 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from ioncast import COMMANDS, cli
+from ior_configs import IorConfig
+
+PROJECT = Path(__file__).resolve().parents[1]
+TESTBED = PROJECT / "experiments" / "data" / "testbed"
+BENCHMARKS = TESTBED / "benchmarks.csv"
+HACC = TESTBED / "logs" / "hacc-io-ionodes4.darshan"
+MULTIPHASE = TESTBED / "logs" / "multiphase-ionodes4.darshan"
+IOR_JSON = PROJECT / "tests" / "ior_configs" / "fixtures" / "wr-shared.json"
+IOR_TEXT = PROJECT / "tests" / "ior_configs" / "fixtures" / "wr-shared-dxt.txt"
+
+PHASE_COLUMNS = (
+    "job,start,end,type,rank,bytes,time,api,requests,spatiality,files,n_files,mode_processes"
+)
+PHASE = "7,0,1,write,all,67108864,1.0,POSIX,64,contiguous,shared,1,16"
+OWN_CSV = "io_nodes,bandwidth_mib_s,command\n0,50,ior -w -b 4m -t 1m\n4,75,ior -w -b 4m -t 1m\n"
+
+Result = subprocess.CompletedProcess
+Run = Callable[..., "Result[str]"]
+
+
+def start(
+    *args: str | Path, stdout: int = subprocess.PIPE, **environment: str
+) -> subprocess.Popen[str]:
+    variables = {name: value for name, value in os.environ.items() if name != "IONCAST_DB"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "ioncast", *map(str, args)],
+        cwd=PROJECT,
+        env=variables | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
+
+
+def ioncast(*args: str | Path, **environment: str) -> Result[str]:
+    process = start(*args, **environment)
+    out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+
+def output(*args: str | Path, **environment: str) -> str:
+    """The output of a command that succeeds without a word on standard error but warnings."""
+    result = ioncast(*args, **environment)
+    said = [line for line in result.stderr.splitlines() if not is_warning(line)]
+    assert (result.returncode, said) == (0, []), result.stderr
+    return result.stdout
+
+
+def is_warning(line: str) -> bool:
+    return line.startswith("ioncast: warning: ")
+
+
+def complaint(result: Result[str]) -> str:
+    """The one line of a command that fails."""
+    lines = [line for line in result.stderr.splitlines() if not is_warning(line)]
+    assert result.returncode == 2, result.stderr
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("ioncast: ")
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the testbed's benchmarks; to be read only."""
+    place = tmp_path_factory.mktemp("database") / "bench.sqlite"
+    output(
+        *("bench", "import", BENCHMARKS, "--system", "testbed"),
+        *("--tasks", "16", "--nodes", "8", "--db", place),
+    )
+    return place
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "bench.sqlite"
+
+
+def all_commands() -> list[list[str]]:
+    found = []
+    context = click.Context(cli)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        found.append([name])
+        if isinstance(command, click.Group):
+            found += [[name, sub] for sub in command.commands]
+    return found
+
+
+@pytest.mark.parametrize("command", [[], *all_commands()], ids=" ".join)
+def test_the_help_of_every_command_has_examples(command: list[str]) -> None:
+    result = CliRunner().invoke(cli, [*command, "--help"])
+    assert result.exit_code == 0
+    examples = re.split(r"Examples?:\n", result.output)[1:]
+    assert len(examples) == 1
+    assert " ".join(["ioncast", *command]) in examples[0]
+
+
+def test_the_commands_of_the_issue_are_there() -> None:
+    assert {" ".join(words) for words in all_commands()} >= {
+        "phases",
+        "match",
+        "predict",
+        "bench import",
+        "bench list",
+        "bench show",
+        "bench export",
+    }
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("nonsense",),
+        ("phases",),
+        ("phases", "--layer", "x", HACC),
+        ("phases", "--threshold", "2", HACC),
+        ("predict", HACC),
+        ("predict", HACC, "--system", "x", "--io-nodes", "1,x"),
+        ("predict", HACC, "--system", "x", "--io-nodes", "-1"),
+        ("predict", HACC, "--system", "x", "--nodes", "0"),
+        ("bench", "import", BENCHMARKS),
+        ("bench", "import", BENCHMARKS, "--system", "x", "--io-nodes", "-1"),
+        ("bench", "show", "x"),
+    ],
+    ids=lambda args: " ".join(Path(word).name for word in args),
+)
+def test_a_command_used_wrongly_says_so(args: tuple[str | Path, ...]) -> None:
+    result = CliRunner().invoke(cli, [str(word) for word in args])
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert "Error: " in result.stderr
+
+
+# phases
+
+
+def test_phases_as_csv_begin_with_the_known_columns() -> None:
+    lines = output("phases", "--format", "csv", HACC).splitlines()
+    assert (lines[0] + ",").startswith(PHASE_COLUMNS + ",")
+    [row] = csv.DictReader(lines)
+    known = ("type", "rank", "bytes", "api", "requests", "spatiality", "files", "n_files")
+    assert {name: row[name] for name in (*known, "mode_processes")} == {
+        "type": "write",
+        "rank": "all",
+        "bytes": "463453184",
+        "api": "POSIX",
+        "requests": "160",
+        "spatiality": "contiguous",
+        "files": "unique",
+        "n_files": "16",
+        "mode_processes": "1",
+    }
+
+
+def test_phases_as_json_say_the_same_as_csv() -> None:
+    from_json = json.loads(output("phases", "--format", "json", MULTIPHASE))
+    from_csv = list(csv.DictReader(io.StringIO(output("phases", "--format", "csv", MULTIPHASE))))
+    assert len(from_json) == len(from_csv) == 3
+    for record, row in zip(from_json, from_csv, strict=True):
+        assert list(record)[:13] == PHASE_COLUMNS.split(",")
+        assert {name: str(record[name]) for name in PHASE_COLUMNS.split(",")} == {
+            name: row[name] for name in PHASE_COLUMNS.split(",")
+        }
+        assert sum(part["bytes"] for part in record["parts"]) == record["bytes"]
+
+
+def test_phases_of_several_logs_come_in_the_order_of_the_logs() -> None:
+    both = output("phases", "--format", "csv", MULTIPHASE, HACC).splitlines()
+    assert both == [
+        *output("phases", "--format", "csv", MULTIPHASE).splitlines(),
+        *output("phases", "--format", "csv", HACC).splitlines()[1:],
+    ]
+
+
+def test_a_missing_log_among_good_ones_is_named_and_the_others_are_printed(tmp_path: Path) -> None:
+    result = ioncast("phases", "--format", "csv", HACC, tmp_path / "gone.darshan", MULTIPHASE)
+    assert "gone.darshan" in complaint(result)
+    assert result.stdout == output("phases", "--format", "csv", HACC, MULTIPHASE)
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "empty", "text", "cut off", "csv"])
+@pytest.mark.parametrize("command", ["phases", "match"])
+def test_what_is_no_log_is_named_in_one_line(tmp_path: Path, kind: str, command: str) -> None:
+    path = tmp_path / "log.darshan"
+    if kind == "folder":
+        path.mkdir()
+    elif kind != "missing":
+        content = HACC.read_bytes()
+        path.write_bytes(
+            {"empty": b"", "text": b"hello\n" * 999, "cut off": content[:5000], "csv": b"a,b\n"}[
+                kind
+            ]
+        )
+    result = ioncast(command, path)
+    assert str(path) in complaint(result)
+    # A log that cannot be read is not one without I/O.
+    assert "no I/O" not in result.stdout
+
+
+def test_every_unreadable_log_has_a_line_of_its_own(tmp_path: Path) -> None:
+    result = ioncast("phases", "--format", "json", tmp_path / "a", tmp_path / "b")
+    assert result.returncode == 2
+    assert [Path(line.split(": ")[1]).name for line in result.stderr.splitlines()] == ["a", "b"]
+    assert json.loads(result.stdout) == []
+
+
+_HEAVY = ("sqlalchemy", "alembic", "plotly", "pandas", "darshan", "matplotlib", "scipy")
+
+
+def modules_after(*args: str | Path) -> set[str]:
+    script = (
+        "import sys\nsys.argv[0] = 'ioncast'\nimport ioncast\n"
+        "try:\n    ioncast.main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script, *map(str, args)],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name.partition(".")[0] for name in result.stderr.splitlines()[-1].split()}
+
+
+def test_phases_starts_without_the_other_rooms_libraries() -> None:
+    assert modules_after("phases", HACC) & {*_HEAVY, "benchdb", "predictor"} == set()
+
+
+def test_a_prediction_without_a_plot_does_without_the_plots_library(filled: Path) -> None:
+    loaded = modules_after("predict", HACC, "--system", "testbed", "--db", filled)
+    assert loaded & {"plotly", "pandas", "darshan", "matplotlib", "alembic"} == set()
+
+
+# match
+
+
+def test_match_prints_a_line_of_ior_for_every_size() -> None:
+    rows = json.loads(output("match", HACC, "--nodes", "8", "--format", "json"))
+    assert {row["ior"] for row in rows} == {
+        "mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m",
+        "mpiexec -n 16 ior -a POSIX -w -F -b 2800000 -t 400000",
+        "mpiexec -n 16 ior -a POSIX -w -F -b 800000 -t 800000",
+        "mpiexec -n 16 ior -a POSIX -w -F -b 200000 -t 200000",
+    }
+    table = output("match", HACC, "--nodes", "8")
+    for row in rows:
+        assert row["ior"] in table
+        assert IorConfig.from_command_line(row["ior"]).problems() == []
+
+
+def test_match_gives_the_benchmarks_that_the_application_is_made_of() -> None:
+    rows = json.loads(output("match", MULTIPHASE, "--format", "json"))
+    assert [(row["type"], row["ior"]) for row in rows] == [
+        ("read", "mpiexec -n 16 ior -a POSIX -r -b 4m -t 1m"),
+        ("write", "mpiexec -n 16 ior -a POSIX -w -F -b 4m -t 1m"),
+        ("write", "mpiexec -n 16 ior -a POSIX -w -b 64k -t 64k -s 32"),
+    ]
+
+
+def test_match_says_the_same_of_a_log_and_of_its_phases(tmp_path: Path) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(output("phases", "--format", "csv", MULTIPHASE))
+    for output_format in ("table", "json"):
+        assert output("match", table, "--format", output_format) == output(
+            "match", MULTIPHASE, "--format", output_format
+        )
+
+
+def test_a_table_is_printed_where_only_ascii_is_known() -> None:
+    assert "mpiexec" in output("match", HACC, LC_ALL="C")
+
+
+# bench
+
+
+def imported(*args: str | Path, db: Path) -> Result[str]:
+    return ioncast("bench", "import", *args, "--db", db)
+
+
+def exported(db: Path, *args: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(output("bench", "export", "--db", db, *args))))
+
+
+def test_a_file_imported_twice_counts_once_and_is_said_to(database: Path) -> None:
+    first = imported(BENCHMARKS, "--system", "testbed", db=database)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert "440" in first.stdout
+    before = exported(database)
+    second = imported(BENCHMARKS, "--system", "testbed", db=database)
+    assert (second.returncode, second.stderr) == (0, "")
+    assert "nothing changed" in second.stdout
+    assert exported(database) == before
+    assert len(before) == 440
+
+
+def test_the_export_has_the_promised_columns(filled: Path) -> None:
+    rows = exported(filled)
+    promised = {"system", "api", "operation", "io_nodes", "repetition", "bandwidth_mib_s"}
+    assert promised <= set(rows[0])
+    assert {row["system"] for row in rows} == {"testbed"}
+    with BENCHMARKS.open(newline="") as file:
+        measured = sorted(float(row["bandwidth_mib_s"]) for row in csv.DictReader(file))
+    assert sorted(float(row["bandwidth_mib_s"]) for row in rows) == measured
+
+
+def test_what_is_exported_can_be_imported_and_exported_the_same(
+    filled: Path, database: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "export.csv"
+    table.write_text(output("bench", "export", "--db", filled))
+    assert imported(table, "--system", "testbed", db=database).returncode == 0
+    assert output("bench", "export", "--db", database) == table.read_text()
+
+
+def test_rows_set_apart_survive_export_and_import(database: Path, tmp_path: Path) -> None:
+    header = (
+        "forwarders;clients;processes;layout;spatiality;odirect;stonewall;request;total;"
+        "operation;time;transfered;bandwidth;population\n"
+    )
+    row = "0;8;96;1;0;1;60;512;9216;write;61.5;4096.5;66.609756;"
+    forge = tmp_path / "forge.csv"
+    forge.write_text(f"{header}{row}A\n{row}B\n")
+    result = imported(forge, "--system", "there", db=database)
+    assert result.returncode == 0
+    assert "1 of them" in result.stdout
+    table = tmp_path / "export.csv"
+    table.write_text(output("bench", "export", "--db", database))
+    again = tmp_path / "again.sqlite"
+    assert imported(table, "--system", "there", db=again).returncode == 0
+    rows = exported(again)
+    assert rows == exported(database)
+    assert [row["used"] for row in rows] == ["1", "0"]
+    [curve] = json.loads(output("bench", "list", "--format", "json", "--db", again))
+    assert curve["repetitions"] == {"0": 1}
+
+
+def test_good_files_are_imported_although_others_are_bad(database: Path, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    good.write_text(OWN_CSV)
+    bad.write_text(OWN_CSV + "8,fast,ior -w\n")
+    result = imported(bad, good, tmp_path / "gone.csv", tmp_path, "--system", "x", db=database)
+    assert result.returncode == 2
+    lines = result.stderr.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("ioncast: ") for line in lines)
+    assert f"{bad}:4:" in lines[0]
+    assert "gone.csv" in lines[1]
+    assert len(exported(database)) == 2
+
+
+def test_ior_outputs_are_imported_with_what_they_do_not_know(database: Path) -> None:
+    for path, io_nodes in ((IOR_JSON, "1"), (IOR_TEXT, "4")):
+        result = imported(
+            *(path, "--system", "x", "--io-nodes", io_nodes, "--nodes", "8"), db=database
+        )
+        assert result.returncode == 0, result.stderr
+    rows = exported(database)
+    found = {(r["operation"], r["io_nodes"], r["tasks"], r["nodes"]) for r in rows}
+    assert found == {
+        (operation, io_nodes, "16", "8")
+        for operation in ("read", "write")
+        for io_nodes in ("1", "4")
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (IOR_JSON.read_bytes(), ()),
+        (OWN_CSV.encode(), ("--io-nodes", "4")),
+        (b"", ()),
+        (b"\x00\xff\xfe" * 1000, ()),
+        (OWN_CSV.encode("utf-16"), ()),
+        (OWN_CSV.replace("\n", "\r").encode(), ()),
+        (OWN_CSV.replace("50", "1e999").encode(), ()),
+        (OWN_CSV.replace("\n0,", "\n99999999999999999999,").encode(), ()),
+        (OWN_CSV.encode() + b"8,90,ior -w -b 4m -t 1m -o '/" + b"x" * 200_000 + b"'\n", ()),
+        (IOR_JSON.read_bytes()[:3000], ("--io-nodes", "4")),
+    ],
+    ids=[
+        "ior without io nodes",
+        "own csv with io nodes",
+        "empty",
+        "junk",
+        "utf-16",
+        "old line ends",
+        "infinite",
+        "too many io nodes",
+        "a huge cell",
+        "cut off",
+    ],
+)
+def test_what_cannot_be_imported_is_said_in_one_line(
+    database: Path, tmp_path: Path, content: bytes, told: tuple[str, ...]
+) -> None:
+    path = tmp_path / "results"
+    path.write_bytes(content)
+    result = imported(path, "--system", "x", *told, db=database)
+    assert str(path) in complaint(result)
+    assert result.stdout == ""
+    # Nothing is left of it, not even the system's name.
+    listed = ioncast("bench", "list", "--system", "x", "--db", database)
+    assert "no system" in complaint(listed)
+
+
+def test_a_byte_order_mark_does_not_matter(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_bytes(OWN_CSV.replace("\n", "\r\n").encode("utf-8-sig"))
+    result = imported(path, "--system", "x", db=database)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [row["bandwidth_mib_s"] for row in exported(database)] == ["50.0", "75.0"]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="file names are always UTF-8 there")
+def test_a_file_name_that_is_no_text_does_not_matter(database: Path, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path / "results") + b"\xff.csv"
+    Path(os.fsdecode(path)).write_text(OWN_CSV)
+    result = imported(os.fsdecode(path), "--system", "x", db=database)
+    assert (result.returncode, result.stderr) == (0, "")
+    log = os.fsencode(tmp_path / "log") + b"\xff.darshan"
+    shutil.copy(HACC, os.fsdecode(log))
+    for output_format in ("table", "csv", "json"):
+        assert ioncast("phases", "--format", output_format, os.fsdecode(log)).returncode == 0
+
+
+def test_list_and_show_agree_with_the_benchmarks(filled: Path) -> None:
+    listed = json.loads(output("bench", "list", "--format", "json", "--db", filled))
+    assert len(listed) == 15
+    assert sum(sum(entry["repetitions"].values()) for entry in listed) == 440
+    table = output("bench", "list", "--system", "testbed", "--db", filled)
+    for entry in listed:
+        assert entry["configuration"] in table
+    [strided] = [
+        e
+        for e in listed
+        if e["configuration"].endswith("-b 8k -t 8k -s 64") and "-w" in e["configuration"]
+    ]
+    shown = json.loads(
+        output("bench", "show", str(strided["id"]), "--format", "json", "--db", filled)
+    )
+    [curve] = shown
+    assert list(curve["bandwidths_mib_s"]) == ["0", "1", "2", "4", "8"]
+    with BENCHMARKS.open(newline="") as file:
+        measured = [
+            float(row["bandwidth_mib_s"])
+            for row in csv.DictReader(file)
+            if (row["name"], row["io_nodes"]) == ("w-shared-strided-8k", "1")
+        ]
+    assert curve["bandwidths_mib_s"]["1"] == measured
+    assert "testbed" in output("bench", "show", str(strided["id"]), "--db", filled)
+
+
+def test_an_empty_database_can_be_listed_and_exported(database: Path) -> None:
+    assert output("bench", "list", "--db", database).strip() == "no measurements"
+    assert json.loads(output("bench", "list", "--format", "json", "--db", database)) == []
+    assert exported(database) == []
+
+
+def test_a_configuration_that_is_not_there_is_said_in_one_line(filled: Path) -> None:
+    assert "999" in complaint(ioncast("bench", "show", "999", "--db", filled))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("bench", "list"), ("bench", "show", "1"), ("bench", "export"), ("predict", HACC)],
+    ids=["list", "show", "export", "predict"],
+)
+def test_a_system_that_is_not_there_lists_the_known_ones(
+    filled: Path, args: tuple[str | Path, ...]
+) -> None:
+    result = ioncast(*args, "--system", "nowhere", "--db", filled)
+    line = complaint(result)
+    assert "nowhere" in line
+    assert "testbed" in line
+    assert result.stdout == ""
+
+
+# The database's place
+
+
+def test_the_database_is_where_the_environment_says(tmp_path: Path) -> None:
+    path, results = tmp_path / "by-variable.sqlite", tmp_path / "results.csv"
+    results.write_text(OWN_CSV)
+    output("bench", "import", results, "--system", "x", IONCAST_DB=str(path))
+    assert path.is_file()
+    assert len(exported(path)) == 2
+
+
+def test_the_option_is_stronger_than_the_environment(tmp_path: Path) -> None:
+    by_option, by_variable = tmp_path / "option.sqlite", tmp_path / "variable.sqlite"
+    output("bench", "list", "--db", by_option, IONCAST_DB=str(by_variable))
+    assert (by_option.exists(), by_variable.exists()) == (True, False)
+
+
+def test_the_database_can_be_a_url(tmp_path: Path, filled: Path) -> None:
+    url = f"sqlite:///{filled}"
+    assert output("bench", "export", "--db", url) == output("bench", "export", "--db", filled)
+
+
+@pytest.mark.parametrize("place", ["file", "below", "folder", "url", "port"])
+def test_a_database_that_cannot_be_used_is_said_in_one_line(tmp_path: Path, place: str) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("these are notes\n" * 100)
+    places = {
+        "file": str(text),
+        "below": str(text / "bench.sqlite"),
+        "folder": str(tmp_path),
+        "url": "nonsense://x",
+        "port": "postgresql://host:port/name",
+    }
+    result = ioncast("bench", "list", "--db", places[place])
+    complaint(result)
+    assert result.stdout == ""
+
+
+# predict
+
+
+def predicted(source: Path, db: Path, *args: str) -> dict[str, Any]:
+    text = output(
+        *("predict", source, "--system", "testbed", "--db", db, "--format", "json"), *args
+    )
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
+def test_a_prediction_as_json_and_as_a_table_say_the_same(filled: Path) -> None:
+    record = predicted(HACC, filled, "--nodes", "8")
+    assert list(record) == ["system", "job", "curve", "best", "phases", "warnings"]
+    assert record["system"] == "testbed"
+    assert [point["io_nodes"] for point in record["curve"]] == [0, 1, 2, 4, 8]
+    table = output("predict", HACC, "--system", "testbed", "--nodes", "8", "--db", filled)
+    for point in record["curve"]:
+        mean = f"{point['bandwidth_mib_s']['mean']:.1f}"
+        assert re.search(rf"^{point['io_nodes']}\s+{mean}\s", table, re.MULTILINE)
+    assert f"best: {record['best']['io_nodes']} I/O nodes" in table
+
+
+def test_a_prediction_from_phases_is_that_from_the_log(filled: Path, tmp_path: Path) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(output("phases", "--format", "csv", MULTIPHASE))
+    assert predicted(table, filled, "--nodes", "8") == predicted(MULTIPHASE, filled, "--nodes", "8")
+
+
+def test_the_thirteen_columns_are_enough_for_a_prediction(filled: Path, tmp_path: Path) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(f"{PHASE_COLUMNS}\n{PHASE}\n")
+    record = predicted(table, filled, "--nodes", "8")
+    assert record["job"] == 7
+    assert record["phases"][0]["match"]["kind"] == "exact"
+    assert record["best"]["io_nodes"] == 8
+
+
+def test_only_the_numbers_of_io_nodes_asked_for_are_predicted(filled: Path) -> None:
+    record = predicted(HACC, filled, "--nodes", "8", "--io-nodes", "4, 0,3")
+    assert [point["io_nodes"] for point in record["curve"]] == [0, 4]
+    assert any("3" in warning for warning in record["warnings"])
+
+
+def test_a_plot_is_one_file_that_holds_all_it_needs(filled: Path, tmp_path: Path) -> None:
+    page = tmp_path / "curve.html"
+    output("predict", HACC, "--system", "testbed", "--db", filled, "--plot", page)
+    text = page.read_text(encoding="utf-8")
+    assert "testbed" in text
+    assert not re.search(r"<script[^>]*\bsrc\s*=", text)
+
+
+def test_a_plot_in_a_folder_that_is_not_there_is_said_in_one_line(
+    filled: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "gone" / "curve.html"
+    result = ioncast("predict", HACC, "--system", "testbed", "--db", filled, "--plot", page)
+    assert str(page) in complaint(result)
+
+
+def test_phases_of_several_jobs_are_refused_in_one_line(filled: Path, tmp_path: Path) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(output("phases", "--format", "csv", HACC, MULTIPHASE))
+    complaint(ioncast("predict", table, "--system", "testbed", "--db", filled))
+
+
+def phase(**cells: str) -> str:
+    names = PHASE_COLUMNS.split(",")
+    row = dict(zip(names, PHASE.split(","), strict=True)) | cells
+    return ",".join(row) + "\n" + ",".join(row.values()) + "\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\x00\x01",
+        PHASE_COLUMNS.replace(",api", "") + "\n",
+        PHASE_COLUMNS + "\n7,0,1\n",
+        PHASE_COLUMNS + "\n" + PHASE + ",more\n",
+        phase(bytes="-1"),
+        phase(bytes="many"),
+        phase(requests="-1"),
+        phase(start="nan"),
+        phase(time="inf"),
+        phase(type="append"),
+        phase(n_files="-1"),
+        phase(parts="1048576x0"),
+        phase(parts="1048576x-64"),
+        phase(parts="nanx64"),
+        phase(parts="infx64"),
+        phase(parts="1048576"),
+        phase(bytes=str(2**70)),
+        phase(processes="x"),
+    ],
+    ids=lambda text: repr(text[-60:]),
+)
+def test_phases_that_cannot_be_are_said_in_one_line(
+    filled: Path, tmp_path: Path, text: str
+) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(text, newline="")
+    result = ioncast("predict", table, "--system", "testbed", "--db", filled, "--format", "json")
+    assert str(table) in complaint(result)
+    assert result.stdout == ""
+
+
+def test_a_table_of_no_phases_has_no_prediction(filled: Path, tmp_path: Path) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(PHASE_COLUMNS + "\n")
+    assert predicted(table, filled)["best"]["io_nodes"] is None
+
+
+# Pipes
+
+
+@pytest.mark.parametrize("command", ["phases", "export", "predict"])
+def test_a_reader_that_goes_away_is_no_failure_of_ours(filled: Path, command: str) -> None:
+    args = {
+        "phases": ("phases", "--format", "json", *[MULTIPHASE] * 40),
+        "export": ("bench", "export", "--db", filled),
+        "predict": ("predict", HACC, "--system", "testbed", "--format", "json", "--db", filled),
+    }[command]
+    reading, writing = os.pipe()
+    process = start(*args, stdout=writing)
+    os.close(writing)
+    os.close(reading)
+    _, said = process.communicate(timeout=120)
+    assert [line for line in said.splitlines() if not is_warning(line)] == []
