@@ -5,7 +5,7 @@ Source: Inria RR-9366, Appendix A; the counters are Darshan's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,26 +116,27 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
     DamagedLogError
         When a counter that cannot be negative is, or a timestamp is not a number.
     """
-    ranks = records.ranks
-    processes = np.where(ranks < 0, nprocs, 1)
     requests, collective = _requests(records, api, operation)
-    moved = records.integer(f"{api}_BYTES_READ" if operation == "read" else f"{api}_BYTES_WRITTEN")
+    moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
+    used = (requests != 0) | (moved != 0)
+    if not used.all():
+        records = replace(records, words=records.words[used])
+        requests, collective, moved = requests[used], collective[used], moved[used]
+    if (requests < 0).any() or (moved < 0).any():
+        raise _impossible(f"a negative number of {operation}s or bytes", api, where)
+    processes = np.where(records.ranks < 0, nprocs, 1)
     start = records.real(f"{api}_F_{operation.upper()}_START_TIMESTAMP")
     end = records.real(f"{api}_F_{operation.upper()}_END_TIMESTAMP")
     time = records.real(f"{api}_F_{operation.upper()}_TIME") / processes
-    used = (requests != 0) | (moved != 0)
-    if (requests[used] < 0).any() or (moved[used] < 0).any():
-        raise _impossible(f"a negative number of {operation}s or bytes", api, where)
-    if not np.isfinite(np.concatenate([start[used], end[used], time[used]])).all():
+    if not np.isfinite(np.concatenate([start, end, time])).all():
         raise _impossible(f"a {operation} time that is not a number", api, where)
     consecutive, sequential = _order(records, api, operation, requests, processes)
     sizes, counts = _access_sizes(records, api, operation)
-    rows = len(ranks)
     return Streams(
-        api=np.full(rows, APIS.index(api)),
-        operation=np.full(rows, OPERATIONS.index(operation)),
+        api=np.full(len(requests), APIS.index(api)),
+        operation=np.full(len(requests), OPERATIONS.index(operation)),
         file_id=records.ids,
-        rank=ranks,
+        rank=records.ranks,
         processes=processes,
         bytes=moved,
         requests=requests,
@@ -147,7 +148,7 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
         time=time,
         sizes=sizes,
         counts=counts,
-    ).take(used)
+    )
 
 
 def _requests(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
