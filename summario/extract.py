@@ -84,7 +84,7 @@ def extract_phases(
         return []
     streams = select_layer(streams, layer)
     if not all_files:
-        streams = streams.take(~np.isin(streams.file_id, system_file_ids(log)))
+        streams = streams.take(~_is_among(streams.file_id, system_file_ids(log)))
     if not len(streams):
         return []
     file_phases = split_at_pauses(merge_ranks(streams), log, time_distance)
@@ -117,13 +117,23 @@ def _is_system_file(path: str) -> bool:
     )
 
 
+def _is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """`numpy.isin` for ids; that one loads NumPy's masked arrays, which takes as long as a log."""
+    if not len(known):
+        return np.zeros(len(values), bool)
+    known = np.sort(known)
+    nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: NDArray[np.bool_] = known[nearest] == values
+    return found
+
+
 def select_layer(streams: Streams, layer: str) -> Streams:
     """Step 4: keep one layer, or each file's highest.
 
     A file used through MPI-IO hides all its POSIX records, also reads that only a
     read-modify-write under a collective write made.
     """
-    if layer == "all" or (layer == "highest" and len(np.unique(streams.api)) < 2):
+    if layer == "all" or (layer == "highest" and (streams.api == streams.api[:1]).all()):
         return streams
     if layer != "highest":
         return streams.take(streams.api == APIS.index(layer.upper()))
@@ -131,8 +141,8 @@ def select_layer(streams: Streams, layer: str) -> Streams:
     seen = np.zeros(0, np.uint64)
     for api in _LAYER_ORDER:
         of_api = streams.api == APIS.index(api)
-        keep[of_api] = ~np.isin(streams.file_id[of_api], seen)
-        seen = np.union1d(seen, streams.file_id[of_api])
+        keep[of_api] = ~_is_among(streams.file_id[of_api], seen)
+        seen = np.concatenate([seen, streams.file_id[of_api]])
     return streams.take(keep)
 
 
