@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
@@ -51,10 +52,26 @@ def cli() -> None:
 def main() -> None:
     """Run the command; every problem a user can act on is one line and exit code 2."""
     try:
-        cli()
+        sys.exit(cli.main(prog_name="ioncast", standalone_mode=False))
     except IoncastError as error:
         click.echo(f"ioncast: {error}", err=True)
         sys.exit(error.exit_code)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "ioncast"
+        message = " ".join(error.format_message().split()).rstrip(".")
+        click.echo(f"ioncast: {message}; see `{command} --help`", err=True)
+        sys.exit(2)
+    except click.Abort:
+        click.echo("ioncast: stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Who read the output has seen enough; nothing is left to be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        click.echo(f"ioncast: {error.strerror or error}", err=True)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

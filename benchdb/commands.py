@@ -103,6 +103,7 @@ Examples:
 @click.option("--tasks", type=click.IntRange(min=1), help="Processes, instead of the file's.")
 @click.option("--nodes", type=click.IntRange(min=1), help="Compute nodes, instead of the file's.")
 @click.option("--command", help="The IOR command line, for files that do not hold it.")
+@click.option("--replace", is_flag=True, help="Correct an earlier import of the same file.")
 @database_option
 def import_files(
     files: tuple[str, ...],
@@ -111,6 +112,7 @@ def import_files(
     tasks: int | None,
     nodes: int | None,
     command: str | None,
+    replace: bool,
     location: str | None,
 ) -> None:
     """Import benchmark results; the format of each file is recognised.
@@ -120,6 +122,8 @@ def import_files(
     already is left out. Each file is imported as a whole or not at all; one that cannot
     be used is reported, the others are imported, and the exit code is 2.
     """
+    if not system.strip():
+        raise InputError("a system needs a name", where="--system")
     engine = open_database(location)
     exit_code = 0
     for file in files:
@@ -136,6 +140,7 @@ def import_files(
                     content=content,
                     file_format=file_format,
                     rows=rows,
+                    replace=replace,
                 )
         except IoncastError as error:
             click.echo(f"ioncast: {error}", err=True)
@@ -197,7 +202,7 @@ def show(configuration: int, system: str | None, output_format: str, location: s
 @database_option
 def export(system: str | None, location: str | None) -> None:
     """Write every measurement as CSV to standard output."""
-    with transaction(open_database(location)) as connection:
+    with transaction(open_database(location, create=False)) as connection:
         if system:
             _known(connection, system)
         rows = export_rows(connection, system)
@@ -226,13 +231,13 @@ def _report(file: str, system: str, file_format: str, rows: list[Measurement], s
     if unused:
         line += f", {unused} of them set apart and not used"
     if any(row.config.tasks is None for row in rows):
-        line += "; it does not say how many processes ran, so they match nothing exactly"
+        line += "; how many processes ran is not known (see --tasks), so they match nothing exactly"
     return line
 
 
 def _curves(location: str | None, system: str | None) -> list[tuple[str, Curve]]:
     """Every curve with its system, of one system or of all."""
-    with transaction(open_database(location)) as connection:
+    with transaction(open_database(location, create=False)) as connection:
         names = [_known(connection, system)] if system else system_names(connection)
         return [(name, curve) for name in names for curve in curves(connection, name)]
 
@@ -250,7 +255,7 @@ def _known(connection: Connection, system: str) -> str:
 def _curve_rows(curve: Curve) -> list[dict[str, float]]:
     return [
         {
-            "io_nodes": n,
+            "I/O nodes": n,
             "runs": len(values),
             "mean MiB/s": statistics.fmean(values),
             "median": statistics.median(values),

@@ -83,7 +83,8 @@ def read_measurements(source: Source) -> tuple[str, list[Measurement]]:
     raise InputError(
         "not a benchmark result of a known format",
         where=source.where,
-        remedy=f"known are {', '.join(_importers)}",
+        remedy="known are outputs of IOR, results of FORGE, and CSV with the columns io_nodes,"
+        " bandwidth_mib_s and command",
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, func, insert, select
+from sqlalchemy import Column, Connection, Table, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from benchdb.schema import configurations, imports, measurements, systems
@@ -82,7 +82,7 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if not 0 < self.bandwidth_mib_s < math.inf:
-            raise InputError(f"a bandwidth of {self.bandwidth_mib_s} MiB/s")
+            raise InputError(f"a bandwidth of {self.bandwidth_mib_s} MiB/s, not above 0")
         if not 0 <= self.io_nodes <= _LARGEST:
             raise InputError(f"{self.io_nodes} I/O nodes")
         if not 0 <= (self.bytes or 0) <= _LARGEST:
@@ -121,6 +121,7 @@ def store(
     content: bytes,
     file_format: str,
     rows: Iterable[Measurement],
+    replace: bool = False,
 ) -> bool:
     """Store a file's measurements.
 
@@ -134,17 +135,38 @@ def store(
         Where the rows are from; the content's hash keeps a file from counting twice.
     rows : iterable of Measurement
         What the file says.
+    replace : bool
+        Put them in the place of those of an earlier import of the file.
 
     Returns
     -------
     bool
-        False if the system has this file already; nothing is changed then.
+        False if the system has these measurements of this file already; nothing is changed.
+
+    Raises
+    ------
+    InputError
+        When an earlier import of the file said otherwise what was run, and `replace` is off.
     """
+    rows = list(rows)
     system_id = _id_of(connection, systems, systems.c.name, system, {"name": system})
     digest = hashlib.sha256(content).hexdigest()
-    known = select(imports.c.id).where(imports.c.system_id == system_id, imports.c.sha256 == digest)
-    if connection.scalar(known) is not None:
-        return False
+    known = connection.scalar(
+        select(imports.c.id).where(imports.c.system_id == system_id, imports.c.sha256 == digest)
+    )
+    if known is not None:
+        if _cells_of_import(connection, known) == {
+            (pattern_of(r.config), r.io_nodes) for r in rows
+        }:
+            return False
+        if not replace:
+            raise InputError(
+                f"{system} has this file already, with other I/O nodes, tasks or nodes",
+                where=file,
+                remedy="correct it with --replace",
+            )
+        connection.execute(delete(measurements).where(measurements.c.import_id == known))
+        connection.execute(delete(imports).where(imports.c.id == known))
     import_id = connection.scalars(
         insert(imports)
         .values(
@@ -255,6 +277,17 @@ def config_of(row: dict[str, Any]) -> IorConfig:
     values = {name: row[name] for name in _CONFIG_FIELDS}
     operation = row["operation"]
     return IorConfig(**values, write=operation == "write", read=operation == "read")
+
+
+def _cells_of_import(connection: Connection, import_id: int) -> set[tuple[str, int]]:
+    """The configurations and numbers of I/O nodes of one import's measurements."""
+    query = (
+        select(configurations.c.pattern, measurements.c.io_nodes)
+        .join_from(measurements, configurations)
+        .where(measurements.c.import_id == import_id)
+        .distinct()
+    )
+    return {(row[0], row[1]) for row in connection.execute(query)}
 
 
 def _configuration_id(connection: Connection, pattern: str, config: IorConfig) -> int:

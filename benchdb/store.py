@@ -24,13 +24,16 @@ def default_location() -> Path:
     return Path(data) / "ioncast" / "ioncast.sqlite"
 
 
-def open_database(location: str | Path | None = None) -> Engine:
-    """Open a database, creating or upgrading it as needed.
+def open_database(location: str | Path | None = None, *, create: bool = True) -> Engine:
+    """Open a database, upgrading it as needed.
 
     Parameters
     ----------
     location : str or Path, optional
         An SQLite file or a SQLAlchemy URL; `default_location` if not given.
+    create : bool
+        Create an SQLite file that is not there. Without, it reads as an empty database, so
+        that a mistyped name leaves nothing behind.
 
     Raises
     ------
@@ -40,7 +43,7 @@ def open_database(location: str | Path | None = None) -> Engine:
         When the database cannot be reached, read or upgraded.
     """
     place = str(location or default_location())
-    engine = _create_engine(place)
+    engine = _create_engine(place, create)
     shown = engine.url.render_as_string(hide_password=True) if "://" in place else place
     try:
         with engine.connect() as connection:
@@ -79,18 +82,20 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     except SqlError as error:
         raise DatabaseError(
             f"the database refused: {error.orig}",
-            where=engine.url.render_as_string(hide_password=True),
-            remedy="nothing was stored; try again",
+            where=engine.url.database or engine.url.render_as_string(hide_password=True),
+            remedy="nothing was stored",
         ) from error
 
 
-def _create_engine(place: str) -> Engine:
+def _create_engine(place: str, create: bool) -> Engine:
     try:
-        if "://" in place:
-            url = make_url(place)
-        else:
-            Path(place).parent.mkdir(parents=True, exist_ok=True)
-            url = URL.create("sqlite", database=place)
+        url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
+        if url.get_backend_name() == "sqlite" and url.database:
+            file = Path(url.database)
+            if create:
+                file.parent.mkdir(parents=True, exist_ok=True)
+            elif not file.exists():
+                url = URL.create("sqlite")
         engine = create_engine(url)
     except OSError as error:
         raise DatabaseError(

@@ -7,6 +7,7 @@ I/O nodes, and compares with what its reruns measured.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import shlex
 import statistics
@@ -20,7 +21,7 @@ from tabulate import tabulate
 from benchdb.measurements import curves
 from benchdb.store import open_database, transaction
 from ioncast import cli
-from predictor.plots import curve_figure, write_html
+from predictor.plots import write_html
 from predictor.prediction import Prediction, predict
 from summario.extract import extract_phases
 from summario.log import read_log
@@ -57,16 +58,19 @@ def main(plot: Path) -> None:
     click.echo("The same beside its measured reruns:")
     click.echo(compare(prediction, reruns))
     plot.parent.mkdir(parents=True, exist_ok=True)
-    write_html(curve_figure(prediction, reruns), plot)
+    write_html(prediction, plot, reruns)
     click.echo(f"\nPlot: {plot}")
+    click.echo(f"Next: {_shown(Path(sys.executable).with_name('ioncast'))} --help")
 
 
 def run(command: str, database: str | None = None) -> None:
     """Show an ioncast command and what it prints."""
     click.secho(f"\n$ ioncast {command}", bold=True)
     extra = ["--db", database] if database else []
+    # Warnings in their place, also where the output goes to a file.
     try:
-        cli.main([*shlex.split(command), *extra], prog_name="ioncast", standalone_mode=False)
+        with contextlib.redirect_stderr(sys.stdout):
+            cli.main([*shlex.split(command), *extra], prog_name="ioncast", standalone_mode=False)
     except SystemExit as done:
         if done.code:
             raise

@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from benchdb.commands import database_option, format_option
 from benchdb.measurements import curves, system_names
-from benchdb.store import open_database, transaction
+from benchdb.store import default_location, open_database, transaction
 from ioncast_errors import UnknownNameError
 from predictor.matching import Match, configuration
 from predictor.prediction import Prediction, predict, to_json
@@ -116,21 +116,21 @@ def predict_command(
     `ioncast phases --format csv` prints them.
     """
     phases, warnings = read_phases(source)
-    with transaction(open_database(location)) as connection:
+    with transaction(open_database(location, create=False)) as connection:
         measured = curves(connection, system)
         if not measured:
             names = ", ".join(system_names(connection))
             raise UnknownNameError(
-                f"nothing was measured on {system!r}",
-                where="--system",
+                f"nothing in the database was measured on {system!r}",
+                where=location or str(default_location()),
                 remedy=f"known are {names}" if names else "see `ioncast bench import --help`",
             )
     prediction = predict(phases, measured, system=system, nodes=nodes, io_nodes=io_nodes)
-    if plot is not None:
+    if plot is not None and prediction.curve:
         # Plotly takes longer to import than a prediction takes.
-        from predictor.plots import curve_figure, write_html  # noqa: PLC0415
+        from predictor.plots import write_html  # noqa: PLC0415
 
-        write_html(curve_figure(prediction), plot)
+        write_html(prediction, plot)
     if output_format == "json":
         record = to_json(prediction)
         record["warnings"] = [*warnings, *record["warnings"]]
@@ -142,8 +142,8 @@ def predict_command(
 
 
 def read_phases(source: str) -> tuple[list[Phase], tuple[str, ...]]:
-    """Phases and warnings from a CSV of phases or a Darshan log, by the file's suffix."""
-    if Path(source).suffix == ".csv":
+    """Phases and warnings from a CSV of phases, by its suffix, or a Darshan log."""
+    if Path(source).suffix.lower() == ".csv":
         return tables.read_csv(source), ()
     log = read_log(source)
     return extract_phases(log), log.warnings

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 
 import plotly.graph_objects as go
 
@@ -63,21 +65,64 @@ def curve_figure(
             hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
         )
     figure.update_layout(
-        title=f"Predicted I/O bandwidth of job {prediction.job} on {prediction.system}",
         xaxis={"title": "I/O nodes (0: direct access)", "type": "category"},
         yaxis={"title": "bandwidth, MiB/s", "rangemode": "tozero"},
         template="plotly_white",
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        margin={"t": 10, "r": 20, "l": 70, "b": 60},
+        legend={"orientation": "h", "y": -0.2, "yanchor": "top"},
     )
     return figure
 
 
-def write_html(figure: go.Figure, path: str | Path) -> None:
-    """Write a figure as one HTML file with everything it needs inside."""
+def write_html(
+    prediction: Prediction, path: str | Path, measured: Mapping[int, Sequence[float]] | None = None
+) -> None:
+    """Write the plot of a prediction as one HTML page with everything it needs inside.
+
+    Parameters
+    ----------
+    prediction, measured
+        As for `curve_figure`.
+    path : str or Path
+        The page; about 5 MB, most of it Plotly.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    plot = curve_figure(prediction, measured).to_html(
+        full_html=False, include_plotlyjs=True, default_height="70vh", config={"responsive": True}
+    )
+    title = f"I/O bandwidth of job {prediction.job} on {prediction.system}"
+    page = _PAGE.substitute(
+        title=html.escape(title),
+        best=html.escape(f"Best: {prediction.best.io_nodes} I/O nodes ({prediction.best.why})"),
+        warnings="".join(f"<li>{html.escape(warning)}</li>" for warning in prediction.warnings),
+        plot=plot,
+    )
     try:
-        html = figure.to_html(
-            include_plotlyjs=True, default_height="95vh", config={"responsive": True}
-        )
-        Path(path).write_text(html, encoding="utf-8")
+        Path(path).write_text(page, encoding="utf-8")
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from error
+
+
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+body { font-family: "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; margin: 1rem; }
+h1 { font-size: 1.3rem; margin: 0; }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+<p>$best</p>
+$plot
+<ul>$warnings</ul>
+</body>
+</html>
+""")

@@ -11,7 +11,7 @@ from ioncast_errors import InputError
 from predictor.composition import Point, compose
 from predictor.matching import Match, match
 from summario.phases import Part, Phase
-from summario.tables import to_record
+from summario.tables import size, to_record, whole
 
 # A benchmark this many times off in a feature is a poor stand-in, and said to be.
 _FAR = 4.0
@@ -119,7 +119,12 @@ def predict(
         system=system,
         job=jobs.pop() if jobs else None,
         curve=curve,
-        best=_best(curve, anything=any(part.bytes for part, _ in parts), known=bool(work)),
+        best=_best(
+            curve,
+            asked,
+            moved=sum(part.bytes for part, _ in parts),
+            known=sum(moved for moved, _ in work),
+        ),
         phases=matched,
         warnings=tuple(_warnings(matched, nodes, [n for n in asked if n not in common])),
     )
@@ -141,7 +146,7 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
                 },
                 "parts": [
                     {
-                        "request_bytes": part.request_bytes,
+                        "request_bytes": whole(part.request_bytes),
                         "requests": part.requests,
                         "bytes": part.bytes,
                         "match": match_record(found),
@@ -168,13 +173,15 @@ def match_record(found: Match) -> dict[str, Any]:
     }
 
 
-def _best(curve: tuple[Point, ...], *, anything: bool, known: bool) -> Best:
-    if not anything:
+def _best(curve: tuple[Point, ...], asked: Sequence[int], moved: int, known: int) -> Best:
+    """Decide; `moved` bytes were matched, `known` of them to a benchmark."""
+    if not moved:
         return Best(None, None, "the run did no I/O")
     if not known:
         return Best(None, None, "nothing in the database resembles any phase")
     if not curve:
-        return Best(None, None, "the matched benchmarks have no number of I/O nodes in common")
+        listed = ", ".join(map(str, asked))
+        return Best(None, None, f"the matched benchmarks have none of {listed} I/O nodes in common")
     # Of equals (but for rounding) the fewest: the curve may come in any order.
     highest = max(point.bandwidth_mib_s.mean for point in curve)
     ranked = sorted(
@@ -187,6 +194,10 @@ def _best(curve: tuple[Point, ...], *, anything: bool, known: bool) -> Best:
         second = ranked[1]
         gain = top.bandwidth_mib_s.mean / second.bandwidth_mib_s.mean - 1
         why += f", {gain:.0%} more than with {second.io_nodes}"
+    else:
+        why = f"the only number of I/O nodes known, {top.bandwidth_mib_s.mean:.4g} MiB/s"
+    if known < moved:
+        why += f"; for {known / moved:.0%} of the bytes"
     return Best(top.io_nodes, top.bandwidth_mib_s.mean, why)
 
 
@@ -203,7 +214,7 @@ def _warnings(
             f"{unknown / total:.1%} of the bytes are in phases that nothing in the database"
             " resembles; the curve is without them"
         )
-    if missing:
+    if missing and any(found.curve for item in matched for _, found in item.parts):
         listed = ", ".join(map(str, missing))
         warnings.append(f"not every matched benchmark was measured with {listed} I/O nodes")
     if nodes is None and any(
@@ -215,11 +226,16 @@ def _warnings(
             warnings.append(f"phase {index}: Darshan left {item.phase.api} records out")
         if item.phase.api == "STDIO":
             warnings.append(f"phase {index}: IOR has no stdio engine, POSIX stands in for it")
+        if any(found.curve and found.curve.config.tasks is None for _, found in item.parts):
+            warnings.append(f"phase {index}: of its benchmark the number of processes is unknown")
         for part, found in item.parts:
             far = {
                 name: ratio for name, ratio in found.ratios.items() if not 1 / _FAR <= ratio <= _FAR
             }
             if far and part.bytes >= 0.01 * total:
                 listed = ", ".join(f"{name} × {ratio:.2g}" for name, ratio in far.items())
-                warnings.append(f"phase {index}: the nearest benchmark is far off ({listed})")
+                requests = f"{part.requests} requests of {size(part.request_bytes)}"
+                warnings.append(
+                    f"phase {index}, {requests}: the nearest benchmark is far off ({listed})"
+                )
     return warnings

@@ -55,7 +55,7 @@ def to_record(phase: Phase) -> dict[str, Any]:
         "nprocs": phase.nprocs,
         "parts": [
             {
-                "request_bytes": _whole(part.request_bytes),
+                "request_bytes": whole(part.request_bytes),
                 "requests": part.requests,
                 "bytes": part.bytes,
             }
@@ -88,6 +88,7 @@ def to_text(phases: Iterable[Phase]) -> str:
     several = len({phase.log for phase in phases}) > 1
     rows = [
         {
+            "phase": index,
             **({"log": Path(phase.log).name} if several else {}),
             "start s": f"{phase.start_seconds:.2f}",
             "end s": f"{phase.end_seconds:.2f}",
@@ -102,7 +103,7 @@ def to_text(phases: Iterable[Phase]) -> str:
             ),
             "I/O time s": f"{phase.io_time_seconds:.2f}",
         }
-        for phase in phases
+        for index, phase in enumerate(phases)
     ]
     if not rows:
         return "no I/O phases"
@@ -130,15 +131,15 @@ def read_csv(path: str | Path) -> list[Phase]:
     except UnicodeDecodeError as error:
         raise InputError("not a text file", where=where) from error
     reader = csv.DictReader(io.StringIO(text))
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise InputError(
-            f"column {missing[0]!r} is missing",
-            where=where,
-            remedy=f"the columns are {','.join(COLUMNS)}",
-        )
     phases = []
     try:
+        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+        if missing:
+            raise InputError(
+                f"column {missing[0]!r} is missing",
+                where=where,
+                remedy=f"the columns are {','.join(COLUMNS)}",
+            )
         for row in reader:
             if None in row:
                 raise ValueError("more cells than columns")
@@ -200,7 +201,8 @@ def _processes(row: dict[str, str], n_files: int, mode_processes: int, nprocs: i
     return 1 if mode_processes == n_files == 1 else int(row["rank"])
 
 
-def _whole(value: float) -> float:
+def whole(value: float) -> float:
+    """The value as an integer where it is one, for JSON."""
     return int(value) if value == int(value) else value
 
 

@@ -512,8 +512,32 @@ def test_the_database_is_where_the_environment_says(tmp_path: Path) -> None:
 
 def test_the_option_is_stronger_than_the_environment(tmp_path: Path) -> None:
     by_option, by_variable = tmp_path / "option.sqlite", tmp_path / "variable.sqlite"
-    output("bench", "list", "--db", by_option, IONCAST_DB=str(by_variable))
+    results = tmp_path / "results.csv"
+    results.write_text(OWN_CSV)
+    command = ("bench", "import", results, "--system", "x", "--db", by_option)
+    output(*command, IONCAST_DB=str(by_variable))
     assert (by_option.exists(), by_variable.exists()) == (True, False)
+
+
+def test_reading_creates_no_database(tmp_path: Path) -> None:
+    mistyped = tmp_path / "folder" / "typo.sqlite"
+    assert output("bench", "list", "--db", mistyped) == "no measurements\n"
+    result = ioncast("predict", HACC, "--system", "x", "--db", mistyped)
+    complaint(result)
+    assert str(mistyped) in result.stderr
+    assert not mistyped.parent.exists()
+
+
+def test_a_wrong_import_is_named_and_can_be_corrected(tmp_path: Path) -> None:
+    db, results = tmp_path / "bench.sqlite", PROJECT / "tests/ior_configs/fixtures/wr-shared.json"
+    command = ("bench", "import", results, "--system", "x", "--db", db, "--io-nodes")
+    output(*command, "4")
+    wrong = ioncast(*command, "8")
+    complaint(wrong)
+    assert "--replace" in wrong.stderr
+    assert {row["io_nodes"] for row in exported(db)} == {"4"}
+    output(*command, "8", "--replace")
+    assert [row["io_nodes"] for row in exported(db)] == ["8", "8"]
 
 
 def test_the_database_can_be_a_url(tmp_path: Path, filled: Path) -> None:
@@ -532,7 +556,9 @@ def test_a_database_that_cannot_be_used_is_said_in_one_line(tmp_path: Path, plac
         "url": "nonsense://x",
         "port": "postgresql://host:port/name",
     }
-    result = ioncast("bench", "list", "--db", places[place])
+    results = tmp_path / "results.csv"
+    results.write_text(OWN_CSV)
+    result = ioncast("bench", "import", results, "--system", "x", "--db", places[place])
     complaint(result)
     assert result.stdout == ""
 

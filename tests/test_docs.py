@@ -72,6 +72,5 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    printed = demo.stdout.replace(str(tmp_path / "curve.html"), "demo/hacc-io.html")
-    assert shown.strip() in printed
+    assert shown.strip() in demo.stdout
     assert "plotly" in (tmp_path / "curve.html").read_text(encoding="utf-8")

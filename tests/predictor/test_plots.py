@@ -23,7 +23,7 @@ def prediction(a_phase: MakePhase, a_curve: MakeCurve) -> Prediction:
 
 
 def test_the_page_needs_no_network(prediction: Prediction, tmp_path: Path) -> None:
-    write_html(curve_figure(prediction), tmp_path / "curve.html")
+    write_html(prediction, tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text(encoding="utf-8")
     tags = re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", page)
     assert tags
@@ -31,7 +31,7 @@ def test_the_page_needs_no_network(prediction: Prediction, tmp_path: Path) -> No
 
 
 def test_the_page_holds_the_numbers(prediction: Prediction, tmp_path: Path) -> None:
-    write_html(curve_figure(prediction, {0: (33.5,), 8: (44.0625, 45.0625)}), tmp_path / "c.html")
+    write_html(prediction, tmp_path / "c.html", {0: (33.5,), 8: (44.0625, 45.0625)})
     page = (tmp_path / "c.html").read_text(encoding="utf-8")
     predicted = [str(point.bandwidth_mib_s.mean) for point in prediction.curve]
     for number in (*predicted, "33.5", "44.0625", "45.0625"):
@@ -55,7 +55,7 @@ def test_the_band_goes_from_p10_to_p90(a_phase: MakePhase, a_curve: MakeCurve) -
 
 
 def test_an_empty_prediction_can_be_drawn(tmp_path: Path) -> None:
-    write_html(curve_figure(predict([], [], system="here")), tmp_path / "curve.html")
+    write_html(predict([], [], system="here"), tmp_path / "curve.html")
     assert (tmp_path / "curve.html").stat().st_size > 0
 
 
@@ -64,7 +64,7 @@ def test_names_cannot_break_the_page(
 ) -> None:
     evil = "</script><script>alert(1)</script>"
     found = predict([a_phase(job=evil)], [a_curve()], system="<img src=x onerror=alert(1)>")
-    write_html(curve_figure(found), tmp_path / "curve.html")
+    write_html(found, tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "<img src=x" not in page
@@ -75,6 +75,6 @@ def test_a_place_that_cannot_be_written_is_named(
     prediction: Prediction, tmp_path: Path, place: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        write_html(curve_figure(prediction), tmp_path / place)
+        write_html(prediction, tmp_path / place)
     assert str(tmp_path) in str(caught.value)
     assert "\n" not in str(caught.value)
