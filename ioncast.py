@@ -56,6 +56,9 @@ def main() -> None:
     except IoncastError as error:
         click.echo(f"ioncast: {error}", err=True)
         sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "ioncast"

@@ -32,7 +32,8 @@ class Source:
         Its contents.
     io_nodes, tasks, nodes : int or None
         What the user says of the runs; IOR cannot know the first, and not always the
-        others (nodes that share a host name count as one).
+        others (nodes that share a host name count as one). A file that holds the I/O
+        nodes of each row is right about them.
     command : str or None
         The IOR command line, for formats that do not hold it.
     """
@@ -92,6 +93,10 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0].strip()
 
 
+def _columns(text: str) -> set[str]:
+    return {name.strip().strip('"') for name in _first_line(text).split(",")}
+
+
 def _is_ior(text: str) -> bool:
     return sniff(text) is not None
 
@@ -101,7 +106,7 @@ def _is_forge(text: str) -> bool:
 
 
 def _is_ours(text: str) -> bool:
-    return {"io_nodes", "bandwidth_mib_s"} <= set(_first_line(text).split(","))
+    return {"io_nodes", "bandwidth_mib_s"} <= _columns(text)
 
 
 @importer("ioncast-csv", _is_ours)
@@ -111,9 +116,7 @@ def read_csv(source: Source) -> list[Measurement]:
     Needed are the columns io_nodes, bandwidth_mib_s and either `command` (an IOR command
     line) or those of the configuration (api, operation, transfer_size, block_size …).
     """
-    if source.io_nodes is not None:
-        raise _says_itself(source)
-    columns = set(_first_line(source.text).split(","))
+    columns = _columns(source.text)
     has_config = {"api", "operation", "transfer_size", "block_size"} <= columns
     if not has_config and "command" not in columns:
         raise InputError(
@@ -153,8 +156,6 @@ def read_forge(source: Source) -> list[Measurement]:
     transfered in MiB, bandwidth in MiB/s. Rows of another `population` than A are kept
     and not used.
     """
-    if source.io_nodes is not None:
-        raise _says_itself(source)
     rows = []
     for number, row in _lines(source, ";"):
         with _line(source, number):
@@ -257,9 +258,14 @@ def _config_of_row(row: dict[str, str]) -> IorConfig:
 def _config_of_command(row: dict[str, str]) -> IorConfig:
     config = IorConfig.from_command_line(row["command"])
     operation = row.get("operation") or config.operation
+    tasks = _count(row["tasks"]) if row.get("tasks") else config.tasks
+    if tasks is None and row.get("bytes"):
+        # A run that nothing cut short moved a whole number of processes' shares.
+        processes, rest = divmod(int(row["bytes"]), config.bytes_per_process)
+        tasks = None if rest else processes or None
     return replace(
         config.for_operation(_operation(operation)),
-        tasks=_count(row["tasks"]) if row.get("tasks") else config.tasks,
+        tasks=tasks,
         nodes=_count(row["nodes"]) if row.get("nodes") else config.nodes,
     )
 
@@ -275,7 +281,9 @@ def _located(config: IorConfig, source: Source) -> IorConfig:
 
 def _lines(source: Source, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield each row of a CSV with its line's number; all have as many cells as the header."""
-    reader = csv.DictReader(io.StringIO(source.text), delimiter=delimiter, strict=True)
+    reader = csv.DictReader(
+        io.StringIO(source.text), delimiter=delimiter, strict=True, skipinitialspace=True
+    )
     try:
         for row in reader:
             if None in row or None in row.values():
@@ -329,11 +337,3 @@ def _positive(value: str) -> int:
     if count == 0:
         raise ValueError("a count is 0")
     return count
-
-
-def _says_itself(source: Source) -> InputError:
-    return InputError(
-        "the file says itself how many I/O nodes each row had",
-        where=source.where,
-        remedy="leave --io-nodes out",
-    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, delete, func, insert, select
+from sqlalchemy import Column, Connection, RowMapping, Table, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from benchdb.schema import configurations, imports, measurements, systems
@@ -17,6 +17,8 @@ from ioncast_errors import InputError
 from ior_configs import IorConfig
 
 _LARGEST = 2**63 - 1
+# Sizes are rounded to whole transfers; a stone wall costs more.
+_STONEWALL = 0.05
 
 _CONFIG_FIELDS = (
     "api",
@@ -32,6 +34,18 @@ _CONFIG_FIELDS = (
     "fsync",
     "reorder_tasks",
     "intra_test_barriers",
+)
+# Columns of a measurement that are fields of `Measurement` by the same name.
+_ROW_FIELDS = (
+    "bandwidth_mib_s",
+    "bytes",
+    "time_s",
+    "started",
+    "engine",
+    "engine_version",
+    "command",
+    "used",
+    "note",
 )
 
 
@@ -105,12 +119,15 @@ class Curve:
         The program that measured it.
     bandwidths_mib_s : dict of int to tuple of float
         I/O nodes to repetitions, in the order they were stored.
+    stonewalled : bool
+        Runs moved other bytes than the configuration asks for.
     """
 
     id: int
     config: IorConfig
     engine: str
     bandwidths_mib_s: dict[int, tuple[float, ...]]
+    stonewalled: bool = False
 
 
 def store(
@@ -178,6 +195,13 @@ def store(
         )
         .returning(imports.c.id)
     ).one()
+    _insert(connection, system_id, import_id, rows)
+    return True
+
+
+def _insert(
+    connection: Connection, system_id: int, import_id: int, rows: list[Measurement]
+) -> None:
     next_repetition = _next_repetitions(connection, system_id)
     ids: dict[str, int] = {}
     values = []
@@ -195,20 +219,11 @@ def store(
                 "import_id": import_id,
                 "io_nodes": row.io_nodes,
                 "repetition": repetition,
-                "bandwidth_mib_s": row.bandwidth_mib_s,
-                "bytes": row.bytes,
-                "time_s": row.time_s,
-                "started": row.started,
-                "engine": row.engine,
-                "engine_version": row.engine_version,
-                "command": row.command,
-                "used": row.used,
-                "note": row.note,
+                **{name: getattr(row, name) for name in _ROW_FIELDS},
             }
         )
     if values:
         connection.execute(insert(measurements), values)
-    return True
 
 
 def system_names(connection: Connection) -> list[str]:
@@ -220,22 +235,34 @@ def curves(connection: Connection, system: str) -> list[Curve]:
     """Every configuration measured on a system, without the rows that are set apart."""
     query = (
         select(configurations, measurements.c.io_nodes, measurements.c.bandwidth_mib_s)
-        .add_columns(measurements.c.engine)
+        .add_columns(measurements.c.engine, measurements.c.bytes)
         .join_from(measurements, configurations)
         .join(systems, systems.c.id == measurements.c.system_id)
         .where(systems.c.name == system, measurements.c.used)
         .order_by(configurations.c.id, measurements.c.io_nodes, measurements.c.repetition)
     )
-    found: dict[tuple[int, str], tuple[IorConfig, dict[int, list[float]]]] = {}
+    found: dict[tuple[int, str], list[RowMapping]] = {}
     for row in connection.execute(query).mappings():
-        key = (row["id"], row["engine"])
-        if key not in found:
-            found[key] = (config_of(dict(row)), {})
-        found[key][1].setdefault(row["io_nodes"], []).append(row["bandwidth_mib_s"])
-    return [
-        Curve(id_, config, engine, {n: tuple(values) for n, values in cells.items()})
-        for (id_, engine), (config, cells) in found.items()
-    ]
+        found.setdefault((row["id"], row["engine"]), []).append(row)
+    return [_curve(id_, engine, rows) for (id_, engine), rows in found.items()]
+
+
+def _curve(id_: int, engine: str, rows: list[RowMapping]) -> Curve:
+    config = config_of(dict(rows[0]))
+    cells: dict[int, list[float]] = {}
+    for row in rows:
+        cells.setdefault(row["io_nodes"], []).append(row["bandwidth_mib_s"])
+    asked = (config.tasks or 0) * config.bytes_per_process
+    return Curve(
+        id=id_,
+        config=config,
+        engine=engine,
+        bandwidths_mib_s={n: tuple(values) for n, values in cells.items()},
+        stonewalled=any(
+            row["bytes"] and asked and abs(row["bytes"] - asked) > _STONEWALL * asked
+            for row in rows
+        ),
+    )
 
 
 def export_rows(connection: Connection, system: str | None = None) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
 def _create_engine(place: str, create: bool) -> Engine:
     try:
         url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
-        if url.get_backend_name() == "sqlite" and url.database:
+        if url.get_backend_name() == "sqlite" and url.database and "uri" not in url.query:
             file = Path(url.database)
             if create:
                 file.parent.mkdir(parents=True, exist_ok=True)

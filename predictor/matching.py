@@ -109,18 +109,7 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
         Compute nodes of the job.
     """
     wanted = configuration(phase, part, nodes)
-    kind = (phase.operation, wanted.api, phase.file_access, phase.spatiality)
-    same_kind = [
-        curve
-        for curve in curves
-        if (
-            curve.config.operation,
-            curve.config.api,
-            curve.config.file_access,
-            curve.config.spatiality,
-        )
-        == kind
-    ]
+    same_kind = [curve for curve in curves if _kind(curve.config) == _kind(wanted)]
     if not same_kind:
         return Match("unknown", wanted)
 
@@ -128,10 +117,9 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
         theirs, coverage = curve.config, len(curve.bandwidths_mib_s)
         unknown = sum(value is None for value in features(theirs).values())
         other_layout = theirs.layout != wanted.layout
-        away = distance(wanted, theirs)
         return (
             theirs.tasks is None,
-            away,
+            distance(wanted, theirs, stonewalled=curve.stonewalled),
             unknown,
             other_layout,
             theirs.odirect,
@@ -140,28 +128,42 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
         )
 
     nearest = min(same_kind, key=order)
-    away = distance(wanted, nearest.config)
+    away = distance(wanted, nearest.config, stonewalled=nearest.stonewalled)
     return Match(
         kind="interpolated" if away or nearest.config.tasks is None else "exact",
         wanted=wanted,
         curve=nearest,
         distance=away,
-        ratios=ratios(wanted, nearest.config),
+        ratios=ratios(wanted, nearest.config, stonewalled=nearest.stonewalled),
     )
 
 
-def distance(wanted: IorConfig, measured: IorConfig) -> float:
+def _kind(config: IorConfig) -> tuple[str, str, str, str]:
+    return config.operation, config.api, config.file_access, config.spatiality
+
+
+def distance(wanted: IorConfig, measured: IorConfig, *, stonewalled: bool = False) -> float:
     """Euclidean distance of two configurations in the logarithms of their features."""
-    return math.sqrt(sum(math.log(ratio) ** 2 for ratio in ratios(wanted, measured).values()))
+    differing = ratios(wanted, measured, stonewalled=stonewalled)
+    return math.sqrt(sum(math.log(ratio) ** 2 for ratio in differing.values()))
 
 
-def ratios(wanted: IorConfig, measured: IorConfig) -> dict[str, float]:
-    """Features that differ, measured / wanted; those unknown to either are left out."""
-    pairs = zip(features(wanted).items(), features(measured).values(), strict=True)
+def ratios(
+    wanted: IorConfig, measured: IorConfig, *, stonewalled: bool = False
+) -> dict[str, float]:
+    """Features that differ, measured / wanted; those unknown to either are left out.
+
+    So are the bytes of runs that a stone wall ended: they moved what the time allowed, and
+    their bandwidth does not depend on what they were asked for.
+    """
+    theirs = features(measured)
+    if stonewalled:
+        theirs["bytes per process"] = None
+    pairs = zip(features(wanted).items(), theirs.values(), strict=True)
     return {
-        name: theirs / ours
-        for (name, ours), theirs in pairs
-        if ours is not None and theirs is not None and ours != theirs
+        name: their / our
+        for (name, our), their in pairs
+        if our is not None and their is not None and our != their
     }
 
 

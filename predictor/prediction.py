@@ -226,6 +226,11 @@ def _warnings(
             warnings.append(f"phase {index}: Darshan left {item.phase.api} records out")
         if item.phase.api == "STDIO":
             warnings.append(f"phase {index}: IOR has no stdio engine, POSIX stands in for it")
+        if (item.phase.file_access, item.phase.spatiality) == ("unique", "sequential"):
+            warnings.append(
+                f"phase {index}: IOR cannot skip within a process's own file, a contiguous"
+                " benchmark stands in"
+            )
         if any(found.curve and found.curve.config.tasks is None for _, found in item.parts):
             warnings.append(f"phase {index}: of its benchmark the number of processes is unknown")
         for part, found in item.parts:

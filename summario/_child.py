@@ -10,8 +10,9 @@ is imported: start-up is most of the time a small log takes.
 A request is a JSON object with `log`, `max_bytes`, `max_seconds` and `modules` (name to
 index), along with two file descriptors: the raw records go to the first, one module after
 the other; the second gets a JSON object with each module's `[offset, length]` (or null
-where the library could not read it) and the counters' names of each module. A reply that
-is empty means that the process died.
+where the library could not read it) and the counters' names of each module; or with what
+it `refused`, or why it `failed` for reasons that are not the log's. A reply that is empty
+means that the process died.
 """
 
 import ctypes
@@ -27,6 +28,10 @@ MAX_REQUEST_BYTES = 64 << 10
 COUNTER_TABLES = {"POSIX": "posix", "MPI-IO": "mpiio", "STDIO": "stdio"}
 
 
+class RefusedError(Exception):
+    """What the library does not read."""
+
+
 class Output:
     def __init__(self, descriptor: int, max_bytes: int) -> None:
         self.descriptor = descriptor
@@ -36,7 +41,7 @@ class Output:
     def write(self, data: memoryview) -> None:
         self.size += len(data)
         if self.size > self.max_bytes:
-            sys.exit("too large")
+            raise RefusedError("it holds more than the limit allows")
         while data:
             data = data[os.write(self.descriptor, data) :]
 
@@ -56,7 +61,7 @@ def counter_names(library: ctypes.CDLL, prefix: str) -> list[str]:
 def open_log(library: ctypes.CDLL, path: str) -> int:
     log: int | None = library.darshan_log_open(os.fsencode(path))
     if not log:
-        sys.exit("not opened")
+        raise RefusedError("the Darshan library does not open it")
     return log
 
 
@@ -101,17 +106,30 @@ def load(path: str) -> ctypes.CDLL:
     return library
 
 
+def limit(kind: int, most: int) -> None:
+    """Lower a limit of this process; one that is lower already stays."""
+    _, hard = resource.getrlimit(kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
+
+
 def answer(library: ctypes.CDLL, request: bytes, records: int, reply: int) -> None:
-    """Read one log; runs in a process of its own and ends it."""
+    """Read one log and reply; runs in a process of its own, which may die of the log."""
     asked = json.loads(request)
-    seconds = asked["max_seconds"]
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (asked["max_bytes"],) * 2)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    signal.alarm(seconds)
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_AS, asked["max_bytes"])
+    limit(resource.RLIMIT_CPU, asked["max_seconds"])
+    signal.alarm(asked["max_seconds"])
     # The library reports on standard error what the caller says in its own words.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    report = read_log(library, asked["log"], asked["modules"], Output(records, asked["max_bytes"]))
+    output = Output(records, asked["max_bytes"])
+    report: dict[str, object]
+    try:
+        report = read_log(library, asked["log"], asked["modules"], output)
+    except RefusedError as error:
+        report = {"refused": str(error)}
+    except OSError as error:
+        report = {"failed": error.strerror}
     os.write(reply, json.dumps(report).encode())
 
 
@@ -127,6 +145,8 @@ def serve(library_path: str, descriptor: int) -> None:
             if not request:
                 return
             if os.fork() == 0:
+                # With the server dead, nothing must seem to listen.
+                requests.close()
                 try:
                     answer(library, request, *descriptors)
                 finally:

@@ -7,6 +7,7 @@ where nothing moved, in any rank, for longer than the time distance.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from summario.file_phases import FilePhases, stack_rows, take_rows
 from summario.log import DarshanLog
-from summario.streams import APIS, OPERATIONS, Floats, Ints
+from summario.streams import APIS, OPERATIONS, Floats, Ints, Streams
 
 _DXT_MODULE = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
 # The module version from which a segment carries a thread id after its times.
@@ -55,8 +56,20 @@ class Segments:
     start: Floats
     end: Floats
 
+    def are_all_of(self, file_phases: FilePhases, row: int) -> bool:
+        """Whether they are a row's requests: a full trace buffer keeps only the first."""
+        return bool(
+            len(self.length) == file_phases.requests[row]
+            and (self.length >= 0).all()
+            and self.length.sum(dtype=np.float64) == file_phases.bytes[row]
+            and (self.start <= self.end).all()
+            and np.isfinite(self.end - self.start).all()
+        )
 
-def split_at_pauses(file_phases: FilePhases, log: DarshanLog, time_distance: float) -> FilePhases:
+
+def split_at_pauses(
+    file_phases: FilePhases, log: DarshanLog, streams: Streams, time_distance: float
+) -> FilePhases:
     """Split the rows that a pause of more than `time_distance` seconds interrupts.
 
     DXT is exact and comes first, where it holds all of a file's requests; the HEATMAP
@@ -68,6 +81,8 @@ def split_at_pauses(file_phases: FilePhases, log: DarshanLog, time_distance: flo
         From `summario.file_phases.merge_ranks`.
     log : DarshanLog
         The log they came from.
+    streams : Streams
+        All of the log's, also of other layers and of system files: the HEATMAP counts them.
     time_distance : float
         Seconds.
     """
@@ -78,13 +93,12 @@ def split_at_pauses(file_phases: FilePhases, log: DarshanLog, time_distance: flo
     heatmaps = _heatmaps(log)
     pieces: dict[int, FilePhases] = {}
     for row in long_rows.tolist():
-        api = APIS[file_phases.api[row]]
-        operation = OPERATIONS[file_phases.operation[row]]
-        traced = segments.get((api, operation, int(file_phases.file_id[row])))
-        if traced is not None and len(traced.length) == file_phases.requests[row]:
+        key = (APIS[file_phases.api[row]], OPERATIONS[file_phases.operation[row]])
+        traced = segments.get((*key, int(file_phases.file_id[row])))
+        if traced is not None and traced.are_all_of(file_phases, row):
             split = _split_by_segments(file_phases, row, traced, time_distance)
-        elif (heatmap := heatmaps.get((api, operation))) is not None:
-            split = _split_by_heatmap(file_phases, row, heatmap, time_distance)
+        elif (heatmap := heatmaps.get(key)) is not None:
+            split = _split_by_heatmap(file_phases, row, heatmap, streams, time_distance)
         else:
             split = None
         if split is not None:
@@ -121,7 +135,7 @@ def _split_by_segments(
 
 
 def _split_by_heatmap(
-    file_phases: FilePhases, row: int, heatmap: Heatmap, time_distance: float
+    file_phases: FilePhases, row: int, heatmap: Heatmap, streams: Streams, time_distance: float
 ) -> FilePhases | None:
     width = heatmap.bin_seconds
     start, end = float(file_phases.start[row]), float(file_phases.end[row])
@@ -133,34 +147,58 @@ def _split_by_heatmap(
     if not pauses:
         return None
     opens = [int(start / width), *(last for _, last in pauses)]
-    closes = [*(first for first, _ in pauses), int(end / width) + 1]
+    closes = [*(first for first, _ in pauses), min(int(end / width) + 1, len(heatmap.bytes))]
+    starts = np.array([start, *(last * width for _, last in pauses)])
+    ends = np.array([*(first * width for first, _ in pauses), end])
     moved = np.array([heatmap.bytes[a:b].sum() for a, b in zip(opens, closes, strict=True)], float)
-    if not moved.all():
+    moved -= _bytes_within(streams, file_phases, row, starts, ends)
+    # The row moved something when it began and when it ended.
+    moved = np.maximum(moved, [1, *np.zeros(len(moved) - 2), 1])
+    busy = moved > 0
+    starts, ends, moved = starts[busy], ends[busy], moved[busy]
+    if len(moved) > file_phases.requests[row]:
         return None
-    until = np.append(0, np.cumsum(moved) / moved.sum())
+    return _shared_out(file_phases, row, starts, ends, moved / moved.sum())
+
+
+def _bytes_within(
+    streams: Streams, file_phases: FilePhases, row: int, starts: Floats, ends: Floats
+) -> Floats:
+    """What other files of a row's api and operation moved wholly within each window."""
+    same = (streams.api == file_phases.api[row]) & (streams.operation == file_phases.operation[row])
+    others = streams.take(same & (streams.file_id != file_phases.file_id[row]))
+    window = np.searchsorted(starts, others.start, side="right") - 1
+    inside = (window >= 0) & (others.end <= ends[window])
+    moved = np.bincount(window[inside], others.bytes[inside], minlength=len(starts))
+    return moved.astype(np.float64)
+
+
+def _shared_out(
+    file_phases: FilePhases, row: int, start: Floats, end: Floats, share: Floats
+) -> FilePhases:
+    until = np.append(0, np.cumsum(share))
+    until[-1] = 1
     own = file_phases.part_row == row
     sizes = file_phases.part_size[own]
     total_requests, total_bytes = file_phases.part_requests[own], file_phases.part_bytes[own]
     requests_until = np.rint(np.outer(until, total_requests)).astype(np.int64)
     # Whole requests move, so a piece's bytes follow from its requests.
     bytes_until = np.rint(requests_until * (total_bytes / total_requests)).astype(np.int64)
+    bytes_until[-1] = total_bytes
     # Reads at the end of a file move nothing and are in no part.
     empty = file_phases.requests[row] - total_requests.sum()
     empty_until = np.rint(until * empty).astype(np.int64)
-    parts = [
-        (sizes, requests, moved)
-        for requests, moved in zip(
-            np.diff(requests_until, axis=0), np.diff(bytes_until, axis=0), strict=True
-        )
-    ]
+    requests = np.diff(requests_until.sum(axis=1) + empty_until)
+    parts = list(zip(np.diff(requests_until, axis=0), np.diff(bytes_until, axis=0), strict=True))
+    kept = np.flatnonzero(requests)
     return _pieces(
         file_phases,
         row,
-        start=np.array([start, *(last * width for _, last in pauses)]),
-        end=np.array([*(first * width for first, _ in pauses), end]),
-        requests=np.array([requests.sum() for _, requests, _ in parts]) + np.diff(empty_until),
-        busy_share=np.diff(until),
-        sizes=parts,
+        start=start[kept],
+        end=end[kept],
+        requests=requests[kept],
+        busy_share=share[kept] / share[kept].sum(),
+        sizes=[(sizes, *parts[piece]) for piece in kept],
     )
 
 
@@ -192,7 +230,7 @@ def _pieces(
         start=start,
         end=end,
         requests=requests,
-        unordered=whole.unordered * count,
+        unordered=_first_accesses(file_phases, row, count),
         bytes=np.bincount(part_row, part_bytes, minlength=count).astype(np.int64),
         time=whole.time * busy_share,
         part_row=part_row[used],
@@ -200,6 +238,12 @@ def _pieces(
         part_requests=part_requests[used],
         part_bytes=part_bytes[used],
     )
+
+
+def _first_accesses(file_phases: FilePhases, row: int, count: int) -> Ints:
+    """Each piece has first accesses of its own, where that leaves any to judge the order by."""
+    once, requests = file_phases.unordered[row], file_phases.counted[row]
+    return np.full(count, once * count if once * count < requests else once)
 
 
 def _heatmaps(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
@@ -213,7 +257,7 @@ def _heatmaps(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
     while position + head.size <= len(data):
         file_id, _, width, bins, _, _ = head.unpack_from(data, position)
         position += head.size
-        if bins < 0 or position + 16 * bins > len(data) or width <= 0:
+        if bins < 1 or position + 16 * bins > len(data) or not 0 < width < math.inf:
             return {}
         values = np.frombuffer(data, f"{order}i8", 2 * bins, position).astype(np.int64)
         position += 16 * bins

@@ -79,15 +79,17 @@ def extract_phases(
     >>> [(p.operation, p.spatiality, p.bytes, p.requests) for p in extract_phases(log)]
     [('write', 'contiguous', 1073741824, 512)]
     """
-    streams = read_streams(log)
-    if streams is None:
+    all_streams = read_streams(log)
+    if all_streams is None:
         return []
-    streams = select_layer(streams, layer)
+    streams = select_layer(all_streams, layer)
     if not all_files:
         streams = streams.take(~_is_among(streams.file_id, system_file_ids(log)))
     if not len(streams):
         return []
-    file_phases = split_at_pauses(merge_ranks(streams), log, time_distance)
+    file_phases = split_at_pauses(
+        merge_ranks(streams, log.job.nprocs), log, all_streams, time_distance
+    )
     return merge_files(file_phases, log, threshold, time_distance)
 
 
@@ -211,14 +213,12 @@ def merge_files(
 
 def _close_groups(kind: Ints, start: Floats, end: Floats, time_distance: float) -> Ints:
     """Number the groups of rows sorted by kind and start."""
-    new_kind = np.ones(kind.shape[1], bool)
-    new_kind[1:] = (np.diff(kind, axis=1) != 0).any(axis=0)
-    # Shifting each kind beyond the last one's end lets one running maximum serve all.
-    span = end.max() - start.min() + time_distance + 1
-    shift = (np.cumsum(new_kind) - 1) * span
-    latest = np.maximum.accumulate(end + shift)
-    new = new_kind.copy()
-    new[1:] |= start[1:] + shift[1:] > latest[:-1] + time_distance
+    new = np.ones(len(start), bool)
+    new[1:] = (np.diff(kind, axis=1) != 0).any(axis=0)
+    first_of_kind = np.flatnonzero(new)
+    for rows in np.split(np.arange(len(start)), first_of_kind[1:]):
+        latest = np.maximum.accumulate(end[rows])
+        new[rows[1:]] = start[rows[1:]] > latest[:-1] + time_distance
     return np.cumsum(new) - 1
 
 

@@ -70,7 +70,7 @@ class FilePhases:
         return len(self.bytes)
 
 
-def merge_ranks(streams: Streams) -> FilePhases:
+def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
     """Step 2: one row per (file, api, operation), of at least one stream."""
     order = np.lexsort((streams.rank, streams.file_id, streams.operation, streams.api))
     streams = streams.take(order)
@@ -83,7 +83,7 @@ def merge_ranks(streams: Streams) -> FilePhases:
     first = np.flatnonzero(new)
     row = np.cumsum(new) - 1
     members = np.diff(np.append(first, len(streams)))
-    processes = np.add.reduceat(streams.processes, first)
+    processes = np.minimum(np.add.reduceat(streams.processes, first), nprocs)
     requests = np.add.reduceat(streams.requests, first)
     part_row, part_size, part_requests, part_bytes = _parts(streams, row)
     return FilePhases(
@@ -160,16 +160,17 @@ def _parts(streams: Streams, row: Ints) -> tuple[Ints, Floats, Ints, Ints]:
 
     Streams whose counters contradict each other have one part of their mean size.
     """
-    counts = np.where(streams.sizes > 0, streams.counts, 0)
+    # Darshan 3.2.0 wrote sizes that were none.
+    likely = (streams.sizes > 0) & (
+        streams.sizes.astype(np.float64) * streams.counts <= streams.bytes[:, np.newaxis]
+    )
+    counts = np.where(likely, streams.counts, 0)
     known_requests = counts.sum(axis=1)
     known_bytes = (counts * streams.sizes).sum(axis=1)
     rest_requests = streams.requests - known_requests
     rest_bytes = streams.bytes - known_bytes
     contradictory = (
-        (rest_requests < 0)
-        | (rest_bytes < 0)
-        | ((rest_requests == 0) & (rest_bytes > 0))
-        | (counts < 0).any(axis=1)
+        (rest_requests < 0) | (rest_bytes < 0) | ((rest_requests == 0) & (rest_bytes > 0))
     )
     counts[contradictory] = 0
     rest_requests = np.where(contradictory, streams.requests, rest_requests)

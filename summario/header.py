@@ -43,6 +43,8 @@ MODULES = (
 )
 _METADATA_BYTES = 1024
 _MAX_JOB_BYTES = 64 << 10
+_MAX_NAMES_BYTES = 256 << 20
+_CHUNK_BYTES = 64 << 10
 _ZLIB = 0
 
 
@@ -205,7 +207,7 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
     )
 
 
-def parse_names(header: Header, region: bytes, max_bytes: int, where: str) -> dict[int, str]:
+def parse_names(header: Header, region: bytes, nprocs: int, where: str) -> dict[int, str]:
     """Decode the names of the files behind the record ids.
 
     Parameters
@@ -214,16 +216,19 @@ def parse_names(header: Header, region: bytes, max_bytes: int, where: str) -> di
         The log's header.
     region : bytes
         The names' region, compressed.
-    max_bytes : int
-        What the names may take decompressed.
+    nprocs : int
+        Processes of the job; each may have written its names.
     where : str
         The file's name, for errors.
     """
-    data = b"".join(_inflate(region, max_bytes, "file names", where))
+    data = b"".join(_inflate(region, _MAX_NAMES_BYTES, "file names", where))
     order: Literal["little", "big"] = "little" if header.byte_order == "<" else "big"
     names: dict[int, bytes] = {}
-    position = 0
+    position = records = 0
     while position < len(data):
+        records += 1
+        if records > (nprocs + 1) * (len(names) + 1):
+            raise _unreadable("file names", where)
         start = position + 8
         if header.version == "3.00":
             start += 4
@@ -273,19 +278,24 @@ def _module_names(version: str, slots: int) -> list[str]:
 def _inflate(region: bytes, max_bytes: int, what: str, where: str) -> list[bytes]:
     """Decompress a region: one zlib stream per process that wrote to it."""
     streams: list[bytes] = []
-    while region:
+    position = 0
+    while position < len(region):
         stream = zlib.decompressobj()
-        try:
-            streams.append(stream.decompress(region, max_bytes))
-        except zlib.error:
-            break
-        max_bytes -= len(streams[-1])
-        if not stream.eof or max_bytes <= 0:
-            break
-        region = stream.unused_data
-    else:
-        return streams
-    raise _unreadable(what, where)
+        pieces: list[bytes] = []
+        while not stream.eof and position < len(region):
+            chunk = region[position : position + _CHUNK_BYTES]
+            try:
+                pieces.append(stream.decompress(chunk, max_bytes + 1))
+            except zlib.error as error:
+                raise _unreadable(what, where) from error
+            max_bytes -= len(pieces[-1])
+            if max_bytes < 0:
+                raise _unreadable(what, where)
+            position += len(chunk) - len(stream.unused_data)
+        if not stream.eof:
+            raise _unreadable(what, where)
+        streams.append(b"".join(pieces))
+    return streams
 
 
 def _unreadable(what: str, where: str) -> DamagedLogError:

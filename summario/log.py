@@ -7,11 +7,13 @@ what any record must satisfy, so a damaged log is an error and never a shorter l
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import mmap
 import os
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -150,6 +152,7 @@ class LogReader:
         self._lock = threading.Lock()
         self._requests: socket.socket | None = None
         self._server: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
 
     def __enter__(self) -> LogReader:
         return self
@@ -160,10 +163,7 @@ class LogReader:
     def close(self) -> None:
         """End the process; the next log starts another."""
         with self._lock:
-            if self._requests is not None and self._server is not None:
-                self._requests.close()
-                self._server.wait()
-            self._requests = self._server = None
+            self._disconnect()
 
     def read(self, path: str | Path) -> DarshanLog:
         """Read a Darshan 3.x log.
@@ -177,6 +177,8 @@ class LogReader:
         """
         where = str(path)
         try:
+            if stat.S_ISFIFO(Path(path).stat().st_mode):
+                raise InputError("a pipe, not a file", where=where, remedy="give a .darshan file")
             with Path(path).open("rb") as file:
                 return self._read(file, where)
         except OSError as error:
@@ -188,20 +190,29 @@ class LogReader:
         header = parse_header(file.read(MAX_HEADER_BYTES), where)
         check_regions(header, file_bytes, where)
         wanted = [name for name in (*RECORD_MODULES, *TRACE_MODULES) if name in header.modules]
-        with (
-            tempfile.TemporaryFile() as output,
-            self._ask(where, wanted, output) as reply,
-        ):
-            # Names need no library: they are decoded while the child copies the records.
-            job, names = self._read_job_and_names(file, header, file_bytes, where)
-            answer = reply.read()
-            if not answer:
+        with tempfile.TemporaryFile() as output:
+            server, reply = self._ask(where, wanted, output)
+            with reply:
+                # Names need no library: they are decoded while the child copies the records.
+                job, names = self._read_job_and_names(file, header, file_bytes, where)
+                answer = reply.read()
+            if not answer and _ended(server):
+                with self._ask(where, wanted, output)[1] as reply:
+                    answer = reply.read()
+            report = json.loads(answer or '{"refused": "the Darshan library died of it"}')
+            if "refused" in report:
                 raise DamagedLogError(
-                    "the Darshan library could not read the log",
+                    f"the log cannot be read: {report['refused']}",
                     where=where,
-                    remedy="fetch the log again, or use the log of another run",
+                    remedy="fetch it again, or use the log of another run",
                 )
-            return _collect(where, header, job, names, json.loads(answer), output)
+            if "failed" in report:
+                raise InputError(
+                    f"the records cannot be copied: {report['failed']}",
+                    where=tempfile.gettempdir(),
+                    remedy="make room there, or set TMPDIR",
+                )
+            return _collect(where, header, job, names, report, output)
 
     def _read_job_and_names(
         self, file: IO[bytes], header: Header, file_bytes: int, where: str
@@ -212,10 +223,12 @@ class LogReader:
         job = parse_job(header, file.read(job_end - header.size), where)
         file.seek(header.names.offset)
         region = file.read(header.names.length)
-        return job, parse_names(header, region, self.limits.max_bytes, where)
+        return job, parse_names(header, region, job.nprocs, where)
 
-    def _ask(self, log: str, modules: list[str], output: IO[bytes]) -> IO[bytes]:
-        """Send a request; what the reader answers can be read from what is returned."""
+    def _ask(
+        self, log: str, modules: list[str], output: IO[bytes]
+    ) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+        """Send a request; return who serves it, and what to read the answer from."""
         request = {
             "log": str(Path(log).absolute()),
             "modules": {name: MODULES.index(name) for name in modules},
@@ -227,20 +240,36 @@ class LogReader:
             descriptors = [output.fileno(), write_end]
             message = [json.dumps(request).encode()]
             with self._lock:
+                server, requests = self._connection()
                 try:
-                    socket.send_fds(self._connection(), message, descriptors)
+                    socket.send_fds(requests, message, descriptors)
                 except (BrokenPipeError, ConnectionResetError):
-                    self._requests = None
-                    socket.send_fds(self._connection(), message, descriptors)
+                    self._disconnect()
+                    server, requests = self._connection()
+                    socket.send_fds(requests, message, descriptors)
         except BaseException:
             os.close(read_end)
             raise
         finally:
             os.close(write_end)
-        return os.fdopen(read_end, "rb")
+        return server, os.fdopen(read_end, "rb")
 
-    def _connection(self) -> socket.socket:
-        if self._requests is None:
+    def _disconnect(self) -> None:
+        if self._requests is not None and self._server is not None:
+            if self._owner == os.getpid():
+                # Also where a fork of this process still holds the socket.
+                with contextlib.suppress(OSError):
+                    self._requests.shutdown(socket.SHUT_RDWR)
+                self._server.wait()
+            self._requests.close()
+        self._requests = self._server = None
+
+    def _connection(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        if self._owner != os.getpid():
+            # A fork of this process has a server of its own.
+            self._disconnect()
+            self._owner = os.getpid()
+        if self._server is None or self._requests is None:
             self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 program = Path(__file__).with_name("_child.py")
@@ -251,7 +280,16 @@ class LogReader:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                 )
-        return self._requests
+        return self._server, self._requests
+
+
+def _ended(server: subprocess.Popen[bytes]) -> bool:
+    """Whether a missing answer is the server's end rather than that of one log's reader."""
+    try:
+        server.wait(0.1)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def read_log(path: str | Path, limits: Limits | None = None) -> DarshanLog:

@@ -20,6 +20,10 @@ MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+# Beyond these no counter is what a run did: bytes or requests of a log, seconds of a job.
+_MOST = 1 << 60
+_LONGEST_SECONDS = 1e9
+
 # Upper edges, inclusive, of Darshan's access size histogram (DARSHAN_BUCKET_INC).
 _SIZE_BIN_EDGES = np.array(
     [100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30]
@@ -114,7 +118,7 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
     Raises
     ------
     DamagedLogError
-        When a counter that cannot be negative is, or a timestamp is not a number.
+        When a counter or a time cannot be.
     """
     requests, collective = _requests(records, api, operation)
     moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
@@ -122,14 +126,15 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
     if not used.all():
         records = replace(records, words=records.words[used])
         requests, collective, moved = requests[used], collective[used], moved[used]
-    if (requests < 0).any() or (moved < 0).any():
-        raise _impossible(f"a negative number of {operation}s or bytes", api, where)
+    for name, counts in ((f"{operation}s", requests), ("bytes", moved)):
+        if (counts < 0).any() or counts.sum(dtype=np.float64) > _MOST:
+            raise _impossible(f"an impossible number of {name}", api, where)
     processes = np.where(records.ranks < 0, nprocs, 1)
     start = records.real(f"{api}_F_{operation.upper()}_START_TIMESTAMP")
     end = records.real(f"{api}_F_{operation.upper()}_END_TIMESTAMP")
     time = records.real(f"{api}_F_{operation.upper()}_TIME") / processes
-    if not np.isfinite(np.concatenate([start, end, time])).all():
-        raise _impossible(f"a {operation} time that is not a number", api, where)
+    if not (np.abs(np.concatenate([start, end, time])) < _LONGEST_SECONDS).all():
+        raise _impossible(f"an impossible {operation} time", api, where)
     consecutive, sequential = _order(records, api, operation, requests, processes)
     sizes, counts = _access_sizes(records, api, operation)
     return Streams(
@@ -198,7 +203,7 @@ def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Int
         for name in (operation, "write" if operation == "read" else "read")
     )
     share = own / np.maximum(own + other, 1)
-    return sizes, np.rint(counts * share).astype(np.int64)
+    return sizes, np.rint(np.clip(counts, 0, _MOST) * np.clip(share, 0, 1)).astype(np.int64)
 
 
 def _histogram(records: Records, api: str, operation: str) -> Ints:

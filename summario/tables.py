@@ -125,7 +125,7 @@ def read_csv(path: str | Path) -> list[Phase]:
     """
     where = str(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(error.strerror or str(error), where=where) from error
     except UnicodeDecodeError as error:
@@ -154,16 +154,15 @@ def read_csv(path: str | Path) -> list[Phase]:
 
 
 def _from_row(row: dict[str, str]) -> Phase:
-    moved, requests = int(row["bytes"]), int(row["requests"])
-    n_files, mode_processes = int(row["n_files"]), int(row["mode_processes"])
-    if min(moved, requests, n_files, mode_processes) < 0:
-        raise ValueError("a count is negative")
-    if max(moved, requests, n_files, mode_processes) >= 1 << 63:
-        raise ValueError("a count is too large")
+    moved, requests = _count(row["bytes"]), _count(row["requests"])
+    n_files, mode_processes = _count(row["n_files"]), _count(row["mode_processes"])
     if not all(math.isfinite(float(row[name])) for name in ("start", "end", "time")):
         raise ValueError("a time is not finite")
-    nprocs = int(row["nprocs"]) if row.get("nprocs") else None
+    nprocs = _count(row["nprocs"]) if row.get("nprocs") else None
     processes = _processes(row, n_files, mode_processes, nprocs)
+    parts = _parts(row.get("parts") or "", moved, requests)
+    if sum(part.bytes for part in parts) != moved:
+        raise ValueError("the parts do not add up to the bytes")
     return Phase(
         job=int(row["job"]) if row["job"].isdecimal() else row["job"],
         start_seconds=float(row["start"]),
@@ -182,7 +181,7 @@ def _from_row(row: dict[str, str]) -> Phase:
         file_access=_one_of(row["files"], "shared", "unique"),
         n_files=n_files,
         mode_processes=mode_processes,
-        parts=_parts(row.get("parts") or "", moved, requests),
+        parts=parts,
         partial=row.get("partial") in ("1", "True", "true"),
         log=row.get("log") or "",
     )
@@ -211,9 +210,21 @@ def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
         return (Part(max(requests, 1), moved),) if moved else ()
     pairs = [part.split("x") for part in text.split(";")]
     parts = tuple(Part(int(count), round(float(size) * int(count))) for size, count in pairs)
-    if min(part.requests for part in parts) < 1:
-        raise ValueError("a part without requests")
+    if min(min(part.requests, part.bytes) for part in parts) < 1:
+        raise ValueError("a part without requests or bytes")
     return parts
+
+
+def _count(text: str | None) -> int:
+    """A count, also as other programs write it: 1024.0."""
+    if text is None:
+        raise ValueError("it has fewer cells than columns")
+    count = int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+    if count < 0:
+        raise ValueError(f"a count is negative: {text}")
+    if not count < 1 << 63 or count != int(count):
+        raise ValueError(f"{text} is no count")
+    return int(count)
 
 
 def _one_of(value: str, *choices: str) -> str:

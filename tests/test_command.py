@@ -391,7 +391,6 @@ def test_ior_outputs_are_imported_with_what_they_do_not_know(database: Path) -> 
     ("content", "told"),
     [
         (IOR_JSON.read_bytes(), ()),
-        (OWN_CSV.encode(), ("--io-nodes", "4")),
         (b"", ()),
         (b"\x00\xff\xfe" * 1000, ()),
         (OWN_CSV.encode("utf-16"), ()),
@@ -403,7 +402,6 @@ def test_ior_outputs_are_imported_with_what_they_do_not_know(database: Path) -> 
     ],
     ids=[
         "ior without io nodes",
-        "own csv with io nodes",
         "empty",
         "junk",
         "utf-16",

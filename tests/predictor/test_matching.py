@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from benchdb.measurements import Curve
 from ior_configs import IorConfig
-from predictor.matching import configuration, distance, match
+from predictor.matching import configuration, distance, match, ratios
 from summario.extract import extract_phases
 from summario.log import read_log
 from summario.phases import Part, Phase
@@ -396,3 +397,42 @@ def test_the_very_configuration_is_taken_before_one_of_another_layout(
     assert very_same.config == configuration(phase, phase.parts[0], 8)
     for curves in ([other_layout, very_same], [very_same, other_layout]):
         assert match(phase, phase.parts[0], curves, 8).curve is very_same
+
+
+def test_a_phase_matches_the_run_that_it_was_turned_into() -> None:
+    """Whatever its kind: what `ioncast match` prints can be measured and is then exact."""
+    for api, spatiality in [
+        *(("POSIX", kind) for kind in ("contiguous", "sequential", "random")),
+        *(("MPIIO", kind) for kind in ("collective", "unknown")),
+        ("STDIO", "contiguous"),
+    ]:
+        for file_access in ("shared", "unique"):
+            for processes, requests in [(1, 1), (1, 8), (4, 4), (4, 32)]:
+                phase = Phase(
+                    job=1,
+                    start_seconds=0.0,
+                    end_seconds=1.0,
+                    operation="write",
+                    rank=None,
+                    processes=processes,
+                    nprocs=processes,
+                    bytes=requests << 20,
+                    io_time_seconds=1.0,
+                    api=api,
+                    requests=requests,
+                    spatiality=spatiality,
+                    file_access=file_access,
+                    n_files=1 if file_access == "shared" else processes,
+                    mode_processes=processes if file_access == "shared" else 1,
+                    parts=(Part(requests, requests << 20),),
+                )
+                wanted = configuration(phase, phase.parts[0], 1)
+                found = match(phase, phase.parts[0], [Curve(1, wanted, "ior", {0: (1.0,)})], 1)
+                assert found.kind == "exact", (api, spatiality, file_access, processes, requests)
+
+
+def test_a_stone_walls_bytes_are_not_compared() -> None:
+    wanted = IorConfig(write=True, block_size=1 << 20, transfer_size=1 << 20, tasks=4, nodes=1)
+    asked = replace(wanted, block_size=1 << 40)
+    assert ratios(wanted, asked) == {"bytes per process": 1 << 20}
+    assert ratios(wanted, asked, stonewalled=True) == {}

@@ -169,7 +169,7 @@ def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: li
         "end": np.array([end for _, end in seconds]),
         "time": np.ones(len(seconds)),
     }
-    [phase] = merge_files(merge_ranks(type(streams)(**values)), log, 0.2, 1.0)
+    [phase] = merge_files(merge_ranks(type(streams)(**values), 8), log, 0.2, 1.0)
     return phase.io_time_seconds
 
 
