@@ -47,7 +47,7 @@ _SHARED = -1
 class Limits:
     """What reading one log may cost: bytes of memory or of records, and whole seconds."""
 
-    max_bytes: int = 8 << 30
+    max_bytes: int = 2 << 30
     max_seconds: int = 300
 
 
