@@ -180,11 +180,11 @@ class LogReader:
             if stat.S_ISFIFO(Path(path).stat().st_mode):
                 raise InputError("a pipe, not a file", where=where, remedy="give a .darshan file")
             with Path(path).open("rb") as file:
-                return self._read(file, where)
+                return self._read(file, where, may_retry=True)
         except OSError as error:
             raise InputError(error.strerror or str(error), where=where) from error
 
-    def _read(self, file: IO[bytes], where: str) -> DarshanLog:
+    def _read(self, file: IO[bytes], where: str, *, may_retry: bool) -> DarshanLog:
         file_bytes = file.seek(0, os.SEEK_END)
         file.seek(0)
         header = parse_header(file.read(MAX_HEADER_BYTES), where)
@@ -196,9 +196,8 @@ class LogReader:
                 # Names need no library: they are decoded while the child copies the records.
                 job, names = self._read_job_and_names(file, header, file_bytes, where)
                 answer = reply.read()
-            if not answer and _ended(server):
-                with self._ask(where, wanted, output)[1] as reply:
-                    answer = reply.read()
+            if not answer and may_retry and _ended(server):
+                return self._read(file, where, may_retry=False)
             report = json.loads(answer or '{"refused": "the Darshan library died of it"}')
             if "refused" in report:
                 raise DamagedLogError(
