@@ -86,6 +86,8 @@ def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
     processes = np.minimum(np.add.reduceat(streams.processes, first), nprocs)
     requests = np.add.reduceat(streams.requests, first)
     part_row, part_size, part_requests, part_bytes = _parts(streams, row)
+    # A reduced record comes first and speaks for all ranks.
+    member = (streams.rank < 0) | (streams.rank[first][row] >= 0)
     return FilePhases(
         api=streams.api[first],
         operation=streams.operation[first],
@@ -102,8 +104,8 @@ def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
         start=np.minimum.reduceat(streams.start, first),
         end=np.maximum.reduceat(streams.end, first),
         time=np.maximum.reduceat(streams.time, first),
-        member_row=row,
-        member_rank=streams.rank,
+        member_row=row[member],
+        member_rank=streams.rank[member],
         part_row=part_row,
         part_size=part_size,
         part_requests=part_requests,
