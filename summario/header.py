@@ -8,6 +8,7 @@ anything is decompressed. Layout: darshan-log-format.h of Darshan 3.0 to 3.5.
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ MODULES = (
 _METADATA_BYTES = 1024
 _MAX_JOB_BYTES = 64 << 10
 _MAX_NAMES_BYTES = 256 << 20
+_MAX_NAMES = 4_000_000
+_NAME_RECORD = re.compile(rb"(.{8})([^\0]*)\0", re.DOTALL)
 _CHUNK_BYTES = 64 << 10
 _ZLIB = 0
 
@@ -207,7 +210,7 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
     )
 
 
-def parse_names(header: Header, region: bytes, nprocs: int, where: str) -> dict[int, str]:
+def parse_names(header: Header, region: bytes, where: str) -> dict[int, str]:
     """Decode the names of the files behind the record ids.
 
     Parameters
@@ -216,35 +219,40 @@ def parse_names(header: Header, region: bytes, nprocs: int, where: str) -> dict[
         The log's header.
     region : bytes
         The names' region, compressed.
-    nprocs : int
-        Processes of the job; each may have written its names.
     where : str
         The file's name, for errors.
     """
     data = b"".join(_inflate(region, _MAX_NAMES_BYTES, "file names", where))
-    order: Literal["little", "big"] = "little" if header.byte_order == "<" else "big"
-    names: dict[int, bytes] = {}
-    position = records = 0
-    while position < len(data):
-        records += 1
-        if records > (nprocs + 1) * (len(names) + 1):
-            raise _unreadable("file names", where)
-        start = position + 8
-        if header.version == "3.00":
-            start += 4
-            end = start + int.from_bytes(data[start - 4 : start], order)
-            after = end
-        else:
-            end = data.find(b"\0", start)
-            after = end + 1
-        if not start <= end <= len(data):
-            raise _unreadable("file names", where)
-        record_id = int.from_bytes(data[position : position + 8], order)
-        # Every process writes its names; one that was anonymous to it may follow with one.
-        if not names.get(record_id):
-            names[record_id] = data[start:end]
-        position = after
-    return {record_id: name.decode("utf-8", "replace") for record_id, name in names.items()}
+    records = _split_names_3_00(header, data) if header.version == "3.00" else _split_names(data)
+    if records is None:
+        raise _unreadable("file names", where)
+    ids = struct.unpack(f"{header.byte_order}{len(records)}Q", b"".join(id_ for id_, _ in records))
+    texts = b"\0".join(name for _, name in records).decode("utf-8", "replace").split("\0")
+    names = dict(zip(ids, texts, strict=False))
+    if len(names) < len(records):
+        # Each process writes its names, and not all know them.
+        names |= {id_: text for id_, text in zip(ids, texts, strict=True) if text}
+    return names
+
+
+def _split_names(data: bytes) -> list[tuple[bytes, bytes]] | None:
+    """Split records of an id and a name that a zero ends; None if they are not such."""
+    if data.count(0) > _MAX_NAMES:
+        return None
+    records: list[tuple[bytes, bytes]] = _NAME_RECORD.findall(data)
+    return records if sum(9 + len(name) for _, name in records) == len(data) else None
+
+
+def _split_names_3_00(header: Header, data: bytes) -> list[tuple[bytes, bytes]] | None:
+    """Split records of an id, the length of a name, and the name; None if they are not such."""
+    length = struct.Struct(f"{header.byte_order}I")
+    records: list[tuple[bytes, bytes]] = []
+    position = 0
+    while position + 12 <= len(data) and len(records) < _MAX_NAMES:
+        end = position + 12 + length.unpack_from(data, position + 8)[0]
+        records.append((data[position : position + 8], data[position + 12 : end]))
+        position = end
+    return records if position == len(data) else None
 
 
 def truncated(where: str) -> DamagedLogError:

@@ -222,7 +222,7 @@ class LogReader:
         job = parse_job(header, file.read(job_end - header.size), where)
         file.seek(header.names.offset)
         region = file.read(header.names.length)
-        return job, parse_names(header, region, job.nprocs, where)
+        return job, parse_names(header, region, where)
 
     def _ask(
         self, log: str, modules: list[str], output: IO[bytes]
