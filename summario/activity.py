@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from summario.file_phases import FilePhases, stack_rows, take_rows
+from summario.file_phases import FilePhases, rows_apart, stack_rows, take_rows
 from summario.log import DarshanLog
-from summario.streams import APIS, OPERATIONS, Floats, Ints, Streams
+from summario.streams import APIS, OPERATIONS, Floats, Ints, Streams, is_among
 
 _DXT_MODULE = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
 # The module version from which a segment carries a thread id after its times.
@@ -49,6 +49,23 @@ class Heatmap:
 
 
 @dataclass(frozen=True)
+class Windows:
+    """What a heat map shows between its pauses.
+
+    Attributes
+    ----------
+    starts, ends : ndarray of float64, shape (windows,)
+        In seconds; the first starts and the last ends in infinity.
+    moved : ndarray of float64, shape (windows,)
+        Bytes moved, without those of files that lie within one window.
+    """
+
+    starts: Floats
+    ends: Floats
+    moved: Floats
+
+
+@dataclass(frozen=True)
 class Segments:
     """Traced requests of one file and operation: lengths in bytes, times in seconds."""
 
@@ -56,12 +73,12 @@ class Segments:
     start: Floats
     end: Floats
 
-    def are_all_of(self, file_phases: FilePhases, row: int) -> bool:
+    def are_all_of(self, row: FilePhases) -> bool:
         """Whether they are a row's requests: a full trace buffer keeps only the first."""
         return bool(
-            len(self.length) == file_phases.requests[row]
+            len(self.length) == row.requests[0]
             and (self.length >= 0).all()
-            and self.length.sum(dtype=np.float64) == file_phases.bytes[row]
+            and self.length.sum(dtype=np.float64) == row.bytes[0]
             and (self.start <= self.end).all()
             and np.isfinite(self.end - self.start).all()
         )
@@ -90,19 +107,22 @@ def split_at_pauses(
     if not log.traces or not len(long_rows):
         return file_phases
     segments = _segments_of(log, set(file_phases.file_id[long_rows].tolist()))
-    heatmaps = _heatmaps(log)
+    windows = {
+        (api, operation): _windows(heatmap, file_phases, streams, api, operation, time_distance)
+        for (api, operation), heatmap in _heatmaps(log).items()
+    }
     pieces: dict[int, FilePhases] = {}
-    for row in long_rows.tolist():
-        key = (APIS[file_phases.api[row]], OPERATIONS[file_phases.operation[row]])
-        traced = segments.get((*key, int(file_phases.file_id[row])))
-        if traced is not None and traced.are_all_of(file_phases, row):
-            split = _split_by_segments(file_phases, row, traced, time_distance)
-        elif (heatmap := heatmaps.get(key)) is not None:
-            split = _split_by_heatmap(file_phases, row, heatmap, streams, time_distance)
+    for index, row in zip(long_rows.tolist(), rows_apart(file_phases, long_rows), strict=True):
+        key = (APIS[row.api[0]], OPERATIONS[row.operation[0]])
+        traced = segments.get((*key, int(row.file_id[0])))
+        if traced is not None and traced.are_all_of(row):
+            split = _split_by_segments(row, traced, time_distance)
+        elif key in windows:
+            split = _split_by_heatmap(row, windows[key])
         else:
             split = None
         if split is not None:
-            pieces[row] = split
+            pieces[index] = split
     if not pieces:
         return file_phases
     whole = np.ones(len(file_phases), bool)
@@ -110,8 +130,37 @@ def split_at_pauses(
     return stack_rows([take_rows(file_phases, whole), *pieces.values()])
 
 
+def _windows(
+    heatmap: Heatmap,
+    file_phases: FilePhases,
+    streams: Streams,
+    api: str,
+    operation: str,
+    time_distance: float,
+) -> Windows:
+    """The windows of a heat map, without the bytes of files that lie within one."""
+    pauses = np.array(heatmap.pauses(time_distance), np.int64).reshape(-1, 2)
+    starts = np.append(-np.inf, pauses[:, 1] * heatmap.bin_seconds)
+    ends = np.append(pauses[:, 0] * heatmap.bin_seconds, np.inf)
+    until = np.append(0, np.cumsum(heatmap.bytes, dtype=np.float64))
+    moved = until[np.append(pauses[:, 0], -1)] - until[np.append(0, pauses[:, 1])]
+
+    def window(times: Floats) -> Ints:
+        return np.searchsorted(starts, times, side="right") - 1
+
+    kind = (APIS.index(api), OPERATIONS.index(operation)) if api in APIS else (-1, -1)
+    rows = (file_phases.api == kind[0]) & (file_phases.operation == kind[1])
+    spanning = rows & (window(file_phases.start) != window(file_phases.end))
+    others = (streams.api == kind[0]) & (streams.operation == kind[1])
+    others &= ~is_among(streams.file_id, file_phases.file_id[spanning])
+    others &= streams.end <= ends[window(streams.start)]
+    inside = window(streams.start[others])
+    moved -= np.bincount(inside, streams.bytes[others], minlength=len(starts))
+    return Windows(starts, ends, np.maximum(moved, 0))
+
+
 def _split_by_segments(
-    file_phases: FilePhases, row: int, traced: Segments, time_distance: float
+    row: FilePhases, traced: Segments, time_distance: float
 ) -> FilePhases | None:
     order = np.argsort(traced.start, kind="stable")
     start, end, length = traced.start[order], traced.end[order], traced.length[order]
@@ -124,7 +173,6 @@ def _split_by_segments(
     by_size = [np.unique(part, return_counts=True) for part in np.split(length, cuts)]
     busy = np.add.reduceat(end - start, first)
     return _pieces(
-        file_phases,
         row,
         start=start[first],
         end=np.maximum.reduceat(end, first),
@@ -134,77 +182,52 @@ def _split_by_segments(
     )
 
 
-def _split_by_heatmap(
-    file_phases: FilePhases, row: int, heatmap: Heatmap, streams: Streams, time_distance: float
-) -> FilePhases | None:
-    width = heatmap.bin_seconds
-    start, end = float(file_phases.start[row]), float(file_phases.end[row])
-    pauses = [
-        (first, last)
-        for first, last in heatmap.pauses(time_distance)
-        if start < first * width and last * width < end
-    ]
-    if not pauses:
+def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
+    start, end = float(row.start[0]), float(row.end[0])
+    # A start or an end within a pause belongs to what comes after or before it.
+    first = int(np.searchsorted(windows.ends, start, side="right"))
+    last = int(np.searchsorted(windows.starts, end, side="left")) - 1
+    if first >= last:
         return None
-    opens = [int(start / width), *(last for _, last in pauses)]
-    closes = [*(first for first, _ in pauses), min(int(end / width) + 1, len(heatmap.bytes))]
-    starts = np.array([start, *(last * width for _, last in pauses)])
-    ends = np.array([*(first * width for first, _ in pauses), end])
-    moved = np.array([heatmap.bytes[a:b].sum() for a, b in zip(opens, closes, strict=True)], float)
-    moved -= _bytes_within(streams, file_phases, row, starts, ends)
+    starts = np.append(start, windows.starts[first + 1 : last + 1])
+    ends = np.append(windows.ends[first:last], end)
     # The row moved something when it began and when it ended.
-    moved = np.maximum(moved, [1, *np.zeros(len(moved) - 2), 1])
+    moved = np.maximum(windows.moved[first : last + 1], [1, *np.zeros(last - first - 1), 1])
     busy = moved > 0
-    starts, ends, moved = starts[busy], ends[busy], moved[busy]
-    if len(moved) > file_phases.requests[row]:
+    if busy.sum() > row.requests[0]:
         return None
-    return _shared_out(file_phases, row, starts, ends, moved / moved.sum())
+    return _shared_out(row, starts[busy], ends[busy], moved[busy] / moved.sum())
 
 
-def _bytes_within(
-    streams: Streams, file_phases: FilePhases, row: int, starts: Floats, ends: Floats
-) -> Floats:
-    """What other files of a row's api and operation moved wholly within each window."""
-    same = (streams.api == file_phases.api[row]) & (streams.operation == file_phases.operation[row])
-    others = streams.take(same & (streams.file_id != file_phases.file_id[row]))
-    window = np.searchsorted(starts, others.start, side="right") - 1
-    inside = (window >= 0) & (others.end <= ends[window])
-    moved = np.bincount(window[inside], others.bytes[inside], minlength=len(starts))
-    return moved.astype(np.float64)
+def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> FilePhases:
+    """The row once per window, its requests shared out.
 
-
-def _shared_out(
-    file_phases: FilePhases, row: int, start: Floats, end: Floats, share: Floats
-) -> FilePhases:
+    `start`, `end` and `share` are per window; the shares add up to 1.
+    """
     until = np.append(0, np.cumsum(share))
     until[-1] = 1
-    own = file_phases.part_row == row
-    sizes = file_phases.part_size[own]
-    total_requests, total_bytes = file_phases.part_requests[own], file_phases.part_bytes[own]
-    requests_until = np.rint(np.outer(until, total_requests)).astype(np.int64)
+    requests_until = np.rint(np.outer(until, row.part_requests)).astype(np.int64)
     # Whole requests move, so a piece's bytes follow from its requests.
-    bytes_until = np.rint(requests_until * (total_bytes / total_requests)).astype(np.int64)
-    bytes_until[-1] = total_bytes
+    bytes_until = np.rint(requests_until * (row.part_bytes / row.part_requests)).astype(np.int64)
+    bytes_until[-1] = row.part_bytes
     # Reads at the end of a file move nothing and are in no part.
-    empty = file_phases.requests[row] - total_requests.sum()
+    empty = row.requests[0] - row.part_requests.sum()
     empty_until = np.rint(until * empty).astype(np.int64)
     requests = np.diff(requests_until.sum(axis=1) + empty_until)
     parts = list(zip(np.diff(requests_until, axis=0), np.diff(bytes_until, axis=0), strict=True))
     kept = np.flatnonzero(requests)
     return _pieces(
-        file_phases,
         row,
         start=start[kept],
         end=end[kept],
         requests=requests[kept],
         busy_share=share[kept] / share[kept].sum(),
-        sizes=[(sizes, *parts[piece]) for piece in kept],
+        sizes=[(row.part_size, *parts[piece]) for piece in kept],
     )
 
 
 def _pieces(
-    file_phases: FilePhases,
-    row: int,
+    row: FilePhases,
     *,
     start: Floats,
     end: Floats,
@@ -216,10 +239,8 @@ def _pieces(
 
     `sizes` holds, per piece, request sizes, their counts and the bytes they moved.
     """
-    mask = np.zeros(len(file_phases), bool)
-    mask[row] = True
     count = len(start)
-    whole = stack_rows([take_rows(file_phases, mask)] * count)
+    whole = stack_rows([row] * count)
     part_row = np.repeat(np.arange(count), [len(size) for size, _, _ in sizes])
     part_size, part_requests, part_bytes = (
         np.concatenate([piece[column] for piece in sizes]) for column in range(3)
@@ -230,7 +251,7 @@ def _pieces(
         start=start,
         end=end,
         requests=requests,
-        unordered=_first_accesses(file_phases, row, count),
+        unordered=_first_accesses(row, count),
         bytes=np.bincount(part_row, part_bytes, minlength=count).astype(np.int64),
         time=whole.time * busy_share,
         part_row=part_row[used],
@@ -240,9 +261,9 @@ def _pieces(
     )
 
 
-def _first_accesses(file_phases: FilePhases, row: int, count: int) -> Ints:
+def _first_accesses(row: FilePhases, count: int) -> Ints:
     """Each piece has first accesses of its own, where that leaves any to judge the order by."""
-    once, requests = file_phases.unordered[row], file_phases.counted[row]
+    once, requests = row.unordered[0], row.counted[0]
     return np.full(count, once * count if once * count < requests else once)
 
 

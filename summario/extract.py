@@ -23,6 +23,7 @@ from summario.streams import (
     Ints,
     Streams,
     concatenate,
+    is_among,
     streams_of,
 )
 
@@ -84,7 +85,7 @@ def extract_phases(
         return []
     streams = select_layer(all_streams, layer)
     if not all_files:
-        streams = streams.take(~_is_among(streams.file_id, system_file_ids(log)))
+        streams = streams.take(~is_among(streams.file_id, system_file_ids(log)))
     if not len(streams):
         return []
     file_phases = split_at_pauses(
@@ -119,16 +120,6 @@ def _is_system_file(path: str) -> bool:
     )
 
 
-def _is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """`numpy.isin` for ids; that one loads NumPy's masked arrays, which takes as long as a log."""
-    if not len(known):
-        return np.zeros(len(values), bool)
-    known = np.sort(known)
-    nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    found: NDArray[np.bool_] = known[nearest] == values
-    return found
-
-
 def select_layer(streams: Streams, layer: str) -> Streams:
     """Step 4: keep one layer, or each file's highest.
 
@@ -143,7 +134,7 @@ def select_layer(streams: Streams, layer: str) -> Streams:
     seen = np.zeros(0, np.uint64)
     for api in _LAYER_ORDER:
         of_api = streams.api == APIS.index(api)
-        keep[of_api] = ~_is_among(streams.file_id[of_api], seen)
+        keep[of_api] = ~is_among(streams.file_id[of_api], seen)
         seen = np.concatenate([seen, streams.file_id[of_api]])
     return streams.take(keep)
 

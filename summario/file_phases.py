@@ -5,6 +5,7 @@ Source: Inria RR-9366, Appendix A.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -143,6 +144,25 @@ def take_rows(table: FilePhases, rows: NDArray[np.bool_]) -> FilePhases:
     values["member_row"] = renumbered[values["member_row"]]
     values["part_row"] = renumbered[values["part_row"]]
     return FilePhases(**values)
+
+
+def rows_apart(table: FilePhases, rows: Ints) -> Iterator[FilePhases]:
+    """Each of some rows as a table of its own; the members and parts are sorted only once."""
+    member_order = np.argsort(table.member_row, kind="stable")
+    part_order = np.argsort(table.part_row, kind="stable")
+    slices = [
+        (order, *(np.searchsorted(of_rows[order], rows, side) for side in ("left", "right")))
+        for order, of_rows in ((member_order, table.member_row), (part_order, table.part_row))
+    ]
+    for index, row in enumerate(rows):
+        members, parts = (order[first[index] : end[index]] for order, first, end in slices)
+        values = {}
+        for field in fields(table):
+            kept = {"member": members, "part": parts}.get(field.name.split("_")[0], [row])
+            values[field.name] = getattr(table, field.name)[kept]
+        values["member_row"] = np.zeros(len(members), np.int64)
+        values["part_row"] = np.zeros(len(parts), np.int64)
+        yield FilePhases(**values)
 
 
 def stack_rows(tables: list[FilePhases]) -> FilePhases:
