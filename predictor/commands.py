@@ -153,14 +153,14 @@ def to_text(prediction: Prediction) -> str:
     """A prediction for people: matches, curve, decision."""
     matches = [
         {
-            "phase": index,
+            "phase": matched.index,
             "type": matched.phase.operation,
             "size": tables.size(part.bytes),
             "match": found.kind,
             "distance": "" if found.distance is None else f"{found.distance:.2f}",
             "benchmark": _benchmark(found),
         }
-        for index, matched in enumerate(prediction.phases)
+        for matched in prediction.phases
         for part, found in matched.parts
     ]
     points = [

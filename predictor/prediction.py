@@ -19,8 +19,9 @@ _FAR = 4.0
 
 @dataclass(frozen=True)
 class MatchedPhase:
-    """A phase with each of its parts matched to a benchmark."""
+    """A phase, its number in the job, and the benchmark that each of its parts matched."""
 
+    index: int
     phase: Phase
     parts: tuple[tuple[Part, Match], ...]
 
@@ -100,9 +101,9 @@ def predict(
         raise InputError(f"the phases are of {len(jobs)} jobs", remedy="predict one job at a time")
     matched = tuple(
         MatchedPhase(
-            phase, tuple((part, match(phase, part, curves, nodes)) for part in phase.parts)
+            index, phase, tuple((part, match(phase, part, curves, nodes)) for part in phase.parts)
         )
-        for phase in phases
+        for index, phase in enumerate(phases)
         if phase.parts
     )
     parts = [pair for matched_phase in matched for pair in matched_phase.parts]
@@ -221,7 +222,8 @@ def _warnings(
         found.curve and found.curve.config.nodes for item in matched for _, found in item.parts
     ):
         warnings.append("the job's number of nodes is not given, so it was not matched")
-    for index, item in enumerate(matched):
+    for item in matched:
+        index = item.index
         if item.phase.partial:
             warnings.append(f"phase {index}: Darshan left {item.phase.api} records out")
         if item.phase.api == "STDIO":

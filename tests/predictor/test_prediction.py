@@ -328,3 +328,13 @@ def test_every_real_log_is_predicted_without_inventing(
             assert found.best.io_nodes is None, path.name
         else:
             assert found.best.io_nodes in IO_NODES, path.name
+
+
+def test_phases_keep_their_number_although_one_moved_nothing(
+    a_phase: MakePhase,
+) -> None:
+    at_the_end_of_a_file = replace(a_phase(), bytes=0, parts=())
+    in_stdio = replace(a_phase(), api="STDIO")
+    found = predict([at_the_end_of_a_file, in_stdio], [], system="here")
+    assert [matched.index for matched in found.phases] == [1]
+    assert any(warning.startswith("phase 1: IOR has no stdio") for warning in found.warnings)
