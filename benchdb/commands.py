@@ -16,6 +16,7 @@ from tabulate import tabulate
 
 from benchdb.importers import Source, read_measurements
 from benchdb.measurements import Curve, Measurement, curves, export_rows, store, system_names
+from benchdb.options import database_option, format_option, system_option
 from benchdb.store import open_database, transaction
 from ioncast_errors import InputError, IoncastError, UnknownNameError
 
@@ -50,25 +51,6 @@ EXPORT_COLUMNS = (
     "note",
     "command",
 )
-
-database_option = click.option(
-    "--db",
-    "location",
-    envvar="IONCAST_DB",
-    show_envvar=True,
-    metavar="FILE|URL",
-    help="The benchmark database: an SQLite file or a SQLAlchemy URL.",
-)
-
-format_option = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="What to print.",
-)
-_system_option = click.option("--system", help="Only this system.")
 
 
 @click.group(
@@ -151,7 +133,7 @@ def import_files(
 
 
 @bench.command("list", epilog="\b\nExample:\n  ioncast bench list --system mysite --format json")
-@_system_option
+@system_option
 @format_option
 @database_option
 def list_curves(system: str | None, output_format: str, location: str | None) -> None:
@@ -179,7 +161,7 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
 
 @bench.command("show", epilog="\b\nExample:\n  ioncast bench show 3 --system mysite")
 @click.argument("configuration", metavar="ID", type=int)
-@_system_option
+@system_option
 @format_option
 @database_option
 def show(configuration: int, system: str | None, output_format: str, location: str | None) -> None:
@@ -198,7 +180,7 @@ def show(configuration: int, system: str | None, output_format: str, location: s
 
 
 @bench.command("export", epilog="\b\nExample:\n  ioncast bench export --system mysite > my.csv")
-@_system_option
+@system_option
 @database_option
 def export(system: str | None, location: str | None) -> None:
     """Write every measurement as CSV to standard output."""

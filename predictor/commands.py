@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from benchdb.commands import database_option, format_option
 from benchdb.measurements import curves, system_names
+from benchdb.options import database_option, format_option
 from benchdb.store import default_location, open_database, transaction
 from ioncast_errors import UnknownNameError
 from predictor.matching import Match, configuration
