@@ -1,0 +1,263 @@
+"""The platform file: the machine that a campaign runs on, and how runs are started there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, Strict, model_validator
+
+from ioncast_errors import InputError
+from ior_configs.sizes import LARGEST, parse_size
+from ior_configs.toml_files import Table, read_by, read_toml, refusing
+
+PLACEHOLDERS = ("tasks", "nodes", "processes_per_node", "io_nodes")
+_KNOWN = re.compile(rf"(?<!\$)\{{({'|'.join(PLACEHOLDERS)})\}}")
+_ANY = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def fill(template: str, *, tasks: int, nodes: int, processes_per_node: int, io_nodes: int) -> str:
+    """Put the numbers of a run into a template of the platform file.
+
+    Parameters
+    ----------
+    template : str
+        With ``{tasks}``, ``{nodes}``, ``{processes_per_node}`` and ``{io_nodes}``; other
+        braces, ``${HOME}`` among them, are the shell's and stay.
+    tasks, nodes, processes_per_node, io_nodes : int
+        Of the run.
+
+    Returns
+    -------
+    str
+        What is to be run.
+
+    Examples
+    --------
+    >>> fill("srun -N{nodes} ${X}", tasks=16, nodes=2, processes_per_node=8, io_nodes=0)
+    'srun -N2 ${X}'
+    """
+    numbers = {
+        "tasks": tasks,
+        "nodes": nodes,
+        "processes_per_node": processes_per_node,
+        "io_nodes": io_nodes,
+    }
+    return _KNOWN.sub(lambda match: str(numbers[match[1]]), template)
+
+
+def _known_placeholders(template: str) -> str:
+    return _only(template, PLACEHOLDERS)
+
+
+def _only(template: str, known: tuple[str, ...]) -> str:
+    unknown = next((name for name in _ANY.findall(template) if name not in known), None)
+    if unknown is not None:
+        raise InputError(
+            f"the placeholder {{{unknown}}} is unknown",
+            remedy=f"known here are {', '.join(f'{{{name}}}' for name in known)}; braces of the"
+            " shell have blanks inside",
+        )
+    return template
+
+
+def _one_line(text: str) -> str:
+    if text != text.strip() or not text.isprintable():
+        raise InputError(
+            f"must be one line of visible characters without blanks at its ends, not {text[:60]!r}"
+        )
+    return text
+
+
+def _shell_text(text: str) -> str:
+    if "\0" in text:
+        raise InputError("must not hold a character of code 0")
+    return text
+
+
+def _directory(path: str) -> str:
+    if not path.startswith("/"):
+        raise InputError(f"must be an absolute path, not {path!r}", remedy="begin it with a slash")
+    return _only(path, ("io_nodes",))
+
+
+def _directive(text: str) -> str:
+    if not text.startswith("-"):
+        raise InputError(
+            f"{text!r} is no option of sbatch",
+            remedy='write it as after #SBATCH in a job script, like "--partition=batch"',
+        )
+    return text
+
+
+def _distinct(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    twice = next((n for n in numbers if numbers.count(n) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is listed twice")
+    return numbers
+
+
+def _variables(environment: dict[str, str]) -> dict[str, str]:
+    wrong = next((name for name in environment if not _VARIABLE.fullmatch(name)), None)
+    if wrong is not None:
+        raise InputError(
+            f"{wrong!r} is not the name of an environment variable",
+            remedy="use letters, digits and underscores",
+        )
+    return environment
+
+
+Line = Annotated[str, Field(min_length=1), AfterValidator(refusing(_one_line))]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refusing(_one_line))]
+Template = Annotated[
+    str, AfterValidator(refusing(_shell_text)), AfterValidator(refusing(_known_placeholders))
+]
+LineTemplate = Annotated[Line, AfterValidator(refusing(_known_placeholders))]
+Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
+IoNodes = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Switch(Table):
+    """How n I/O nodes are switched on for a run and off after it.
+
+    Attributes
+    ----------
+    environment : dict of str to str
+        Variables of the run; the values are templates.
+    before, after : str
+        Shell commands around each run; templates.
+    """
+
+    environment: Annotated[dict[str, Template], AfterValidator(refusing(_variables))] = Field(
+        default_factory=dict
+    )
+    before: Template = ""
+    after: Template = ""
+
+
+class Programs(Table):
+    """Where the benchmark programs are.
+
+    Attributes
+    ----------
+    ior, fio : str or None
+        Paths, or names on the PATH; None if the platform does not say.
+    """
+
+    ior: Line | None = None
+    fio: Line | None = None
+
+    def get(self, engine: str) -> str | None:
+        """The program of an engine, if the platform says it."""
+        return {"ior": self.ior, "fio": self.fio}.get(engine)
+
+
+class Slurm(Table):
+    """How runs are submitted as Slurm jobs.
+
+    Attributes
+    ----------
+    directives : tuple of str
+        Options of sbatch; templates.
+    poll_seconds : int
+        How often the state of the jobs is asked for.
+    """
+
+    directives: Annotated[
+        tuple[Annotated[LineTemplate, AfterValidator(refusing(_directive))], ...], Strict(False)
+    ] = ()
+    poll_seconds: Annotated[int, Field(gt=0, le=3600)] = 30
+
+
+class Platform(Table):
+    """A machine that campaigns run on.
+
+    Attributes
+    ----------
+    system : str
+        The name its measurements are stored under.
+    io_nodes : tuple of int
+        The numbers of I/O nodes that a run can get, each once.
+    nodes : int
+        Compute nodes that a run may use.
+    processes_per_node : int
+        Processes on each of them, where a campaign says none.
+    test_directory : str
+        Where runs write, an absolute path; may hold ``{io_nodes}``.
+    free_space_limit : int
+        Bytes that each run must leave free there.
+    launch : str
+        Template of what stands in front of the benchmark's command line; may be empty.
+    io_nodes_switch : Switch
+        How I/O nodes are switched on and off.
+    programs : Programs
+        Where the benchmark programs are.
+    slurm : Slurm or None
+        None where runs are started on this machine.
+    """
+
+    system: Name = Field(
+        description="the name that measurements are stored under", examples=["mysite"]
+    )
+    io_nodes: Annotated[
+        tuple[IoNodes, ...],
+        Strict(False),
+        Field(min_length=1),
+        AfterValidator(refusing(_distinct)),
+    ] = Field(description="the numbers of I/O nodes that a run can get", examples=[[0, 1, 2, 4, 8]])
+    nodes: Count = Field(description="compute nodes that a run may use", examples=[16])
+    processes_per_node: Count = Field(description="processes on each compute node", examples=[8])
+    test_directory: Annotated[Line, AfterValidator(refusing(_directory))] = Field(
+        description="where the runs write their files", examples=["/scratch/ioncast"]
+    )
+    free_space_limit: Annotated[int, Field(ge=0, le=LARGEST), read_by(parse_size)] = 1 << 30
+    launch: Annotated[
+        str,
+        AfterValidator(refusing(_one_line)),
+        AfterValidator(refusing(_known_placeholders)),
+    ] = Field(description="what stands in front of the benchmark", examples=["mpiexec -n {tasks}"])
+    io_nodes_switch: Switch = Switch()
+    programs: Programs = Programs()
+    slurm: Slurm | None = None
+
+    @model_validator(mode="after")
+    def _io_nodes_matter(self) -> Platform:
+        """Refuse runs that would be the same but for the number they are stored under."""
+        switch, slurm = self.io_nodes_switch, self.slurm or Slurm()
+        templates = [self.test_directory, self.launch, switch.before, switch.after]
+        templates += [*switch.environment.values(), *slurm.directives]
+        if len(self.io_nodes) > 1 and not any("{io_nodes}" in text for text in templates):
+            refusing(_refuse_same_runs)(self.io_nodes)
+        return self
+
+
+def _refuse_same_runs(io_nodes: tuple[int, ...]) -> None:
+    raise InputError(
+        f"io_nodes lists {len(io_nodes)} numbers, but nothing in the file uses {{io_nodes}}: the"
+        " runs would all be the same",
+        remedy="say how I/O nodes are switched on, such as `environment = {ION_COUNT ="
+        ' "{io_nodes}"}` in a table [io_nodes_switch]',
+    )
+
+
+def read_platform(path: str | Path) -> Platform:
+    """Read a platform file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; docs/platform.md says what is in it.
+
+    Returns
+    -------
+    Platform
+        What it says.
+
+    Raises
+    ------
+    InputError
+        With the line of the first problem.
+    """
+    return read_toml(Path(path), Platform)
