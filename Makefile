@@ -7,6 +7,7 @@ demo: $(VENV)/installed
 	$(BIN)/python experiments/demo.py
 
 test: lint
+	.ci/install-services
 	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/installed-for-tests

@@ -16,7 +16,10 @@ COMMANDS = {
     "match": "predictor.commands:match",
     "predict": "predictor.commands:predict_command",
     "bench": "benchdb.commands:bench",
+    "campaign": "benchdb.campaigns.commands:campaign",
 }
+# What a group has from another room: the predictor knows what should be measured.
+SUBCOMMANDS = {"campaign": {"plan": "predictor.plan_command:plan"}}
 
 
 class Rooms(click.Group):
@@ -30,9 +33,17 @@ class Rooms(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        module, attribute = COMMANDS[cmd_name].split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        command = _load(COMMANDS[cmd_name])
+        if isinstance(command, click.Group):
+            for name, place in SUBCOMMANDS.get(cmd_name, {}).items():
+                command.add_command(_load(place), name)
         return command
+
+
+def _load(place: str) -> click.Command:
+    module, attribute = place.split(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
 
 
 @click.group(

@@ -15,6 +15,8 @@ from ior_configs.toml_files import Table, read_by, read_toml, refusing
 PLACEHOLDERS = ("tasks", "nodes", "processes_per_node", "io_nodes")
 _KNOWN = re.compile(rf"(?<!\$)\{{({'|'.join(PLACEHOLDERS)})\}}")
 _ANY = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
+# IOR prints its command line without quotes, and takes @ for the end of a name.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9._+/{}-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -80,6 +82,11 @@ def _shell_text(text: str) -> str:
 def _directory(path: str) -> str:
     if not path.startswith("/"):
         raise InputError(f"must be an absolute path, not {path!r}", remedy="begin it with a slash")
+    if not _PLAIN_PATH.fullmatch(path):
+        raise InputError(
+            f"{path!r} has characters that IOR does not take in a file name",
+            remedy="use letters, digits and . _ + - / only",
+        )
     return _only(path, ("io_nodes",))
 
 

@@ -1,0 +1,326 @@
+"""`ioncast campaign run|status|resume|report`: measure what the database lacks.
+
+`ioncast campaign plan` belongs to the predictor, which knows what is lacking.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import humanize
+from tabulate import tabulate
+
+from benchdb.campaigns import folder as folders
+from benchdb.campaigns.engines import ENGINES
+from benchdb.campaigns.folder import CampaignFolder, Run
+from benchdb.campaigns.platform import Platform, read_platform
+from benchdb.campaigns.results import Result, result_of
+from benchdb.campaigns.running import (
+    Progress,
+    forget_failures,
+    last_error,
+    progress_of,
+    run_campaign,
+)
+from benchdb.options import database_option, format_option
+from benchdb.store import open_database
+from ioncast_errors import InputError
+from ior_configs import IorConfig
+from ior_configs.campaign import campaign_text, read_campaign
+
+_SHOWN = 10
+
+platform_option = click.option(
+    "--platform",
+    "platform_file",
+    metavar="FILE.toml",
+    required=True,
+    type=click.Path(),
+    help="The platform file; see docs/platform.md.",
+)
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(list(ENGINES)),
+    help="The program that measures; by default ior where it is found, else fio.",
+)
+_directory = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  ioncast campaign plan laptop --platform mysite.toml
+  ioncast campaign run laptop --platform mysite.toml
+  ioncast campaign status laptop-mysite
+"""
+)
+def campaign() -> None:
+    """Run benchmarks for the database, in random order, and keep every result."""
+
+
+@campaign.command(
+    epilog="""\b
+Examples:
+  ioncast campaign run laptop --platform mysite.toml
+  ioncast campaign run patterns.toml --platform mysite.toml --engine ior --dir /work/patterns
+""",
+)
+@click.argument("source", metavar="CAMPAIGN")
+@platform_option
+@engine_option
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    help="A new folder for the campaign; by default named after campaign and system.",
+)
+@database_option
+def run(
+    source: str,
+    platform_file: str,
+    engine: str | None,
+    directory: Path | None,
+    location: str | None,
+) -> None:
+    """Run a campaign: a TOML file, or the name of one that ioncast brings.
+
+    Every configuration runs with each of the platform's numbers of I/O nodes, all in random
+    order. A run that fails is kept as failed and does not stop the others. Ctrl-C or a dead
+    machine loses at most the run in flight; `ioncast campaign resume` goes on. The exit code
+    is 1 when runs failed.
+    """
+    platform = read_platform(platform_file)
+    planned = read_campaign(
+        source, nodes=platform.nodes, processes_per_node=platform.processes_per_node
+    )
+    engine, program = find_engine(platform, engine)
+    folder = folders.create(
+        directory or Path(re.sub(r"[^\w.-]+", "-", f"{planned.name}-{platform.system}")),
+        campaign=campaign_text(source),
+        platform=Path(platform_file).read_text(encoding="utf-8"),
+        engine=engine,
+        program=program,
+        database=location,
+    )
+    _run(folder, location)
+
+
+@campaign.command(
+    epilog="""\b
+Examples:
+  ioncast campaign resume laptop-mysite
+  ioncast campaign resume laptop-mysite --retry-failed
+""",
+)
+@_directory
+@click.option("--retry-failed", is_flag=True, help="Run again what failed.")
+@database_option
+def resume(directory: Path, retry_failed: bool, location: str | None) -> None:
+    """Go on with the campaign in DIR where it was stopped."""
+    folder = folders.read(directory)
+    if retry_failed:
+        with folders.locked(folder):
+            forget_failures(folder)
+    _run(folder, location or folder.database)
+
+
+@campaign.command(epilog="\b\nExample:\n  ioncast campaign status laptop-mysite --format json")
+@_directory
+@format_option
+def status(directory: Path, output_format: str) -> None:
+    """Say how far the campaign in DIR is, and which runs failed and why."""
+    folder = folders.read(directory)
+    results = [(run, result_of(folder, run)) for run in folder.runs]
+    progress = progress_of([result for _, result in results])
+    running = folders.is_running(folder)
+    failed = [(run, result) for run, result in results if result and result.state == "failed"]
+    if output_format == "json":
+        record = {
+            **_description(folder),
+            "running": running,
+            "runs": progress.runs,
+            "done": progress.done,
+            "failed": progress.failed,
+            "left": progress.left,
+            "failures": [_failure(*pair) for pair in failed],
+        }
+        click.echo(json.dumps(record, indent=1))
+        return
+    click.echo(_headline(folder))
+    click.echo(f"{'running' if running else 'not running'}: {_count(progress)}")
+    _show_failures(failed)
+    if progress.left and not running:
+        click.echo(f"go on with `ioncast campaign resume {directory}`")
+
+
+@campaign.command(
+    epilog="""\b
+Examples:
+  ioncast campaign report laptop-mysite
+  ioncast campaign report laptop-mysite --html report.html
+""",
+)
+@_directory
+@format_option
+@click.option("--html", metavar="FILE.html", type=click.Path(), help="Draw the curves.")
+def report(directory: Path, output_format: str, html: str | None) -> None:
+    """Show what the campaign in DIR measured so far: a curve for each configuration."""
+    # Plotly takes longer to import than the other commands take.
+    from benchdb.campaigns.report import rows_of, write_html  # noqa: PLC0415
+
+    folder = folders.read(directory)
+    rows = rows_of(folder)
+    if html is not None:
+        write_html(folder, rows, html)
+    if output_format == "json":
+        record = {**_description(folder), "configurations": [asdict(row) for row in rows]}
+        click.echo(json.dumps(record, indent=1))
+        return
+    click.echo(_headline(folder) + "\n")
+    click.echo(tabulate([row.cells() for row in rows], headers="keys", disable_numparse=True))
+
+
+def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
+    """Choose the engine and find its program.
+
+    Parameters
+    ----------
+    platform : Platform
+        Whose programs come first; one that it names is taken at its word, since it may be
+        on the compute nodes only.
+    engine : str or None
+        The one that was asked for.
+
+    Returns
+    -------
+    engine, program : str
+        The engine's name, and the program's path or name.
+
+    Raises
+    ------
+    InputError
+        When there is none.
+    """
+    for name in [engine] if engine else ENGINES:
+        program = platform.programs.get(name) or shutil.which(name)
+        if program:
+            return name, program
+    wanted = engine or " nor ".join(ENGINES)
+    raise InputError(
+        f"{wanted} is not found on this machine",
+        remedy="install it, or name it in the platform file's table [programs]",
+    )
+
+
+def _run(folder: CampaignFolder, location: str | None) -> None:
+    show_left_out(folder.campaign.configurations, folder.platform, folder.engine)
+    if not folder.runs:
+        raise InputError(
+            f"{folder.platform.system} can run none of the campaign with {folder.engine}",
+            where=str(folder.path),
+        )
+    click.echo(_headline(folder), err=True)
+    database = open_database(location)
+    try:
+        progress = run_campaign(folder, database, _Reporter())
+    except KeyboardInterrupt as interrupt:
+        click.echo(f"\ngo on with `ioncast campaign resume {_shown(folder)}`", err=True)
+        raise click.Abort from interrupt
+    finally:
+        database.dispose()
+    click.echo(_count(replace(progress, seconds_left=None)))
+    results = [(run, result_of(folder, run)) for run in folder.runs]
+    _show_failures([(r, result) for r, result in results if result and result.state == "failed"])
+    if progress.left:
+        click.echo(
+            f"{progress.left} runs never came to their end: {last_error(folder)};"
+            f" `ioncast campaign resume {_shown(folder)}` tries them again"
+        )
+    sys.exit(1 if progress.failed or progress.left else 0)
+
+
+class _Reporter:
+    """Shows the progress: in place on a terminal, else in a line now and then."""
+
+    def __init__(self) -> None:
+        self._percent = -1
+
+    def __call__(self, progress: Progress) -> None:
+        terminal = sys.stderr.isatty()
+        percent = 100 * (progress.runs - progress.left) // progress.runs
+        if terminal:
+            click.echo(f"\r\033[K{_count(progress)}", err=True, nl=not progress.left)
+        elif percent // 5 > self._percent // 5:
+            click.echo(_count(progress), err=True)
+        self._percent = percent
+
+
+def _count(progress: Progress) -> str:
+    text = f"{progress.done} of {progress.runs} runs done"
+    if progress.failed:
+        text += f", {progress.failed} failed"
+    if progress.left and progress.seconds_left is not None:
+        text += f", {humanize.naturaldelta(progress.seconds_left)} left"
+    return text
+
+
+def _headline(folder: CampaignFolder) -> str:
+    configurations = len({run.cell.config for run in folder.runs})
+    return (
+        f"{folder.campaign.name} on {folder.platform.system} with {folder.engine}:"
+        f" {configurations} configurations × {len(folder.platform.io_nodes)} numbers of I/O nodes"
+        f" × {folder.campaign.repetitions} repetitions, in {_shown(folder)}"
+    )
+
+
+def _shown(folder: CampaignFolder) -> str:
+    here = Path.cwd()
+    return str(folder.path.relative_to(here) if folder.path.is_relative_to(here) else folder.path)
+
+
+def show_left_out(configs: Iterable[IorConfig], platform: Platform, engine: str) -> None:
+    """Warn of configurations that platform and engine cannot run."""
+    reasons = {config: folders.obstacles(config, platform, engine) for config in configs}
+    left_out = [config for config, why in reasons.items() if why]
+    for config in left_out[:_SHOWN]:
+        line = config.command_line(launcher=True)
+        click.echo(f"ioncast: warning: left out: {line}: {'; '.join(reasons[config])}", err=True)
+    if len(left_out) > _SHOWN:
+        click.echo(f"ioncast: warning: left out: {len(left_out) - _SHOWN} more", err=True)
+
+
+def _show_failures(failed: list[tuple[Run, Result]]) -> None:
+    for run, result in failed[:_SHOWN]:
+        click.echo(f"failed: {run.path.name}: {result.reason}")
+    if len(failed) > _SHOWN:
+        click.echo(f"and {len(failed) - _SHOWN} more: see --format json")
+    if failed:
+        click.echo(f"logs: {failed[0][0].path / 'log'} and others")
+
+
+def _description(folder: CampaignFolder) -> dict[str, Any]:
+    return {
+        "campaign": folder.campaign.name,
+        "system": folder.platform.system,
+        "engine": folder.engine,
+        "directory": str(folder.path),
+    }
+
+
+def _failure(run: Run, result: Result) -> dict[str, Any]:
+    return {
+        "configuration": run.cell.config.command_line(launcher=True),
+        "io_nodes": run.cell.io_nodes,
+        "repetition": run.repetition,
+        "started": result.started,
+        "reason": result.reason,
+        "log": str(run.path / "log"),
+    }

@@ -1,0 +1,220 @@
+"""The programs that measure: what each runs for a configuration, as lines of shell.
+
+IOR does what a configuration says by definition. fio does the same for POSIX on one node;
+what it cannot do exactly is a refusal.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ior_configs import IorConfig, format_size
+
+# Slurm, Open MPI, MPICH and PALS number the tasks of a node; with others each task goes on.
+_FIRST_OF_NODE = (
+    "local=${SLURM_LOCALID:-${OMPI_COMM_WORLD_LOCAL_RANK:-"
+    "${MPI_LOCALRANKID:-${PALS_LOCAL_RANKID:-0}}}};"
+    " [ $local = 0 ] || exit 0; "
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a benchmark.
+
+    Attributes
+    ----------
+    config : IorConfig
+        A pattern (see `IorConfig.pattern`) of one operation, with tasks and nodes.
+    program : str
+        The benchmark's path or name.
+    launch : str
+        Shell words that start what follows them once for each task; fio starts its
+        processes itself.
+    test_file : str
+        An absolute path that no other run uses; a file per process adds a dot and a number.
+    output : str
+        Where the benchmark writes its results; without blanks and commas.
+    """
+
+    config: IorConfig
+    program: str
+    launch: str
+    test_file: str
+    output: str
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How a benchmark program is used.
+
+    Attributes
+    ----------
+    name : str
+        The importer of its output, and the program's usual name.
+    refusals : callable
+        Clauses that say why it cannot do a configuration; none if it can.
+    prepare : callable
+        Commands to run before, untimed; each is one command.
+    measure : callable
+        The command that measures.
+    remove : callable
+        Commands that remove the test files, if there are any; each is one command.
+    """
+
+    name: str
+    refusals: Callable[[IorConfig], list[str]]
+    prepare: Callable[[Job], list[str]]
+    measure: Callable[[Job], str]
+    remove: Callable[[Job], list[str]]
+
+
+def _ior_refusals(config: IorConfig) -> list[str]:
+    c = config
+    rules = {
+        f"--posix.odirect means nothing to {c.api}": c.odirect and c.api != "POSIX",
+        "-c means nothing to POSIX": c.collective and c.api == "POSIX",
+        "-z is not available with -c": c.collective and bool(c.random_offsets),
+    }
+    return [*c.problems(), *(clause for clause, refused in rules.items() if refused)]
+
+
+def _ior_prepare(job: Job) -> list[str]:
+    if not job.config.read:
+        return []
+    written = replace(_in_order(job.config), keep_file=True, test_file=job.test_file)
+    return [_ior(job, written), _drop_from_memory(job, job.launch)]
+
+
+def _ior_measure(job: Job) -> str:
+    measured = replace(
+        job.config.pattern(),
+        keep_file=True,
+        test_file=job.test_file,
+        summary_format="JSON",
+        other_options=("-O", f"summaryFile={job.output}"),
+    )
+    return _ior(job, measured)
+
+
+def _ior(job: Job, config: IorConfig) -> str:
+    return f"{job.launch} {shlex.join([job.program, *config.to_args()])}".strip()
+
+
+def _fio_refusals(config: IorConfig) -> list[str]:
+    c = config
+    rules = {
+        f"fio does POSIX, not {c.api}": c.api != "POSIX",
+        "fio runs on one node": c.nodes != 1,
+        "-c means nothing to POSIX": c.collective,
+        "fio has no barriers within a run (-g)": c.intra_test_barriers,
+        "fio does not draw the overlapping blocks of -z given twice": c.random_offsets == 2,
+        "fio does not deal out the requests of a shared file at random (-z)": (
+            c.random_offsets == 1 and c.file_access == "shared"
+        ),
+        "fio does not repeat one random order in each segment (-z with -s)": (
+            c.random_offsets == 1 and c.segments > 1
+        ),
+    }
+    return [clause for clause, refused in rules.items() if refused]
+
+
+def _fio_prepare(job: Job) -> list[str]:
+    if not job.config.read:
+        return []
+    written = _fio(job, _in_order(job.config))
+    return [shlex.join(written), _drop_from_memory(job, launch="")]
+
+
+def _fio_measure(job: Job) -> str:
+    results = ["--output-format=json", f"--output={job.output}"]
+    return shlex.join([*_fio(job, job.config), *results])
+
+
+def _fio(job: Job, config: IorConfig) -> list[str]:
+    """Words that run fio as IOR would: a process per task, one request after the other.
+
+    IOR gives the kernel no hints, drops nothing from its memory while it reads, and creates
+    a file by opening it. ``-C`` says which process reads what another wrote; on one node,
+    with nothing left in memory, that changes nothing.
+    """
+    shuffled = config.random_offsets == 1
+    words = [
+        job.program,
+        "--name=ioncast",
+        f"--numjobs={config.tasks}",
+        "--ioengine=psync",
+        f"--rw={'rand' if shuffled else ''}{config.operation}",
+        f"--bs={format_size(config.transfer_size)}",
+        *_fio_layout(job.test_file, config),
+        "--fadvise_hint=0",
+        "--invalidate=0",
+    ]
+    flags = {
+        "--create_on_open=1": config.write,
+        "--end_fsync=1": config.write and config.fsync,
+        "--direct=1": config.odirect,
+        "--randrepeat=0": shuffled,
+    }
+    return [*words, *(flag for flag, on in flags.items() if on)]
+
+
+def _fio_layout(test_file: str, config: IorConfig) -> list[str]:
+    """Options that give each process its blocks: in a shared file every tasks-th of a segment."""
+    size, block = config.bytes_per_process, config.block_size
+    if config.file_per_process:
+        return [f"--filename_format={test_file}.$jobnum", f"--size={format_size(size)}"]
+    # A colon separates names of files.
+    shared = "--filename=" + test_file.replace(":", "\\:")
+    if config.layout != "1d-strided":
+        return [shared, f"--size={format_size(size)}", f"--offset_increment={format_size(size)}"]
+    skipped = ((config.tasks or 1) - 1) * block
+    return [
+        shared,
+        f"--size={format_size(size + (config.segments - 1) * skipped)}",
+        f"--io_size={format_size(size)}",
+        f"--offset_increment={format_size(block)}",
+        "--zonemode=strided",
+        f"--zonesize={format_size(block)}",
+        f"--zonerange={format_size(block)}",
+        f"--zoneskip={format_size(skipped)}",
+    ]
+
+
+def _in_order(config: IorConfig) -> IorConfig:
+    """The run that writes what `config` reads, to the disks and without holes."""
+    return replace(config.pattern(), write=True, read=False, random_offsets=0, fsync=True)
+
+
+def _drop_from_memory(job: Job, launch: str) -> str:
+    """A command that empties each node's page cache of the test files.
+
+    Only the node's own; and what was not written to the disks would stay, so that is done
+    first, for the apis in which IOR has no fsync.
+    """
+    script = (
+        f"{_FIRST_OF_NODE if launch else ''}for file in {_files(job)}; do"
+        ' sync "$file" && dd if="$file" iflag=nocache count=0 status=none || exit 1; done'
+    )
+    return f"{launch} bash -c {shlex.quote(script)}".strip()
+
+
+def _remove(job: Job) -> list[str]:
+    # The names of a file for each of many processes are longer than a command can be.
+    return [f"printf '%s\\0' {_files(job)} | xargs -0 rm -f --"]
+
+
+def _files(job: Job) -> str:
+    """The test files as a word of shell."""
+    return shlex.quote(job.test_file) + (".*" if job.config.file_per_process else "")
+
+
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine("ior", _ior_refusals, _ior_prepare, _ior_measure, _remove),
+        Engine("fio", _fio_refusals, _fio_prepare, _fio_measure, _remove),
+    )
+}

@@ -1,0 +1,255 @@
+"""The folder of a campaign: what is to be run, and where each run leaves what it did.
+
+campaign.toml, platform.toml   copies of what `ioncast campaign run` was given
+settings.json                  engine, program and database; written last
+cells/CELL.sh                  how a configuration runs with one number of I/O nodes
+runs/CELL-rREPETITION/         one run: its log, the benchmark's output, its exit code
+iops.yaml, iops.log, iops/     the orchestrator's configuration, log and working folder
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchdb.campaigns.engines import ENGINES
+from benchdb.campaigns.platform import Platform, read_platform
+from benchdb.measurements import pattern_of
+from ioncast_errors import InputError
+from ior_configs import IorConfig
+from ior_configs.campaign import Campaign, read_campaign
+
+_SETTINGS = "settings.json"
+# An orchestrator whose parent was killed takes a moment to end.
+_LOCK_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A configuration with one number of I/O nodes.
+
+    Attributes
+    ----------
+    name : str
+        Of files; it depends on nothing but the two others, so a campaign may grow.
+    config : IorConfig
+        One operation, tasks and nodes known.
+    io_nodes : int
+        I/O nodes.
+    """
+
+    name: str
+    config: IorConfig
+    io_nodes: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One repetition of a cell, and the folder it is kept in."""
+
+    cell: Cell
+    repetition: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class CampaignFolder:
+    """A campaign on a platform.
+
+    Attributes
+    ----------
+    path : Path
+        The folder, absolute.
+    campaign, platform : Campaign, Platform
+        What to run, and on what.
+    engine, program : str
+        Which engine runs it, and its program's path or name.
+    database : str or None
+        Where measurements go; None is the user's own.
+    cells : tuple of Cell
+        Every configuration that can be run, with each number of I/O nodes.
+    """
+
+    path: Path
+    campaign: Campaign
+    platform: Platform
+    engine: str
+    program: str
+    database: str | None
+    cells: tuple[Cell, ...]
+
+    @property
+    def runs(self) -> list[Run]:
+        """Every repetition of every cell."""
+        return [
+            Run(cell, repetition, self.path / "runs" / f"{cell.name}-r{repetition}")
+            for cell in self.cells
+            for repetition in range(1, self.campaign.repetitions + 1)
+        ]
+
+
+def obstacles(config: IorConfig, platform: Platform, engine: str) -> list[str]:
+    """Say in clauses why a configuration cannot be run; empty if it can."""
+    tasks, nodes = config.tasks or 1, config.nodes or 1
+    found = list(ENGINES[engine].refusals(config))
+    room = nodes * platform.processes_per_node
+    if nodes > platform.nodes:
+        found.append(f"it needs {nodes} nodes, {platform.system} gives {platform.nodes}")
+    elif tasks > room:
+        found.append(
+            f"it needs {tasks} processes on {nodes} nodes, {platform.system} has room for {room}"
+        )
+    return found
+
+
+def create(
+    path: Path,
+    *,
+    campaign: str,
+    platform: str,
+    engine: str,
+    program: str,
+    database: str | None,
+) -> CampaignFolder:
+    """Make the folder of a new campaign.
+
+    Parameters
+    ----------
+    path : Path
+        Where; new or empty.
+    campaign, platform : str
+        Contents of the two TOML files.
+    engine, program, database
+        As in `CampaignFolder`.
+
+    Raises
+    ------
+    InputError
+        When there is something already, or nothing that can be run.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            known = (path / _SETTINGS).exists()
+            raise InputError(
+                "there is a campaign already" if known else "the folder is not empty",
+                where=str(path),
+                remedy=f"go on with `ioncast campaign resume {path}`, or name another with --dir"
+                if known
+                else "name another with --dir",
+            )
+        (path / "campaign.toml").write_text(campaign, encoding="utf-8")
+        (path / "platform.toml").write_text(platform, encoding="utf-8")
+        settings = {"engine": engine, "program": program, "database": database}
+        replace_file(path / _SETTINGS, json.dumps(settings, indent=1))
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=str(path)) from error
+    return read(path)
+
+
+def read(path: Path) -> CampaignFolder:
+    """Read the folder of a campaign.
+
+    Raises
+    ------
+    InputError
+        When it is none, or its files were damaged.
+    """
+    try:
+        settings = json.loads((path / _SETTINGS).read_text(encoding="utf-8"))
+        engine, program, database = (settings[k] for k in ("engine", "program", "database"))
+    except FileNotFoundError as error:
+        raise InputError(
+            "not the folder of a campaign",
+            where=str(path),
+            remedy="start one with `ioncast campaign run`",
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path / _SETTINGS)) from error
+    platform = read_platform(path / "platform.toml")
+    campaign = read_campaign(
+        path / "campaign.toml",
+        nodes=platform.nodes,
+        processes_per_node=platform.processes_per_node,
+    )
+    return CampaignFolder(
+        path=path.absolute(),
+        campaign=campaign,
+        platform=platform,
+        engine=engine,
+        program=program,
+        database=database,
+        cells=tuple(
+            Cell(f"{_digest(config)}-n{io_nodes}", config, io_nodes)
+            for config in campaign.configurations
+            if not obstacles(config, platform, engine)
+            for io_nodes in platform.io_nodes
+        ),
+    )
+
+
+@contextmanager
+def locked(folder: CampaignFolder) -> Iterator[int]:
+    """Keep the folder to one orchestrator; yields the lock, which a child may inherit.
+
+    Raises
+    ------
+    InputError
+        When the campaign is running.
+    """
+    descriptor = os.open(folder.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        _acquire(descriptor, folder.path)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def is_running(folder: CampaignFolder) -> bool:
+    """Whether an orchestrator is at work in the folder."""
+    try:
+        descriptor = os.open(folder.path / "lock", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _acquire(descriptor: int, path: Path) -> None:
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise InputError(
+                    "the campaign is running already",
+                    where=str(path),
+                    remedy="watch it with `ioncast campaign status`",
+                ) from error
+            time.sleep(0.1)
+        else:
+            return
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file so that it is there as a whole or not at all."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+def _digest(config: IorConfig) -> str:
+    return hashlib.sha256(pattern_of(config).encode()).hexdigest()[:8]

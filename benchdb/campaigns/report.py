@@ -1,0 +1,187 @@
+"""What a campaign measured, by configuration: a table and a page of curves."""
+
+from __future__ import annotations
+
+import html
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+from plotly.graph_objects import Figure
+from plotly.subplots import make_subplots
+
+from benchdb.campaigns.folder import CampaignFolder, replace_file
+from benchdb.campaigns.results import result_of
+from benchdb.cells import spread
+from ioncast_errors import InputError
+from ior_configs import IorConfig
+
+_PLOT_HEIGHT = 260
+_LINE, _POINT = "#1f77b4", "#d95f02"
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """A configuration and what was measured of it.
+
+    Attributes
+    ----------
+    configuration : str
+        Its IOR line with the launcher.
+    nodes : int or None
+        Compute nodes.
+    bandwidths_mib_s : dict of int to list of float
+        Number of I/O nodes to the repetitions that are done.
+    failed : dict of int to int
+        Number of I/O nodes to runs that failed.
+    """
+
+    configuration: str
+    nodes: int | None
+    bandwidths_mib_s: dict[int, list[float]]
+    failed: dict[int, int]
+
+    def cells(self) -> dict[str, str]:
+        """The row as text: mean, spread and number of runs for each number of I/O nodes."""
+        columns = {
+            f"{n} I/O nodes": _cell(values, self.failed[n])
+            for n, values in self.bandwidths_mib_s.items()
+        }
+        return {"configuration": self.configuration, "nodes": str(self.nodes), **columns}
+
+
+def rows_of(folder: CampaignFolder) -> list[ReportRow]:
+    """Collect what the runs of a campaign measured, in the order of its file."""
+    rows: dict[IorConfig, ReportRow] = {}
+    for run in folder.runs:
+        config, n = run.cell.config, run.cell.io_nodes
+        row = rows.setdefault(
+            config, ReportRow(config.command_line(launcher=True), config.nodes, {}, {})
+        )
+        values = row.bandwidths_mib_s.setdefault(n, [])
+        row.failed.setdefault(n, 0)
+        result = result_of(folder, run)
+        if result and result.bandwidth_mib_s is not None:
+            values.append(result.bandwidth_mib_s)
+        elif result:
+            row.failed[n] += 1
+    return list(rows.values())
+
+
+def write_html(folder: CampaignFolder, rows: Sequence[ReportRow], path: str | Path) -> None:
+    """Write the curves as one HTML page with everything it needs inside.
+
+    Parameters
+    ----------
+    folder : CampaignFolder
+        The campaign.
+    rows : sequence of ReportRow
+        From `rows_of`.
+    path : str or Path
+        The page; about 5 MB, most of it Plotly.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    title = f"{folder.campaign.name} on {folder.platform.system}, measured with {folder.engine}"
+    page = _PAGE.substitute(
+        title=html.escape(title),
+        description=html.escape(folder.campaign.description),
+        plot=curves_figure(rows).to_html(
+            full_html=False, include_plotlyjs=True, config={"responsive": True}
+        ),
+    )
+    try:
+        replace_file(Path(path), page)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=str(path)) from error
+
+
+def curves_figure(rows: Sequence[ReportRow]) -> Figure:
+    """One plot for each configuration: its mean by number of I/O nodes, every run a point."""
+    figure = make_subplots(
+        rows=len(rows),
+        cols=1,
+        subplot_titles=[_title(row) for row in rows],
+        vertical_spacing=min(0.35 / max(len(rows), 1), 0.1),
+    )
+    for index, row in enumerate(rows, start=1):
+        measured = {n: values for n, values in row.bandwidths_mib_s.items() if values}
+        positions = [str(n) for n in row.bandwidths_mib_s]
+        figure.add_scatter(
+            x=[str(n) for n in measured],
+            y=[statistics.fmean(values) for values in measured.values()],
+            mode="lines",
+            line={"color": _LINE},
+            name="mean",
+            hovertemplate="%{x} I/O nodes: mean %{y:.4g} MiB/s<extra></extra>",
+            row=index,
+            col=1,
+        )
+        figure.add_scatter(
+            x=[str(n) for n, values in measured.items() for _ in values],
+            y=[value for values in measured.values() for value in values],
+            mode="markers",
+            marker={"color": _POINT, "size": 8},
+            name="runs",
+            hovertemplate="%{x} I/O nodes: %{y:.4g} MiB/s<extra></extra>",
+            row=index,
+            col=1,
+        )
+        # As categories, the numbers of I/O nodes stand at equal distances.
+        figure.update_xaxes(
+            type="category", categoryorder="array", categoryarray=positions, row=index, col=1
+        )
+    figure.update_yaxes(title="MiB/s", rangemode="tozero")
+    figure.update_xaxes(title="I/O nodes", row=len(rows), col=1)
+    figure.update_annotations(font_size=11, x=0, xanchor="left")
+    figure.update_layout(
+        height=_PLOT_HEIGHT * len(rows) + 80,
+        showlegend=False,
+        template="plotly_white",
+        margin={"t": 60, "r": 20, "l": 70, "b": 60},
+    )
+    return figure
+
+
+def _title(row: ReportRow) -> str:
+    launcher, _, options = row.configuration.partition(" ior ")
+    tasks = launcher.rpartition(" ")[2]
+    return html.escape(f"{options} ({tasks} on {row.nodes})")
+
+
+def _cell(values: Sequence[float], failed: int) -> str:
+    text = "-"
+    if values:
+        varies = spread(values)
+        text = f"{statistics.fmean(values):.4g}"
+        text += f" ±{varies:.0%}" if varies is not None else ""
+        text += f" ({len(values)})"
+    return f"{text}, {failed} failed" if failed else text
+
+
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+body { font-family: "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; margin: 1rem auto;
+  max-width: 60rem; padding: 0 1rem; }
+h1 { font-size: 1.3rem; margin: 0; }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+<p>$description</p>
+<p>Bandwidth by number of I/O nodes: every run is a point, the line is their mean. Above each plot
+its IOR options, tasks on compute nodes.</p>
+$plot
+</body>
+</html>
+""")

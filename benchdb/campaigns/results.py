@@ -1,0 +1,178 @@
+"""What the runs of a campaign came to: from the files they left, into the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from benchdb.campaigns.engines import ENGINES
+from benchdb.campaigns.folder import CampaignFolder, Run, read, replace_file
+from benchdb.campaigns.script import OUTPUT, job_of
+from benchdb.importers import Source, read_measurements
+from benchdb.measurements import Measurement, store
+from benchdb.store import transaction
+from ioncast_errors import InputError
+
+_RESULT = "result.json"
+_LOG_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run that ended came to.
+
+    Attributes
+    ----------
+    state : str
+        "done" or "failed".
+    bandwidth_mib_s : float or None
+        Of a run that is done.
+    started : str or None
+        When the benchmark began, ISO 8601.
+    reason : str or None
+        Why a run failed: the last line of its log, or what is wrong with its output.
+    """
+
+    state: str
+    bandwidth_mib_s: float | None = None
+    started: str | None = None
+    reason: str | None = None
+
+
+def result_of(folder: CampaignFolder, run: Run) -> Result | None:
+    """What a run came to; None if it did not end.
+
+    The answer is kept beside the run, so that a campaign of thousands is read at once.
+    """
+    kept = run.path / _RESULT
+    try:
+        return Result(**json.loads(kept.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        pass
+    result = _judge(folder, run)
+    if result is not None:
+        replace_file(kept, json.dumps(asdict(result)))
+    return result
+
+
+def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measurement]:
+    """A run's output, its format, and the measurement in it.
+
+    Raises
+    ------
+    InputError
+        When the output cannot be used.
+    """
+    content = (run.path / OUTPUT).read_bytes()
+    config = run.cell.config
+    file_format, rows = read_measurements(
+        Source(
+            where=str(run.path / OUTPUT),
+            text=content.decode("utf-8", "replace"),
+            io_nodes=run.cell.io_nodes,
+            nodes=config.nodes,
+            command=config.command_line(launcher=True),
+        )
+    )
+    if len(rows) != 1 or rows[0].config != config.pattern():
+        ran = ", ".join(row.config.command_line(launcher=True) for row in rows)
+        raise InputError(
+            f"not what was to be run, but {ran}",
+            where=str(run.path / OUTPUT),
+            remedy="see `launch` in the platform file",
+        )
+    measured = replace(
+        rows[0],
+        started=_read(run.path / "started"),
+        command=ENGINES[folder.engine].measure(job_of(folder, run.cell)),
+        campaign=folder.campaign.name,
+    )
+    return content, file_format, measured
+
+
+def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -> int:
+    """Store the measurements of runs that are done; what is stored already is left alone.
+
+    Parameters
+    ----------
+    engine : Engine
+        From `benchdb.store.open_database`.
+    folder : CampaignFolder
+        The campaign.
+    runs : iterable of Run
+        Of it.
+
+    Returns
+    -------
+    int
+        How many were new.
+    """
+    new = 0
+    for run in runs:
+        result = result_of(folder, run)
+        if result is None or result.state != "done":
+            continue
+        content, file_format, measured = measurement_of(folder, run)
+        with transaction(engine, write=True) as connection:
+            new += store(
+                connection,
+                system=folder.platform.system,
+                file=str(run.path / OUTPUT),
+                content=content,
+                file_format=file_format,
+                rows=[measured],
+            )
+    return new
+
+
+def bandwidth(file_path: str) -> float:
+    """The bandwidth, in MiB/s, of the run whose exit code is in a file; IOPS asks for it.
+
+    Raises
+    ------
+    InputError
+        When the run failed.
+    """
+    path = Path(file_path).parent
+    folder = read(path.parent.parent)
+    run = next(run for run in folder.runs if run.path == path)
+    result = result_of(folder, run)
+    if result is None or result.bandwidth_mib_s is None:
+        raise InputError(result.reason if result and result.reason else "the run did not end")
+    return result.bandwidth_mib_s
+
+
+def _judge(folder: CampaignFolder, run: Run) -> Result | None:
+    code = _read(run.path / "exit_code")
+    if not code:
+        return None
+    started = _read(run.path / "started")
+    if code != "0":
+        return Result("failed", started=started, reason=_last_line(run.path / "log", code))
+    try:
+        _, _, measured = measurement_of(folder, run)
+    except (InputError, OSError) as error:
+        return Result("failed", started=started, reason=str(error))
+    return Result("done", measured.bandwidth_mib_s, started)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _last_line(log: Path, code: str) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(log.stat().st_size - _LOG_BYTES, 0))
+            lines = file.read().decode("utf-8", "replace").split("\n")
+    except OSError:
+        lines = []
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1] if said else f"exit code {code}"

@@ -1,0 +1,338 @@
+"""What the engines' commands do, by the real programs and by IOR's definition of its options."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchdb.campaigns.engines import ENGINES, Job
+from benchdb.importers import Source, read_measurements
+from benchdb.measurements import Measurement
+from ior_configs import IorConfig
+from tests.support.fio import fio  # noqa: F401  a fixture
+
+KIB, MIB = 1 << 10, 1 << 20
+# Names that a shell, fio (colon) or a glob could take for something else.
+ODD_NAME = "a b:c$HOME'[1]*"
+
+
+def pattern(operation: str = "write", **values: Any) -> IorConfig:
+    usual = {"block_size": 64 * KIB, "transfer_size": 16 * KIB, "tasks": 3, "nodes": 1}
+    return IorConfig(write=operation == "write", read=operation == "read", **usual | values)
+
+
+@st.composite
+def posix_patterns(draw: st.DrawFn) -> IorConfig:
+    """What fio can mean: all of POSIX on one node but for some uses of -z."""
+    shuffled = draw(st.booleans())
+    transfer = draw(st.sampled_from([8, 24, 4096, 47008]))
+    return pattern(
+        draw(st.sampled_from(["write", "read"])),
+        tasks=draw(st.integers(1, 4)),
+        file_per_process=shuffled or draw(st.booleans()),
+        random_offsets=int(shuffled),
+        transfer_size=transfer,
+        block_size=transfer * draw(st.integers(2 if shuffled else 1, 4)),
+        segments=1 if shuffled else draw(st.integers(1, 4)),
+        fsync=draw(st.booleans()),
+        reorder_tasks=draw(st.booleans()),
+    )
+
+
+def layout(config: IorConfig) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Each rank's file and its requests (offset, length) in order, as IOR's manual has it.
+
+    A file is segments one after the other; a segment of a shared file is a block of each
+    rank, one of an own file a block; a block is transfers.
+    """
+    ranks = []
+    for rank in range(config.tasks or 1):
+        own = config.file_per_process
+        width, place = (1, 0) if own else (config.tasks or 1, rank)
+        starts = [(s * width + place) * config.block_size for s in range(config.segments)]
+        requests = [
+            (start + offset, config.transfer_size)
+            for start in starts
+            for offset in range(0, config.block_size, config.transfer_size)
+        ]
+        ranks.append((rank if own else 0, requests))
+    return ranks
+
+
+def job(engine: str, config: IorConfig, folder: Path, **changes: Any) -> Job:
+    """A job in `folder`, whose test file has the oddest name that the engine takes."""
+    launch = f"mpiexec -n {config.tasks}" if engine == "ior" else "false"
+    values = {
+        "config": config,
+        "program": engine,
+        "launch": launch,
+        "test_file": str(folder / (ODD_NAME if engine == "fio" else "test")),
+        "output": "output.json",
+    }
+    return Job(**values | changes)
+
+
+def run(command: str, folder: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def measured(job: Job, folder: Path) -> Measurement:
+    [row] = read_measurements(
+        Source(
+            "output.json",
+            (folder / job.output).read_text(),
+            io_nodes=0,
+            nodes=1,
+            command=job.config.command_line(launcher=True),
+        )
+    )[1]
+    return row
+
+
+def logged(folder: Path) -> list[tuple[str, str, list[tuple[int, int]]]]:
+    """What each process of fio did: to which file, which operation, which requests.
+
+    The processes append to one log, each at its end and, as long as that is short, at once.
+    """
+    found = []
+    for text in (folder / "iolog").read_text().split("fio version 3 iolog\n")[1:]:
+        done = re.findall(r"^\d+ (.*) (read|write) (\d+) (\d+)$", text, re.MULTILINE)
+        [(file, operation)] = {(file, operation) for file, operation, _, _ in done}
+        found.append((file, operation, [(int(start), int(size)) for _, _, start, size in done]))
+    return found
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(config=posix_patterns())
+def test_fio_makes_the_requests_of_ior(
+    config: IorConfig,
+    fio: str,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("fio")
+    ours = job("fio", config, folder)
+    engine = ENGINES["fio"]
+    for line in engine.prepare(ours):
+        run(line, folder)
+    run(f"{engine.measure(ours)} --write_iolog=iolog", folder)
+    done = logged(folder)
+    assert {operation for _, operation, _ in done} == {config.operation}
+    numbers = {file: number for number, file in enumerate(sorted({file for file, _, _ in done}))}
+    order = sorted if config.random_offsets else list
+    assert sorted((numbers[file], order(requests)) for file, _, requests in done) == sorted(
+        layout(config)
+    )
+    files = [path for path in folder.iterdir() if path.name.startswith(ODD_NAME)]
+    written = {
+        file: max(o + n for f, requests in layout(config) if f == file for o, n in requests)
+        for file, _ in layout(config)
+    }
+    assert [path.stat().st_size for path in sorted(files)] == list(written.values())
+    row = measured(ours, folder)
+    assert row.config == config
+    assert row.bytes == (config.tasks or 1) * config.bytes_per_process
+    for line in engine.remove(ours):
+        run(line, folder)
+    assert not [path for path in folder.iterdir() if path.name.startswith(ODD_NAME)]
+
+
+def test_fio_shuffles_anew_in_each_run_and_for_each_process(
+    fio: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    config = pattern(file_per_process=True, random_offsets=1, block_size=512 * KIB)
+    orders = []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        run(ENGINES["fio"].measure(job("fio", config, folder)) + " --write_iolog=iolog", folder)
+        orders += [tuple(requests) for _, _, requests in logged(folder)]
+    assert len(set(orders)) == 6
+    assert not any(list(order) == sorted(order) for order in orders)
+
+
+@pytest.mark.parametrize(
+    ("changes", "clauses"),
+    [
+        ({}, []),
+        ({"segments": 4}, []),
+        ({"odirect": True, "fsync": True, "reorder_tasks": True}, []),
+        ({"random_offsets": 1, "file_per_process": True}, []),
+        ({"random_offsets": 1, "tasks": 1}, []),
+        ({"api": "MPIIO"}, ["fio does POSIX, not MPIIO"]),
+        ({"nodes": 2}, ["fio runs on one node"]),
+        ({"collective": True}, ["-c means nothing to POSIX"]),
+        ({"intra_test_barriers": True}, ["fio has no barriers within a run (-g)"]),
+        (
+            {"random_offsets": 1},
+            ["fio does not deal out the requests of a shared file at random (-z)"],
+        ),
+        (
+            {"random_offsets": 1, "file_per_process": True, "segments": 2},
+            ["fio does not repeat one random order in each segment (-z with -s)"],
+        ),
+        (
+            {"random_offsets": 2},
+            ["fio does not draw the overlapping blocks of -z given twice"],
+        ),
+    ],
+)
+def test_fio_refuses_what_it_cannot_mean(changes: dict[str, Any], clauses: list[str]) -> None:
+    assert ENGINES["fio"].refusals(pattern(**changes)) == clauses
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, None),
+        ({"api": "MPIIO", "collective": True, "nodes": 2, "intra_test_barriers": True}, None),
+        ({"random_offsets": 2}, None),
+        ({"random_offsets": 1, "block_size": 16 * KIB}, "-z shuffles within a block"),
+        ({"collective": True}, "-c means nothing to POSIX"),
+        ({"api": "MPIIO", "odirect": True}, "--posix.odirect means nothing to MPIIO"),
+        ({"api": "MPIIO", "collective": True, "random_offsets": 1}, "-z is not available with -c"),
+    ],
+)
+def test_ior_refuses_what_it_would_not_do(changes: dict[str, Any], said: str | None) -> None:
+    clauses = ENGINES["ior"].refusals(pattern(**changes))
+    assert (clauses == []) if said is None else clauses[0].startswith(said)
+
+
+@given(config=posix_patterns(), launch=st.sampled_from(["srun -n $N", "mpiexec -n 4", ""]))
+def test_the_command_of_ior_is_the_configuration(config: IorConfig, launch: str) -> None:
+    ours = job("ior", config, Path("/scratch"), launch=launch, program="/opt/i or/ior")
+    command = ENGINES["ior"].measure(ours)
+    assert command.startswith(launch)
+    read = IorConfig.from_command_line(command.replace("$N", "4"))
+    assert read.pattern() == replace(config, tasks=read.tasks, nodes=read.nodes)
+    assert (read.keep_file, read.test_file, read.repetitions) == (True, "/scratch/test", 1)
+    assert command.endswith("-O summaryFormat=JSON -O summaryFile=output.json")
+
+
+@given(config=posix_patterns())
+def test_a_write_needs_nothing_and_a_read_files_without_holes(config: IorConfig) -> None:
+    lines = ENGINES["ior"].prepare(job("ior", config, Path("/scratch")))
+    if config.write:
+        assert lines == []
+        return
+    written = IorConfig.from_command_line(lines[0])
+    assert written.pattern() == replace(
+        config, write=True, read=False, random_offsets=0, fsync=True, nodes=None
+    )
+    assert written.keep_file
+    assert lines[1].startswith("mpiexec -n ")
+
+
+def is_in_memory(file: Path) -> bool:
+    """Whether reading the file's first bytes needs no disk."""
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        return os.preadv(descriptor, [bytearray(8)], 0, os.RWF_NOWAIT) > 0
+    except BlockingIOError:
+        return False
+    except OSError:
+        pytest.skip("this file system does not tell what is in memory")
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("file_per_process", [False, True])
+def test_what_is_read_is_not_in_memory(
+    file_per_process: bool,
+    fio: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    config = pattern("read", file_per_process=file_per_process, block_size=MIB)
+    ours = job("fio", config, tmp_path)
+    lay_out, drop = ENGINES["fio"].prepare(ours)
+    run(lay_out, tmp_path)
+    files = list(tmp_path.iterdir())
+    assert len(files) == (3 if file_per_process else 1)
+    assert all(is_in_memory(file) for file in files)
+    run(drop, tmp_path)
+    assert not any(is_in_memory(file) for file in files)
+
+
+def test_direct_access_passes_by_the_memory(fio: str, tmp_path: Path) -> None:  # noqa: F811
+    config = pattern(odirect=True)
+    run(ENGINES["fio"].measure(job("fio", config, tmp_path)), tmp_path)
+    assert not is_in_memory(tmp_path / ODD_NAME)
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("file_per_process", [False, True])
+def test_removing_leaves_the_files_of_other_runs(
+    engine: str, file_per_process: bool, tmp_path: Path
+) -> None:
+    config = pattern(file_per_process=file_per_process)
+    ours = job(engine, config, tmp_path, test_file=str(tmp_path / "run.1"))
+    [remove] = ENGINES[engine].remove(ours)
+    run(remove, tmp_path)
+    names = ["run.1.0", "run.1.00000001"] if file_per_process else ["run.1"]
+    for name in [*names, "run.12", "run.10.0"]:
+        (tmp_path / name).touch()
+    run(remove, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"run.12", "run.10.0"}
+
+
+def test_thousands_of_files_are_removed(tmp_path: Path) -> None:
+    """Their names are longer than a command's arguments can be."""
+    folder = tmp_path / ("x" * 200)
+    folder.mkdir()
+    for number in range(12_000):
+        (folder / f"run.{number:08d}").touch()
+    config = pattern(file_per_process=True, tasks=12_000)
+    run(*ENGINES["ior"].remove(job("ior", config, folder, test_file=str(folder / "run"))), folder)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture(scope="session")
+def ior() -> str:
+    found = shutil.which("ior")
+    if found is None or shutil.which("mpiexec") is None:
+        pytest.skip("ior and mpiexec are not on the PATH; no distribution packages IOR")
+    return found
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pattern(fsync=True),
+        pattern(segments=3),
+        pattern(file_per_process=True, random_offsets=1),
+        pattern("read", segments=3, reorder_tasks=True),
+        pattern("read", random_offsets=1),
+        pattern("read", random_offsets=2),
+        pattern("read", file_per_process=True, segments=2, intra_test_barriers=True),
+        pattern(api="MPIIO", collective=True),
+        pattern("read", api="MPIIO", collective=True, segments=3),
+        pattern("read", tasks=1),
+    ],
+    ids=IorConfig.command_line,
+)
+def test_ior_does_what_it_is_told(config: IorConfig, ior: str, tmp_path: Path) -> None:
+    ours = job("ior", config, tmp_path, program=ior)
+    engine = ENGINES["ior"]
+    assert engine.refusals(config) == []
+    for line in engine.prepare(ours):
+        run(line, tmp_path)
+    assert not any(is_in_memory(file) for file in tmp_path.iterdir())
+    run(engine.measure(ours), tmp_path)
+    row = measured(ours, tmp_path)
+    assert (row.config, row.engine) == (config, "ior")
+    assert row.bytes == (config.tasks or 1) * config.bytes_per_process
+    for line in engine.remove(ours):
+        run(line, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["output.json"]

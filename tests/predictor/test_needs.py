@@ -1,0 +1,181 @@
+"""What a site should measure next: expectations worked out by hand from the rule's words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from benchdb.curves import Curve
+from ioncast import cli
+from ior_configs import IorConfig
+from ior_configs.campaign import read_campaign
+from predictor.matching import find
+from predictor.needs import Need, Wanted, needs_of, wanted_of, within
+from summario.extract import extract_phases
+from summario.log import read_log
+
+PROJECT = Path(__file__).resolve().parents[2]
+LOGS = PROJECT / "experiments" / "data" / "testbed" / "logs"
+BENCHMARKS = PROJECT / "experiments" / "data" / "testbed" / "benchmarks.csv"
+MIB = 1 << 20
+SHARED = IorConfig(write=True, block_size=16 * MIB, transfer_size=MIB, tasks=16, nodes=8)
+UNIQUE = replace(SHARED, file_per_process=True)
+READING = replace(SHARED, write=False, read=True)
+
+
+def needs(
+    wanted: dict[IorConfig, Wanted | None], curves: Sequence[Curve], repetitions: int = 2
+) -> list[Need]:
+    return needs_of(
+        wanted, lambda config: find(config, curves), io_nodes=(0, 4), repetitions=repetitions
+    )
+
+
+def test_of_two_unknown_configurations_the_one_with_more_bytes_comes_first() -> None:
+    ordered = needs({SHARED: Wanted(10, 1), UNIQUE: Wanted(1000, 1)}, [])
+    assert [need.config for need in ordered] == [UNIQUE, SHARED]
+    assert [need.known for need in ordered] == ["unknown", "unknown"]
+
+
+def test_of_two_equally_wanted_the_less_known_comes_first() -> None:
+    curve = Curve(1, SHARED, "ior", {0: (100.0, 101.0), 4: (200.0, 201.0)})
+    ordered = needs({SHARED: Wanted(10, 1), READING: Wanted(10, 1)}, [curve])
+    assert [(need.config, need.known) for need in ordered] == [
+        (READING, "unknown"),
+        (SHARED, "measured"),
+    ]
+
+
+def test_a_neighbour_is_worth_less_than_the_configuration_itself() -> None:
+    twice = replace(SHARED, block_size=32 * MIB)
+    curve = Curve(1, SHARED, "ior", {0: (100.0, 101.0), 4: (200.0, 201.0)})
+    [need] = needs({twice: Wanted(10, 1)}, [curve])
+    assert (need.known, need.missing) == ("interpolated", 2)
+    assert 0.1 < need.error < 1
+
+
+def test_cells_with_too_few_repetitions_are_missing() -> None:
+    curve = Curve(1, SHARED, "ior", {0: (100.0, 101.0), 4: (200.0,)})
+    [need] = needs({SHARED: Wanted(10, 1)}, [curve])
+    assert (need.known, need.missing) == ("partly measured", 1)
+
+
+def test_the_time_is_that_of_the_bytes_at_the_measured_bandwidth() -> None:
+    curve = Curve(1, SHARED, "ior", {0: (64.0, 64.0), 4: (128.0, 128.0)})
+    [need] = needs({SHARED: Wanted(10, 1)}, [curve])
+    # 256 MiB: 4 s without I/O nodes, 2 s with four, each twice, and 5 s to start each run.
+    assert need.seconds == pytest.approx(2 * (4 + 2) + 4 * 5)
+
+
+def test_a_budget_is_filled_in_order_and_never_exceeded() -> None:
+    slow = replace(UNIQUE, block_size=1 << 40)
+    ordered = needs({slow: Wanted(1 << 60, 1), SHARED: Wanted(10, 1), READING: Wanted(9, 1)}, [])
+    taken = within(ordered, 60)
+    assert [need.config for need in taken] == [SHARED, READING]
+    assert sum(need.seconds for need in taken) <= 60
+
+
+def test_what_jobs_do_is_added_up_by_configuration() -> None:
+    phases = extract_phases(read_log(str(LOGS / "hacc-io-ionodes0.darshan")))
+    totals = wanted_of([phases, phases], lambda _tasks: 8)
+    header = IorConfig(
+        write=True,
+        file_per_process=True,
+        block_size=24 * MIB,
+        transfer_size=24 * MIB,
+        tasks=16,
+        nodes=8,
+    )
+    # HACC-IO: 16 processes with a header of 24 MiB each; two jobs.
+    assert totals[header] == Wanted(2 * 16 * 24 * MIB, 2)
+
+
+PLATFORM = """
+system = "testbed"
+io_nodes = [0, 1, 2, 4, 8]
+nodes = 8
+processes_per_node = 2
+test_directory = "/scratch"
+launch = "mpiexec -n {tasks}"
+
+[io_nodes_switch]
+before = "ionodes {io_nodes}"
+
+[programs]
+ior = "/opt/ior/bin/ior"
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IONCAST_DB", str(tmp_path / "bench.sqlite"))
+    (tmp_path / "testbed.toml").write_text(PLATFORM)
+    return tmp_path
+
+
+def plan(site: Path, *arguments: str) -> Result:
+    platform = ("--platform", str(site / "testbed.toml"))
+    return CliRunner().invoke(
+        cli, ["campaign", "plan", *platform, *arguments], standalone_mode=False
+    )
+
+
+def test_what_is_measured_well_enough_is_not_planned_again(site: Path) -> None:
+    unmeasured = json.loads(plan(site, "--from-logs", str(LOGS), "--format", "json").stdout)
+    assert {row["known"] for row in unmeasured} == {"unknown"}
+    arguments = ("--system", "testbed", "--tasks", "16", "--nodes", "8")
+    CliRunner().invoke(cli, ["bench", "import", str(BENCHMARKS), *arguments])
+    left = json.loads(plan(site, "--from-logs", str(LOGS), "--format", "json").stdout)
+    measured = {row["configuration"] for row in unmeasured} - {row["configuration"] for row in left}
+    assert "mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m" in measured
+    assert all(row["missing_cells"] == 5 for row in left)
+
+
+def test_the_plan_is_a_campaign_that_runs_what_it_shows(site: Path) -> None:
+    file = site / "needed.toml"
+    shown = plan(site, "--from-logs", str(LOGS), "--format", "json", "--output", str(file))
+    campaign = read_campaign(file, nodes=8, processes_per_node=2)
+    assert [config.command_line(launcher=True) for config in campaign.configurations] == [
+        row["configuration"] for row in json.loads(shown.stdout)
+    ]
+    assert campaign.repetitions == 5
+
+
+def test_a_budget_leaves_out_what_is_worth_least(site: Path) -> None:
+    everything = json.loads(plan(site, "--from-logs", str(LOGS), "--format", "json").stdout)
+    seconds = everything[0]["seconds"]
+    within_budget = plan(
+        site, "--from-logs", str(LOGS), "--format", "json", "--budget", f"{int(seconds) + 1}s"
+    )
+    assert json.loads(within_budget.stdout)[0] == everything[0]
+    assert f"{len(everything) - 1} more do not fit into the budget" in within_budget.stderr
+
+
+def test_a_campaign_is_shown_as_it_would_run(site: Path) -> None:
+    shown = plan(site, "laptop")
+    assert shown.exception is None
+    assert "5 numbers of I/O nodes" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name a campaign or give --from-logs"),
+        (("laptop", "--from-logs", str(LOGS)), "name a campaign or give --from-logs"),
+        (("--from-logs", str(PROJECT / "docs")), "no Darshan logs"),
+        (("--from-logs", str(LOGS), "--budget", "2 weeks"), "2 weeks"),
+        (("nosuch",), "bundled campaigns are forge, laptop, rr9366"),
+        (("rr9366",), "testbed can run none of it with ior"),
+    ],
+)
+def test_a_plan_that_cannot_be_made_is_one_line(
+    site: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    result = plan(site, *arguments)
+    assert said in str(result.exception)
+    assert not (site / "bench.sqlite").exists()
