@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from benchdb.measurements import curves
+from benchdb.curves import curves
 from benchdb.store import open_database, transaction
 from ioncast import cli
 from predictor.plots import write_html

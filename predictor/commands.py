@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from tabulate import tabulate
 
-from benchdb.measurements import curves, system_names
+from benchdb.measurements import system_names
 from benchdb.options import database_option, format_option
 from benchdb.store import default_location, open_database, transaction
 from ioncast_errors import UnknownNameError
+from ior_configs import IorConfig
+from predictor.basis import Basis, read_basis
 from predictor.matching import Match, configuration
 from predictor.prediction import Prediction, predict, to_json
 from summario import tables
@@ -87,6 +90,7 @@ Examples:
   ioncast predict app.darshan --system mysite --nodes 16
   ioncast predict phases.csv --system mysite --io-nodes 0,4,8 --format json
   ioncast predict app.darshan --system mysite --plot curve.html
+  ioncast predict app.darshan --system mysite --engine fio
 """,
 )
 @click.argument("source", metavar="LOG|PHASES.csv", type=click.Path())
@@ -98,6 +102,11 @@ Examples:
     metavar="N,N,...",
     help="Numbers of I/O nodes; by default all that the benchmarks have in common.",
 )
+@click.option(
+    "--engine",
+    help="Predict from its benchmarks; by default IOR's, or those of the engine that measured"
+    " most configurations. Different engines are never mixed.",
+)
 @format_option
 @click.option("--plot", metavar="FILE.html", type=click.Path(), help="Draw the curve.")
 @database_option
@@ -106,6 +115,7 @@ def predict_command(
     system: str,
     nodes: int | None,
     io_nodes: tuple[int, ...] | None,
+    engine: str | None,
     output_format: str,
     plot: str | None,
     location: str | None,
@@ -116,16 +126,10 @@ def predict_command(
     `ioncast phases --format csv` prints them.
     """
     phases, warnings = read_phases(source)
-    with transaction(open_database(location, create=False)) as connection:
-        measured = curves(connection, system)
-        if not measured:
-            names = ", ".join(system_names(connection))
-            raise UnknownNameError(
-                f"nothing in the database was measured on {system!r}",
-                where=location or str(default_location()),
-                remedy=f"known are {names}" if names else "see `ioncast bench import --help`",
-            )
-    prediction = predict(phases, measured, system=system, nodes=nodes, io_nodes=io_nodes)
+    wanted = [configuration(phase, part, nodes) for phase in phases for part in phase.parts]
+    basis = _basis(location, system, wanted, engine)
+    warnings += _left_out(basis)
+    prediction = predict(phases, basis.curves, system=system, nodes=nodes, io_nodes=io_nodes)
     if plot is not None and prediction.curve:
         # Plotly takes longer to import than a prediction takes.
         from predictor.plots import write_html  # noqa: PLC0415
@@ -139,6 +143,33 @@ def predict_command(
     click.echo(to_text(prediction))
     for warning in (*warnings, *prediction.warnings):
         click.echo(f"ioncast: warning: {warning}", err=True)
+
+
+def _basis(
+    location: str | None, system: str, wanted: Sequence[IorConfig], engine: str | None
+) -> Basis:
+    """The basis of a prediction; that there is none is an error."""
+    with transaction(open_database(location, create=False)) as connection:
+        basis = read_basis(connection, system, wanted, engine)
+        if basis.engine in basis.engines:
+            return basis
+        how = f" with {engine!r}" if basis.engines else ""
+        names = ", ".join(basis.engines or system_names(connection))
+        raise UnknownNameError(
+            f"nothing in the database was measured on {system!r}{how}",
+            where=location or str(default_location()),
+            remedy=f"known are {names}" if names else "see `ioncast bench import --help`",
+        )
+
+
+def _left_out(basis: Basis) -> tuple[str, ...]:
+    others = ", ".join(name for name in basis.engines if name != basis.engine)
+    if not others:
+        return ()
+    return (
+        f"the prediction rests on what {basis.engine} measured; {others} measured on this"
+        " system too and cannot be mixed with it (choose with --engine)",
+    )
 
 
 def read_phases(source: str) -> tuple[list[Phase], tuple[str, ...]]:

@@ -9,12 +9,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from benchdb.measurements import Curve
+from benchdb.curves import Curve, Measured
 from ior_configs import IorConfig
 from summario.phases import Part, Phase
 
 # IOR refuses sizes that are no multiple of its own offset type.
 _ACCESS_BYTES = 8
+
+Comparable = IorConfig | Measured
 
 
 @dataclass(frozen=True)
@@ -104,30 +106,29 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
     phase, part : Phase, Part
         What to match.
     curves : iterable of Curve
-        What was measured on the system.
+        What one engine measured on the system, or at least what `Catalogue.nearest` found.
     nodes : int, optional
         Compute nodes of the job.
     """
-    wanted = configuration(phase, part, nodes)
-    same_kind = [curve for curve in curves if _kind(curve.config) == _kind(wanted)]
+    return find(configuration(phase, part, nodes), curves)
+
+
+def find(wanted: IorConfig, curves: Iterable[Curve]) -> Match:
+    """Find the benchmark of a configuration, or the nearest of its kind (see `match`)."""
+    same_kind = [curve for curve in curves if kind(curve.config) == kind(wanted)]
     if not same_kind:
         return Match("unknown", wanted)
-
-    def order(curve: Curve) -> tuple[bool, float, int, bool, bool, int, int]:
-        theirs, coverage = curve.config, len(curve.bandwidths_mib_s)
-        unknown = sum(value is None for value in features(theirs).values())
-        other_layout = theirs.layout != wanted.layout
-        return (
-            theirs.tasks is None,
-            distance(wanted, theirs, stonewalled=curve.stonewalled),
-            unknown,
-            other_layout,
-            theirs.odirect,
-            -coverage,
-            curve.id,
-        )
-
-    nearest = min(same_kind, key=order)
+    nearest = min(
+        same_kind,
+        key=lambda curve: order(
+            wanted,
+            curve.config,
+            stonewalled=curve.stonewalled,
+            layout=curve.config.layout,
+            coverage=len(curve.bandwidths_mib_s),
+            id_=curve.id,
+        ),
+    )
     away = distance(wanted, nearest.config, stonewalled=nearest.stonewalled)
     return Match(
         kind="interpolated" if away or nearest.config.tasks is None else "exact",
@@ -138,27 +139,43 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
     )
 
 
-def _kind(config: IorConfig) -> tuple[str, str, str, str]:
+def kind(config: IorConfig) -> tuple[str, str, str, str]:
+    """What two configurations must have in common to be compared."""
     return config.operation, config.api, config.file_access, config.spatiality
 
 
-def distance(wanted: IorConfig, measured: IorConfig, *, stonewalled: bool = False) -> float:
+def order(
+    wanted: IorConfig,
+    measured: Comparable,
+    *,
+    stonewalled: bool,
+    layout: str,
+    coverage: int,
+    id_: int,
+) -> tuple[bool, float, int, bool, bool, int, int]:
+    """What ranks benchmarks of the kind that is wanted: the lowest is taken (see `match`)."""
+    return (
+        measured.tasks is None,
+        distance(wanted, measured, stonewalled=stonewalled),
+        sum(value is None for value in features(measured).values()),
+        layout != wanted.layout,
+        measured.odirect,
+        -coverage,
+        id_,
+    )
+
+
+def distance(wanted: Comparable, measured: Comparable, *, stonewalled: bool = False) -> float:
     """Euclidean distance of two configurations in the logarithms of their features."""
     differing = ratios(wanted, measured, stonewalled=stonewalled)
     return math.sqrt(sum(math.log(ratio) ** 2 for ratio in differing.values()))
 
 
 def ratios(
-    wanted: IorConfig, measured: IorConfig, *, stonewalled: bool = False
+    wanted: Comparable, measured: Comparable, *, stonewalled: bool = False
 ) -> dict[str, float]:
-    """Features that differ, measured / wanted; those unknown to either are left out.
-
-    So are the bytes of runs that a stone wall ended: they moved what the time allowed, and
-    their bandwidth does not depend on what they were asked for.
-    """
-    theirs = features(measured)
-    if stonewalled:
-        theirs["bytes per process"] = None
+    """Features that differ, measured / wanted; those unknown to either are left out."""
+    theirs = features(measured, stonewalled=stonewalled)
     pairs = zip(features(wanted).items(), theirs.values(), strict=True)
     return {
         name: their / our
@@ -167,12 +184,16 @@ def ratios(
     }
 
 
-def features(config: IorConfig) -> dict[str, float | None]:
-    """What two configurations of one kind are compared by."""
+def features(config: Comparable, *, stonewalled: bool = False) -> dict[str, float | None]:
+    """What two configurations of one kind are compared by; None is not known.
+
+    Nor are the bytes of runs that a stone wall ended: they moved what the time allowed, and
+    their bandwidth does not depend on what they were asked for.
+    """
     per_node = config.tasks / config.nodes if config.tasks and config.nodes else None
     return {
         "processes": config.tasks,
         "processes per node": per_node,
         "request size": config.transfer_size,
-        "bytes per process": config.bytes_per_process,
+        "bytes per process": None if stonewalled else config.bytes_per_process,
     }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchdb.measurements import Curve
+from benchdb.curves import Curve
 from ioncast_errors import InputError
 from predictor.composition import Point, compose
 from predictor.matching import Match, match
@@ -83,7 +83,8 @@ def predict(
     phases : sequence of Phase
         Of one earlier run.
     curves : sequence of Curve
-        What was measured on the system.
+        What one engine measured on the system, or at least the nearest to what the phases do
+        (see `basis.read_basis`).
     system : str
         The system's name.
     nodes : int, optional
@@ -94,11 +95,17 @@ def predict(
     Raises
     ------
     InputError
-        When the phases are of several jobs.
+        When the phases are of several jobs, or the curves of several engines.
     """
     jobs = {phase.job for phase in phases}
     if len(jobs) > 1:
         raise InputError(f"the phases are of {len(jobs)} jobs", remedy="predict one job at a time")
+    engines = sorted({curve.engine for curve in curves})
+    if len(engines) > 1:
+        raise InputError(
+            f"the curves are of several engines: {', '.join(engines)}",
+            remedy="predict from one engine's curves",
+        )
     matched = tuple(
         MatchedPhase(
             index, phase, tuple((part, match(phase, part, curves, nodes)) for part in phase.parts)

@@ -140,7 +140,6 @@ def test_the_commands_of_the_issue_are_there() -> None:
         ("predict", HACC, "--system", "x", "--io-nodes", "1,x"),
         ("predict", HACC, "--system", "x", "--io-nodes", "-1"),
         ("predict", HACC, "--system", "x", "--nodes", "0"),
-        ("bench", "import", BENCHMARKS),
         ("bench", "import", BENCHMARKS, "--system", "x", "--io-nodes", "-1"),
         ("bench", "show", "x"),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchdb.measurements import Curve
+from benchdb.curves import Curve
 from ior_configs import IorConfig
 from summario.phases import Part, Phase
 

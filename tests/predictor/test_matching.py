@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from benchdb.measurements import Curve
+from benchdb.curves import Curve
 from ior_configs import IorConfig
 from predictor.matching import configuration, distance, match, ratios
 from summario.extract import extract_phases

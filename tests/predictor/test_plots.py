@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchdb.measurements import Curve
+from benchdb.curves import Curve
 from ioncast_errors import InputError
 from predictor.plots import curve_figure, write_html
 from predictor.prediction import Prediction, predict

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchdb.curves import Curve, curves
 from benchdb.importers import Source, read_measurements
-from benchdb.measurements import Curve, curves, store
+from benchdb.measurements import store
 from benchdb.store import open_database, transaction
 from ioncast_errors import InputError
 from predictor.prediction import Prediction, predict, to_json
@@ -210,6 +211,11 @@ def test_benchmarks_with_nothing_in_common_give_no_prediction(
 def test_phases_of_several_jobs_are_refused(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     with pytest.raises(InputError, match="2 jobs"):
         predict([a_phase(), a_phase(job=2)], [a_curve()], system="here")
+
+
+def test_curves_of_several_engines_are_refused(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    with pytest.raises(InputError, match="several engines: fio, ior"):
+        predict([a_phase()], [a_curve(), a_curve(engine="fio")], system="here")
 
 
 def test_a_job_without_its_nodes_is_predicted_with_a_warning(
