@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import statistics
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from tabulate import tabulate
 
-from benchdb.importers import Source, read_measurements
-from benchdb.measurements import Curve, Measurement, curves, export_rows, store, system_names
+from benchdb.coverage_command import coverage_command
+from benchdb.curves import Curve, curves
+from benchdb.exports import csv_lines, export_rows
+from benchdb.importers import Source, is_export, read_export, read_measurements
+from benchdb.measurements import Measurement, store, system_names
 from benchdb.options import database_option, format_option, system_option
-from benchdb.store import open_database, transaction
+from benchdb.parquet import MAGIC, csv_of, write_parquet
+from benchdb.progress import counted
+from benchdb.restore import Origin, Repetition, restore
+from benchdb.store import opened_database, transaction
 from ioncast_errors import InputError, IoncastError, UnknownNameError
 
-EXPORT_COLUMNS = (
-    "system",
-    "api",
-    "operation",
-    "layout",
-    "spatiality",
-    "file_access",
-    "file_per_process",
-    "collective",
-    "random_offsets",
-    "transfer_size",
-    "block_size",
-    "segments",
-    "tasks",
-    "nodes",
-    "odirect",
-    "fsync",
-    "reorder_tasks",
-    "intra_test_barriers",
-    "io_nodes",
-    "repetition",
-    "bandwidth_mib_s",
-    "bytes",
-    "time_s",
-    "started",
-    "engine",
-    "engine_version",
-    "used",
-    "note",
-    "command",
-)
+_ROWS_AT_ONCE = 1_000
 
 
 @click.group(
@@ -65,6 +42,9 @@ def bench() -> None:
     """Fill the benchmark database and look into it."""
 
 
+bench.add_command(coverage_command)
+
+
 @bench.command(
     "import",
     epilog="""\b
@@ -73,10 +53,11 @@ Examples:
   ioncast bench import ior.csv --system mysite --io-nodes 0 --nodes 8 \\
       --command "ior -a POSIX -w -F -b 16m -t 1m"
   ioncast bench import measurements.csv --system mysite
+  ioncast bench import export.parquet
 """,
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@click.option("--system", required=True, help="The system the runs were made on.")
+@click.option("--system", help="The system the runs were made on; an export says it itself.")
 @click.option(
     "--io-nodes",
     type=click.IntRange(min=0),
@@ -89,7 +70,7 @@ Examples:
 @database_option
 def import_files(
     files: tuple[str, ...],
-    system: str,
+    system: str | None,
     io_nodes: int | None,
     tasks: int | None,
     nodes: int | None,
@@ -100,35 +81,30 @@ def import_files(
     """Import benchmark results; the format of each file is recognised.
 
     Known are IOR's JSON, text and CSV outputs, results of the FORGE emulator, and our own
-    CSV (see `ioncast bench export`). Every repetition is kept. A file that the system has
-    already is left out. Each file is imported as a whole or not at all; one that cannot
-    be used is reported, the others are imported, and the exit code is 2.
+    CSV and Parquet. Every repetition is kept. A file that the system has already is left
+    out. Each file is imported as a whole or not at all; one that cannot be used is
+    reported, the others are imported, and the exit code is 2.
+
+    What `ioncast bench export` wrote is restored with its systems, the files that its
+    measurements are from, and their repetitions.
     """
-    if not system.strip():
+    if system is not None and not system.strip():
         raise InputError("a system needs a name", where="--system")
-    engine = open_database(location)
     exit_code = 0
-    for file in files:
-        try:
-            content = _read(file)
-            text = content.decode("utf-8-sig", "replace")
-            source = Source(file, text, io_nodes, tasks, nodes, command)
-            file_format, rows = read_measurements(source)
-            with transaction(engine, write=True) as connection:
-                stored = store(
-                    connection,
-                    system=system,
-                    file=file,
-                    content=content,
-                    file_format=file_format,
-                    rows=rows,
-                    replace=replace,
-                )
-        except IoncastError as error:
-            click.echo(f"ioncast: {error}", err=True)
-            exit_code = error.exit_code
-            continue
-        click.echo(_report(file, system, file_format, rows, stored))
+    with ExitStack() as stack:
+        engine = None
+        for file in files:
+            try:
+                store_file = _read_file(file, system, io_nodes, tasks, nodes, command, replace)
+            except IoncastError as error:
+                exit_code = _complain(error)
+                continue
+            # What cannot be used makes no database.
+            engine = engine or stack.enter_context(opened_database(location))
+            try:
+                click.echo(store_file(engine))
+            except IoncastError as error:
+                exit_code = _complain(error)
     sys.exit(exit_code)
 
 
@@ -179,22 +155,143 @@ def show(configuration: int, system: str | None, output_format: str, location: s
         click.echo(tabulate(_curve_rows(curve), headers="keys", floatfmt=".4g") + "\n")
 
 
-@bench.command("export", epilog="\b\nExample:\n  ioncast bench export --system mysite > my.csv")
+@bench.command(
+    "export",
+    epilog="""\b
+Examples:
+  ioncast bench export --system mysite > my.csv
+  ioncast bench export --format parquet --output my.parquet
+""",
+)
 @system_option
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["csv", "parquet"]),
+    default="csv",
+    show_default=True,
+    help="What to write; Parquet needs --output.",
+)
+@click.option("--output", type=click.Path(path_type=Path), help="The file to write.")
 @database_option
-def export(system: str | None, location: str | None) -> None:
-    """Write every measurement as CSV to standard output."""
-    with transaction(open_database(location, create=False)) as connection:
+def export(
+    system: str | None, output_format: str, output: Path | None, location: str | None
+) -> None:
+    """Write every measurement, to standard output or a file, for other programs and import."""
+    if output_format == "parquet" and output is None:
+        raise InputError("Parquet needs a file", where="--format", remedy="name it with --output")
+    with _reading(location) as connection:
         if system:
             _known(connection, system)
         rows = export_rows(connection, system)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, EXPORT_COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        flags = {name: int(value) for name, value in row.items() if isinstance(value, bool)}
-        writer.writerow({**row, **flags})
-    click.echo(text.getvalue(), nl=False)
+        if output is None:
+            _print(csv_lines(rows))
+        else:
+            _write(rows, output, output_format)
+
+
+@contextmanager
+def _reading(location: str | None) -> Iterator[Connection]:
+    with opened_database(location, create=False) as engine, transaction(engine) as connection:
+        yield connection
+
+
+def _print(lines: Iterator[str]) -> None:
+    while some := list(islice(lines, _ROWS_AT_ONCE)):
+        click.echo("".join(some), nl=False)
+
+
+def _write(rows: Iterator[dict[str, Any]], output: Path, output_format: str) -> None:
+    """Write a file that is whole when it has its name."""
+    if output.exists() and not output.is_file():
+        raise InputError("there is something else than a file", where=str(output))
+    part = output.with_name(f"{output.name}.part")
+    try:
+        if output_format == "parquet":
+            write_parquet(rows, part)
+        else:
+            with part.open("w", encoding="utf-8", newline="") as file:
+                file.writelines(csv_lines(rows))
+        part.replace(output)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=str(output)) from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def _complain(error: IoncastError) -> int:
+    click.echo(f"ioncast: {error}", err=True)
+    return error.exit_code
+
+
+def _read_file(
+    file: str,
+    system: str | None,
+    io_nodes: int | None,
+    tasks: int | None,
+    nodes: int | None,
+    command: str | None,
+    replace: bool,
+) -> Callable[[Engine], str]:
+    """Read a file; what comes back stores it and gives the line to print."""
+    content = _read(file)
+    is_parquet = content.startswith(MAGIC)
+    text = csv_of(content, file) if is_parquet else content.decode("utf-8-sig", "replace")
+    progress = counted(f"reading {file}")
+    source = Source(file, text, io_nodes, tasks, nodes, command, progress)
+    if is_export(text):
+        found = read_export(source, system)
+        return lambda engine: _restore(engine, file, found, replace)
+    file_format, rows = read_measurements(source)
+    if system is None:
+        raise InputError(
+            "the file does not say on which system its runs were made",
+            where=file,
+            remedy="say it with --system",
+        )
+    shown = "parquet" if is_parquet else file_format
+    return lambda engine: _store(engine, file, content, system, shown, rows, replace)
+
+
+def _store(
+    engine: Engine,
+    file: str,
+    content: bytes,
+    system: str,
+    file_format: str,
+    rows: list[Measurement],
+    replace: bool,
+) -> str:
+    with transaction(engine, write=True) as connection:
+        stored = store(
+            connection,
+            system=system,
+            file=file,
+            content=content,
+            file_format=file_format,
+            rows=rows,
+            replace=replace,
+            progress=counted(f"storing {file}"),
+        )
+    if not stored:
+        return f"{file}: {system} has this file already, nothing changed"
+    return f"{file}: {_counts(rows)} ({file_format}){_reservations(rows)}"
+
+
+def _restore(
+    engine: Engine, file: str, found: dict[Origin, list[Repetition]], replace: bool
+) -> str:
+    progress = counted(f"storing {file}")
+    with transaction(engine, write=True) as connection:
+        restored = restore(connection, found, file=file, replace=replace, progress=progress)
+    if not restored:
+        return f"{file}: the database has its measurements already, nothing changed"
+    rows = [row for origin in restored for _, row in found[origin]]
+    line = f"{file}: {_counts(rows)} from {len(restored)} imports restored"
+    if len(restored) < len(found):
+        line += f", {len(found) - len(restored)} imports were there already"
+    return line + _reservations(rows)
 
 
 def _read(file: str) -> bytes:
@@ -204,14 +301,14 @@ def _read(file: str) -> bytes:
         raise InputError(error.strerror or str(error), where=file) from error
 
 
-def _report(file: str, system: str, file_format: str, rows: list[Measurement], stored: bool) -> str:
-    if not stored:
-        return f"{file}: {system} has this file already, nothing changed"
-    patterns = len({row.config for row in rows})
+def _counts(rows: list[Measurement]) -> str:
+    patterns = {id(row.config): row.config for row in rows}
+    return f"{len(rows)} measurements of {len(set(patterns.values()))} configurations"
+
+
+def _reservations(rows: list[Measurement]) -> str:
     unused = sum(not row.used for row in rows)
-    line = f"{file}: {len(rows)} measurements of {patterns} configurations ({file_format})"
-    if unused:
-        line += f", {unused} of them set apart and not used"
+    line = f", {unused} of them set apart and not used" if unused else ""
     if any(row.config.tasks is None for row in rows):
         line += "; how many processes ran is not known (see --tasks), so they match nothing exactly"
     return line
@@ -219,7 +316,7 @@ def _report(file: str, system: str, file_format: str, rows: list[Measurement], s
 
 def _curves(location: str | None, system: str | None) -> list[tuple[str, Curve]]:
     """Every curve with its system, of one system or of all."""
-    with transaction(open_database(location, create=False)) as connection:
+    with _reading(location) as connection:
         names = [_known(connection, system)] if system else system_names(connection)
         return [(name, curve) for name in names for curve in curves(connection, name)]
 

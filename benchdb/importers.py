@@ -7,12 +7,15 @@ recognises its format.
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from benchdb.measurements import Measurement, config_of
+from benchdb.progress import Progress, silently
+from benchdb.read_fio import fio_measurement, is_fio
+from benchdb.restore import Origin, Repetition
 from ioncast_errors import InputError
 from ior_configs import IorConfig, read_outputs, sniff
 
@@ -36,6 +39,8 @@ class Source:
         nodes of each row is right about them.
     command : str or None
         The IOR command line, for formats that do not hold it.
+    progress : callable
+        What the rows of long files pass through.
     """
 
     where: str
@@ -44,10 +49,43 @@ class Source:
     tasks: int | None = None
     nodes: int | None = None
     command: str | None = None
+    progress: Progress = silently
 
 
 Importer = Callable[[Source], list[Measurement]]
 _importers: dict[str, tuple[Callable[[str], bool], Importer]] = {}
+
+_T = TypeVar("_T")
+# Columns of our own CSV that say what was run, by whichever way.
+_CONFIG_COLUMNS = (
+    "api",
+    "operation",
+    "transfer_size",
+    "block_size",
+    "segments",
+    "tasks",
+    "nodes",
+    "random_offsets",
+    "file_per_process",
+    "collective",
+    "odirect",
+    "fsync",
+    "reorder_tasks",
+    "intra_test_barriers",
+)
+_COMMAND_COLUMNS = ("command", "operation", "tasks", "nodes", "bytes")
+_FORGE_CONFIG_COLUMNS = (
+    "clients",
+    "processes",
+    "layout",
+    "spatiality",
+    "odirect",
+    "request",
+    "total",
+    "operation",
+)
+_LARGEST_REPETITION = 2**31 - 1
+_ORIGIN_COLUMNS = ("system", "file", "file_sha256", "file_format", "imported_at")
 
 
 def importer(name: str, recognises: Callable[[str], bool]) -> Callable[[Importer], Importer]:
@@ -90,7 +128,9 @@ def read_measurements(source: Source) -> tuple[str, list[Measurement]]:
 
 
 def _first_line(text: str) -> str:
-    return text.partition("\n")[0].strip()
+    # Not by splitting, which copies all of a large file.
+    end = text.find("\n")
+    return text[: end if end >= 0 else None].strip()
 
 
 def _columns(text: str) -> set[str]:
@@ -116,34 +156,51 @@ def read_csv(source: Source) -> list[Measurement]:
     Needed are the columns io_nodes, bandwidth_mib_s and either `command` (an IOR command
     line) or those of the configuration (api, operation, transfer_size, block_size …).
     """
-    columns = _columns(source.text)
-    has_config = {"api", "operation", "transfer_size", "block_size"} <= columns
-    if not has_config and "command" not in columns:
-        raise InputError(
-            "neither a column `command` nor api, operation, transfer_size and block_size",
-            where=source.where,
-            remedy="add the benchmark's IOR command line as column `command`",
-        )
-    rows = []
-    for number, row in _lines(source, ","):
-        with _line(source, number):
-            config = _config_of_row(row) if has_config else _config_of_command(row)
-            rows.append(
-                Measurement(
-                    config=_located(config, source),
-                    io_nodes=_count(row["io_nodes"]),
-                    bandwidth_mib_s=float(row["bandwidth_mib_s"]),
-                    bytes=int(row["bytes"]) if row.get("bytes") else None,
-                    time_s=float(row["time_s"]) if row.get("time_s") else None,
-                    started=row.get("started") or None,
-                    engine=row.get("engine") or "ior",
-                    engine_version=row.get("engine_version") or None,
-                    command=row.get("command") or None,
-                    used=_flag(row.get("used") or "1"),
-                    note=row.get("note") or None,
-                )
-            )
-    return rows
+    return _read_lines(source, ",", _row_reader(source))
+
+
+def is_export(text: str) -> bool:
+    """Whether a text is what `ioncast bench export` writes, imports and all."""
+    return _is_ours(text) and {"repetition", *_ORIGIN_COLUMNS} <= _columns(text)
+
+
+def read_export(source: Source, system: str | None = None) -> dict[Origin, list[Repetition]]:
+    """Read an export with the imports that its measurements are from.
+
+    Parameters
+    ----------
+    source : Source
+        A text that `is_export`.
+    system : str, optional
+        The name of the system instead of those in the file.
+
+    Raises
+    ------
+    InputError
+        When a line cannot be used, or lines disagree about an import.
+    """
+    measurement_of = _row_reader(source)
+    origins: dict[tuple[str, ...], Origin] = {}
+    names: dict[tuple[str, str], Origin] = {}
+
+    def read(row: dict[str, str]) -> tuple[Origin, Repetition]:
+        cells = tuple(row[name] for name in _ORIGIN_COLUMNS)
+        if cells not in origins:
+            origin = Origin(system or cells[0], *cells[1:])
+            if names.setdefault((origin.system, origin.sha256), origin) != origin:
+                raise InputError(f"other lines say otherwise of the file {origin.sha256}")
+            origins[cells] = origin
+        repetition = _count(row["repetition"])
+        if repetition > _LARGEST_REPETITION:
+            raise InputError(f"repetition {repetition} cannot be")
+        return origins[cells], (repetition, measurement_of(row))
+
+    found: dict[Origin, list[Repetition]] = {}
+    for origin, repetition in _read_lines(source, ",", read):
+        found.setdefault(origin, []).append(repetition)
+    if not found:
+        raise InputError("no measurements in it", where=source.where)
+    return found
 
 
 @importer("forge-csv", _is_forge)
@@ -156,23 +213,24 @@ def read_forge(source: Source) -> list[Measurement]:
     transfered in MiB, bandwidth in MiB/s. Rows of another `population` than A are kept
     and not used.
     """
-    rows = []
-    for number, row in _lines(source, ";"):
-        with _line(source, number):
-            population = row.get("population") or "A"
-            rows.append(
-                Measurement(
-                    config=_located(_forge_config(row), source),
-                    io_nodes=_count(row["forwarders"]),
-                    bandwidth_mib_s=float(row["bandwidth"]),
-                    bytes=round(float(row["transfered"]) * MIB),
-                    time_s=float(row["time"]),
-                    engine="forge",
-                    used=population == "A",
-                    note=None if population == "A" else f"population {population}",
-                )
-            )
-    return rows
+    config_of_row = _memoised(
+        _FORGE_CONFIG_COLUMNS, lambda row: _located(_forge_config(row), source)
+    )
+
+    def read(row: dict[str, str]) -> Measurement:
+        population = row.get("population") or "A"
+        return Measurement(
+            config=config_of_row(row),
+            io_nodes=_count(row["forwarders"]),
+            bandwidth_mib_s=float(row["bandwidth"]),
+            bytes=round(float(row["transfered"]) * MIB),
+            time_s=float(row["time"]),
+            engine="forge",
+            used=population == "A",
+            note=None if population == "A" else f"population {population}",
+        )
+
+    return _read_lines(source, ";", read)
 
 
 @importer("ior", _is_ior)
@@ -201,6 +259,80 @@ def read_ior(source: Source) -> list[Measurement]:
             note="; ".join(result.warnings)[:1000] or None,
         )
         for result in results
+    ]
+
+
+def _row_reader(source: Source) -> Callable[[dict[str, str]], Measurement]:
+    """How a row of our own CSV is read, by the columns that the file has."""
+    columns = _columns(source.text)
+    has_config = {"api", "operation", "transfer_size", "block_size"} <= columns
+    if not has_config and "command" not in columns:
+        raise InputError(
+            "neither a column `command` nor api, operation, transfer_size and block_size",
+            where=source.where,
+            remedy="add the benchmark's IOR command line as column `command`",
+        )
+    config_of_row = (
+        _memoised(_CONFIG_COLUMNS, lambda row: _located(_config_of_row(row), source))
+        if has_config
+        else _memoised(_COMMAND_COLUMNS, lambda row: _located(_config_of_command(row), source))
+    )
+
+    def read(row: dict[str, str]) -> Measurement:
+        return Measurement(
+            config=config_of_row(row),
+            io_nodes=_count(row["io_nodes"]),
+            bandwidth_mib_s=float(row["bandwidth_mib_s"]),
+            bytes=int(row["bytes"]) if row.get("bytes") else None,
+            time_s=float(row["time_s"]) if row.get("time_s") else None,
+            started=row.get("started") or None,
+            engine=_text(row, "engine") or "ior",
+            engine_version=_text(row, "engine_version"),
+            command=_text(row, "command"),
+            used=_flag(row.get("used") or "1"),
+            note=_text(row, "note"),
+            campaign=_text(row, "campaign"),
+        )
+
+    return read
+
+
+def _memoised(
+    columns: Iterable[str], read: Callable[[dict[str, str]], IorConfig]
+) -> Callable[[dict[str, str]], IorConfig]:
+    """Rows that are the same in `columns` share one configuration, read once."""
+    known: dict[tuple[str | None, ...], IorConfig] = {}
+
+    def config_of_row(row: dict[str, str]) -> IorConfig:
+        key = tuple(map(row.get, columns))
+        if key not in known:
+            known[key] = read(row)
+        return known[key]
+
+    return config_of_row
+
+
+def _text(row: dict[str, str], column: str) -> str | None:
+    """A text that many rows share, held in memory once."""
+    value = row.get(column)
+    return sys.intern(value) if value else None
+
+
+@importer("fio", is_fio)
+def read_fio(source: Source) -> list[Measurement]:
+    """Read fio's JSON, for which the user says the IOR command line that means its jobs."""
+    if source.command is None or source.io_nodes is None:
+        raise InputError(
+            "fio knows neither the pattern nor how many I/O nodes it ran with",
+            where=source.where,
+            remedy="say the IOR run that means it with --command, and --io-nodes",
+        )
+    config = _located(IorConfig.from_command_line(source.command), source)
+    return [
+        replace(
+            fio_measurement(source.text, config, io_nodes=source.io_nodes, where=source.where),
+            command=source.command,
+        )
     ]
 
 
@@ -279,37 +411,53 @@ def _located(config: IorConfig, source: Source) -> IorConfig:
     )
 
 
+def _read_lines(source: Source, delimiter: str, read: Callable[[dict[str, str]], _T]) -> list[_T]:
+    """Read each row of a CSV; what its values raise becomes an error that names the line."""
+    found = []
+    for number, row in source.progress(_lines(source, delimiter)):
+        try:
+            found.append(read(row))
+        except KeyError as error:
+            raise InputError(
+                f"column {error} is missing", where=f"{source.where}:{number}"
+            ) from error
+        except InputError as error:
+            raise InputError(
+                error.what, where=f"{source.where}:{number}", remedy=error.remedy
+            ) from error
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise InputError(str(error), where=f"{source.where}:{number}") from error
+    return found
+
+
 def _lines(source: Source, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield each row of a CSV with its line's number; all have as many cells as the header."""
-    reader = csv.DictReader(
-        io.StringIO(source.text), delimiter=delimiter, strict=True, skipinitialspace=True
+    reader = csv.reader(
+        _physical_lines(source.text), delimiter=delimiter, strict=True, skipinitialspace=True
     )
     try:
-        for row in reader:
-            if None in row or None in row.values():
+        header = next(reader, [])
+        for cells in reader:
+            if cells and len(cells) != len(header):
                 raise InputError(
                     "the line has more or fewer cells than the header",
                     where=f"{source.where}:{reader.line_num}",
                 )
-            yield reader.line_num, row
+            if cells:
+                yield reader.line_num, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise InputError(
             f"this is no CSV: {error}", where=f"{source.where}:{reader.line_num}"
         ) from error
 
 
-@contextmanager
-def _line(source: Source, number: int) -> Iterator[None]:
-    """Turn what a line's values raise into an error that names the line."""
-    where = f"{source.where}:{number}"
-    try:
-        yield
-    except KeyError as error:
-        raise InputError(f"column {error} is missing", where=where) from error
-    except InputError as error:
-        raise InputError(error.what, where=where, remedy=error.remedy) from error
-    except (ValueError, TypeError, ArithmeticError) as error:
-        raise InputError(str(error), where=where) from error
+def _physical_lines(text: str) -> Iterator[str]:
+    """What `io.StringIO` yields, which takes four bytes for each character."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def _operation(value: str) -> str:

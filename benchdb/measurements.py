@@ -1,24 +1,29 @@
-"""Measurements and curves: into the database and out of it."""
+"""Measurements into the database."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
-from sqlalchemy import Column, Connection, RowMapping, Table, delete, func, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Table, delete, func, insert, select
 
-from benchdb.schema import configurations, imports, measurements, systems
+from benchdb.progress import Progress, silently
+from benchdb.schema import configurations, imports, longest, measurements, systems
 from ioncast_errors import InputError
 from ior_configs import IorConfig
 
+_T = TypeVar("_T")
 _LARGEST = 2**63 - 1
-# Sizes are rounded to whole transfers; a stone wall costs more.
-_STONEWALL = 0.05
+# Counts that the database keeps in 32 bits.
+_LARGEST_COUNT = 2**31 - 1
+# How many rows or keys go to the database at once.
+_CHUNK = 10_000
+_KEYS = 500
 
 _CONFIG_FIELDS = (
     "api",
@@ -46,7 +51,14 @@ _ROW_FIELDS = (
     "command",
     "used",
     "note",
+    "campaign",
 )
+# The longest text that each column takes.
+_LONGEST_API = longest(configurations.c.api)
+_TEXT_LENGTHS = {
+    name: longest(measurements.c[name])
+    for name in ("engine", "started", "engine_version", "command", "note", "campaign")
+}
 
 
 @dataclass(frozen=True)
@@ -75,11 +87,13 @@ class Measurement:
         False where the file sets the row apart from the others.
     note : str or None
         Why it is set apart, or a warning of the benchmark's.
+    campaign : str or None
+        The campaign whose run it was.
 
     Raises
     ------
     InputError
-        For quantities that cannot be.
+        For quantities that cannot be, and texts that the database does not take.
     """
 
     config: IorConfig
@@ -93,41 +107,27 @@ class Measurement:
     command: str | None = None
     used: bool = True
     note: str | None = None
+    campaign: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.bandwidth_mib_s < math.inf:
             raise InputError(f"a bandwidth of {self.bandwidth_mib_s} MiB/s, not above 0")
-        if not 0 <= self.io_nodes <= _LARGEST:
+        if not 0 <= self.io_nodes <= _LARGEST_COUNT:
             raise InputError(f"{self.io_nodes} I/O nodes")
+        if (self.config.tasks or 0) > _LARGEST_COUNT or (self.config.nodes or 0) > _LARGEST_COUNT:
+            raise InputError(f"{self.config.tasks} tasks on {self.config.nodes} nodes")
+        if len(self.config.api) > _LONGEST_API:
+            raise InputError(f"an API named {self.config.api}")
         if not 0 <= (self.bytes or 0) <= _LARGEST:
             raise InputError(f"{self.bytes} bytes")
         if not 0 <= (self.time_s or 0) < math.inf:
             raise InputError(f"a time of {self.time_s} s")
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A configuration's repetitions by number of I/O nodes, of one engine.
-
-    Attributes
-    ----------
-    id : int
-        The configuration's id in the database.
-    config : IorConfig
-        The configuration.
-    engine : str
-        The program that measured it.
-    bandwidths_mib_s : dict of int to tuple of float
-        I/O nodes to repetitions, in the order they were stored.
-    stonewalled : bool
-        Runs moved other bytes than the configuration asks for.
-    """
-
-    id: int
-    config: IorConfig
-    engine: str
-    bandwidths_mib_s: dict[int, tuple[float, ...]]
-    stonewalled: bool = False
+        for name, most in _TEXT_LENGTHS.items():
+            value = getattr(self, name)
+            if value is not None and len(value) > most:
+                raise InputError(f"{name} has {len(value)} characters, more than {most}")
+            if value is not None and "\0" in value:
+                raise InputError(f"{name} holds a NUL character")
 
 
 def store(
@@ -139,6 +139,7 @@ def store(
     file_format: str,
     rows: Iterable[Measurement],
     replace: bool = False,
+    progress: Progress = silently,
 ) -> bool:
     """Store a file's measurements.
 
@@ -154,6 +155,8 @@ def store(
         What the file says.
     replace : bool
         Put them in the place of those of an earlier import of the file.
+    progress : callable
+        What the rows pass through while they are stored.
 
     Returns
     -------
@@ -166,15 +169,13 @@ def store(
         When an earlier import of the file said otherwise what was run, and `replace` is off.
     """
     rows = list(rows)
-    system_id = _id_of(connection, systems, systems.c.name, system, {"name": system})
+    system_id = system_id_of(connection, system)
     digest = hashlib.sha256(content).hexdigest()
     known = connection.scalar(
         select(imports.c.id).where(imports.c.system_id == system_id, imports.c.sha256 == digest)
     )
     if known is not None:
-        if _cells_of_import(connection, known) == {
-            (pattern_of(r.config), r.io_nodes) for r in rows
-        }:
+        if _cells_of_import(connection, known) == _cells(rows):
             return False
         if not replace:
             raise InputError(
@@ -182,116 +183,118 @@ def store(
                 where=file,
                 remedy="correct it with --replace",
             )
-        connection.execute(delete(measurements).where(measurements.c.import_id == known))
-        connection.execute(delete(imports).where(imports.c.id == known))
-    import_id = connection.scalars(
-        insert(imports)
-        .values(
-            system_id=system_id,
-            sha256=digest,
-            file=file.encode("utf-8", "backslashreplace").decode()[-1000:],
-            format=file_format,
-            imported_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        )
-        .returning(imports.c.id)
-    ).one()
-    _insert(connection, system_id, import_id, rows)
+        delete_import(connection, known)
+    import_id = insert_import(
+        connection,
+        system_id=system_id,
+        sha256=digest,
+        file=file.encode("utf-8", "backslashreplace").decode()[-1000:],
+        format=file_format,
+        imported_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    ids = configuration_ids(connection, rows)
+    next_repetition = _next_repetitions(connection, system_id, set(ids.values()))
+
+    def repetition(row: Measurement) -> int:
+        cell = (ids[id(row.config)], row.io_nodes, row.engine)
+        number = next_repetition.get(cell, 0)
+        next_repetition[cell] = number + 1
+        return number
+
+    insert_measurements(
+        connection, system_id, import_id, ids, ((repetition(row), row) for row in progress(rows))
+    )
     return True
 
 
-def _insert(
-    connection: Connection, system_id: int, import_id: int, rows: list[Measurement]
-) -> None:
-    next_repetition = _next_repetitions(connection, system_id)
-    ids: dict[str, int] = {}
-    values = []
-    for row in rows:
-        pattern = pattern_of(row.config)
-        if pattern not in ids:
-            ids[pattern] = _configuration_id(connection, pattern, row.config)
-        cell = (ids[pattern], row.io_nodes)
-        repetition = next_repetition.get(cell, 0)
-        next_repetition[cell] = repetition + 1
-        values.append(
-            {
-                "system_id": system_id,
-                "configuration_id": ids[pattern],
-                "import_id": import_id,
-                "io_nodes": row.io_nodes,
-                "repetition": repetition,
-                **{name: getattr(row, name) for name in _ROW_FIELDS},
-            }
+def system_id_of(connection: Connection, name: str) -> int:
+    """The id of a system, created if it is not there yet.
+
+    Raises
+    ------
+    InputError
+        For a name that differs from another system's only in case or blanks, or is none.
+    """
+    known = {row[1]: int(row[0]) for row in connection.execute(select(systems))}
+    if name in known:
+        return known[name]
+    if not name or name != " ".join(name.split()) or not name.isprintable():
+        raise InputError(f"{name!r} is no name of a system", remedy="use words and single blanks")
+    if len(name) > longest(systems.c.name):
+        raise InputError(f"the name of the system has {len(name)} characters, more than 200")
+    alike = next((other for other in known if _spelling(other) == _spelling(name)), None)
+    if alike is not None:
+        raise InputError(
+            f"the database has {alike!r} already",
+            where=f"system {name!r}",
+            remedy="spell it like that, or choose a name that differs in more than case and blanks",
         )
-    if values:
-        connection.execute(insert(measurements), values)
+    return _inserted(connection, systems, name=name)
+
+
+def _spelling(name: str) -> str:
+    return "".join(name.split()).casefold()
+
+
+def insert_import(connection: Connection, **values: Any) -> int:
+    """Store where measurements are from, and give its id."""
+    return _inserted(connection, imports, **values)
+
+
+def delete_import(connection: Connection, import_id: int) -> None:
+    """Forget an import and its measurements."""
+    connection.execute(delete(measurements).where(measurements.c.import_id == import_id))
+    connection.execute(delete(imports).where(imports.c.id == import_id))
+
+
+def configuration_ids(connection: Connection, rows: Iterable[Measurement]) -> dict[int, int]:
+    """The database's ids of the rows' configurations, by Python's id of each `IorConfig`.
+
+    Importers share one object among the rows of a configuration; to compare a million
+    objects by value takes as long as to store them.
+    """
+    configs = {id(row.config): row.config for row in rows}
+    patterns = {key: pattern_of(config) for key, config in configs.items()}
+    known = _known_patterns(connection, set(patterns.values()))
+    new = {patterns[key]: config for key, config in configs.items() if patterns[key] not in known}
+    if new:
+        values = [_configuration_values(pattern, config) for pattern, config in new.items()]
+        connection.execute(insert(configurations), values)
+        known |= _known_patterns(connection, set(new))
+    return {key: known[pattern] for key, pattern in patterns.items()}
+
+
+def insert_measurements(
+    connection: Connection,
+    system_id: int,
+    import_id: int,
+    ids: dict[int, int],
+    rows: Iterable[tuple[int, Measurement]],
+) -> None:
+    """Store measurements with their repetitions; `ids` is from `configuration_ids`."""
+    values = (
+        {
+            "system_id": system_id,
+            "configuration_id": ids[id(row.config)],
+            "import_id": import_id,
+            "io_nodes": row.io_nodes,
+            "repetition": repetition,
+            **stored_values(row),
+        }
+        for repetition, row in rows
+    )
+    while chunk := list(islice(values, _CHUNK)):
+        connection.execute(insert(measurements), chunk)
+
+
+def stored_values(row: Measurement) -> dict[str, Any]:
+    """What the columns of a measurement hold; an empty text is the same as none."""
+    return {name: None if (value := getattr(row, name)) == "" else value for name in _ROW_FIELDS}
 
 
 def system_names(connection: Connection) -> list[str]:
-    """All systems, by name."""
-    return list(connection.scalars(select(systems.c.name).order_by(systems.c.name)))
-
-
-def curves(connection: Connection, system: str) -> list[Curve]:
-    """Every configuration measured on a system, without the rows that are set apart."""
-    query = (
-        select(configurations, measurements.c.io_nodes, measurements.c.bandwidth_mib_s)
-        .add_columns(measurements.c.engine, measurements.c.bytes)
-        .join_from(measurements, configurations)
-        .join(systems, systems.c.id == measurements.c.system_id)
-        .where(systems.c.name == system, measurements.c.used)
-        .order_by(configurations.c.id, measurements.c.io_nodes, measurements.c.repetition)
-    )
-    found: dict[tuple[int, str], list[RowMapping]] = {}
-    for row in connection.execute(query).mappings():
-        found.setdefault((row["id"], row["engine"]), []).append(row)
-    return [_curve(id_, engine, rows) for (id_, engine), rows in found.items()]
-
-
-def _curve(id_: int, engine: str, rows: list[RowMapping]) -> Curve:
-    config = config_of(dict(rows[0]))
-    cells: dict[int, list[float]] = {}
-    for row in rows:
-        cells.setdefault(row["io_nodes"], []).append(row["bandwidth_mib_s"])
-    asked = (config.tasks or 0) * config.bytes_per_process
-    return Curve(
-        id=id_,
-        config=config,
-        engine=engine,
-        bandwidths_mib_s={n: tuple(values) for n, values in cells.items()},
-        stonewalled=any(
-            row["bytes"] and asked and abs(row["bytes"] - asked) > _STONEWALL * asked
-            for row in rows
-        ),
-    )
-
-
-def export_rows(connection: Connection, system: str | None = None) -> list[dict[str, Any]]:
-    """Every measurement with its configuration, for CSV."""
-    query = (
-        select(systems.c.name.label("system"), configurations, measurements)
-        .join_from(measurements, configurations)
-        .join(systems, systems.c.id == measurements.c.system_id)
-        .order_by(
-            systems.c.name,
-            configurations.c.id,
-            measurements.c.io_nodes,
-            measurements.c.repetition,
-        )
-    )
-    if system is not None:
-        query = query.where(systems.c.name == system)
-    rows = []
-    for row in connection.execute(query).mappings():
-        config = config_of(dict(row))
-        rows.append(
-            {
-                **row,
-                "layout": config.layout,
-                "spatiality": config.spatiality,
-                "file_access": config.file_access,
-            }
-        )
-    return rows
+    """All systems, in the order of their names' bytes."""
+    return sorted(connection.scalars(select(systems.c.name)))
 
 
 def pattern_of(config: IorConfig) -> str:
@@ -306,6 +309,12 @@ def config_of(row: dict[str, Any]) -> IorConfig:
     return IorConfig(**values, write=operation == "write", read=operation == "read")
 
 
+def _cells(rows: Iterable[Measurement]) -> set[tuple[str, int]]:
+    configs = {id(row.config): row.config for row in rows}
+    patterns = {key: pattern_of(config) for key, config in configs.items()}
+    return {(patterns[id(row.config)], row.io_nodes) for row in rows}
+
+
 def _cells_of_import(connection: Connection, import_id: int) -> set[tuple[str, int]]:
     """The configurations and numbers of I/O nodes of one import's measurements."""
     query = (
@@ -317,34 +326,44 @@ def _cells_of_import(connection: Connection, import_id: int) -> set[tuple[str, i
     return {(row[0], row[1]) for row in connection.execute(query)}
 
 
-def _configuration_id(connection: Connection, pattern: str, config: IorConfig) -> int:
+def _configuration_values(pattern: str, config: IorConfig) -> dict[str, Any]:
     values = {name: getattr(config, name) for name in _CONFIG_FIELDS}
-    values |= {"pattern": pattern, "operation": config.operation}
-    return _id_of(connection, configurations, configurations.c.pattern, pattern, values)
+    return values | {"pattern": pattern, "operation": config.operation}
 
 
-def _id_of(
-    connection: Connection, table: Table, column: Column[str], key: str, values: dict[str, Any]
-) -> int:
-    """The id of the row with this key, inserted if it is not there yet."""
-    query = select(table.c.id).where(column == key)
-    row = connection.execute(query).first()
-    if row is None:
-        try:
-            with connection.begin_nested():
-                connection.execute(insert(table).values(values))
-        except IntegrityError:
-            # Another writer was faster; its row serves as well.
-            pass
-        row = connection.execute(query).one()
-    return int(row[0])
+def _known_patterns(connection: Connection, patterns: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for some in _in_chunks(patterns):
+        query = select(configurations.c.pattern, configurations.c.id)
+        found |= {
+            row[0]: row[1]
+            for row in connection.execute(query.where(configurations.c.pattern.in_(some)))
+        }
+    return found
 
 
-def _next_repetitions(connection: Connection, system_id: int) -> dict[tuple[int, int], int]:
-    cell = (measurements.c.configuration_id, measurements.c.io_nodes)
+def _next_repetitions(
+    connection: Connection, system_id: int, configuration_ids: Iterable[int]
+) -> dict[tuple[int, int, str], int]:
+    cell = (measurements.c.configuration_id, measurements.c.io_nodes, measurements.c.engine)
     query = (
         select(*cell, func.max(measurements.c.repetition))
         .where(measurements.c.system_id == system_id)
         .group_by(*cell)
     )
-    return {(row[0], row[1]): row[2] + 1 for row in connection.execute(query)}
+    return {
+        (row[0], row[1], row[2]): row[3] + 1
+        for some in _in_chunks(configuration_ids)
+        for row in connection.execute(query.where(measurements.c.configuration_id.in_(some)))
+    }
+
+
+def _in_chunks(keys: Iterable[_T]) -> Iterator[list[_T]]:
+    rest = iter(keys)
+    while chunk := list(islice(rest, _KEYS)):
+        yield chunk
+
+
+def _inserted(connection: Connection, table: Table, **values: Any) -> int:
+    query = insert(table).values(values).returning(table.c.id)
+    return int(connection.scalars(query).one())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -66,7 +68,9 @@ imports = Table(
     UniqueConstraint("system_id", "sha256"),
 )
 
-# `used` is false for rows that their own file sets apart; `note` says why.
+# `used` is false for rows that their own file sets apart; `note` says why. What names a
+# measurement is in the order in which curves are read. The constraint's name by convention
+# would be longer than PostgreSQL's limit.
 measurements = Table(
     "measurements",
     metadata,
@@ -85,5 +89,20 @@ measurements = Table(
     Column("command", String(4000)),
     Column("used", Boolean, nullable=False),
     Column("note", String(1000)),
-    UniqueConstraint("system_id", "configuration_id", "io_nodes", "repetition"),
+    Column("campaign", String(200)),
+    UniqueConstraint(
+        "system_id",
+        "configuration_id",
+        "io_nodes",
+        "engine",
+        "repetition",
+        name="uq_measurements_repetition",
+    ),
 )
+
+
+def longest(column: Column[Any]) -> int:
+    """How many characters a text column takes."""
+    assert isinstance(column.type, String)  # noqa: S101
+    assert column.type.length is not None  # noqa: S101
+    return column.type.length

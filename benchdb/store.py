@@ -15,7 +15,9 @@ from sqlalchemy.exc import DatabaseError as SqlError
 
 from ioncast_errors import DatabaseError, InputError
 
-NEWEST = "0001"
+NEWEST = "0002"
+# Any number, as long as every ioncast takes the same.
+_WRITERS_LOCK = 0x10CA57
 
 
 def default_location() -> Path:
@@ -44,13 +46,16 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
     """
     place = str(location or default_location())
     engine = _create_engine(place, create)
-    shown = engine.url.render_as_string(hide_password=True) if "://" in place else place
+    shown = _shown(engine) if "://" in place else place
     try:
         with engine.connect() as connection:
             version = _version(connection, shown)
         if version != NEWEST:
             _upgrade(engine, version, shown)
-    except (SqlError, OSError) as error:
+    except BaseException as error:
+        engine.dispose()
+        if not isinstance(error, SqlError | OSError):
+            raise
         reason = getattr(error, "orig", error)
         raise DatabaseError(
             f"the database cannot be opened: {reason}",
@@ -58,6 +63,16 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
             remedy="name another with --db or IONCAST_DB",
         ) from error
     return engine
+
+
+@contextmanager
+def opened_database(location: str | Path | None = None, *, create: bool = True) -> Iterator[Engine]:
+    """`open_database` for a while; its connections are closed at the end."""
+    engine = open_database(location, create=create)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 @contextmanager
@@ -69,7 +84,7 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     engine : Engine
         From `open_database`.
     write : bool
-        Whether the block will write; writers to one SQLite file wait for each other.
+        Whether the block will write; writers to one database wait for each other.
 
     Raises
     ------
@@ -82,9 +97,16 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     except SqlError as error:
         raise DatabaseError(
             f"the database refused: {error.orig}",
-            where=engine.url.database or engine.url.render_as_string(hide_password=True),
+            where=_shown(engine),
             remedy="nothing was stored",
         ) from error
+
+
+def _shown(engine: Engine) -> str:
+    """What users know the database by, without its password."""
+    if engine.dialect.name == "sqlite" and engine.url.database:
+        return engine.url.database
+    return engine.url.render_as_string(hide_password=True)
 
 
 def _create_engine(place: str, create: bool) -> Engine:
@@ -96,6 +118,8 @@ def _create_engine(place: str, create: bool) -> Engine:
                 file.parent.mkdir(parents=True, exist_ok=True)
             elif not file.exists():
                 url = URL.create("sqlite")
+        if url.drivername == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
         engine = create_engine(url)
     except OSError as error:
         raise DatabaseError(
@@ -112,6 +136,8 @@ def _create_engine(place: str, create: bool) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "begin", _begin_postgresql)
     return engine
 
 
@@ -125,6 +151,13 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     write = connection.get_execution_options().get("write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _begin_postgresql(connection: Connection) -> None:
+    # One writer at a time, as in SQLite: whoever upgrades, names a system or numbers
+    # repetitions sees all that others did. The lock ends with the transaction.
+    if connection.get_execution_options().get("write", False):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITERS_LOCK})")
 
 
 def _version(connection: Connection, shown: str) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchdb.commands import EXPORT_COLUMNS
+from benchdb.exports import EXPORT_COLUMNS
 from benchdb.importers import Source, read_measurements
 from benchdb.measurements import Measurement
 from ioncast_errors import InputError

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
-from collections import Counter
+import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,20 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
+from benchdb.curves import curves
+from benchdb.exports import export_rows
 from benchdb.measurements import (
     Measurement,
     config_of,
-    curves,
-    export_rows,
     pattern_of,
     store,
     system_names,
 )
-from benchdb.store import open_database, transaction
+from benchdb.store import transaction
 from ioncast_errors import InputError, IoncastError
 from ior_configs import IorConfig
 
-ROOT = Path(__file__).resolve().parents[2]
 SHARED = IorConfig(write=True, tasks=16, nodes=8, block_size=4 << 20, transfer_size=1 << 20)
 OWN_FILES = IorConfig(write=True, file_per_process=True, tasks=16, nodes=8)
 _contents = itertools.count()
@@ -69,11 +65,11 @@ def test_repetitions_are_numbered_on_from_one_file_to_the_next(database: Engine)
     put(database, Measurement(SHARED, 0, 3.0), Measurement(OWN_FILES, 0, 4.0))
     put(database, Measurement(SHARED, 0, 5.0))
     assert exported(database) == [
+        ("here", 0, 0, 4.0),
         ("here", 0, 0, 1.0),
         ("here", 0, 1, 3.0),
         ("here", 0, 2, 5.0),
         ("here", 1, 0, 2.0),
-        ("here", 0, 0, 4.0),
     ]
 
 
@@ -92,11 +88,11 @@ def test_the_same_file_counts_again_for_another_system(database: Engine) -> None
     assert curves_of(database, "there") == {(SHARED, "ior"): {0: (1.0,)}}
 
 
-def test_systems_are_named_in_alphabetical_order(database: Engine) -> None:
-    for name in ("zeta", "Alpha", "beta"):
+def test_systems_are_named_in_the_order_of_their_bytes(database: Engine) -> None:
+    for name in ("zeta", "alpha", "Beta"):
         put(database, Measurement(SHARED, 0, 1.0), system=name)
     with transaction(database) as connection:
-        assert system_names(connection) == sorted(["zeta", "Alpha", "beta"])
+        assert system_names(connection) == ["Beta", "alpha", "zeta"]
 
 
 def test_rows_set_apart_are_kept_but_in_no_curve(database: Engine) -> None:
@@ -109,7 +105,7 @@ def test_rows_set_apart_are_kept_but_in_no_curve(database: Engine) -> None:
     assert curves_of(database) == {(SHARED, "ior"): {0: (1.0,)}}
     with transaction(database) as connection:
         kept = [(r["bandwidth_mib_s"], r["used"], r["note"]) for r in export_rows(connection)]
-    assert kept == [(1.0, True, None), (99.0, False, "population B"), (98.0, False, None)]
+    assert kept == [(98.0, False, None), (1.0, True, None), (99.0, False, "population B")]
 
 
 def test_engines_have_curves_of_their_own(database: Engine) -> None:
@@ -123,6 +119,51 @@ def test_engines_have_curves_of_their_own(database: Engine) -> None:
         (SHARED, "ior"): {0: (1.0,), 1: (2.0,)},
         (SHARED, "forge"): {0: (9.0,)},
     }
+
+
+def test_engines_number_their_own_repetitions(database: Engine) -> None:
+    engines = ("ior", "fio", "fio", "ior")
+    put(database, *(Measurement(SHARED, 0, 1.0, engine=engine) for engine in engines))
+    put(database, Measurement(SHARED, 0, 1.0, engine="fio"))
+    with transaction(database) as connection:
+        found = [(row["engine"], row["repetition"]) for row in export_rows(connection)]
+    assert found == [("fio", 0), ("fio", 1), ("fio", 2), ("ior", 0), ("ior", 1)]
+
+
+@pytest.mark.parametrize("other", ["marenostrum", "MARENOSTRUM", "Mare Nostrum", "mareNostrum"])
+def test_a_system_has_one_spelling(database: Engine, other: str) -> None:
+    put(database, Measurement(SHARED, 0, 1.0), system="MareNostrum")
+    with pytest.raises(InputError, match="the database has 'MareNostrum' already"):
+        put(database, Measurement(SHARED, 0, 2.0), system=other)
+    assert exported(database) == [("MareNostrum", 0, 0, 1.0)]
+
+
+@pytest.mark.parametrize("name", ["", " ", " x", "x ", "x  y", "x\ny", "x\0y", "x" * 201])
+def test_a_system_has_a_name_that_can_be_printed_and_typed(database: Engine, name: str) -> None:
+    with pytest.raises(InputError):
+        put(database, Measurement(SHARED, 0, 1.0), system=name)
+    assert exported(database) == []
+
+
+def test_the_curve_of_a_configuration_is_looked_up_by_an_index(database: Engine) -> None:
+    put(database, *(Measurement(SHARED, n, 1.0) for n in range(4)))
+    explain = "EXPLAIN QUERY PLAN" if database.dialect.name == "sqlite" else "EXPLAIN"
+    with transaction(database) as connection:
+        if database.dialect.name == "postgresql":
+            # With so few rows the server would rather read them all.
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        plan = " ".join(
+            str(row)
+            for row in connection.exec_driver_sql(
+                f"{explain} SELECT io_nodes, bandwidth_mib_s FROM measurements"  # noqa: S608
+                " WHERE system_id = 1 AND configuration_id = 1"
+            )
+        )
+    assert re.search(
+        r"USING INDEX \w+ \(system_id=\? AND configuration_id=\?\)"
+        r"|uq_measurements_repetition.*Cond: \(\(system_id = 1\) AND \(configuration_id = 1\)\)",
+        plan,
+    ), plan
 
 
 def test_a_system_without_measurements_has_no_curves(database: Engine) -> None:
@@ -149,6 +190,7 @@ def test_what_a_measurement_holds_comes_back_unchanged(database: Engine) -> None
         command="ior -w  -o 'a b'",
         used=False,
         note="größer",
+        campaign="first light",
     )
     put(database, row)
     with transaction(database) as connection:
@@ -171,10 +213,16 @@ def test_what_only_controls_a_run_is_no_other_configuration(database: Engine) ->
     "values",
     [
         {"io_nodes": 2**63},
+        {"io_nodes": 2**31},
         {"io_nodes": -1},
         {"bytes": 2**63},
         {"bytes": -1},
         {"nodes": 2**63},
+        {"nodes": 2**31},
+        {"command": "x" * 4001},
+        {"campaign": "x" * 201},
+        {"engine": "x" * 41},
+        {"note": "a\0b"},
         {"bandwidth_mib_s": 0.0},
         {"bandwidth_mib_s": -1.0},
         {"bandwidth_mib_s": float("nan")},
@@ -218,8 +266,8 @@ patterns = (
             fsync=st.booleans(),
             intra_test_barriers=st.booleans(),
             odirect=st.booleans(),
-            tasks=st.none() | st.integers(1, 2**31),
-            nodes=st.none() | st.integers(1, 2**31),
+            tasks=st.none() | st.integers(1, 2**31 - 1),
+            nodes=st.none() | st.integers(1, 2**31 - 1),
         )
     )
     .filter(lambda config: config is not None)
@@ -237,82 +285,3 @@ def test_any_configuration_comes_back_as_it_was_stored(database: Engine, config:
 @settings(deadline=None)
 def test_different_configurations_have_different_names(one: IorConfig, other: IorConfig) -> None:
     assert (pattern_of(one) == pattern_of(other)) == (one == other)
-
-
-_WRITER = """
-import sys
-from benchdb.measurements import Measurement, store
-from benchdb.store import open_database, transaction
-from ior_configs import IorConfig
-
-place, writer = sys.argv[1], int(sys.argv[2])
-engine = open_database(place)
-for file in range(5):
-    rows = [
-        Measurement(IorConfig(write=True, tasks=tasks), n, 1.0 + 100 * writer + 10 * file + i)
-        for tasks in (1, 2, 3) for n in (0, 1) for i in range(4)
-    ]
-    with transaction(engine, write=True) as connection:
-        store(connection, system="here", file="f", content=f"{writer}/{file}".encode(),
-              file_format="test", rows=rows)
-"""
-
-
-_SAME_FILES = """
-import sys
-from benchdb.measurements import Measurement, store
-from benchdb.store import open_database, transaction
-from ior_configs import IorConfig
-
-engine = open_database(sys.argv[1])
-stored = 0
-for file in range(60):
-    with transaction(engine, write=True) as connection:
-        stored += store(connection, system="here", file="f", content=str(file).encode(),
-                        file_format="test",
-                        rows=[Measurement(IorConfig(write=True, tasks=2), 0, 1.0 + file)])
-print(stored)
-"""
-
-
-def run_together(commands: list[list[str]]) -> list[tuple[int, str]]:
-    running = [
-        subprocess.Popen(
-            [sys.executable, *command],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for command in commands
-    ]
-    outcomes = [process.communicate() for process in running]
-    return [(p.returncode, o + e) for p, (o, e) in zip(running, outcomes, strict=True)]
-
-
-def test_writers_at_the_same_time_lose_and_double_nothing(tmp_path: Path) -> None:
-    place = tmp_path / "bench.sqlite"
-    open_database(place).dispose()
-    outcomes = run_together([["-c", _WRITER, str(place), str(writer)] for writer in range(4)])
-    assert outcomes == [(0, "")] * 4
-    engine = open_database(place)
-    found = exported(engine)
-    cells = Counter((n, repetition) for _, n, repetition, _ in found)
-    values = Counter(value for *_, value in found)
-    engine.dispose()
-    assert len(found) == 4 * 5 * 3 * 2 * 4
-    # Three configurations, each cell numbered without a gap.
-    assert cells == {(n, repetition): 3 for n in (0, 1) for repetition in range(4 * 5 * 4)}
-    assert set(values.values()) == {6}
-
-
-def test_one_file_from_several_processes_at_once_counts_once(tmp_path: Path) -> None:
-    place = tmp_path / "bench.sqlite"
-    open_database(place).dispose()
-    outcomes = run_together([["-c", _SAME_FILES, str(place)]] * 4)
-    assert [code for code, _ in outcomes] == [0] * 4, outcomes
-    engine = open_database(place)
-    found = exported(engine)
-    engine.dispose()
-    assert sum(int(said) for _, said in outcomes) == 60
-    assert sorted(value for *_, value in found) == [1.0 + file for file in range(60)]

@@ -104,6 +104,7 @@ def test_sizes_are_iors(tmp_path: Path) -> None:
         ("nodes = 16", "nodes = true", "6: key `nodes`: must be a whole number, not true"),
         ("nodes = 16", "nodes = 16\nnodes = 8", "7: a key is given twice"),
         ('"/scratch/{io_nodes}"', '"scratch"', "8: key `test_directory`: must be an absolute"),
+        ('"/scratch/{io_nodes}"', '"/my scratch"', "8: key `test_directory`: '/my scratch' has"),
         ("/{io_nodes}", "/{tasks}", "8: key `test_directory`: the placeholder {tasks} is unknown"),
         ('"20g"', '"20gb"', "9: key `free_space_limit`: '20gb' is not a size"),
         ('"20g"', '"-1"', "9: key `free_space_limit`: '-1' is not a size"),

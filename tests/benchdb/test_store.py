@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import sqlite3
 import subprocess
 import sys
@@ -11,11 +10,18 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Engine, create_engine, inspect
 
-from benchdb.measurements import Measurement, export_rows, store, system_names
+from benchdb.exports import export_rows
+from benchdb.measurements import Measurement, store, system_names
 from benchdb.schema import metadata
-from benchdb.store import NEWEST, default_location, open_database, transaction
+from benchdb.store import (
+    NEWEST,
+    default_location,
+    open_database,
+    opened_database,
+    transaction,
+)
 from ioncast_errors import DatabaseError, InputError
 from ior_configs import IorConfig
 
@@ -59,12 +65,11 @@ def test_without_a_location_the_database_is_in_the_users_data_folder(
     assert default_location().is_file()
 
 
-def test_what_was_stored_is_there_when_the_database_is_opened_again(tmp_path: Path) -> None:
-    place = tmp_path / "bench.sqlite"
-    engine = open_database(place)
+def test_what_was_stored_is_there_when_the_database_is_opened_again(location: str) -> None:
+    engine = open_database(location)
     store_one(engine)
     engine.dispose()
-    again = open_database(place)
+    again = open_database(location)
     with transaction(again) as connection:
         assert system_names(connection) == ["here"]
         assert [row["bandwidth_mib_s"] for row in export_rows(connection)] == [10.0]
@@ -169,6 +174,30 @@ def test_a_password_is_not_shown(tmp_path: Path) -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("why", ["no server", "no such database", "another program's", "refused"])
+def test_a_password_of_postgresql_is_not_shown(postgresql_location: str, why: str) -> None:
+    location = postgresql_location.replace("@", ":secret@")
+    if why == "no server":
+        location = "postgresql://me:secret@127.0.0.1:1/bench"
+    if why == "no such database":
+        location = location.replace("?", "-gone?")
+    if why == "another program's":
+        other = create_engine(location.replace("postgresql:", "postgresql+psycopg:"))
+        with other.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE jobs (id integer)")
+        other.dispose()
+    with (
+        pytest.raises(DatabaseError) as caught,
+        opened_database(location) as engine,
+        transaction(engine, write=True) as connection,
+    ):
+        connection.exec_driver_sql("INSERT INTO systems (name) VALUES (NULL)")
+    line = str(caught.value)
+    assert line.startswith("postgresql+psycopg://")
+    assert "\n" not in line
+    assert "secret" not in line
+
+
 class BrokenError(Exception):
     pass
 
@@ -198,22 +227,21 @@ def test_a_row_that_the_database_refuses_leaves_nothing_of_its_file(database: En
     with pytest.raises(DatabaseError), transaction(database, write=True) as connection:
         store(connection, system="here", file="f", content=b"", file_format="test", rows=rows)
     with transaction(database) as connection:
-        assert export_rows(connection) == []
+        assert list(export_rows(connection)) == []
         assert system_names(connection) == []
 
 
 def test_foreign_keys_hold(database: Engine) -> None:
     insert = (
         "INSERT INTO measurements (system_id, configuration_id, import_id, io_nodes, repetition,"
-        " bandwidth_mib_s, engine, used) VALUES (7, 7, 7, 0, 0, 1.0, 'ior', 1)"
+        " bandwidth_mib_s, engine, used) VALUES (7, 7, 7, 0, 0, 1.0, 'ior', true)"
     )
     with pytest.raises(DatabaseError), transaction(database, write=True) as connection:
         connection.exec_driver_sql(insert)
 
 
-def test_several_processes_may_create_the_database_at_once(tmp_path: Path) -> None:
-    place = tmp_path / "bench.sqlite"
-    script = f"from benchdb.store import open_database; open_database({json.dumps(str(place))})"
+def test_several_processes_may_create_the_database_at_once(location: str) -> None:
+    script = f"from benchdb.store import open_database; open_database({location!r}).dispose()"
     running = [
         subprocess.Popen(
             [sys.executable, "-c", script], cwd=ROOT, stderr=subprocess.PIPE, text=True
@@ -222,16 +250,15 @@ def test_several_processes_may_create_the_database_at_once(tmp_path: Path) -> No
     ]
     errors = [process.communicate()[1] for process in running]
     assert [(p.returncode, e[-300:]) for p, e in zip(running, errors, strict=True)] == [(0, "")] * 6
-    engine = open_database(place)
+    engine = open_database(location)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     engine.dispose()
 
 
 def test_a_first_use_that_was_cut_off_can_be_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "bench.sqlite"
     create_table = Operations.create_table
 
     def cut_off(self: Operations, name: str, *columns: object, **options: object) -> object:
@@ -242,7 +269,7 @@ def test_a_first_use_that_was_cut_off_can_be_repeated(
     with monkeypatch.context() as patched:
         patched.setattr(Operations, "create_table", cut_off)
         with pytest.raises(BrokenError):
-            open_database(place)
-    engine = open_database(place)
+            open_database(location)
+    engine = open_database(location)
     store_one(engine)
     engine.dispose()

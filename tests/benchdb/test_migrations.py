@@ -1,0 +1,166 @@
+"""Databases of every released version become today's, with every row that they hold."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, create_engine, inspect, text
+
+from benchdb.schema import metadata
+from benchdb.store import NEWEST, open_database, transaction
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = Path(__file__).parent / "schemas"
+# Made by the code of that version, dumped by the databases' own tools.
+VERSIONS = ["0001"]
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def load(version: str, location: str) -> Rows:
+    """Restore the dump of an old database, and tell what it holds."""
+    if "://" not in location:
+        connection = sqlite3.connect(location)
+        connection.executescript((SCHEMAS / f"{version}.sqlite.sql").read_text(encoding="utf-8"))
+        connection.close()
+        return everything(f"sqlite:///{location}")
+    engine = create_engine(location.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as begun:
+        dump = (SCHEMAS / f"{version}.postgresql.sql").read_text(encoding="utf-8")
+        begun.exec_driver_sql(dump)
+    engine.dispose()
+    return everything(location)
+
+
+def everything(location: str) -> Rows:
+    """Every row of every table but Alembic's, without asking the code under test."""
+    engine = create_engine(location.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as connection:
+        tables = sorted(set(inspect(connection).get_table_names()) - {"alembic_version"})
+        rows = {name: rows_of(connection, name) for name in tables}
+    engine.dispose()
+    return rows
+
+
+def rows_of(connection: Connection, table: str) -> list[dict[str, Any]]:
+    query = text(f"SELECT * FROM {table} ORDER BY id")  # noqa: S608
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def url_of(location: str) -> str:
+    return location if "://" in location else f"sqlite:///{location}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_old_database_gets_the_tables_of_a_new_one(location: str, version: str) -> None:
+    load(version, location)
+    engine = open_database(location)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert context.get_current_revision() == NEWEST
+        assert compare_metadata(context, metadata) == []
+        found = inspect(connection)
+        for table in metadata.sorted_tables:
+            names = {key["name"] for key in found.get_unique_constraints(table.name)}
+            names |= {key["name"] for key in found.get_foreign_keys(table.name)}
+            expected = {str(c.name) for c in table.constraints if c is not table.primary_key}
+            assert names == expected, table.name
+    engine.dispose()
+
+
+def test_version_0001_keeps_every_row(location: str) -> None:
+    before = load("0001", location)
+    assert {name: len(rows) for name, rows in before.items()} == {
+        "configurations": 18,
+        "imports": 6,
+        "measurements": 51,
+        "systems": 3,
+    }
+    open_database(location).dispose()
+    after = everything(url_of(location))
+    for table in ("systems", "configurations", "imports"):
+        assert after[table] == before[table]
+    strip: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: {  # noqa: E731
+        name: value for name, value in row.items() if name not in ("repetition", "campaign")
+    }
+    assert [strip(row) for row in after["measurements"]] == [
+        strip(row) for row in before["measurements"]
+    ]
+    assert {row["campaign"] for row in after["measurements"]} == {None}
+
+
+def test_version_0001_gets_repetitions_by_engine(location: str) -> None:
+    before = load("0001", location)["measurements"]
+    open_database(location).dispose()
+    after = everything(url_of(location))["measurements"]
+    # Two engines measured this configuration without I/O nodes, in turns.
+    mixed = {45: (0, 0), 46: (1, 0), 47: (2, 1), 48: (3, 1), 50: (4, 2), 51: (5, 2)}
+    found = {
+        old["id"]: (old["repetition"], new["repetition"])
+        for old, new in zip(before, after, strict=True)
+    }
+    assert {id_: found[id_] for id_ in mixed} == mixed
+    engines = {row["id"]: row["engine"] for row in before}
+    assert [engines[id_] for id_ in mixed] == ["forge", "ior", "forge", "ior", "ior", "forge"]
+    assert all(old == new for id_, (old, new) in found.items() if id_ not in mixed)
+
+
+def test_empty_texts_of_version_0001_become_nulls(tmp_path: Path) -> None:
+    place = tmp_path / "bench.sqlite"
+    load("0001", str(place))
+    connection = sqlite3.connect(place)
+    connection.execute("UPDATE measurements SET note = '', command = '' WHERE id = 1")
+    connection.commit()
+    connection.close()
+    open_database(place).dispose()
+    [row] = [r for r in everything(f"sqlite:///{place}")["measurements"] if r["id"] == 1]
+    assert (row["note"], row["command"]) == (None, None)
+
+
+_OPEN = "import sys; from benchdb.store import open_database; open_database(sys.argv[1]).dispose()"
+
+
+@pytest.mark.parametrize("version", [None, *VERSIONS])
+def test_several_processes_may_open_an_old_or_empty_database_at_once(
+    location: str, version: str | None
+) -> None:
+    before = load(version, location) if version else None
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", _OPEN, location], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(5)
+    ]
+    errors = [process.communicate()[1] for process in running]
+    assert [(p.returncode, e[-300:]) for p, e in zip(running, errors, strict=True)] == [(0, "")] * 5
+    after = everything(url_of(location))
+    assert {name: len(rows) for name, rows in after.items()} == (
+        {name: len(rows) for name, rows in before.items()}
+        if before
+        else dict.fromkeys(("configurations", "imports", "measurements", "systems"), 0)
+    )
+
+
+def test_who_opens_an_old_database_waits_for_whoever_writes(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load("0001", location)
+    with monkeypatch.context() as patched:
+        patched.setattr("benchdb.store.NEWEST", "0001")
+        engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        upgrading = subprocess.Popen([sys.executable, "-c", _OPEN, location], cwd=ROOT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            upgrading.wait(timeout=2)
+        columns = inspect(connection).get_columns("measurements")
+    assert "campaign" not in {column["name"] for column in columns}
+    assert upgrading.wait(timeout=60) == 0
+    engine.dispose()
+    assert "campaign" in everything(url_of(location))["measurements"][0]

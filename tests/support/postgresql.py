@@ -1,0 +1,110 @@
+"""A PostgreSQL server for tests: Debian's programs, a folder of its own, a socket, no port."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+_INSTALLED = Path("/usr/lib/postgresql")
+# Nothing must survive the tests, so nothing is waited for.
+_SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
+
+
+def programs() -> Path | None:
+    """The folder of the newest server that is installed."""
+    folders = [path for path in _INSTALLED.glob("*/bin") if (path / "initdb").exists()]
+    return max(folders, key=lambda path: int(path.parent.name), default=None)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs.
+
+    Attributes
+    ----------
+    folder : Path
+        Where its socket and its data are.
+    """
+
+    folder: Path
+
+    @contextmanager
+    def database(self, name: str) -> Iterator[str]:
+        """Give an empty database for a while, by its URL."""
+        self._run(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield f"postgresql://{_user()}@/{name}?host={self.folder}"
+        finally:
+            self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _run(self, statement: sql.Composed) -> None:
+        with psycopg.connect(
+            host=str(self.folder), user=_user(), dbname="postgres", autocommit=True
+        ) as connection:
+            connection.execute(statement)
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """Start a server, and stop it at the end."""
+    bin_folder = programs()
+    assert bin_folder is not None
+    folder = Path(tempfile.mkdtemp(prefix="ioncast-postgresql-"))
+    if os.geteuid() == 0:
+        shutil.chown(folder, _user())
+    data, settings = folder / "data", " ".join(f"-c {k}='{v}'" for k, v in _SETTINGS.items())
+    control = [bin_folder / "pg_ctl", "--pgdata", data, "--wait"]
+    try:
+        _as_user(
+            bin_folder / "initdb",
+            *("--pgdata", data, "--username", _user(), "--auth", "trust", "--no-sync"),
+            *("--encoding", "UTF8", "--locale", "C.UTF-8", *_collation(bin_folder)),
+        )
+        options = f"{settings} -k {folder}"
+        _as_user(*control, "--log", folder / "log", "--options", options, "start")
+        try:
+            yield Server(folder)
+        finally:
+            _as_user(*control, "--mode", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _collation(bin_folder: Path) -> tuple[str, ...]:
+    """Texts in a dictionary's order, as most sites have it, where the server can by itself."""
+    if int(bin_folder.parent.name) < 15:
+        return ()
+    return ("--locale-provider", "icu", "--icu-locale", "en")
+
+
+def _user() -> str:
+    """Who the server runs as: it refuses to be root."""
+    return "postgres" if os.geteuid() == 0 else getpass.getuser()
+
+
+def _as_user(*command: str | Path) -> None:
+    prefix = ["runuser", "-u", _user(), "--"] if os.geteuid() == 0 else []
+    # A server keeps what it was given for output open, so a pipe would never end.
+    with tempfile.TemporaryFile() as output:
+        code = subprocess.call(
+            [*prefix, *map(str, command)], cwd="/", stdout=output, stderr=subprocess.STDOUT
+        )
+        output.seek(0)
+        if code:
+            raise RuntimeError(f"{command[0]}: {output.read().decode(errors='replace')}")
