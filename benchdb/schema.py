@@ -77,7 +77,7 @@ measurements = Table(
     Column("id", Integer, primary_key=True),
     Column("system_id", ForeignKey("systems.id"), nullable=False),
     Column("configuration_id", ForeignKey("configurations.id"), nullable=False),
-    Column("import_id", ForeignKey("imports.id"), nullable=False),
+    Column("import_id", ForeignKey("imports.id"), nullable=False, index=True),
     Column("io_nodes", Integer, nullable=False),
     Column("repetition", Integer, nullable=False),
     Column("bandwidth_mib_s", Float, nullable=False),

@@ -87,7 +87,10 @@ class Site:
 
     @property
     def run_arguments(self) -> tuple[str, ...]:
-        return ("run", "small.toml", "--platform", "here.toml", "--dir", "campaign")
+        return (
+            *("run", "small.toml", "--platform", "here.toml"),
+            *("--dir", "campaign", "--engine", "fio"),
+        )
 
     def ioncast(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -267,7 +270,8 @@ def test_the_laptop_campaign_killed_and_resumed_is_whole(site: Site, engine: str
     assert done.returncode == 0, done.stderr
     rows = site.stored()
     assert {row["engine"] for row in rows} == {engine}
-    cells = Counter((row["pattern"], row["io_nodes"]) for row in rows)
+    shape = ("operation", "file_access", "transfer_size", "block_size", "io_nodes")
+    cells = Counter(tuple(row[name] for name in shape) for row in rows)
     assert len(cells) == 6 * 2
     assert set(cells.values()) == {3}
     assert sum(line.startswith("on") for line in site.switched()) == 36

@@ -81,7 +81,9 @@ def test_the_runs_are_jobs_that_get_their_io_nodes_as_licences(
             timeout=180,
         )
 
-    done = ioncast("run", "jobs.toml", "--platform", "cluster.toml", "--dir", "folder")
+    done = ioncast(
+        *("run", "jobs.toml", "--platform", "cluster.toml", "--dir", "folder", "--engine", "fio")
+    )
     # The cluster has eight licences: a job that asks for nine is refused and never runs.
     assert done.returncode == 1, done.stderr
     assert "4 of 6 runs done" in done.stdout

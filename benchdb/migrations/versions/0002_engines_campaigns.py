@@ -8,6 +8,7 @@ down_revision = "0001"
 
 _OLD_NAME = "uq_measurements_system_id_configuration_id_io_nodes_repetition"
 _NEW_NAME = "uq_measurements_repetition"
+_INDEX = "ix_measurements_import_id"
 _CELL = "system_id, configuration_id, io_nodes"
 _TEXTS = ("started", "engine_version", "command", "note")
 _MEASUREMENTS = sa.table("measurements", *map(sa.column, _TEXTS))
@@ -25,11 +26,13 @@ def upgrade() -> None:
     with op.batch_alter_table("measurements") as table:
         columns = ["system_id", "configuration_id", "io_nodes", "engine", "repetition"]
         table.create_unique_constraint(_NEW_NAME, columns)
+        table.create_index(_INDEX, ["import_id"])
 
 
 def downgrade() -> None:
     """Number them over all engines again, in the order of import; campaigns are lost."""
     with op.batch_alter_table("measurements") as table:
+        table.drop_index(_INDEX)
         table.drop_constraint(_NEW_NAME, type_="unique")
         table.drop_column("campaign")
     _number(_CELL, "id")
