@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tabulate import tabulate
 from benchdb.coverage_command import coverage_command
 from benchdb.curves import Curve, curves
 from benchdb.exports import csv_lines, export_rows
+from benchdb.files import whole_file
 from benchdb.importers import Source, is_export, read_export, read_measurements
 from benchdb.measurements import Measurement, store, system_names
 from benchdb.options import database_option, format_option, system_option
@@ -202,22 +203,14 @@ def _print(lines: Iterator[str]) -> None:
 
 
 def _write(rows: Iterator[dict[str, Any]], output: Path, output_format: str) -> None:
-    """Write a file that is whole when it has its name."""
     if output.exists() and not output.is_file():
         raise InputError("there is something else than a file", where=str(output))
-    part = output.with_name(f"{output.name}.part")
-    try:
+    with whole_file(output) as place:
         if output_format == "parquet":
-            write_parquet(rows, part)
+            write_parquet(rows, place)
         else:
-            with part.open("w", encoding="utf-8", newline="") as file:
+            with place.open("w", encoding="utf-8", newline="") as file:
                 file.writelines(csv_lines(rows))
-        part.replace(output)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(output)) from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def _complain(error: IoncastError) -> int:

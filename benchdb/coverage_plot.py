@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ import plotly.graph_objects as go
 
 from benchdb.cells import OUTLIER_RULE
 from benchdb.coverage import Cell, CoverageRow, blocks, summarise
-from ioncast_errors import InputError
+from benchdb.pages import write_page
 
 # Light to dark in one direction, so that it can be read without telling colours apart.
 _COLOURS = ("#fff7bc", "#fec44f", "#d95f0e", "#7f2704")
@@ -127,9 +126,8 @@ def write_html(
         When it cannot be written.
     """
     left_out = max(len(rows) - _MOST_ROWS, 0)
-    page = _PAGE.substitute(
+    body = _BODY.substitute(
         when=now.strftime("%Y-%m-%d %H:%M %Z"),
-        colours=", ".join(_COLOURS),
         largest=f"{_LARGEST_SPREAD:.0%}",
         missing=_MISSING,
         one=_ONE_REPETITION,
@@ -140,7 +138,12 @@ def write_html(
         else "",
         parts="\n".join(_parts(rows)) or "<p>No measurements.</p>",
     )
-    _write_whole(Path(path), page)
+    write_page(
+        path,
+        title="Coverage of the benchmark database",
+        body=body,
+        style=_STYLE.substitute(colours=", ".join(_COLOURS)),
+    )
 
 
 def _parts(rows: Sequence[CoverageRow]) -> Iterator[str]:
@@ -211,45 +214,12 @@ def _hover(row: CoverageRow, cell: Cell) -> str:
     return "<br>".join(lines)
 
 
-def _write_whole(path: Path, text: str) -> None:
-    try:
-        # What is no file, such as a pipe, cannot be replaced.
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
-        else:
-            _replace(Path(os.path.realpath(path)), text)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from error
-
-
-def _replace(path: Path, text: str) -> None:
-    part = path.with_name(f".ioncast-{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Coverage of the benchmark database</title>
-<style>
-body { font: 0.9rem "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; margin: 1rem auto;
-       padding: 0 1rem; max-width: 60rem; }
-h1 { font-size: 1.3rem; margin: 0; }
-h2 { font-size: 1.1rem; margin: 1.5rem 0 0; }
-p { margin: 0.4rem 0; }
+_STYLE = Template("""\
 .key { display: flex; flex-wrap: wrap; gap: 0.3rem 1.2rem; align-items: center; }
 .key i { display: inline-block; height: 0.9em; width: 1.6em; vertical-align: -0.1em; }
 .key i.scale { width: 8em; background: linear-gradient(to right, $colours); }
-</style>
-</head>
-<body>
-<h1>Coverage of the benchmark database</h1>
+""")
+_BODY = Template("""\
 <p>$when. Each row is a configuration: its id, its IOR options, tasks on compute nodes; each
 column a number of I/O nodes; each cell shows how many repetitions there are.</p>
 <div class="key">
@@ -261,7 +231,4 @@ column a number of I/O nodes; each cell shows how many repetitions there are.</p
 <span><b>*</b> outliers: $rule</span>
 </div>
 $left_out
-$parts
-</body>
-</html>
-""")
+$parts""")

@@ -14,8 +14,9 @@ import humanize
 from tabulate import tabulate
 
 from benchdb.campaigns.commands import engine_option, find_engine, platform_option, show_left_out
-from benchdb.campaigns.folder import obstacles, replace_file
+from benchdb.campaigns.folder import obstacles
 from benchdb.campaigns.platform import Platform, read_platform
+from benchdb.files import write_file
 from benchdb.options import database_option, format_option
 from benchdb.store import open_database, transaction
 from ioncast_errors import InputError, IoncastError
@@ -179,10 +180,7 @@ def _write(path: Path, campaign: Campaign, needs: Sequence[Need]) -> None:
         for need in needs
     }
     planned = replace(campaign, configurations=tuple(need.config for need in needs))
-    try:
-        replace_file(path, to_toml(planned, comments))
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from error
+    write_file(path, to_toml(planned, comments))
 
 
 def _record(need: Need, total: int) -> dict[str, Any]:

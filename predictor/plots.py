@@ -5,11 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import Template
 
 import plotly.graph_objects as go
 
-from ioncast_errors import InputError
+from benchdb.pages import write_page
 from predictor.prediction import Prediction
 
 _LINE, _BAND, _MEASURED = "#1f5f8b", "rgba(31, 95, 139, 0.18)", "#c1440e"
@@ -94,35 +93,10 @@ def write_html(
     plot = curve_figure(prediction, measured).to_html(
         full_html=False, include_plotlyjs=True, default_height="70vh", config={"responsive": True}
     )
-    title = f"I/O bandwidth of job {prediction.job} on {prediction.system}"
-    page = _PAGE.substitute(
-        title=html.escape(title),
-        best=html.escape(f"Best: {prediction.best.io_nodes} I/O nodes ({prediction.best.why})"),
-        warnings="".join(f"<li>{html.escape(warning)}</li>" for warning in prediction.warnings),
-        plot=plot,
+    best = f"Best: {prediction.best.io_nodes} I/O nodes ({prediction.best.why})"
+    warnings = "".join(f"<li>{html.escape(warning)}</li>" for warning in prediction.warnings)
+    write_page(
+        path,
+        title=f"I/O bandwidth of job {prediction.job} on {prediction.system}",
+        body=f"<p>{html.escape(best)}</p>\n{plot}\n<ul>{warnings}</ul>",
     )
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from error
-
-
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-body { font-family: "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; margin: 1rem; }
-h1 { font-size: 1.3rem; margin: 0; }
-</style>
-</head>
-<body>
-<h1>$title</h1>
-<p>$best</p>
-$plot
-<ul>$warnings</ul>
-</body>
-</html>
-""")

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.platform import Platform, read_platform
+from benchdb.files import write_file
 from benchdb.measurements import pattern_of
 from ioncast_errors import InputError
 from ior_configs import IorConfig
@@ -148,7 +149,7 @@ def create(
         (path / "campaign.toml").write_text(campaign, encoding="utf-8")
         (path / "platform.toml").write_text(platform, encoding="utf-8")
         settings = {"engine": engine, "program": program, "database": database}
-        replace_file(path / _SETTINGS, json.dumps(settings, indent=1))
+        write_file(path / _SETTINGS, json.dumps(settings, indent=1))
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from error
     return read(path)
@@ -242,13 +243,6 @@ def _acquire(descriptor: int, path: Path) -> None:
             time.sleep(0.1)
         else:
             return
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a file so that it is there as a whole or not at all."""
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
 
 
 def _digest(config: IorConfig) -> str:

@@ -11,8 +11,9 @@ import re
 import shlex
 from typing import Any
 
-from benchdb.campaigns.folder import CampaignFolder, replace_file
+from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.script import cell_script, slot_s
+from benchdb.files import write_file
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(tasks|nodes|processes_per_node|io_nodes)\}")
 _PARSER = """def parse(file_path):
@@ -26,9 +27,9 @@ def write_inputs(folder: CampaignFolder) -> None:
     scripts = folder.path / "cells"
     scripts.mkdir(exist_ok=True)
     for cell in folder.cells:
-        replace_file(scripts / f"{cell.name}.sh", cell_script(folder, cell))
+        write_file(scripts / f"{cell.name}.sh", cell_script(folder, cell))
     # JSON is YAML.
-    replace_file(folder.path / "iops.yaml", json.dumps(configuration(folder), indent=1))
+    write_file(folder.path / "iops.yaml", json.dumps(configuration(folder), indent=1))
 
 
 def configuration(folder: CampaignFolder) -> dict[str, Any]:

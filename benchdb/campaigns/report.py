@@ -7,15 +7,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
-from benchdb.campaigns.folder import CampaignFolder, replace_file
+from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.results import result_of
 from benchdb.cells import spread
-from ioncast_errors import InputError
+from benchdb.pages import write_page
 from ior_configs import IorConfig
 
 _PLOT_HEIGHT = 260
@@ -88,17 +87,14 @@ def write_html(folder: CampaignFolder, rows: Sequence[ReportRow], path: str | Pa
         When it cannot be written.
     """
     title = f"{folder.campaign.name} on {folder.platform.system}, measured with {folder.engine}"
-    page = _PAGE.substitute(
-        title=html.escape(title),
-        description=html.escape(folder.campaign.description),
-        plot=curves_figure(rows).to_html(
-            full_html=False, include_plotlyjs=True, config={"responsive": True}
-        ),
+    plot = curves_figure(rows).to_html(
+        full_html=False, include_plotlyjs=True, config={"responsive": True}
     )
-    try:
-        replace_file(Path(path), page)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from error
+    write_page(
+        path,
+        title=title,
+        body=f"<p>{html.escape(folder.campaign.description)}</p>\n{_LEGEND}\n{plot}",
+    )
 
 
 def curves_figure(rows: Sequence[ReportRow]) -> Figure:
@@ -164,24 +160,5 @@ def _cell(values: Sequence[float], failed: int) -> str:
     return f"{text}, {failed} failed" if failed else text
 
 
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-body { font-family: "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; margin: 1rem auto;
-  max-width: 60rem; padding: 0 1rem; }
-h1 { font-size: 1.3rem; margin: 0; }
-</style>
-</head>
-<body>
-<h1>$title</h1>
-<p>$description</p>
-<p>Bandwidth by number of I/O nodes: every run is a point, the line is their mean. Above each plot
-its IOR options, tasks on compute nodes.</p>
-$plot
-</body>
-</html>
-""")
+_LEGEND = """<p>Bandwidth by number of I/O nodes: every run is a point, the line is their mean.
+Above each plot stand its IOR options, and tasks on compute nodes.</p>"""

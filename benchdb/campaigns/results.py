@@ -10,8 +10,9 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from benchdb.campaigns.engines import ENGINES
-from benchdb.campaigns.folder import CampaignFolder, Run, read, replace_file
+from benchdb.campaigns.folder import CampaignFolder, Run, read
 from benchdb.campaigns.script import OUTPUT, job_of
+from benchdb.files import write_file
 from benchdb.importers import Source, read_measurements
 from benchdb.measurements import Measurement, store
 from benchdb.store import transaction
@@ -55,7 +56,7 @@ def result_of(folder: CampaignFolder, run: Run) -> Result | None:
         pass
     result = _judge(folder, run)
     if result is not None:
-        replace_file(kept, json.dumps(asdict(result)))
+        write_file(kept, json.dumps(asdict(result)))
     return result
 
 

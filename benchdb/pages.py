@@ -1,0 +1,51 @@
+"""HTML pages that need no network: Plotly is in them."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from string import Template
+
+from benchdb.files import write_file
+
+
+def write_page(path: str | Path, *, title: str, body: str, style: str = "") -> None:
+    """Write a page with one heading.
+
+    Parameters
+    ----------
+    path : str or Path
+        The page; about 5 MB where `body` holds Plotly.
+    title : str
+        Plain text.
+    body, style : str
+        HTML and CSS.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written; what was there before stays.
+    """
+    write_file(path, _PAGE.substitute(title=html.escape(title), body=body, style=style))
+
+
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+body { font: 0.9rem "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; margin: 1rem auto;
+       padding: 0 1rem; max-width: 60rem; }
+h1 { font-size: 1.3rem; margin: 0; }
+h2 { font-size: 1.1rem; margin: 1.5rem 0 0; }
+p { margin: 0.4rem 0; }
+$style</style>
+</head>
+<body>
+<h1>$title</h1>
+$body
+</body>
+</html>
+""")
