@@ -14,9 +14,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from benchdb.cells import bimodal, outliers, spread
-from benchdb.measurements import config_of
+from benchdb.measurements import config_of, require_system
 from benchdb.schema import configurations, imports, measurements, systems
-from ioncast_errors import UnknownNameError
 from ior_configs import IorConfig
 
 _ROWS_AT_ONCE = 10_000
@@ -200,15 +199,10 @@ def summarise(rows: Sequence[CoverageRow]) -> Summary:
 
 
 def _system_names(connection: Connection, system: str | None) -> dict[int, str]:
+    if system is not None:
+        require_system(connection, system)
     query = select(systems.c.id, systems.c.name).order_by(systems.c.name)
-    names = {row.id: row.name for row in connection.execute(query)}
-    if system is not None and system not in names.values():
-        known = ", ".join(names.values())
-        raise UnknownNameError(
-            f"no system {system!r} in the database",
-            remedy=f"known are {known}" if known else "import measurements first",
-        )
-    return names
+    return {row.id: row.name for row in connection.execute(query)}
 
 
 def _imports() -> Select[Any]:

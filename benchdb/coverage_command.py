@@ -13,7 +13,7 @@ from tabulate import tabulate
 from benchdb.cells import OUTLIER_RULE
 from benchdb.coverage import Cell, CoverageRow, blocks, coverage, summarise
 from benchdb.options import database_option, format_option, system_option
-from benchdb.store import open_database, transaction
+from benchdb.store import reading
 from ior_configs.durations import parse_duration
 
 
@@ -51,7 +51,7 @@ def coverage_command(
     """
     stale_after_s = parse_duration(stale_after)
     now = datetime.now(timezone.utc)
-    with transaction(open_database(location, create=False)) as connection:
+    with reading(location) as connection:
         rows = coverage(connection, system, now=now, stale_after_s=stale_after_s)
     if html is not None:
         # Plotly takes longer to import than most databases to read.

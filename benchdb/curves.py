@@ -113,9 +113,7 @@ _WITH_PATTERN = _REPETITIONS.where(configurations.c.pattern == bindparam("patter
 _WITH_CONFIGURATION = _REPETITIONS.add_columns(
     *(column for column in configurations.c if column.name != "id")
 )
-_WITH_ID = _WITH_CONFIGURATION.where(
-    configurations.c.id == bindparam("id"), measurements.c.engine == bindparam("engine")
-)
+_WITH_ID = _WITH_CONFIGURATION.where(configurations.c.id == bindparam("id"))
 _SUMMARIES = (
     select(
         measurements.c.configuration_id,
@@ -164,22 +162,27 @@ def curves_of_config(connection: Connection, system: str, config: IorConfig) -> 
 
 
 def curves_of_ids(
-    connection: Connection, system: str, engine: str, ids: Iterable[int]
+    connection: Connection, system: str, ids: Iterable[int], engine: str | None = None
 ) -> list[Curve]:
-    """The curves that one engine measured of some configurations.
+    """The curves of some configurations.
 
     Parameters
     ----------
     connection : Connection
         To the database.
-    system, engine : str
-        The system's name, and the program that measured.
+    system : str
+        The system's name.
     ids : iterable of int
         The configurations' ids in the database.
+    engine : str, optional
+        The program that measured; without, one curve of each engine.
     """
-    place = {"system": system, "engine": engine}
+    place = {"system": system}
     found = (connection.execute(_WITH_ID, {**place, "id": id_}).mappings().all() for id_ in ids)
-    return [curve for rows in found if rows for curve in _curves(config_of(dict(rows[0])), rows)]
+    measured_by_any = (
+        curve for rows in found if rows for curve in _curves(config_of(dict(rows[0])), rows)
+    )
+    return [curve for curve in measured_by_any if engine in {None, curve.engine}]
 
 
 def measured(connection: Connection, system: str) -> list[Measured]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, delete, func, insert, select
 
 from benchdb.progress import Progress, silently
 from benchdb.schema import configurations, imports, longest, measurements, systems
-from ioncast_errors import InputError
+from ioncast_errors import InputError, UnknownNameError
 from ior_configs import IorConfig
 
 _T = TypeVar("_T")
@@ -295,6 +295,23 @@ def stored_values(row: Measurement) -> dict[str, Any]:
 def system_names(connection: Connection) -> list[str]:
     """All systems, in the order of their names' bytes."""
     return sorted(connection.scalars(select(systems.c.name)))
+
+
+def require_system(connection: Connection, name: str) -> str:
+    """The name of a system that the database has.
+
+    Raises
+    ------
+    UnknownNameError
+        When it has none of that name.
+    """
+    names = system_names(connection)
+    if name not in names:
+        raise UnknownNameError(
+            f"no system {name!r} in the database",
+            remedy=f"known are {', '.join(names)}" if names else "import measurements first",
+        )
+    return name
 
 
 def pattern_of(config: IorConfig) -> str:

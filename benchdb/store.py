@@ -109,6 +109,13 @@ def _shown(engine: Engine) -> str:
     return engine.url.render_as_string(hide_password=True)
 
 
+@contextmanager
+def reading(location: str | Path | None) -> Iterator[Connection]:
+    """Open a database to read it; one that is not there reads as an empty one."""
+    with opened_database(location, create=False) as engine, transaction(engine) as connection:
+        yield connection
+
+
 def _create_engine(place: str, create: bool) -> Engine:
     try:
         url = make_url(place) if "://" in place else URL.create("sqlite", database=place)

@@ -57,7 +57,7 @@ def read_basis(
         engine = choose_engine(counts)
     catalogue = catalogue_of(row for row in rows if row.engine == engine)
     found = {row.id for config in wanted if (row := catalogue.nearest(config))}
-    curves = curves_of_ids(connection, system, engine, sorted(found)) if engine else []
+    curves = curves_of_ids(connection, system, sorted(found), engine) if engine else []
     return Basis(engine, tuple(curves), tuple(sorted(counts)))
 
 

@@ -18,7 +18,7 @@ from benchdb.campaigns.folder import obstacles
 from benchdb.campaigns.platform import Platform, read_platform
 from benchdb.files import write_file
 from benchdb.options import database_option, format_option
-from benchdb.store import open_database, transaction
+from benchdb.store import reading
 from ioncast_errors import InputError, IoncastError
 from ior_configs import IorConfig
 from ior_configs.campaign import Campaign, read_campaign, to_toml
@@ -133,7 +133,7 @@ def _needs(
     repetitions: int,
     location: str | None,
 ) -> list[Need]:
-    with transaction(open_database(location, create=False)) as connection:
+    with reading(location) as connection:
         basis = read_basis(connection, platform.system, wanted, engine)
     return needs_of(
         wanted,

@@ -99,12 +99,13 @@ def test_every_way_to_a_curve_gives_the_same_curve(filled: Engine) -> None:
             assert len(everything) == {"here": 3, "there": 2}[system]
             for curve in everything:
                 assert curve in curves_of_config(connection, system, curve.config)
-                assert curves_of_ids(connection, system, curve.engine, [curve.id]) == [curve]
+                assert curves_of_ids(connection, system, [curve.id], curve.engine) == [curve]
+                assert curve in curves_of_ids(connection, system, [curve.id])
         ids = {curve.id for curve in curves(connection, "here")}
-        assert curves_of_ids(connection, "here", "fio", [*ids, 10**6]) == [
+        assert curves_of_ids(connection, "here", [*ids, 10**6], "fio") == [
             curve for curve in curves(connection, "here") if curve.engine == "fio"
         ]
-        assert curves_of_ids(connection, "here", "forge", ids) == []
+        assert curves_of_ids(connection, "here", ids, "forge") == []
 
 
 def test_what_is_measured_is_what_the_curves_say(filled: Engine) -> None:
