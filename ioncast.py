@@ -84,7 +84,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        click.echo(f"ioncast: {error.strerror or error}", err=True)
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"ioncast: {where}{error.strerror or error}", err=True)
         sys.exit(2)
 
 

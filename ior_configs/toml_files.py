@@ -323,9 +323,11 @@ def _table(model: type[Table], keys: Sequence[Key]) -> type[Table]:
 
 
 def _tables_in(annotation: Any) -> Iterator[type[Table]]:
-    if isinstance(annotation, type) and issubclass(annotation, Table):
+    parts = get_args(annotation)
+    # On Python 3.10 tuple[...] counts as a type.
+    if not parts and isinstance(annotation, type) and issubclass(annotation, Table):
         yield annotation
-    for part in get_args(annotation):
+    for part in parts:
         yield from _tables_in(part)
 
 

@@ -210,7 +210,8 @@ def _close_groups(kind: Ints, start: Floats, end: Floats, time_distance: float) 
     for rows in np.split(np.arange(len(start)), first_of_kind[1:]):
         latest = np.maximum.accumulate(end[rows])
         new[rows[1:]] = start[rows[1:]] > latest[:-1] + time_distance
-    return np.cumsum(new) - 1
+    group: Ints = np.cumsum(new) - 1
+    return group
 
 
 def _slowest_process(file_phases: FilePhases, group: Ints) -> Floats:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable
@@ -16,13 +17,15 @@ from typing import Any
 
 import click
 import humanize
+from click.core import ParameterSource
+from sqlalchemy import Engine
 from tabulate import tabulate
 
 from benchdb.campaigns import folder as folders
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.folder import CampaignFolder, Run
 from benchdb.campaigns.platform import Platform, read_platform
-from benchdb.campaigns.results import Result, result_of
+from benchdb.campaigns.results import Result, failures, result_of
 from benchdb.campaigns.running import (
     Progress,
     forget_failures,
@@ -31,10 +34,11 @@ from benchdb.campaigns.running import (
     run_campaign,
 )
 from benchdb.options import database_option, format_option
-from benchdb.store import open_database
+from benchdb.store import opened_database
 from ioncast_errors import InputError
 from ior_configs import IorConfig
 from ior_configs.campaign import campaign_text, read_campaign
+from ior_configs.toml_files import read_text
 
 _SHOWN = 10
 
@@ -102,15 +106,19 @@ def run(
         source, nodes=platform.nodes, processes_per_node=platform.processes_per_node
     )
     engine, program = find_engine(platform, engine)
-    folder = folders.create(
-        directory or Path(re.sub(r"[^\w.-]+", "-", f"{planned.name}-{platform.system}")),
-        campaign=campaign_text(source),
-        platform=Path(platform_file).read_text(encoding="utf-8"),
-        engine=engine,
-        program=program,
-        database=location,
-    )
-    _run(folder, location)
+    show_left_out(planned.configurations, platform, engine)
+    if all(folders.obstacles(config, platform, engine) for config in planned.configurations):
+        raise InputError(f"{platform.system} can run none of it with {engine}", where=source)
+    with opened_database(location) as database:
+        folder = folders.create(
+            directory or Path(re.sub(r"[^\w.-]+", "-", f"{planned.name}-{platform.system}")),
+            campaign=campaign_text(source),
+            platform=read_text(Path(platform_file)),
+            engine=engine,
+            program=program,
+            database=location,
+        )
+        _run(folder, database)
 
 
 @campaign.command(
@@ -123,13 +131,22 @@ Examples:
 @_directory
 @click.option("--retry-failed", is_flag=True, help="Run again what failed.")
 @database_option
-def resume(directory: Path, retry_failed: bool, location: str | None) -> None:
-    """Go on with the campaign in DIR where it was stopped."""
+@click.pass_context
+def resume(
+    context: click.Context, directory: Path, retry_failed: bool, location: str | None
+) -> None:
+    """Go on with the campaign in DIR where it was stopped.
+
+    Measurements go where they went before, unless --db says otherwise.
+    """
     folder = folders.read(directory)
     if retry_failed:
         with folders.locked(folder):
             forget_failures(folder)
-    _run(folder, location or folder.database)
+    if context.get_parameter_source("location") is not ParameterSource.COMMANDLINE:
+        location = folder.database or location
+    with opened_database(location) as database:
+        _run(folder, database)
 
 
 @campaign.command(epilog="\b\nExample:\n  ioncast campaign status laptop-mysite --format json")
@@ -138,10 +155,9 @@ def resume(directory: Path, retry_failed: bool, location: str | None) -> None:
 def status(directory: Path, output_format: str) -> None:
     """Say how far the campaign in DIR is, and which runs failed and why."""
     folder = folders.read(directory)
-    results = [(run, result_of(folder, run)) for run in folder.runs]
-    progress = progress_of([result for _, result in results])
+    progress = progress_of([result_of(folder, run) for run in folder.runs])
     running = folders.is_running(folder)
-    failed = [(run, result) for run, result in results if result and result.state == "failed"]
+    failed = failures(folder)
     if output_format == "json":
         record = {
             **_description(folder),
@@ -158,7 +174,7 @@ def status(directory: Path, output_format: str) -> None:
     click.echo(f"{'running' if running else 'not running'}: {_count(progress)}")
     _show_failures(failed)
     if progress.left and not running:
-        click.echo(f"go on with `ioncast campaign resume {directory}`")
+        click.echo(f"go on with `{_resume(folder)}`")
 
 
 @campaign.command(
@@ -220,29 +236,23 @@ def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
     )
 
 
-def _run(folder: CampaignFolder, location: str | None) -> None:
-    show_left_out(folder.campaign.configurations, folder.platform, folder.engine)
-    if not folder.runs:
-        raise InputError(
-            f"{folder.platform.system} can run none of the campaign with {folder.engine}",
-            where=str(folder.path),
-        )
+def _run(folder: CampaignFolder, database: Engine) -> None:
     click.echo(_headline(folder), err=True)
-    database = open_database(location)
+    reporter = _Reporter()
     try:
-        progress = run_campaign(folder, database, _Reporter())
+        progress = run_campaign(folder, database, reporter)
     except KeyboardInterrupt as interrupt:
-        click.echo(f"\ngo on with `ioncast campaign resume {_shown(folder)}`", err=True)
+        reporter.end_line()
+        click.echo(f"go on with `{_resume(folder)}`", err=True)
         raise click.Abort from interrupt
     finally:
-        database.dispose()
+        reporter.end_line()
     click.echo(_count(replace(progress, seconds_left=None)))
-    results = [(run, result_of(folder, run)) for run in folder.runs]
-    _show_failures([(r, result) for r, result in results if result and result.state == "failed"])
+    _show_failures(failures(folder))
     if progress.left:
         click.echo(
             f"{progress.left} runs never came to their end: {last_error(folder)};"
-            f" `ioncast campaign resume {_shown(folder)}` tries them again"
+            f" `{_resume(folder)}` tries them again"
         )
     sys.exit(1 if progress.failed or progress.left else 0)
 
@@ -252,15 +262,22 @@ class _Reporter:
 
     def __init__(self) -> None:
         self._percent = -1
+        self._within_line = False
 
     def __call__(self, progress: Progress) -> None:
-        terminal = sys.stderr.isatty()
         percent = 100 * (progress.runs - progress.left) // progress.runs
-        if terminal:
-            click.echo(f"\r\033[K{_count(progress)}", err=True, nl=not progress.left)
+        if sys.stderr.isatty():
+            click.echo(f"\r\033[K{_count(progress)}", err=True, nl=False)
+            self._within_line = True
         elif percent // 5 > self._percent // 5:
             click.echo(_count(progress), err=True)
         self._percent = percent
+
+    def end_line(self) -> None:
+        """Leave the line that is written in place."""
+        if self._within_line:
+            click.echo(err=True)
+        self._within_line = False
 
 
 def _count(progress: Progress) -> str:
@@ -279,6 +296,10 @@ def _headline(folder: CampaignFolder) -> str:
         f" {configurations} configurations × {len(folder.platform.io_nodes)} numbers of I/O nodes"
         f" × {folder.campaign.repetitions} repetitions, in {_shown(folder)}"
     )
+
+
+def _resume(folder: CampaignFolder) -> str:
+    return f"ioncast campaign resume {shlex.quote(_shown(folder))}"
 
 
 def _shown(folder: CampaignFolder) -> str:

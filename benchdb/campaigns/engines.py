@@ -154,6 +154,8 @@ def _fio(job: Job, config: IorConfig) -> list[str]:
     ]
     flags = {
         "--create_on_open=1": config.write,
+        # Reading a file that is not there is an error, not a reason to make one.
+        "--allow_file_create=0": config.read,
         "--end_fsync=1": config.write and config.fsync,
         "--direct=1": config.odirect,
         "--randrepeat=0": shuffled,

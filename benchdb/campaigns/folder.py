@@ -13,16 +13,19 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.platform import Platform, read_platform
 from benchdb.files import write_file
 from benchdb.measurements import pattern_of
+from benchdb.store import without_password
 from ioncast_errors import InputError
 from ior_configs import IorConfig
 from ior_configs.campaign import Campaign, read_campaign
@@ -49,6 +52,26 @@ class Cell:
     name: str
     config: IorConfig
     io_nodes: int
+
+    @property
+    def tasks(self) -> int:
+        """Processes."""
+        return self.config.tasks or 1
+
+    @property
+    def nodes(self) -> int:
+        """Compute nodes."""
+        return self.config.nodes or 1
+
+    @property
+    def processes_per_node(self) -> int:
+        """Processes on a node, at most."""
+        return -(-self.tasks // self.nodes)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the test files."""
+        return self.tasks * self.config.bytes_per_process
 
 
 @dataclass(frozen=True)
@@ -135,20 +158,27 @@ def create(
     InputError
         When there is something already, or nothing that can be run.
     """
+    if not str(path).isprintable():
+        raise InputError(f"{str(path)!r} is no name for a folder", remedy="name another with --dir")
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             known = (path / _SETTINGS).exists()
+            resume = f"ioncast campaign resume {shlex.quote(str(path))}"
             raise InputError(
                 "there is a campaign already" if known else "the folder is not empty",
                 where=str(path),
-                remedy=f"go on with `ioncast campaign resume {path}`, or name another with --dir"
+                remedy=f"go on with `{resume}`, or name another with --dir"
                 if known
                 else "name another with --dir",
             )
         (path / "campaign.toml").write_text(campaign, encoding="utf-8")
         (path / "platform.toml").write_text(platform, encoding="utf-8")
-        settings = {"engine": engine, "program": program, "database": database}
+        settings = {
+            "engine": engine,
+            "program": program,
+            "database": database and without_password(database),
+        }
         write_file(path / _SETTINGS, json.dumps(settings, indent=1))
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from error
@@ -163,17 +193,7 @@ def read(path: Path) -> CampaignFolder:
     InputError
         When it is none, or its files were damaged.
     """
-    try:
-        settings = json.loads((path / _SETTINGS).read_text(encoding="utf-8"))
-        engine, program, database = (settings[k] for k in ("engine", "program", "database"))
-    except FileNotFoundError as error:
-        raise InputError(
-            "not the folder of a campaign",
-            where=str(path),
-            remedy="start one with `ioncast campaign run`",
-        ) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path / _SETTINGS)) from error
+    settings = _settings(path / _SETTINGS)
     platform = read_platform(path / "platform.toml")
     campaign = read_campaign(
         path / "campaign.toml",
@@ -184,16 +204,32 @@ def read(path: Path) -> CampaignFolder:
         path=path.absolute(),
         campaign=campaign,
         platform=platform,
-        engine=engine,
-        program=program,
-        database=database,
+        **settings,
         cells=tuple(
             Cell(f"{_digest(config)}-n{io_nodes}", config, io_nodes)
             for config in campaign.configurations
-            if not obstacles(config, platform, engine)
+            if not obstacles(config, platform, settings["engine"])
             for io_nodes in platform.io_nodes
         ),
     )
+
+
+def _settings(file: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+        chosen = {name: settings[name] for name in ("engine", "program", "database")}
+        texts = (chosen["program"], chosen["database"] or "")
+        if chosen["engine"] not in ENGINES or not all(isinstance(text, str) for text in texts):
+            raise ValueError("its values are not what ioncast writes")
+    except FileNotFoundError as error:
+        raise InputError(
+            "not the folder of a campaign",
+            where=str(file.parent),
+            remedy="start one with `ioncast campaign run`",
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(file)) from error
+    return chosen
 
 
 @contextmanager
@@ -216,11 +252,12 @@ def locked(folder: CampaignFolder) -> Iterator[int]:
 def is_running(folder: CampaignFolder) -> bool:
     """Whether an orchestrator is at work in the folder."""
     try:
-        descriptor = os.open(folder.path / "lock", os.O_RDWR)
+        descriptor = os.open(folder.path / "lock", os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Shared, so that two who look do not see each other.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:

@@ -7,38 +7,62 @@ and keeps the results of those that succeeded, so that it goes on where it was s
 from __future__ import annotations
 
 import json
-import re
 import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from benchdb.campaigns.folder import CampaignFolder
+from benchdb.campaigns.folder import CampaignFolder, Cell
+from benchdb.campaigns.platform import KNOWN, PLACEHOLDERS
 from benchdb.campaigns.script import cell_script, slot_s
 from benchdb.files import write_file
+from ioncast_errors import InputError
 
-_PLACEHOLDER = re.compile(r"(?<!\$)\{(tasks|nodes|processes_per_node|io_nodes)\}")
+CACHE = "iops-cache.sqlite"
 _PARSER = """def parse(file_path):
     from benchdb.campaigns.results import bandwidth
     return {"bandwidth_mib_s": bandwidth(file_path)}
 """
 
 
-def write_inputs(folder: CampaignFolder) -> None:
-    """Write IOPS's configuration and the scripts it runs."""
+def write_inputs(folder: CampaignFolder, cells: Sequence[Cell]) -> None:
+    """Write IOPS's configuration, and the scripts it runs, for some cells of a campaign.
+
+    Raises
+    ------
+    InputError
+        When the commands of the platform file make no script.
+    """
     scripts = folder.path / "cells"
     scripts.mkdir(exist_ok=True)
-    for cell in folder.cells:
+    for cell in cells:
         write_file(scripts / f"{cell.name}.sh", cell_script(folder, cell))
+    _check_script(scripts / f"{cells[0].name}.sh")
     # JSON is YAML.
-    write_file(folder.path / "iops.yaml", json.dumps(configuration(folder), indent=1))
+    write_file(folder.path / "iops.yaml", json.dumps(configuration(folder, cells), indent=1))
 
 
-def configuration(folder: CampaignFolder) -> dict[str, Any]:
-    """IOPS's configuration of a campaign.
+def _check_script(script: Path) -> None:
+    checked = subprocess.run(  # noqa: S603 - bash only reads it
+        ["/bin/bash", "-n", str(script)], capture_output=True, text=True, check=False
+    )
+    if checked.returncode:
+        raise InputError(
+            f"the platform's commands are no shell script: {checked.stderr.strip()}",
+            remedy="correct platform.toml beside it",
+        )
+
+
+def configuration(folder: CampaignFolder, cells: Sequence[Cell]) -> dict[str, Any]:
+    """IOPS's configuration for some cells of a campaign; paths are relative to its folder.
 
     Parameters
     ----------
     folder : CampaignFolder
         The campaign.
+    cells : sequence of Cell
+        Those that are to be run.
 
     Returns
     -------
@@ -48,9 +72,9 @@ def configuration(folder: CampaignFolder) -> dict[str, Any]:
     slurm = folder.platform.slurm
     return {
         "benchmark": {
-            "name": folder.campaign.name,
-            "workdir": str(folder.path / "iops"),
-            "cache_file": str(folder.path / "iops-cache.sqlite"),
+            "name": _jinja(folder.campaign.name),
+            "workdir": "iops",
+            "cache_file": CACHE,
             "repetitions": folder.campaign.repetitions,
             "random_seed": folder.campaign.seed,
             "search_method": "exhaustive",
@@ -61,9 +85,9 @@ def configuration(folder: CampaignFolder) -> dict[str, Any]:
         "vars": {
             "cell": {
                 "type": "str",
-                "sweep": {"mode": "list", "values": [cell.name for cell in folder.cells]},
+                "sweep": {"mode": "list", "values": [cell.name for cell in cells]},
             },
-            **_numbers(folder),
+            **({} if slurm is None else _numbers(cells)),
         },
         "command": {
             "template": f"bash {_quoted(folder, 'cells')}/{{{{ cell }}}}.sh {{{{ repetition }}}}"
@@ -82,25 +106,18 @@ def configuration(folder: CampaignFolder) -> dict[str, Any]:
                 },
             }
         ],
-        "output": {"sink": {"type": "csv", "path": str(folder.path / "iops-results.csv")}},
+        "output": {"sink": {"type": "csv", "path": "iops-results.csv"}},
     }
 
 
-def _numbers(folder: CampaignFolder) -> dict[str, Any]:
+def _numbers(cells: Sequence[Cell]) -> dict[str, Any]:
     """IOPS's variables for the placeholders of a platform, looked up by cell."""
-    if folder.platform.slurm is None:
-        return {}
-    tables: dict[str, dict[str, int]] = {
-        "tasks": {c.name: c.config.tasks or 1 for c in folder.cells},
-        "nodes": {c.name: c.config.nodes or 1 for c in folder.cells},
-        "io_nodes": {c.name: c.io_nodes for c in folder.cells},
-    }
-    tables["processes_per_node"] = {
-        name: -(-tasks // tables["nodes"][name]) for name, tasks in tables["tasks"].items()
-    }
     return {
-        name: {"type": "int", "expr": f"{{{{ {table!r}[cell] }}}}"}
-        for name, table in tables.items()
+        name: {
+            "type": "int",
+            "expr": f"{{{{ { {cell.name: getattr(cell, name) for cell in cells}!r}[cell] }}}}",
+        }
+        for name in PLACEHOLDERS
     }
 
 
@@ -120,7 +137,7 @@ def _quoted(folder: CampaignFolder, name: str) -> str:
 
 def _jinja(template: str) -> str:
     """A template of the platform as one of Jinja, whose own marks mean nothing in it."""
-    pieces = _PLACEHOLDER.split(template)
+    pieces = KNOWN.split(template)
     return "".join(
         f"{{{{ {piece if index % 2 else json.dumps(piece)} }}}}"
         if index % 2 or "{" in piece

@@ -13,7 +13,7 @@ from ior_configs.sizes import LARGEST, parse_size
 from ior_configs.toml_files import Table, read_by, read_toml, refusing
 
 PLACEHOLDERS = ("tasks", "nodes", "processes_per_node", "io_nodes")
-_KNOWN = re.compile(rf"(?<!\$)\{{({'|'.join(PLACEHOLDERS)})\}}")
+KNOWN = re.compile(rf"(?<!\$)\{{({'|'.join(PLACEHOLDERS)})\}}")
 _ANY = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # IOR prints its command line without quotes, and takes @ for the end of a name.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._+/{}-]+")
@@ -47,7 +47,7 @@ def fill(template: str, *, tasks: int, nodes: int, processes_per_node: int, io_n
         "processes_per_node": processes_per_node,
         "io_nodes": io_nodes,
     }
-    return _KNOWN.sub(lambda match: str(numbers[match[1]]), template)
+    return KNOWN.sub(lambda match: str(numbers[match[1]]), template)
 
 
 def _known_placeholders(template: str) -> str:
@@ -158,7 +158,8 @@ class Programs(Table):
 
     def get(self, engine: str) -> str | None:
         """The program of an engine, if the platform says it."""
-        return {"ior": self.ior, "fio": self.fio}.get(engine)
+        program: str | None = getattr(self, engine)
+        return program
 
 
 class Slurm(Table):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -49,15 +50,18 @@ def result_of(folder: CampaignFolder, run: Run) -> Result | None:
 
     The answer is kept beside the run, so that a campaign of thousands is read at once.
     """
-    kept = run.path / _RESULT
-    try:
-        return Result(**json.loads(kept.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        pass
-    result = _judge(folder, run)
-    if result is not None:
-        write_file(kept, json.dumps(asdict(result)))
+    result = _kept(run)
+    if result is None:
+        result = _judge(folder, run)
+        if result is not None:
+            _keep(run, result)
     return result
+
+
+def failures(folder: CampaignFolder, runs: Iterable[Run] | None = None) -> list[tuple[Run, Result]]:
+    """Runs that failed, of some or of all of a campaign."""
+    results = ((run, result_of(folder, run)) for run in (folder.runs if runs is None else runs))
+    return [(run, result) for run, result in results if result and result.state == "failed"]
 
 
 def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measurement]:
@@ -111,13 +115,21 @@ def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -
     -------
     int
         How many were new.
+
+    Notes
+    -----
+    A run whose output was lost or damaged since is a failed one from now on.
     """
     new = 0
     for run in runs:
         result = result_of(folder, run)
         if result is None or result.state != "done":
             continue
-        content, file_format, measured = measurement_of(folder, run)
+        try:
+            content, file_format, measured = measurement_of(folder, run)
+        except (InputError, OSError) as error:
+            _keep(run, Result("failed", started=result.started, reason=str(error)))
+            continue
         with transaction(engine, write=True) as connection:
             new += store(
                 connection,
@@ -147,6 +159,23 @@ def bandwidth(file_path: str) -> float:
     return result.bandwidth_mib_s
 
 
+def _kept(run: Run) -> Result | None:
+    """What was found out before; None if that is not there or damaged."""
+    try:
+        record = json.loads((run.path / _RESULT).read_text(encoding="utf-8"))
+        result = Result(**record)
+        measured = result.bandwidth_mib_s is not None and float(result.bandwidth_mib_s) > 0
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    return result if result.state == ("done" if measured else "failed") else None
+
+
+def _keep(run: Run, result: Result) -> None:
+    # Who may only read the folder finds it out again each time.
+    with suppress(InputError):
+        write_file(run.path / _RESULT, json.dumps(asdict(result)))
+
+
 def _judge(folder: CampaignFolder, run: Run) -> Result | None:
     code = _read(run.path / "exit_code")
     if not code:
@@ -156,8 +185,13 @@ def _judge(folder: CampaignFolder, run: Run) -> Result | None:
         return Result("failed", started=started, reason=_last_line(run.path / "log", code))
     try:
         _, _, measured = measurement_of(folder, run)
-    except (InputError, OSError) as error:
+    except FileNotFoundError:
+        return Result("failed", started=started, reason="the benchmark left no output")
+    except InputError as error:
         return Result("failed", started=started, reason=str(error))
+    except OSError:
+        # It may be there the next time.
+        return None
     return Result("done", measured.bandwidth_mib_s, started)
 
 
@@ -172,8 +206,9 @@ def _last_line(log: Path, code: str) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(log.stat().st_size - _LOG_BYTES, 0))
-            lines = file.read().decode("utf-8", "replace").split("\n")
+            text = file.read().decode("utf-8", "replace")
     except OSError:
-        lines = []
-    said = [line.strip() for line in lines if line.strip()]
+        text = ""
+    lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
+    said = [line for line in lines if line]
     return said[-1] if said else f"exit code {code}"

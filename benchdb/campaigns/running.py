@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count, groupby
+from pathlib import Path
 
 from sqlalchemy import Engine
 
-from benchdb.campaigns.folder import CampaignFolder, Run, locked
-from benchdb.campaigns.iops import write_inputs
-from benchdb.campaigns.results import Result, result_of, store_results
+from benchdb.campaigns.folder import CampaignFolder, Cell, Run, locked
+from benchdb.campaigns.iops import CACHE, write_inputs
+from benchdb.campaigns.results import Result, failures, result_of, store_results
 from ioncast_errors import IoncastError
 
 _POLL_SECONDS = 0.5
@@ -83,20 +86,20 @@ def run_campaign(
         watch = _Watch(folder, database, report)
         watch.look()
         if watch.progress.left:
-            write_inputs(folder)
+            write_inputs(folder, watch.open_cells)
             (folder.path / "stopped").unlink(missing_ok=True)
             _orchestrate(folder, lock, watch.look)
-            watch.look()
+        if watch.progress.left:
+            # It may hold successes of runs whose folders were lost since.
+            (folder.path / CACHE).unlink(missing_ok=True)
     return watch.progress
 
 
-def forget_failures(folder: CampaignFolder) -> int:
+def forget_failures(folder: CampaignFolder) -> None:
     """Put failed runs aside, with what they left, so that they are run again."""
-    failed = [run for run in folder.runs if _failed(folder, run)]
-    for run in failed:
-        attempts = len(list(run.path.parent.glob(f"{run.path.name}.failed-*")))
-        run.path.rename(f"{run.path}.failed-{attempts + 1}")
-    return len(failed)
+    for run, _ in failures(folder):
+        aside = (Path(f"{run.path}.failed-{attempt}") for attempt in count(1))
+        run.path.rename(next(path for path in aside if not path.exists()))
 
 
 class _Watch:
@@ -112,23 +115,36 @@ class _Watch:
         self._before = 0
         self.progress = Progress(len(self._open), 0, 0)
 
+    @property
+    def open_cells(self) -> list[Cell]:
+        """Cells with runs that did not end."""
+        return list(dict.fromkeys(run.cell for run in self._open))
+
     def look(self) -> None:
         """Store what ended since the last look, and report it."""
-        ended = [(run, result_of(self._folder, run)) for run in self._open]
-        new = [(run, result) for run, result in ended if result]
-        if new:
-            store_results(self._database, self._folder, [run for run, _ in new])
-            self._results += [result for _, result in new]
-            self._open = [run for run, result in ended if not result]
+        ended = self._ended()
+        store_results(self._database, self._folder, ended)
+        results = [(run, result_of(self._folder, run)) for run in ended]
+        new = {run: result for run, result in results if result}
+        self._results += new.values()
+        self._open = [run for run in self._open if run not in new]
         now = time.monotonic()
         if self._since is None:
             self._since, self._before = now, len(self._results)
         watched = len(self._results) - self._before
         counted = progress_of([*self._results, *([None] * len(self._open))])
         left = (now - self._since) / watched * counted.left if watched else None
-        self.progress = Progress(counted.runs, counted.done, counted.failed, left)
+        self.progress = replace(counted, seconds_left=left)
         if new:
             self._report(self.progress)
+
+    def _ended(self) -> list[Run]:
+        # One look at the folder costs less than one at each run, of which there are thousands.
+        with suppress(FileNotFoundError):
+            begun = {entry.name for entry in os.scandir(self._folder.path / "runs")}
+            some = [run for run in self._open if run.path.name in begun]
+            return [run for run in some if result_of(self._folder, run)]
+        return []
 
 
 def _orchestrate(folder: CampaignFolder, lock: int, look: Callable[[], None]) -> None:
@@ -142,10 +158,12 @@ def _orchestrate(folder: CampaignFolder, lock: int, look: Callable[[], None]) ->
                 _stop(process)
     except KeyboardInterrupt:
         _stop(process)
+        _wait_for_the_last(folder)
         look()
         raise
     finally:
         _stop(process)
+    _wait_for_the_last(folder)
     look()
     if stopped.exists():
         raise IoncastError(
@@ -154,6 +172,7 @@ def _orchestrate(folder: CampaignFolder, lock: int, look: Callable[[], None]) ->
             remedy=f"make room, then `ioncast campaign resume {folder.path}`",
         )
     if process.returncode:
+        (folder.path / CACHE).unlink(missing_ok=True)
         raise IoncastError(
             f"IOPS, the orchestrator, ended with an error: {last_error(folder)}",
             where=str(folder.path),
@@ -163,14 +182,20 @@ def _orchestrate(folder: CampaignFolder, lock: int, look: Callable[[], None]) ->
 
 def last_error(folder: CampaignFolder) -> str:
     """What IOPS complained of last, but for what only follows from it."""
-    log = (folder.path / "iops.log").read_text(encoding="utf-8", errors="replace")
-    lines = [line.partition("| ERROR |")[2].strip() for line in log.splitlines()]
+    lines = [line.partition("| ERROR |")[2].strip() for line in _lines(folder.path / "iops.log")]
     blocks = [
         " ".join(line for line in block if not line.startswith("wait_and_collect "))
         for is_error, block in groupby(lines, key=bool)
         if is_error
     ]
-    return blocks[-1] if blocks else "nothing was said"
+    said = blocks or _lines(folder.path / "iops.stderr")
+    return said[-1] if said else f"see {folder.path / 'iops.log'}"
+
+
+def _lines(file: Path) -> list[str]:
+    with suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return []
 
 
 def _start(folder: CampaignFolder, lock: int) -> subprocess.Popen[bytes]:
@@ -200,6 +225,12 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _failed(folder: CampaignFolder, run: Run) -> bool:
-    result = result_of(folder, run)
-    return result is not None and result.state == "failed"
+def _wait_for_the_last(folder: CampaignFolder) -> None:
+    """Give the run in flight time to remove its files and switch its I/O nodes off."""
+    with (folder.path / "running").open("ab") as file:
+        deadline = time.monotonic() + _STOP_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.1)

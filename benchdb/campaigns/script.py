@@ -1,11 +1,13 @@
 """The shell script that runs one cell; its argument is the repetition.
 
 It runs where the benchmark is launched, perhaps on a compute node, and so needs nothing but
-a shell. A run that ended is not run again, whoever starts it: what it did is in its folder.
+bash, flock and the GNU core utilities. A run that ended is not run again, whoever starts it:
+what it did is in its folder.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from string import Template
 
@@ -31,25 +33,23 @@ def cell_script(folder: CampaignFolder, cell: Cell) -> str:
     str
         For bash.
     """
-    platform, config, engine = folder.platform, cell.config, ENGINES[folder.engine]
+    platform, engine = folder.platform, ENGINES[folder.engine]
     job = job_of(folder, cell)
-    directory = filled(platform.test_directory, folder, cell)
-    needed = (config.tasks or 1) * config.bytes_per_process + platform.free_space_limit
     switch = platform.io_nodes_switch
-    environment = {name: filled(value, folder, cell) for name, value in switch.environment.items()}
     return _SCRIPT.substitute(
-        what=f"{config.command_line(launcher=True)} with {cell.io_nodes} I/O nodes",
+        what=f"{cell.config.command_line(launcher=True)} with {cell.io_nodes} I/O nodes",
         runs=shlex.quote(str(folder.path / "runs" / cell.name)),
         running=shlex.quote(str(folder.path / "running")),
         stopped=shlex.quote(str(folder.path / "stopped")),
-        directory=shlex.quote(directory),
-        needed=needed,
+        directory=shlex.quote(filled(platform.test_directory, cell)),
+        needed=cell.bytes + platform.free_space_limit,
         environment="\n".join(
-            f"export {name}={shlex.quote(value)}" for name, value in environment.items()
+            f"export {name}={_in_double_quotes(filled(value, cell))}"
+            for name, value in switch.environment.items()
         ),
-        before=filled(switch.before or "true", folder, cell),
-        after=filled(switch.after or "true", folder, cell),
-        prepare="\n".join(f"{line} || fail" for line in engine.prepare(job)) or "true",
+        before=filled(switch.before, cell),
+        after=filled(switch.after, cell),
+        prepare="\n".join(f"{line} || return" for line in engine.prepare(job)) or ":",
         measure=engine.measure(job),
         remove="; ".join(engine.remove(job)),
         wait=_wait_line(folder),
@@ -58,26 +58,32 @@ def cell_script(folder: CampaignFolder, cell: Cell) -> str:
 
 def job_of(folder: CampaignFolder, cell: Cell) -> Job:
     """What the engine is told of a cell."""
-    directory = filled(folder.platform.test_directory, folder, cell)
+    directory = filled(folder.platform.test_directory, cell)
+    # Two campaigns may use one directory.
+    campaign = hashlib.sha256(str(folder.path).encode()).hexdigest()[:8]
     return Job(
         config=cell.config,
         program=folder.program,
-        launch=filled(folder.platform.launch, folder, cell),
-        test_file=f"{directory.rstrip('/')}/ioncast.{cell.name}",
+        launch=filled(folder.platform.launch, cell),
+        test_file=f"{directory.rstrip('/')}/ioncast.{campaign}.{cell.name}",
         output=OUTPUT,
     )
 
 
-def filled(template: str, folder: CampaignFolder, cell: Cell) -> str:
+def filled(template: str, cell: Cell) -> str:
     """A template of the platform with the numbers of a cell."""
-    tasks, nodes = cell.config.tasks or 1, cell.config.nodes or 1
     return fill(
         template,
-        tasks=tasks,
-        nodes=nodes,
-        processes_per_node=-(-tasks // nodes),
+        tasks=cell.tasks,
+        nodes=cell.nodes,
+        processes_per_node=cell.processes_per_node,
         io_nodes=cell.io_nodes,
     )
+
+
+def _in_double_quotes(text: str) -> str:
+    """Quote a word in which the shell still puts variables in their places."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def slot_s(folder: CampaignFolder) -> float:
@@ -93,6 +99,8 @@ def _wait_line(folder: CampaignFolder) -> str:
     return f"flock --unlock 9\n[ $SECONDS -ge {slot} ] || sleep $(({slot} - SECONDS))"
 
 
+# The commands of the platform are in subshells, so that they may end or go elsewhere, and what
+# they leave running does not keep the lock. A colon makes an empty one a command.
 _SCRIPT = Template("""#!/bin/bash
 # $what
 run=$runs-r$$1
@@ -104,38 +112,59 @@ flock 9 || true
 if [ -s exit_code ]; then exit "$$(cat exit_code)"; fi
 
 exec > log 2>&1
-record() { echo "$$1" > exit_code.new && mv exit_code.new exit_code; }
-fail() { record 1; exit 1; }
+record() {
+    echo "$$1" > exit_code.new
+    sync ./*
+    mv exit_code.new exit_code
+}
+fail() {
+    echo "$$*"
+    record 1
+    exit 1
+}
+switch_on() (
+:
+$before
+) 9>&-
+switch_off() (
+:
+$after
+) 9>&-
+prepare() (
+$prepare
+) 9>&-
+measure() (
+$measure
+) 9>&-
 remove() { $remove; }
 clean() {
+    # What stops a run must not stop this.
+    trap '' TERM INT HUP
     remove
-    $after
+    switch_off || echo "the command after the run failed"
 }
-
-if ! [ -d $directory ]; then
-    echo "the test directory" $directory "is not there"
-    fail
-fi
-free=$$(df --output=avail --block-size=1 $directory | tail -n 1)
-if [ "$$free" -lt $needed ]; then
-    echo $directory "has $$free bytes free, the next run and the limit need $needed" > $stopped
-    exit 75
-fi
+room() { df --output="$$1" --block-size=1 $directory | tail -n 1; }
 
 $environment
 trap clean EXIT
+switch_on || fail "the command before the run failed"
+[ -d $directory ] || fail "the test directory" $directory "is not there"
 remove
-if ! { $before; }; then
-    echo "the command before the run failed"
-    fail
+[ "$$(room size)" -ge $needed ] || fail "its files and the limit, $needed bytes, do not fit" \
+    "into" $directory
+left=$$(room avail)
+if [ "$$left" -lt $needed ]; then
+    echo $directory "has $$left bytes free, the next run and the limit need $needed" > $stopped
+    exit 75
 fi
-$prepare
+prepare || fail "its files could not be prepared"
 date --utc +%Y-%m-%dT%H:%M:%S+00:00 > started
-$measure
+measure
 code=$$?
-trap - EXIT
 clean
+trap - EXIT
 record "$$code"
+trap - TERM INT HUP
 $wait
 exit "$$code"
 """)
