@@ -24,8 +24,10 @@ from summario.phases import Phase
 _ERROR_PER_DISTANCE = 0.3
 # The median variation of repetitions there.
 _USUAL_SPREAD = 0.16
-# Starting a job and preparing files.
-_SECONDS_A_RUN = 5.0
+# Less certain is a mean of fewer repetitions than its spread says.
+_FEW = 5
+# Known well enough not to be measured again.
+_WELL_KNOWN = 0.1
 # Where nothing was measured on the system.
 _GUESSED_MIB_S = 1024.0
 _MIB = 1 << 20
@@ -64,6 +66,11 @@ class Need:
     error: float
     missing: int
     seconds: float
+
+    @property
+    def is_open(self) -> bool:
+        """Whether measuring would help: cells are missing, or what is there varies much."""
+        return self.missing > 0 or self.error > _WELL_KNOWN
 
     @property
     def gain(self) -> float:
@@ -108,6 +115,7 @@ def needs_of(
     *,
     io_nodes: Collection[int],
     repetitions: int,
+    start_s: float,
 ) -> list[Need]:
     """Say how surely each configuration is known, most worth measuring first.
 
@@ -121,6 +129,8 @@ def needs_of(
         Numbers of I/O nodes that the system can give.
     repetitions : int
         How many of each cell are asked for.
+    start_s : float
+        Seconds that a run takes beside its I/O.
     """
     found = {config: find(config) for config in wanted}
     speeds = [
@@ -137,7 +147,8 @@ def needs_of(
             known=_known(match, io_nodes, repetitions),
             error=_error(match, io_nodes),
             missing=len(_missing(match, io_nodes, repetitions)),
-            seconds=repetitions * sum(_seconds(config, match.curve, n, usual) for n in io_nodes),
+            seconds=repetitions
+            * sum(start_s + _io_seconds(config, match.curve, n, usual) for n in io_nodes),
         )
         for config, match in found.items()
     ]
@@ -180,11 +191,15 @@ def _error(match: Match, io_nodes: Collection[int]) -> float:
 def _error_of_mean(values: Sequence[float]) -> float:
     if not values:
         return _ERROR_PER_DISTANCE
-    varies = spread(values)
-    return (_USUAL_SPREAD if varies is None else varies) / math.sqrt(len(values))
+    varies = spread(values) or 0.0
+    if len(values) < _FEW:
+        varies = max(varies, _USUAL_SPREAD)
+    return varies / math.sqrt(len(values))
 
 
-def _seconds(config: IorConfig, curve: Curve | None, io_nodes: int, usual: float) -> float:
+def _io_seconds(config: IorConfig, curve: Curve | None, io_nodes: int, usual: float) -> float:
     moved = (config.tasks or 1) * config.bytes_per_process / _MIB
+    # What is read is written first.
+    moved *= 2 if config.read else 1
     values = curve.bandwidths_mib_s.get(io_nodes) if curve else None
-    return _SECONDS_A_RUN + moved / (statistics.fmean(values) if values else usual)
+    return moved / (statistics.fmean(values) if values else usual)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ from summario.phases import Phase
 
 _REPETITIONS = 5
 _SEED = 1
+# What a run takes beside its I/O, in seconds: a process to start, or a job to be seen to end.
+_LOCAL_START_S, _SLURM_START_S = 1.0, 30.0
 
 
 @click.command(
@@ -56,9 +58,8 @@ Examples:
 @click.option(
     "--repetitions",
     type=click.IntRange(min=1),
-    default=_REPETITIONS,
-    show_default=True,
-    help="Runs of each configuration with each number of I/O nodes, for --from-logs.",
+    help="For --from-logs: runs of each configuration with each number of I/O nodes."
+    f"  [default: {_REPETITIONS}]",
 )
 @click.option(
     "--output", metavar="FILE.toml", type=click.Path(path_type=Path), help="Write the campaign."
@@ -71,7 +72,7 @@ def plan(
     platform_file: str,
     logs: Path | None,
     budget: str | None,
-    repetitions: int,
+    repetitions: int | None,
     output: Path | None,
     engine: str | None,
     output_format: str,
@@ -86,6 +87,8 @@ def plan(
     """
     if (source is None) == (logs is None):
         raise InputError("name a campaign or give --from-logs, one of the two")
+    if logs is None and repetitions is not None:
+        raise InputError("a campaign says its repetitions itself", where="--repetitions")
     budget_s = None if budget is None else parse_duration(budget)
     platform = read_platform(platform_file)
     engine, _ = find_engine(platform, engine)
@@ -96,9 +99,9 @@ def plan(
         wanted: Mapping[IorConfig, Wanted | None] = dict.fromkeys(campaign.configurations)
     else:
         campaign = Campaign(
-            name=f"needed-{platform.system}",
+            name="needed",
             description=f"What the applications of {platform.system} need.",
-            repetitions=repetitions,
+            repetitions=repetitions or _REPETITIONS,
             seed=_SEED,
             spread_s=None,
             configurations=(),
@@ -107,23 +110,43 @@ def plan(
     possible = {
         config: asked for config, asked in wanted.items() if not obstacles(config, platform, engine)
     }
-    if wanted and not possible:
-        show_left_out(wanted, platform, engine)
-        raise InputError(f"{platform.system} can run none of it with {engine}")
     needs = _needs(possible, platform, engine, campaign.repetitions, location)
-    open_needs = needs if logs is None else [need for need in needs if need.missing]
+    open_needs = needs if logs is None else [need for need in needs if need.is_open]
     chosen = open_needs if budget_s is None else within(open_needs, budget_s)
+    plan_ = _Plan(platform, campaign, engine, wanted, open_needs, chosen)
     if output is not None:
-        _write(output, campaign, chosen)
-    total = sum(asked.bytes for asked in wanted.values() if asked)
-    if output_format == "json":
-        click.echo(json.dumps([_record(need, total) for need in chosen], indent=1))
-    else:
-        _show(chosen, platform, campaign.repetitions, total)
-    if len(chosen) < len(open_needs):
-        more = len(open_needs) - len(chosen)
-        click.echo(f"ioncast: warning: {more} more do not fit into the budget", err=True)
-    show_left_out(wanted, platform, engine)
+        _write(output, plan_)
+    click.echo(json.dumps(_record(plan_), indent=1) if output_format == "json" else _text(plan_))
+    if output_format != "json":
+        show_left_out(wanted, platform, engine)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What was asked for, what of it is open, and what of that was chosen."""
+
+    platform: Platform
+    campaign: Campaign
+    engine: str
+    wanted: Mapping[IorConfig, Wanted | None]
+    open: Sequence[Need]
+    chosen: Sequence[Need]
+
+    @property
+    def bytes(self) -> int:
+        """That all jobs move."""
+        return sum(asked.bytes for asked in self.wanted.values() if asked)
+
+    @property
+    def left_out(self) -> dict[IorConfig, list[str]]:
+        """What cannot be run, and why."""
+        reasons = {config: obstacles(config, self.platform, self.engine) for config in self.wanted}
+        return {config: why for config, why in reasons.items() if why}
+
+    @property
+    def seconds(self) -> float:
+        """That the chosen runs are expected to take."""
+        return max(sum(need.seconds for need in self.chosen), self.campaign.spread_s or 0)
 
 
 def _needs(
@@ -140,11 +163,14 @@ def _needs(
         lambda config: find(config, basis.curves),
         io_nodes=platform.io_nodes,
         repetitions=repetitions,
+        start_s=_LOCAL_START_S if platform.slurm is None else _SLURM_START_S,
     )
 
 
 def _jobs(folder: Path) -> Iterator[Sequence[Phase]]:
     """Phases of every log in a folder and below; what cannot be used is said and left out."""
+    if not folder.is_dir():
+        raise InputError("there is no such folder", where=str(folder))
     logs = sorted(folder.rglob("*.darshan"))
     if not logs:
         raise InputError("no Darshan logs (*.darshan) in it", where=str(folder))
@@ -171,19 +197,35 @@ def _nodes(platform: Platform, tasks: int) -> int:
     return min(-(-tasks // platform.processes_per_node), platform.nodes)
 
 
-def _write(path: Path, campaign: Campaign, needs: Sequence[Need]) -> None:
-    if not needs:
-        raise InputError("nothing is left to be measured: no campaign was written")
+def _write(path: Path, plan: _Plan) -> None:
+    if not plan.chosen:
+        raise InputError(f"{_nothing(plan)}: no campaign was written", where=str(path))
     comments = {
         need.config: f"{need.known}, expected error {need.error:.0%}"
         + (f", {need.wanted.jobs} jobs" if need.wanted else "")
-        for need in needs
+        for need in plan.chosen
     }
-    planned = replace(campaign, configurations=tuple(need.config for need in needs))
-    write_file(path, to_toml(planned, comments))
+    configurations = tuple(need.config for need in plan.chosen)
+    write_file(path, to_toml(replace(plan.campaign, configurations=configurations), comments))
 
 
-def _record(need: Need, total: int) -> dict[str, Any]:
+def _record(plan: _Plan) -> dict[str, Any]:
+    return {
+        "system": plan.platform.system,
+        "engine": plan.engine,
+        "io_nodes": list(plan.platform.io_nodes),
+        "repetitions": plan.campaign.repetitions,
+        "seconds": plan.seconds,
+        "configurations": [_need_record(need, plan.bytes) for need in plan.chosen],
+        "over_budget": len(plan.open) - len(plan.chosen),
+        "left_out": [
+            {"configuration": config.command_line(launcher=True), "reasons": why}
+            for config, why in plan.left_out.items()
+        ],
+    }
+
+
+def _need_record(need: Need, total: int) -> dict[str, Any]:
     return {
         "configuration": need.config.command_line(launcher=True),
         "tasks": need.config.tasks,
@@ -198,30 +240,48 @@ def _record(need: Need, total: int) -> dict[str, Any]:
     }
 
 
-def _show(needs: Sequence[Need], platform: Platform, repetitions: int, total: int) -> None:
+def _text(plan: _Plan) -> str:
+    if not plan.chosen:
+        return _nothing(plan)
+    cells = len(plan.platform.io_nodes)
     rows = [
         {
             "configuration": need.config.command_line(launcher=True),
             "nodes": need.config.nodes,
             **(
-                {"bytes": f"{need.wanted.bytes / total:.1%}", "jobs": need.wanted.jobs}
-                if need.wanted and total
+                {"bytes": f"{need.wanted.bytes / plan.bytes:.1%}", "jobs": need.wanted.jobs}
+                if need.wanted and plan.bytes
                 else {}
             ),
             "known": need.known,
             "error": f"{need.error:.0%}",
-            "missing": f"{need.missing} of {len(platform.io_nodes)}",
+            "cells missing": f"{need.missing} of {cells}",
             "time": humanize.naturaldelta(need.seconds),
         }
-        for need in needs
+        for need in plan.chosen
     ]
-    if not rows:
-        click.echo("nothing is left to be measured")
-        return
-    click.echo(tabulate(rows, headers="keys", disable_numparse=True) + "\n")
-    runs = len(needs) * len(platform.io_nodes) * repetitions
-    seconds = humanize.naturaldelta(sum(need.seconds for need in needs))
-    click.echo(
-        f"{len(needs)} configurations × {len(platform.io_nodes)} numbers of I/O nodes"
-        f" × {repetitions} repetitions = {runs} runs, about {seconds}"
+    runs = len(rows) * cells * plan.campaign.repetitions
+    summary = (
+        f"configurations: {len(rows)}; numbers of I/O nodes: {cells};"
+        f" repetitions: {plan.campaign.repetitions}; runs: {runs},"
+        f" about {humanize.naturaldelta(plan.seconds)}"
     )
+    legend = "error: expected of the curve as it is known now; a cell is one number of I/O nodes"
+    more = len(plan.open) - len(plan.chosen)
+    lines = [tabulate(rows, headers="keys", disable_numparse=True), "", legend, summary]
+    if plan.bytes:
+        share = sum(need.wanted.bytes for need in plan.chosen if need.wanted) / plan.bytes
+        lines.append(f"they stand for {share:.1%} of the bytes in the logs")
+    return "\n".join([*lines, *([f"over the budget: {more} more"] if more else [])])
+
+
+def _nothing(plan: _Plan) -> str:
+    """Why there is nothing to run."""
+    if plan.open:
+        shortest = humanize.naturaldelta(min(need.seconds for need in plan.open))
+        return f"nothing fits into the budget; the shortest needs {shortest}"
+    if not plan.wanted:
+        return "the logs hold no I/O phases"
+    if len(plan.left_out) == len(plan.wanted):
+        return f"{plan.platform.system} can run none of it with {plan.engine}"
+    return "what can be run here is measured well enough"

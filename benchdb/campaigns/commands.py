@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -109,11 +111,13 @@ def run(
     show_left_out(planned.configurations, platform, engine)
     if all(folders.obstacles(config, platform, engine) for config in planned.configurations):
         raise InputError(f"{platform.system} can run none of it with {engine}", where=source)
+    _check_test_directory(platform)
     with opened_database(location) as database:
         folder = folders.create(
             directory or Path(re.sub(r"[^\w.-]+", "-", f"{planned.name}-{platform.system}")),
             campaign=campaign_text(source),
             platform=read_text(Path(platform_file)),
+            system=platform.system,
             engine=engine,
             program=program,
             database=location,
@@ -155,7 +159,7 @@ def resume(
 def status(directory: Path, output_format: str) -> None:
     """Say how far the campaign in DIR is, and which runs failed and why."""
     folder = folders.read(directory)
-    progress = progress_of([result_of(folder, run) for run in folder.runs])
+    progress = _progress(folder)
     running = folders.is_running(folder)
     failed = failures(folder)
     if output_format == "json":
@@ -171,7 +175,8 @@ def status(directory: Path, output_format: str) -> None:
         click.echo(json.dumps(record, indent=1))
         return
     click.echo(_headline(folder))
-    click.echo(f"{'running' if running else 'not running'}: {_count(progress)}")
+    state = "running" if running else "not running" if progress.left else "complete"
+    click.echo(f"{state}: {_count(progress)}")
     _show_failures(failed)
     if progress.left and not running:
         click.echo(f"go on with `{_resume(folder)}`")
@@ -195,13 +200,14 @@ def report(directory: Path, output_format: str, html: str | None) -> None:
     folder = folders.read(directory)
     rows = rows_of(folder)
     if html is not None:
-        write_html(folder, rows, html)
+        write_html(folder, rows, html, _count(_progress(folder)))
     if output_format == "json":
         record = {**_description(folder), "configurations": [asdict(row) for row in rows]}
         click.echo(json.dumps(record, indent=1))
         return
     click.echo(_headline(folder) + "\n")
     click.echo(tabulate([row.cells() for row in rows], headers="keys", disable_numparse=True))
+    click.echo("\nMiB/s by number of I/O nodes: mean ±coefficient of variation (runs)")
 
 
 def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
@@ -229,16 +235,35 @@ def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
         program = platform.programs.get(name) or shutil.which(name)
         if program:
             return name, program
-    wanted = engine or " nor ".join(ENGINES)
+    missing = engine or " and ".join(ENGINES)
     raise InputError(
-        f"{wanted} is not found on this machine",
+        f"not found on this machine: {missing}",
         remedy="install it, or name it in the platform file's table [programs]",
     )
+
+
+def _check_test_directory(platform: Platform) -> None:
+    """Find out before the first run what would let all of them fail.
+
+    A job runs elsewhere, and a command before each run may make the directory.
+    """
+    if platform.slurm is not None or platform.io_nodes_switch.before:
+        return
+    for io_nodes in platform.io_nodes:
+        directory = platform.test_directory.replace("{io_nodes}", str(io_nodes))
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise InputError(
+                "the test directory is not there, or cannot be written to",
+                where=directory,
+                remedy="make it, or correct test_directory in the platform file",
+            )
 
 
 def _run(folder: CampaignFolder, database: Engine) -> None:
     click.echo(_headline(folder), err=True)
     reporter = _Reporter()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         progress = run_campaign(folder, database, reporter)
     except KeyboardInterrupt as interrupt:
@@ -280,6 +305,10 @@ class _Reporter:
         self._within_line = False
 
 
+def _progress(folder: CampaignFolder) -> Progress:
+    return progress_of([result_of(folder, run) for run in folder.runs])
+
+
 def _count(progress: Progress) -> str:
     text = f"{progress.done} of {progress.runs} runs done"
     if progress.failed:
@@ -292,9 +321,9 @@ def _count(progress: Progress) -> str:
 def _headline(folder: CampaignFolder) -> str:
     configurations = len({run.cell.config for run in folder.runs})
     return (
-        f"{folder.campaign.name} on {folder.platform.system} with {folder.engine}:"
-        f" {configurations} configurations × {len(folder.platform.io_nodes)} numbers of I/O nodes"
-        f" × {folder.campaign.repetitions} repetitions, in {_shown(folder)}"
+        f"{folder.campaign.name} on {folder.platform.system} with {folder.engine}, in"
+        f" {_shown(folder)}: configurations: {configurations}, numbers of I/O nodes:"
+        f" {len(folder.platform.io_nodes)}, repetitions: {folder.campaign.repetitions}"
     )
 
 
@@ -320,11 +349,13 @@ def show_left_out(configs: Iterable[IorConfig], platform: Platform, engine: str)
 
 def _show_failures(failed: list[tuple[Run, Result]]) -> None:
     for run, result in failed[:_SHOWN]:
-        click.echo(f"failed: {run.path.name}: {result.reason}")
+        line = run.cell.config.command_line(launcher=True)
+        place = f"{run.cell.io_nodes} I/O nodes, repetition {run.repetition}"
+        click.echo(f"failed: {line}, {place}: {result.reason}; see {run.path / 'log'}")
     if len(failed) > _SHOWN:
-        click.echo(f"and {len(failed) - _SHOWN} more: see --format json")
-    if failed:
-        click.echo(f"logs: {failed[0][0].path / 'log'} and others")
+        click.echo(
+            f"failed: {len(failed) - _SHOWN} more, see `ioncast campaign status --format json`"
+        )
 
 
 def _description(folder: CampaignFolder) -> dict[str, Any]:

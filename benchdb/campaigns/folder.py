@@ -31,6 +31,7 @@ from ior_configs import IorConfig
 from ior_configs.campaign import Campaign, read_campaign
 
 _SETTINGS = "settings.json"
+_NAMES = ("system", "engine", "program", "database")
 # An orchestrator whose parent was killed takes a moment to end.
 _LOCK_SECONDS = 2.0
 
@@ -121,14 +122,15 @@ class CampaignFolder:
 
 def obstacles(config: IorConfig, platform: Platform, engine: str) -> list[str]:
     """Say in clauses why a configuration cannot be run; empty if it can."""
-    tasks, nodes = config.tasks or 1, config.nodes or 1
     found = list(ENGINES[engine].refusals(config))
-    room = nodes * platform.processes_per_node
-    if nodes > platform.nodes:
-        found.append(f"it needs {nodes} nodes, {platform.system} gives {platform.nodes}")
-    elif tasks > room:
+    cell = Cell("", config, 0)
+    most = platform.processes_per_node
+    if cell.nodes > platform.nodes:
+        found.append(f"it needs {cell.nodes} nodes, {platform.system} has nodes = {platform.nodes}")
+    elif cell.processes_per_node > most:
         found.append(
-            f"it needs {tasks} processes on {nodes} nodes, {platform.system} has room for {room}"
+            f"it needs {cell.processes_per_node} processes per node, {platform.system} has"
+            f" processes_per_node = {most}"
         )
     return found
 
@@ -138,6 +140,7 @@ def create(
     *,
     campaign: str,
     platform: str,
+    system: str,
     engine: str,
     program: str,
     database: str | None,
@@ -150,6 +153,8 @@ def create(
         Where; new or empty.
     campaign, platform : str
         Contents of the two TOML files.
+    system : str
+        The platform's system; the folder is for no other.
     engine, program, database
         As in `CampaignFolder`.
 
@@ -175,6 +180,7 @@ def create(
         (path / "campaign.toml").write_text(campaign, encoding="utf-8")
         (path / "platform.toml").write_text(platform, encoding="utf-8")
         settings = {
+            "system": system,
             "engine": engine,
             "program": program,
             "database": database and without_password(database),
@@ -195,6 +201,13 @@ def read(path: Path) -> CampaignFolder:
     """
     settings = _settings(path / _SETTINGS)
     platform = read_platform(path / "platform.toml")
+    system = settings.pop("system")
+    if platform.system != system:
+        raise InputError(
+            f"the campaign began on {system!r}, not on {platform.system!r}",
+            where=str(path / "platform.toml"),
+            remedy="start another campaign for another system",
+        )
     campaign = read_campaign(
         path / "campaign.toml",
         nodes=platform.nodes,
@@ -217,8 +230,8 @@ def read(path: Path) -> CampaignFolder:
 def _settings(file: Path) -> dict[str, Any]:
     try:
         settings = json.loads(file.read_text(encoding="utf-8"))
-        chosen = {name: settings[name] for name in ("engine", "program", "database")}
-        texts = (chosen["program"], chosen["database"] or "")
+        chosen = {name: settings[name] for name in _NAMES}
+        texts = (chosen["system"], chosen["program"], chosen["database"] or "")
         if chosen["engine"] not in ENGINES or not all(isinstance(text, str) for text in texts):
             raise ValueError("its values are not what ioncast writes")
     except FileNotFoundError as error:

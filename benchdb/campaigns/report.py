@@ -45,8 +45,7 @@ class ReportRow:
     def cells(self) -> dict[str, str]:
         """The row as text: mean, spread and number of runs for each number of I/O nodes."""
         columns = {
-            f"{n} I/O nodes": _cell(values, self.failed[n])
-            for n, values in self.bandwidths_mib_s.items()
+            str(n): _cell(values, self.failed[n]) for n, values in self.bandwidths_mib_s.items()
         }
         return {"configuration": self.configuration, "nodes": str(self.nodes), **columns}
 
@@ -69,7 +68,9 @@ def rows_of(folder: CampaignFolder) -> list[ReportRow]:
     return list(rows.values())
 
 
-def write_html(folder: CampaignFolder, rows: Sequence[ReportRow], path: str | Path) -> None:
+def write_html(
+    folder: CampaignFolder, rows: Sequence[ReportRow], path: str | Path, count: str
+) -> None:
     """Write the curves as one HTML page with everything it needs inside.
 
     Parameters
@@ -80,6 +81,8 @@ def write_html(folder: CampaignFolder, rows: Sequence[ReportRow], path: str | Pa
         From `rows_of`.
     path : str or Path
         The page; about 5 MB, most of it Plotly.
+    count : str
+        How far the campaign is.
 
     Raises
     ------
@@ -93,7 +96,7 @@ def write_html(folder: CampaignFolder, rows: Sequence[ReportRow], path: str | Pa
     write_page(
         path,
         title=title,
-        body=f"<p>{html.escape(folder.campaign.description)}</p>\n{_LEGEND}\n{plot}",
+        body=f"<p>{html.escape(folder.campaign.description)}</p>\n<p>{count}</p>\n{_LEGEND}\n{plot}",
     )
 
 
@@ -107,30 +110,36 @@ def curves_figure(rows: Sequence[ReportRow]) -> Figure:
     )
     for index, row in enumerate(rows, start=1):
         measured = {n: values for n, values in row.bandwidths_mib_s.items() if values}
-        positions = [str(n) for n in row.bandwidths_mib_s]
+        # At equal distances, those without a measurement too.
+        positions = {n: place for place, n in enumerate(row.bandwidths_mib_s)}
         figure.add_scatter(
-            x=[str(n) for n in measured],
+            x=[positions[n] for n in measured],
             y=[statistics.fmean(values) for values in measured.values()],
             mode="lines",
             line={"color": _LINE},
             name="mean",
-            hovertemplate="%{x} I/O nodes: mean %{y:.4g} MiB/s<extra></extra>",
+            hovertemplate="mean %{y:.4g} MiB/s<extra></extra>",
             row=index,
             col=1,
         )
         figure.add_scatter(
-            x=[str(n) for n, values in measured.items() for _ in values],
+            x=[positions[n] for n, values in measured.items() for _ in values],
             y=[value for values in measured.values() for value in values],
             mode="markers",
             marker={"color": _POINT, "size": 8},
             name="runs",
-            hovertemplate="%{x} I/O nodes: %{y:.4g} MiB/s<extra></extra>",
+            hovertemplate="%{y:.4g} MiB/s<extra></extra>",
             row=index,
             col=1,
         )
-        # As categories, the numbers of I/O nodes stand at equal distances.
         figure.update_xaxes(
-            type="category", categoryorder="array", categoryarray=positions, row=index, col=1
+            range=[-0.5, len(positions) - 0.5],
+            tickvals=list(positions.values()),
+            ticktext=[
+                f"{n}, {row.failed[n]} failed" if row.failed[n] else str(n) for n in positions
+            ],
+            row=index,
+            col=1,
         )
     figure.update_yaxes(title="MiB/s", rangemode="tozero")
     figure.update_xaxes(title="I/O nodes", row=len(rows), col=1)

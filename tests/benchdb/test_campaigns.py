@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from benchdb.campaigns.folder import create
 from benchdb.exports import export_rows
 from benchdb.store import open_database, transaction
 
@@ -48,9 +49,10 @@ launch = "mpiexec -n {{tasks}}"
 [io_nodes_switch]
 environment = {{ ION_COUNT = "{{io_nodes}}" }}
 before = '''{before}'''
-after = '''echo off "$ION_COUNT" >> {root}/switched'''
+after = '''{after}'''
 """
 SWITCH_ON = 'echo on "$ION_COUNT" >> {root}/switched'
+SWITCH_OFF = 'echo off "$ION_COUNT" >> {root}/switched'
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -62,6 +64,16 @@ def _fio() -> None:
         pytest.skip(message)
 
 
+def campaign_command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ioncast", "campaign", *arguments]
+
+
+# One run with each number of I/O nodes.
+SMALLEST = CAMPAIGN.replace("repetitions = 3", "repetitions = 1").replace(
+    '["unique", "shared"]', '"unique"'
+)
+
+
 class Site:
     """A folder with a platform, a campaign, a scratch directory and a database."""
 
@@ -71,19 +83,19 @@ class Site:
         (root / "small.toml").write_text(CAMPAIGN)
         self.platform()
 
-    def platform(self, *, before: str = SWITCH_ON, limit: str = "1m") -> None:
+    def platform(
+        self, *, before: str = SWITCH_ON, after: str = SWITCH_OFF, limit: str = "1m"
+    ) -> None:
         text = PLATFORM.format(
             scratch=self.root / "scratch",
             root=self.root,
-            before=before.format(root=self.root),
+            before=before.replace("{root}", str(self.root)),
+            after=after.replace("{root}", str(self.root)),
             limit=limit,
         )
         (self.root / "here.toml").write_text(text)
         if (self.root / "campaign").exists():
             (self.root / "campaign" / "platform.toml").write_text(text)
-
-    def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "ioncast", "campaign", *arguments]
 
     @property
     def run_arguments(self) -> tuple[str, ...]:
@@ -94,7 +106,7 @@ class Site:
 
     def ioncast(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*arguments),
+            campaign_command(*arguments),
             cwd=self.root,
             env=self.environment,
             capture_output=True,
@@ -106,7 +118,7 @@ class Site:
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a campaign, and wait until some of its runs are done."""
         process = subprocess.Popen(
-            self.command(*(arguments or self.run_arguments)),
+            campaign_command(*(arguments or self.run_arguments)),
             cwd=self.root,
             env=self.environment,
             stdout=subprocess.DEVNULL,
@@ -132,8 +144,8 @@ class Site:
         record: dict[str, Any] = json.loads(done.stdout)
         return record
 
-    def stored(self) -> list[dict[str, Any]]:
-        engine = open_database(self.root / "bench.sqlite", create=False)
+    def stored(self, database: str = "bench.sqlite") -> list[dict[str, Any]]:
+        engine = open_database(self.root / database, create=False)
         with transaction(engine) as connection:
             rows = [dict(row) for row in export_rows(connection)]
         engine.dispose()
@@ -308,6 +320,125 @@ def test_an_interrupt_ends_the_run_in_flight_and_cleans_up_after_it(site: Site) 
     assert site.cells() == EVERY_CELL_THREE_TIMES
 
 
+def test_an_interrupt_waits_until_the_io_nodes_are_off(site: Site) -> None:
+    site.platform(after="sleep 1; " + SWITCH_OFF)
+    process = site.start()
+    # Somewhere in the second in which the run before is switched off, or just after it.
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 130
+    states = [line.split() for line in site.switched()]
+    assert Counter(n for what, n in states if what == "on") == Counter(
+        n for what, n in states if what == "off"
+    )
+    assert len(site.stored()) == len(site.ended())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "done"),
+    [
+        ("cd /", "cd /; exit 0", 2),
+        ("exit 3", "", 0),
+        ("   ", "exit 5", 2),
+        ("true # nothing to do", "# nothing", 2),
+        ("if true\nthen\n  true\nfi\n", "true &", 2),
+        ("sleep 60 &", "", 2),
+    ],
+)
+def test_the_commands_of_a_site_may_be_any_that_a_shell_takes(
+    site: Site, before: str, after: str, done: int
+) -> None:
+    (site.root / "small.toml").write_text(SMALLEST)
+    site.platform(before=before, after=after)
+    began = time.monotonic()
+    site.ioncast(*site.run_arguments)
+    status = site.status()
+    assert (status["done"], status["failed"], status["left"]) == (done, 2 - done, 0)
+    assert time.monotonic() - began < 40
+
+
+def test_commands_that_are_no_shell_script_are_refused_before_the_first_run(site: Site) -> None:
+    site.platform(before="if true; then")
+    done = site.ioncast(*site.run_arguments)
+    assert done.returncode == 2
+    assert "no shell script" in done.stderr
+    assert site.ended() == []
+
+
+def test_runs_whose_files_were_lost_or_cut_off_are_run_again(site: Site) -> None:
+    assert site.ioncast(*site.run_arguments).returncode == 0
+    first, second, third, *_ = sorted(site.ended())
+    shutil.rmtree(first.parent)
+    for file in second.parent.iterdir():
+        file.write_bytes(b"")
+    (third.parent / "output.json").unlink()
+    tried = site.ioncast("resume", "campaign")
+    assert tried.returncode == 1
+    assert "No such file" in tried.stdout
+    while site.status()["left"]:
+        site.ioncast("resume", "campaign")
+    assert site.ioncast("resume", "campaign", "--retry-failed").returncode == 0
+    assert site.status()["done"] == RUNS
+
+
+def test_a_campaign_goes_on_in_its_own_database(site: Site) -> None:
+    (site.root / "small.toml").write_text(SMALLEST)
+    site.ioncast(*site.run_arguments, "--db", "own.sqlite")
+    (site.root / "campaign" / "campaign.toml").write_text(
+        SMALLEST.replace("repetitions = 1", "repetitions = 2")
+    )
+    done = subprocess.run(
+        campaign_command("resume", str(site.root / "campaign")),
+        cwd=site.root / "scratch",
+        env=site.environment,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert not (site.root / "bench.sqlite").exists()
+    assert list((site.root / "scratch").iterdir()) == []
+    assert len(site.stored("own.sqlite")) == 4
+
+
+def test_a_password_is_not_kept_in_the_folder(site: Site) -> None:
+    create(
+        site.root / "campaign",
+        campaign=CAMPAIGN,
+        platform=(site.root / "here.toml").read_text(),
+        system="here",
+        engine="fio",
+        program="fio",
+        database="postgresql://me:hush@host/base?password=hush",
+    )
+    kept = (site.root / "campaign" / "settings.json").read_text()
+    assert "hush" not in kept
+    assert "me" in kept
+
+
+def test_a_start_that_fails_leaves_no_folder(site: Site) -> None:
+    refused = site.ioncast(*site.run_arguments, "--db", "postgresql://nobody@127.0.0.1:1/none")
+    assert refused.returncode == 2
+    assert len(refused.stderr.strip().splitlines()) == 1
+    assert not (site.root / "campaign").exists()
+
+
+def test_the_folder_may_have_any_name(site: Site) -> None:
+    (site.root / "small.toml").write_text(SMALLEST)
+    name = "it's {{ a }} $HOME {% name %}"
+    done = site.ioncast(*site.run_arguments[:4], "--dir", name, "--engine", "fio")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in site.root.iterdir()} >= {name}
+    assert len(site.stored()) == 2
+
+
+def test_a_folder_is_for_one_system(site: Site) -> None:
+    (site.root / "small.toml").write_text(SMALLEST)
+    site.ioncast(*site.run_arguments)
+    file = site.root / "campaign" / "platform.toml"
+    file.write_text(file.read_text().replace('system = "here"', 'system = "there"'))
+    done = site.ioncast("resume", "campaign")
+    assert done.returncode == 2
+    assert "the campaign began on 'here', not on 'there'" in done.stderr
+
+
 def test_a_campaign_that_runs_is_not_started_a_second_time(site: Site) -> None:
     site.platform(before="sleep 1")
     process = site.start()
@@ -324,7 +455,7 @@ def test_a_campaign_stops_before_the_disk_is_full(site: Site) -> None:
     site.platform(limit=f"{(free >> 20) + 1024}m")
     done = site.ioncast(*site.run_arguments)
     assert done.returncode == 2
-    assert "bytes free" in done.stderr
+    assert "free, the next run and free_space_limit need" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 2
     status = site.status()
     assert (status["done"], status["failed"], status["left"]) == (0, 0, RUNS)
