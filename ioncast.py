@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
@@ -62,6 +63,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; every problem a user can act on is one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names come from files; a terminal need not know their letters.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(cli.main(prog_name="ioncast", standalone_mode=False))
     except IoncastError as error:

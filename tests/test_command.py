@@ -689,3 +689,12 @@ def test_a_reader_that_goes_away_is_no_failure_of_ours(filled: Path, command: st
     os.close(reading)
     _, said = process.communicate(timeout=120)
     assert [line for line in said.splitlines() if not is_warning(line)] == []
+
+
+def test_a_name_that_the_terminal_cannot_show_stops_nothing(tmp_path: Path) -> None:
+    database = tmp_path / "bench.sqlite"
+    (tmp_path / "own.csv").write_text(OWN_CSV)
+    ioncast("bench", "import", tmp_path / "own.csv", "--system", "Ωmega", "--db", database)
+    listed = ioncast("bench", "list", "--db", database, PYTHONIOENCODING="ascii")
+    assert listed.returncode == 0, listed.stderr
+    assert r"\u03a9mega" in listed.stdout
