@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from statistics import median
 
 OUTLIER_RULE = (
-    "modified z-score of the log bandwidth above 3.5 (1 + 5/n) for n repetitions, at least 5,"
-    " of one mode (after Iglewicz and Hoaglin 1993)"
+    "modified z-score of the log bandwidth, with a median deviation of at least 1 %, above"
+    " 3.5 (1 + 5/n) for n repetitions, at least 5, of one mode, and at most a quarter of them"
+    " (after Iglewicz and Hoaglin 1993)"
 )
 
 _FEWEST_FOR_OUTLIERS = 5

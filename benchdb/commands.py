@@ -66,7 +66,7 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
 
 
 @bench.command("show", epilog="\b\nExample:\n  ioncast bench show 3 --system mysite")
-@click.argument("configuration", metavar="ID", type=int)
+@click.argument("configuration", metavar="ID", type=click.IntRange(1, 2**31 - 1))
 @system_option
 @format_option
 @database_option
@@ -93,7 +93,7 @@ def show(configuration: int, system: str | None, output_format: str, location: s
 
 def _systems(connection: Connection, system: str | None) -> list[str]:
     """The system that is asked for, or all."""
-    return [require_system(connection, system)] if system else system_names(connection)
+    return system_names(connection) if system is None else [require_system(connection, system)]
 
 
 def _curve_rows(curve: Curve) -> list[dict[str, float]]:

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, Select, select
 from benchdb.cells import bimodal, outliers, spread
 from benchdb.measurements import config_of, require_system
 from benchdb.schema import configurations, imports, measurements, systems
+from benchdb.times import instant
 from ior_configs import IorConfig
 
 _ROWS_AT_ONCE = 10_000
@@ -42,7 +43,8 @@ class Cell:
     bimodal : bool
         Whether the repetitions have two modes.
     newest : datetime or None
-        When the newest repetition was measured or, if that is not known, imported.
+        When the newest repetition was measured or, if that is not known, imported; now at
+        the latest.
     stale : bool
         Whether that is too long ago.
     """
@@ -153,9 +155,9 @@ def coverage(
     """
     names = _system_names(connection, system)
     limit = now.timestamp() - stale_after_s
-    imported = {id_: _instant(text) for id_, text in connection.execute(_imports())}
+    imported = {id_: instant(text) for id_, text in connection.execute(_imports())}
     cells = {
-        key: {n: _cell(n, rows, imported, limit) for n, rows in by_io_nodes.items()}
+        key: {n: _cell(n, rows, imported, now, limit) for n, rows in by_io_nodes.items()}
         for key, by_io_nodes in _rows_by_cell(connection.execute(_measurements(system)))
     }
     configs = {
@@ -261,14 +263,19 @@ def _rows_by_cell(
 
 
 def _cell(
-    io_nodes: int, rows: Sequence[Row[Any]], imported: dict[int, datetime | None], limit: float
+    io_nodes: int,
+    rows: Sequence[Row[Any]],
+    imported: dict[int, datetime | None],
+    now: datetime,
+    limit: float,
 ) -> Cell:
     used = [row for row in rows if row.used]
     if not used:
         return Cell(io_nodes, set_apart=len(rows))
     values = [row.bandwidth_mib_s for row in used]
-    instants = (_instant(row.started) or imported[row.import_id] for row in used)
-    newest = max((instant for instant in instants if instant is not None), default=None)
+    times = (instant(row.started) or imported[row.import_id] for row in used)
+    # A clock that was ahead, or a time without its zone, may say that it will be.
+    newest = max((min(time, now) for time in times if time is not None), default=None)
     return Cell(
         io_nodes=io_nodes,
         repetitions=len(used),
@@ -283,13 +290,3 @@ def _cell(
         newest=newest,
         stale=newest is not None and newest.timestamp() < limit,
     )
-
-
-def _instant(text: str | None) -> datetime | None:
-    """An ISO 8601 time, by UTC where it names no zone; None for anything else."""
-    try:
-        # Python 3.10 knows no Z.
-        instant = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return instant if instant.tzinfo else instant.replace(tzinfo=timezone.utc)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,7 +17,7 @@ from benchdb.parquet import write_parquet
 from benchdb.store import reading
 from ioncast_errors import InputError
 
-_ROWS_AT_ONCE = 1_000
+_CHUNK_BYTES = 1 << 16
 
 
 @click.command(
@@ -45,27 +45,27 @@ def export(
     """Write every measurement, to standard output or a file, for other programs and import."""
     if output_format == "parquet" and output is None:
         raise InputError("Parquet needs a file", where="--format", remedy="name it with --output")
-    with reading(location) as connection:
-        if system:
+    # Whoever reads slowly, such as a pager, does so when the database is closed.
+    with (
+        _standard_output() if output is None else whole_file(output) as place,
+        reading(location) as connection,
+    ):
+        if system is not None:
             require_system(connection, system)
         rows = export_rows(connection, system)
-        if output is None:
-            _print(csv_lines(rows))
-        else:
-            _write(rows, output, output_format)
-
-
-def _print(lines: Iterator[str]) -> None:
-    while some := list(islice(lines, _ROWS_AT_ONCE)):
-        click.echo("".join(some), nl=False)
-
-
-def _write(rows: Iterator[dict[str, Any]], output: Path, output_format: str) -> None:
-    if output.exists() and not output.is_file():
-        raise InputError("there is something else than a file", where=str(output))
-    with whole_file(output) as place:
         if output_format == "parquet":
             write_parquet(rows, place)
         else:
             with place.open("w", encoding="utf-8", newline="") as file:
                 file.writelines(csv_lines(rows))
+
+
+@contextmanager
+def _standard_output() -> Iterator[Path]:
+    """Give a place to write to, which is printed as it is when the block ends well."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "export"
+        yield place
+        with place.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                click.echo(chunk, nl=False)

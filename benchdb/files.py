@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +16,7 @@ from ioncast_errors import InputError
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Give a place to write to, which becomes the file when the block ends well.
 
-    What is no regular file, such as a pipe, is itself written to.
+    What is no regular file, such as a pipe, is written to at the end.
 
     Raises
     ------
@@ -24,8 +26,13 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     part = target.with_name(f".ioncast-{os.getpid()}.part")
     try:
-        if target.exists() and not target.is_file():
-            yield target
+        # A pipe behind /dev/stdout has no path of its own.
+        if Path(path).exists() and not Path(path).is_file():
+            with tempfile.TemporaryDirectory() as folder, Path(path).open("wb") as special:
+                place = Path(folder) / "part"
+                yield place
+                with place.open("rb") as file:
+                    shutil.copyfileobj(file, special)
         else:
             yield part
             part.replace(target)

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
-from benchdb.importers import Source, is_export, read_export, read_measurements
-from benchdb.measurements import Measurement, store
+from benchdb.importers import Source, is_export, read_export, read_measurements, text_of
+from benchdb.measurements import Measurement, check_system_name, count, store
 from benchdb.options import database_option
 from benchdb.parquet import MAGIC, csv_of
 from benchdb.progress import counted
@@ -63,8 +63,8 @@ def import_files(
     What `ioncast bench export` wrote is restored with its systems, the files that its
     measurements are from, and their repetitions.
     """
-    if system is not None and not system.strip():
-        raise InputError("a system needs a name", where="--system")
+    if system is not None:
+        _check(system)
     exit_code = 0
     with ExitStack() as stack:
         engine = None
@@ -81,6 +81,13 @@ def import_files(
             except IoncastError as error:
                 exit_code = _complain(error)
     sys.exit(exit_code)
+
+
+def _check(system: str) -> None:
+    try:
+        check_system_name(system)
+    except InputError as error:
+        raise InputError(error.what, where="--system", remedy=error.remedy) from error
 
 
 def _complain(error: IoncastError) -> int:
@@ -100,10 +107,12 @@ def _read_file(
     """Read a file; what comes back stores it and gives the line to print."""
     content = _read(file)
     is_parquet = content.startswith(MAGIC)
-    text = csv_of(content, file) if is_parquet else content.decode("utf-8-sig", "replace")
+    text = csv_of(content, file) if is_parquet else text_of(content, file)
     progress = counted(f"reading {file}")
     source = Source(file, text, io_nodes, tasks, nodes, command, progress)
     if is_export(text):
+        # Its text is enough, and exports are large.
+        content = b""
         found = read_export(source, system)
         return lambda engine: _restore(engine, file, found, replace)
     file_format, rows = read_measurements(source)
@@ -127,6 +136,7 @@ def _store(
     replace: bool,
 ) -> str:
     with transaction(engine, write=True) as connection:
+        before = count(connection) if replace else 0
         stored = store(
             connection,
             system=system,
@@ -137,24 +147,34 @@ def _store(
             replace=replace,
             progress=counted(f"storing {file}"),
         )
+        replaced = _replaced(connection, before, rows) if replace else ""
     if not stored:
         return f"{file}: {system} has this file already, nothing changed"
-    return f"{file}: {_counts(rows)} ({file_format}){_reservations(rows)}"
+    return f"{file}: {_counts(rows)} ({file_format}){replaced}{_reservations(rows)}"
 
 
 def _restore(
     engine: Engine, file: str, found: dict[Origin, list[Repetition]], replace: bool
 ) -> str:
+    if not found:
+        return f"{file}: no measurements in it, nothing changed"
     progress = counted(f"storing {file}")
     with transaction(engine, write=True) as connection:
+        before = count(connection) if replace else 0
         restored = restore(connection, found, file=file, replace=replace, progress=progress)
+        rows = [row for origin in restored for _, row in found[origin]]
+        replaced = _replaced(connection, before, rows) if replace else ""
     if not restored:
         return f"{file}: the database has its measurements already, nothing changed"
-    rows = [row for origin in restored for _, row in found[origin]]
-    line = f"{file}: {_counts(rows)} from {len(restored)} imports restored"
+    line = f"{file}: {_counts(rows)} from {len(restored)} imports restored{replaced}"
     if len(restored) < len(found):
         line += f", {len(found) - len(restored)} imports were there already"
     return line + _reservations(rows)
+
+
+def _replaced(connection: Connection, before: int, rows: list[Measurement]) -> str:
+    gone = before + len(rows) - count(connection)
+    return f", in the place of {gone}" if gone else ""
 
 
 def _read(file: str) -> bytes:

@@ -115,7 +115,12 @@ def read_measurements(source: Source) -> tuple[str, list[Measurement]]:
     """
     for name, (recognises, function) in _importers.items():
         if recognises(source.text):
-            rows = function(source)
+            try:
+                rows = function(source)
+            except InputError as error:
+                raise InputError(
+                    error.what, where=error.where or source.where, remedy=error.remedy
+                ) from error
             if not rows:
                 raise InputError("no measurements in it", where=source.where)
             return name, rows
@@ -133,8 +138,30 @@ def _first_line(text: str) -> str:
     return text[: end if end >= 0 else None].strip()
 
 
+def text_of(content: bytes, where: str) -> str:
+    """The text of a file; other programs' may hold stray bytes, our own formats' are UTF-8.
+
+    Raises
+    ------
+    InputError
+        For our own CSV in another encoding.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        text = content.decode("utf-8-sig", "replace")
+        if not _is_ours(text):
+            return text
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            "not UTF-8",
+            where=f"{where}:{line}",
+            remedy="save it as UTF-8",
+        ) from error
+
+
 def _columns(text: str) -> set[str]:
-    return {name.strip().strip('"') for name in _first_line(text).split(",")}
+    return {name.strip().strip('"').strip() for name in _first_line(text).split(",")}
 
 
 def _is_ior(text: str) -> bool:
@@ -177,7 +204,8 @@ def read_export(source: Source, system: str | None = None) -> dict[Origin, list[
     Raises
     ------
     InputError
-        When a line cannot be used, or lines disagree about an import.
+        When a line cannot be used, lines disagree about an import, or several systems would
+        become one.
     """
     measurement_of = _row_reader(source)
     origins: dict[tuple[str, ...], Origin] = {}
@@ -186,11 +214,16 @@ def read_export(source: Source, system: str | None = None) -> dict[Origin, list[
     def read(row: dict[str, str]) -> tuple[Origin, Repetition]:
         cells = tuple(row[name] for name in _ORIGIN_COLUMNS)
         if cells not in origins:
-            origin = Origin(system or cells[0], *cells[1:])
+            if system is not None and any(other[0] != cells[0] for other in origins):
+                raise InputError(
+                    "the export is of several systems, which cannot all become one",
+                    remedy="leave --system out, or export one with `ioncast bench export --system`",
+                )
+            origin = Origin(cells[0] if system is None else system, *cells[1:])
             if names.setdefault((origin.system, origin.sha256), origin) != origin:
                 raise InputError(f"other lines say otherwise of the file {origin.sha256}")
             origins[cells] = origin
-        repetition = _count(row["repetition"])
+        repetition = _count(row, "repetition")
         if repetition > _LARGEST_REPETITION:
             raise InputError(f"repetition {repetition} cannot be")
         return origins[cells], (repetition, measurement_of(row))
@@ -198,8 +231,6 @@ def read_export(source: Source, system: str | None = None) -> dict[Origin, list[
     found: dict[Origin, list[Repetition]] = {}
     for origin, repetition in _read_lines(source, ",", read):
         found.setdefault(origin, []).append(repetition)
-    if not found:
-        raise InputError("no measurements in it", where=source.where)
     return found
 
 
@@ -221,10 +252,10 @@ def read_forge(source: Source) -> list[Measurement]:
         population = row.get("population") or "A"
         return Measurement(
             config=config_of_row(row),
-            io_nodes=_count(row["forwarders"]),
-            bandwidth_mib_s=float(row["bandwidth"]),
-            bytes=round(float(row["transfered"]) * MIB),
-            time_s=float(row["time"]),
+            io_nodes=_count(row, "forwarders"),
+            bandwidth_mib_s=_float(row, "bandwidth"),
+            bytes=round(_float(row, "transfered") * MIB),
+            time_s=_float(row, "time"),
             engine="forge",
             used=population == "A",
             note=None if population == "A" else f"population {population}",
@@ -281,15 +312,15 @@ def _row_reader(source: Source) -> Callable[[dict[str, str]], Measurement]:
     def read(row: dict[str, str]) -> Measurement:
         return Measurement(
             config=config_of_row(row),
-            io_nodes=_count(row["io_nodes"]),
-            bandwidth_mib_s=float(row["bandwidth_mib_s"]),
-            bytes=int(row["bytes"]) if row.get("bytes") else None,
-            time_s=float(row["time_s"]) if row.get("time_s") else None,
+            io_nodes=_count(row, "io_nodes"),
+            bandwidth_mib_s=_float(row, "bandwidth_mib_s"),
+            bytes=_count(row, "bytes") if row.get("bytes") else None,
+            time_s=_float(row, "time_s") if row.get("time_s") else None,
             started=row.get("started") or None,
             engine=_text(row, "engine") or "ior",
             engine_version=_text(row, "engine_version"),
             command=_text(row, "command"),
-            used=_flag(row.get("used") or "1"),
+            used=_flag(row, "used") if row.get("used") else True,
             note=_text(row, "note"),
             campaign=_text(row, "campaign"),
         )
@@ -337,19 +368,19 @@ def read_fio(source: Source) -> list[Measurement]:
 
 
 def _forge_config(row: dict[str, str]) -> IorConfig:
-    processes = _positive(row["processes"])
-    request = _positive(row["request"]) * KIB
-    requests = max(1, round(_count(row["total"]) * MIB / processes / request))
-    strided = _flag(row["spatiality"])
+    processes = _positive(row, "processes")
+    request = _positive(row, "request") * KIB
+    requests = max(1, round(_count(row, "total") * MIB / processes / request))
+    strided = _flag(row, "spatiality")
     return IorConfig(
         api="POSIX",
-        file_per_process=not _flag(row["layout"]),
+        file_per_process=not _flag(row, "layout"),
         transfer_size=request,
         block_size=request if strided else request * requests,
         segments=requests if strided else 1,
-        odirect=_flag(row["odirect"]),
+        odirect=_flag(row, "odirect"),
         tasks=processes,
-        nodes=_count(row["clients"]),
+        nodes=_count(row, "clients"),
         write=_operation(row["operation"]) == "write",
         read=_operation(row["operation"]) == "read",
     )
@@ -357,18 +388,18 @@ def _forge_config(row: dict[str, str]) -> IorConfig:
 
 def _config_of_row(row: dict[str, str]) -> IorConfig:
     def flag(name: str) -> bool:
-        return _flag(row.get(name) or "0")
+        return _flag(row, name) if row.get(name) else False
 
     def count(name: str) -> int | None:
-        return _count(row[name]) if row.get(name) else None
+        return _count(row, name) if row.get(name) else None
 
     return config_of(
         {
             "api": row["api"],
             "operation": _operation(row["operation"]),
-            "transfer_size": _count(row["transfer_size"]),
-            "block_size": _count(row["block_size"]),
-            "segments": count("segments") or 1,
+            "transfer_size": _count(row, "transfer_size"),
+            "block_size": _count(row, "block_size"),
+            "segments": _positive(row, "segments") if row.get("segments") else 1,
             "tasks": count("tasks"),
             "nodes": count("nodes"),
             "random_offsets": count("random_offsets") or 0,
@@ -390,15 +421,15 @@ def _config_of_row(row: dict[str, str]) -> IorConfig:
 def _config_of_command(row: dict[str, str]) -> IorConfig:
     config = IorConfig.from_command_line(row["command"])
     operation = row.get("operation") or config.operation
-    tasks = _count(row["tasks"]) if row.get("tasks") else config.tasks
+    tasks = _count(row, "tasks") if row.get("tasks") else config.tasks
     if tasks is None and row.get("bytes"):
         # A run that nothing cut short moved a whole number of processes' shares.
-        processes, rest = divmod(int(row["bytes"]), config.bytes_per_process)
+        processes, rest = divmod(_count(row, "bytes"), config.bytes_per_process)
         tasks = None if rest else processes or None
     return replace(
         config.for_operation(_operation(operation)),
         tasks=tasks,
-        nodes=_count(row["nodes"]) if row.get("nodes") else config.nodes,
+        nodes=_count(row, "nodes") if row.get("nodes") else config.nodes,
     )
 
 
@@ -436,7 +467,14 @@ def _lines(source: Source, delimiter: str) -> Iterator[tuple[int, dict[str, str]
         _physical_lines(source.text), delimiter=delimiter, strict=True, skipinitialspace=True
     )
     try:
-        header = next(reader, [])
+        header = [name.strip() for name in next(reader, [])]
+        for name in filter(None, header):
+            if header.count(name) > 1:
+                raise InputError(
+                    f"two columns are named {name!r}",
+                    where=f"{source.where}:1",
+                    remedy="rename or remove one",
+                )
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise InputError(
@@ -466,22 +504,37 @@ def _operation(value: str) -> str:
     return value
 
 
-def _count(value: str) -> int:
-    count = int(value)
+def _float(row: dict[str, str], column: str) -> float:
+    try:
+        return float(row[column])
+    except ValueError as error:
+        raise _no("number", row, column) from error
+
+
+def _count(row: dict[str, str], column: str) -> int:
+    try:
+        count = int(row[column])
+    except ValueError as error:
+        raise _no("whole number", row, column) from error
     if count < 0:
-        raise ValueError(f"{count} is negative")
+        raise InputError(f"{column} is {count}, below 0")
     return count
 
 
-def _flag(value: str) -> bool:
-    flags = {"0": False, "1": True, "False": False, "True": True, "false": False, "true": True}
+def _positive(row: dict[str, str], column: str) -> int:
+    count = _count(row, column)
+    if count == 0:
+        raise InputError(f"{column} is 0")
+    return count
+
+
+def _flag(row: dict[str, str], column: str) -> bool:
+    flags = {"0": False, "1": True, "false": False, "true": True}
+    value = row[column].lower()
     if value not in flags:
-        raise ValueError(f"{value!r} is not 0 or 1")
+        raise _no("flag (0 or 1)", row, column)
     return flags[value]
 
 
-def _positive(value: str) -> int:
-    count = _count(value)
-    if count == 0:
-        raise ValueError("a count is 0")
-    return count
+def _no(kind: str, row: dict[str, str], column: str) -> InputError:
+    return InputError(f"{column} is {row[column][:40]!r}, no {kind}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -21,9 +24,14 @@ _T = TypeVar("_T")
 _LARGEST = 2**63 - 1
 # Counts that the database keeps in 32 bits.
 _LARGEST_COUNT = 2**31 - 1
+# Beyond what any system does, sums and squares of bandwidths are no longer exact, or infinite.
+_SLOWEST_MIB_S, _FASTEST_MIB_S = 1e-9, 1e15
 # How many rows or keys go to the database at once.
 _CHUNK = 10_000
 _KEYS = 500
+
+# NUL, and the halves of a character that UTF-8 does not have (an argument's stray bytes too).
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 _CONFIG_FIELDS = (
     "api",
@@ -61,7 +69,7 @@ _TEXT_LENGTHS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """One repetition of a configuration with a number of I/O nodes.
 
@@ -72,7 +80,7 @@ class Measurement:
     io_nodes : int
         I/O nodes it ran with; 0 is direct access.
     bandwidth_mib_s : float
-        Total bytes over the time of the slowest process; positive and finite.
+        Total bytes over the time of the slowest process; from 1e-9 to 1e15.
     bytes : int or None
         Bytes moved.
     time_s : float or None
@@ -110,14 +118,14 @@ class Measurement:
     campaign: str | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.bandwidth_mib_s < math.inf:
-            raise InputError(f"a bandwidth of {self.bandwidth_mib_s} MiB/s, not above 0")
+        if not _SLOWEST_MIB_S <= self.bandwidth_mib_s <= _FASTEST_MIB_S:
+            raise InputError(f"a bandwidth of {self.bandwidth_mib_s} MiB/s, not from 1e-9 to 1e15")
         if not 0 <= self.io_nodes <= _LARGEST_COUNT:
             raise InputError(f"{self.io_nodes} I/O nodes")
         if (self.config.tasks or 0) > _LARGEST_COUNT or (self.config.nodes or 0) > _LARGEST_COUNT:
             raise InputError(f"{self.config.tasks} tasks on {self.config.nodes} nodes")
-        if len(self.config.api) > _LONGEST_API:
-            raise InputError(f"an API named {self.config.api}")
+        if len(self.config.api) > _LONGEST_API or not self.config.api.isprintable():
+            raise InputError(f"an API named {self.config.api!r}")
         if not 0 <= (self.bytes or 0) <= _LARGEST:
             raise InputError(f"{self.bytes} bytes")
         if not 0 <= (self.time_s or 0) < math.inf:
@@ -126,8 +134,8 @@ class Measurement:
             value = getattr(self, name)
             if value is not None and len(value) > most:
                 raise InputError(f"{name} has {len(value)} characters, more than {most}")
-            if value is not None and "\0" in value:
-                raise InputError(f"{name} holds a NUL character")
+            if value is not None and _NO_TEXT.search(value):
+                raise InputError(f"{name} holds a NUL or half a character")
 
 
 def store(
@@ -154,7 +162,7 @@ def store(
     rows : iterable of Measurement
         What the file says.
     replace : bool
-        Put them in the place of those of an earlier import of the file.
+        Put them in the place of all of an earlier import of the file.
     progress : callable
         What the rows pass through while they are stored.
 
@@ -179,7 +187,8 @@ def store(
             return False
         if not replace:
             raise InputError(
-                f"{system} has this file already, with other I/O nodes, tasks or nodes",
+                f"{system} has this file already, with other I/O nodes, tasks, nodes or"
+                " numbers of repetitions",
                 where=file,
                 remedy="correct it with --replace",
             )
@@ -218,10 +227,7 @@ def system_id_of(connection: Connection, name: str) -> int:
     known = {row[1]: int(row[0]) for row in connection.execute(select(systems))}
     if name in known:
         return known[name]
-    if not name or name != " ".join(name.split()) or not name.isprintable():
-        raise InputError(f"{name!r} is no name of a system", remedy="use words and single blanks")
-    if len(name) > longest(systems.c.name):
-        raise InputError(f"the name of the system has {len(name)} characters, more than 200")
+    check_system_name(name)
     alike = next((other for other in known if _spelling(other) == _spelling(name)), None)
     if alike is not None:
         raise InputError(
@@ -232,8 +238,22 @@ def system_id_of(connection: Connection, name: str) -> int:
     return _inserted(connection, systems, name=name)
 
 
+def check_system_name(name: str) -> None:
+    """Refuse what no database takes as the name of a system.
+
+    Raises
+    ------
+    InputError
+        When the name cannot be printed and typed, or is too long.
+    """
+    if not name or name != " ".join(name.split()) or not name.isprintable():
+        raise InputError(f"{name!r} is no name of a system", remedy="use words and single blanks")
+    if len(name) > longest(systems.c.name):
+        raise InputError(f"the name of the system has {len(name)} characters, more than 200")
+
+
 def _spelling(name: str) -> str:
-    return "".join(name.split()).casefold()
+    return "".join(unicodedata.normalize("NFKC", name).split()).casefold()
 
 
 def insert_import(connection: Connection, **values: Any) -> int:
@@ -292,6 +312,11 @@ def stored_values(row: Measurement) -> dict[str, Any]:
     return {name: None if (value := getattr(row, name)) == "" else value for name in _ROW_FIELDS}
 
 
+def count(connection: Connection) -> int:
+    """How many measurements the database has."""
+    return int(connection.scalars(select(func.count()).select_from(measurements)).one())
+
+
 def system_names(connection: Connection) -> list[str]:
     """All systems, in the order of their names' bytes."""
     return sorted(connection.scalars(select(systems.c.name)))
@@ -326,21 +351,22 @@ def config_of(row: dict[str, Any]) -> IorConfig:
     return IorConfig(**values, write=operation == "write", read=operation == "read")
 
 
-def _cells(rows: Iterable[Measurement]) -> set[tuple[str, int]]:
+def _cells(rows: Iterable[Measurement]) -> Counter[tuple[str, int]]:
+    """How many measurements there are of each configuration and number of I/O nodes."""
     configs = {id(row.config): row.config for row in rows}
     patterns = {key: pattern_of(config) for key, config in configs.items()}
-    return {(patterns[id(row.config)], row.io_nodes) for row in rows}
+    return Counter((patterns[id(row.config)], row.io_nodes) for row in rows)
 
 
-def _cells_of_import(connection: Connection, import_id: int) -> set[tuple[str, int]]:
-    """The configurations and numbers of I/O nodes of one import's measurements."""
+def _cells_of_import(connection: Connection, import_id: int) -> Counter[tuple[str, int]]:
+    cell = (configurations.c.pattern, measurements.c.io_nodes)
     query = (
-        select(configurations.c.pattern, measurements.c.io_nodes)
+        select(*cell, func.count())
         .join_from(measurements, configurations)
         .where(measurements.c.import_id == import_id)
-        .distinct()
+        .group_by(*cell)
     )
-    return {(row[0], row[1]) for row in connection.execute(query)}
+    return Counter({(row[0], row[1]): row[2] for row in connection.execute(query)})
 
 
 def _configuration_values(pattern: str, config: IorConfig) -> dict[str, Any]:

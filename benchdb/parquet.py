@@ -45,14 +45,17 @@ def csv_of(content: bytes, where: str) -> str:
     from pyarrow.csv import write_csv  # noqa: PLC0415
 
     try:
-        table = pq.read_table(pa.BufferReader(content))
+        file = pq.ParquetFile(pa.BufferReader(content))
+        # Others may hold what CSV cannot.
+        names = [name for name in file.schema_arrow.names if name.strip() in EXPORT_COLUMNS]
+        table = file.read(names)
         text = pa.BufferOutputStream()
         write_csv(table, text)
-    except (pa.ArrowException, OSError) as error:
+        return str(text.getvalue().to_pybytes(), "utf-8")
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"this Parquet file cannot be read: {error}", where=where, remedy="write it again"
         ) from error
-    return str(text.getvalue().to_pybytes().decode("utf-8", "replace"))
 
 
 def _pyarrow(where: str) -> tuple[Any, Any]:

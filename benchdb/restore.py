@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from benchdb.measurements import (
     Measurement,
+    check_system_name,
     configuration_ids,
     delete_import,
     insert_import,
@@ -23,6 +23,7 @@ from benchdb.measurements import (
 )
 from benchdb.progress import Progress, silently
 from benchdb.schema import imports, longest, measurements
+from benchdb.times import instant
 from ioncast_errors import InputError
 
 Repetition = tuple[int, Measurement]
@@ -58,12 +59,11 @@ class Origin:
     imported_at: str
 
     def __post_init__(self) -> None:
+        check_system_name(self.system)
         if not _SHA256.fullmatch(self.sha256):
             raise InputError(f"{self.sha256!r} is no SHA-256")
-        try:
-            datetime.fromisoformat(self.imported_at)
-        except ValueError as error:
-            raise InputError(f"{self.imported_at!r} is no time") from error
+        if instant(self.imported_at) is None:
+            raise InputError(f"{self.imported_at!r} is no time")
         for name in ("file", "format", "imported_at"):
             value = getattr(self, name)
             if not 0 < len(value) <= longest(imports.c[name]) or "\0" in value:
@@ -89,7 +89,7 @@ def restore(
     file : str
         The export's name, for errors.
     replace : bool
-        Put them in the place of those that the database has of the same imports.
+        Put them in the place of all that the database has of the same imports.
     progress : callable
         What the measurements pass through while they are stored.
 
@@ -124,7 +124,12 @@ def _restore(
     wanted = _places(found, system_ids, ids)
     known = _known_imports(connection, found, system_ids)
     same, taken = _compare(connection, wanted, known, set(system_ids.values()))
-    new = [origin for origin, rows in found.items() if same[origin] < len(rows)]
+    stored = _counts(connection, known) if replace else same
+    new = [
+        origin
+        for origin, rows in found.items()
+        if same[origin] < len(rows) or stored[origin] > len(rows)
+    ]
     changed = [origin for origin in new if origin in known]
     if changed and not replace:
         raise InputError(
@@ -175,6 +180,13 @@ def _known_imports(
     stored = {(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
     keys = {origin: (system_ids[origin.system], origin.sha256) for origin in found}
     return {origin: stored[key] for origin, key in keys.items() if key in stored}
+
+
+def _counts(connection: Connection, known: Mapping[Origin, int]) -> Counter[Origin]:
+    """How many measurements the database has of each import."""
+    query = select(measurements.c.import_id, func.count()).group_by(measurements.c.import_id)
+    counts = {row[0]: int(row[1]) for row in connection.execute(query)}
+    return Counter({origin: counts.get(import_id, 0) for origin, import_id in known.items()})
 
 
 def _compare(

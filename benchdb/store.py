@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning
 from sqlalchemy.exc import DatabaseError as SqlError
 
 from ioncast_errors import DatabaseError, InputError
@@ -18,6 +19,8 @@ from ioncast_errors import DatabaseError, InputError
 NEWEST = "0002"
 # Any number, as long as every ioncast takes the same.
 _WRITERS_LOCK = 0x10CA57
+# What a driver says of a database that it may only read.
+_READ_ONLY = ("readonly", "read-only", "permission denied")
 
 
 def default_location() -> Path:
@@ -44,14 +47,13 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
     DatabaseError
         When the database cannot be reached, read or upgraded.
     """
-    place = str(location or default_location())
-    engine = _create_engine(place, create)
-    shown = _shown(engine) if "://" in place else place
+    engine = _create_engine(str(location or default_location()), create)
+    where = shown(engine.url)
     try:
         with engine.connect() as connection:
-            version = _version(connection, shown)
+            version = _version(connection, where)
         if version != NEWEST:
-            _upgrade(engine, version, shown)
+            _upgrade(engine, version, where)
     except BaseException as error:
         engine.dispose()
         if not isinstance(error, SqlError | OSError):
@@ -59,8 +61,8 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
         reason = getattr(error, "orig", error)
         raise DatabaseError(
             f"the database cannot be opened: {reason}",
-            where=shown,
-            remedy="name another with --db or IONCAST_DB",
+            where=where,
+            remedy=_remedy(str(reason)),
         ) from error
     return engine
 
@@ -97,16 +99,42 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     except SqlError as error:
         raise DatabaseError(
             f"the database refused: {error.orig}",
-            where=_shown(engine),
+            where=shown(engine.url),
             remedy="nothing was stored",
         ) from error
 
 
-def _shown(engine: Engine) -> str:
-    """What users know the database by, without its password."""
-    if engine.dialect.name == "sqlite" and engine.url.database:
-        return engine.url.database
-    return engine.url.render_as_string(hide_password=True)
+def shown(url: URL) -> str:
+    """What users know a database by, without what may be secret."""
+    if url.get_backend_name() == "sqlite" and url.database:
+        return url.database
+    place = {key: value for key, value in url.query.items() if key in {"host", "port"}}
+    return url.set(query=place).render_as_string(hide_password=True)
+
+
+def without_password(location: str) -> str:
+    """A location to be kept in a file: good from every folder, and without a password.
+
+    Raises
+    ------
+    InputError
+        When the location is a URL that is none.
+    """
+    if "://" not in location:
+        return str(Path(location).absolute())
+    url = _parse(location)
+    name = url.database
+    if name and url.get_backend_name() == "sqlite" and "uri" not in url.query:
+        name = str(Path(name).absolute())
+    bare = URL.create(
+        url.drivername,
+        username=url.username,
+        host=url.host,
+        port=url.port,
+        database=name,
+        query={key: value for key, value in url.query.items() if "password" not in key},
+    )
+    return bare.render_as_string()
 
 
 @contextmanager
@@ -118,7 +146,7 @@ def reading(location: str | Path | None) -> Iterator[Connection]:
 
 def _create_engine(place: str, create: bool) -> Engine:
     try:
-        url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
+        url = _parse(place) if "://" in place else URL.create("sqlite", database=place)
         if url.get_backend_name() == "sqlite" and url.database and "uri" not in url.query:
             file = Path(url.database)
             if create:
@@ -127,16 +155,19 @@ def _create_engine(place: str, create: bool) -> Engine:
                 url = URL.create("sqlite")
         if url.drivername == "postgresql":
             url = url.set(drivername="postgresql+psycopg")
-        engine = create_engine(url)
+        with warnings.catch_warnings():
+            # SQLAlchemy would ignore what the URL asks for.
+            warnings.simplefilter("error", SAWarning)
+            engine = create_engine(url)
     except OSError as error:
         raise DatabaseError(
             f"its folder cannot be made: {error.strerror}",
             where=place,
             remedy="name another with --db or IONCAST_DB",
         ) from error
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
+    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, SAWarning) as error:
         raise InputError(
-            f"not a database URL that can be used here: {error}",
+            f"not a database URL that can be used here: {error.args[0]}",
             where="--db",
             remedy="give an SQLite file or a SQLAlchemy URL, and install its driver",
         ) from error
@@ -148,11 +179,41 @@ def _create_engine(place: str, create: bool) -> Engine:
     return engine
 
 
+def _parse(location: str) -> URL:
+    """A URL, of which an error shows nothing: any part of it may be of a password."""
+    try:
+        url = make_url(location)
+    except (ArgumentError, ValueError) as error:
+        raise InputError(
+            "not a database URL",
+            where="--db",
+            remedy="give an SQLite file or a SQLAlchemy URL; in a password, @ is %40",
+        ) from error
+    if url.password is not None and "@" in f"{url.host}{url.database}":
+        raise InputError(
+            "the database URL has more than one @",
+            where="--db",
+            remedy="write %40 for those in the user's name and password",
+        )
+    return url
+
+
+def _remedy(reason: str) -> str:
+    if any(words in reason for words in _READ_ONLY):
+        return (
+            "it must be brought up to date or recovered first: open it once as one who may write"
+            " to it, or copy it"
+        )
+    return "name another with --db or IONCAST_DB"
+
+
 def _configure_sqlite(connection: Any, _record: object) -> None:
     # Python's driver begins transactions late and not for tables; `_begin_sqlite` does it.
     connection.isolation_level = None
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA busy_timeout = 60000")
+    # A long import that spills to the file before its end would lock readers out till then.
+    connection.execute("PRAGMA cache_spill = OFF")
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -165,9 +226,12 @@ def _begin_postgresql(connection: Connection) -> None:
     # repetitions sees all that others did. The lock ends with the transaction.
     if connection.get_execution_options().get("write", False):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITERS_LOCK})")
+    else:
+        # Whoever reads twice sees the same, as in SQLite.
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def _version(connection: Connection, shown: str) -> str | None:
+def _version(connection: Connection, where: str) -> str | None:
     """The revision of a database of ours; None for an empty one."""
     tables = inspect(connection).get_table_names()
     if "alembic_version" in tables:
@@ -176,13 +240,13 @@ def _version(connection: Connection, shown: str) -> str | None:
     if tables:
         raise DatabaseError(
             f"the database is another program's: it holds a table {tables[0]!r}",
-            where=shown,
+            where=where,
             remedy="name another with --db or IONCAST_DB",
         )
     return None
 
 
-def _upgrade(engine: Engine, version: str | None, shown: str) -> None:
+def _upgrade(engine: Engine, version: str | None, where: str) -> None:
     # Only a new or old database needs Alembic, which takes longer to import than a query.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -194,7 +258,7 @@ def _upgrade(engine: Engine, version: str | None, shown: str) -> None:
     if version is not None and version not in known:
         raise DatabaseError(
             f"the database has version {version}, newer than this ioncast",
-            where=shown,
+            where=where,
             remedy="upgrade ioncast",
         )
     with engine.execution_options(write=True).begin() as connection:

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from benchdb.measurements import system_names
 from benchdb.options import database_option, format_option
-from benchdb.store import default_location, open_database, transaction
+from benchdb.store import default_location, reading, without_password
 from ioncast_errors import UnknownNameError
 from ior_configs import IorConfig
 from predictor.basis import Basis, read_basis
@@ -149,7 +149,7 @@ def _basis(
     location: str | None, system: str, wanted: Sequence[IorConfig], engine: str | None
 ) -> Basis:
     """The basis of a prediction; that there is none is an error."""
-    with transaction(open_database(location, create=False)) as connection:
+    with reading(location) as connection:
         basis = read_basis(connection, system, wanted, engine)
         if basis.engine in basis.engines:
             return basis
@@ -157,7 +157,7 @@ def _basis(
         names = ", ".join(basis.engines or system_names(connection))
         raise UnknownNameError(
             f"nothing in the database was measured on {system!r}{how}",
-            where=location or str(default_location()),
+            where=without_password(location or str(default_location())),
             remedy=f"known are {names}" if names else "see `ioncast bench import --help`",
         )
 

@@ -17,6 +17,7 @@ from benchdb.commands import bench
 from benchdb.measurements import Measurement, store
 from benchdb.schema import metadata
 from benchdb.store import transaction
+from ioncast_errors import InputError
 from ior_configs import IorConfig
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -49,6 +50,11 @@ BAD: dict[str, Bad] = {
     "unknown unit of a size": ((OURS + GOOD + "4,66.6,ior -w -b 4x\n").encode(), ()),
     "command that the database cannot hold": (
         (OURS + GOOD + f"4,66.6,ior -w -o {'x' * 4000}\n").encode(),
+        (),
+    ),
+    "Latin-1": ((OURS + GOOD + "4,66.6,ior -w -o größe\n").encode("latin-1"), ()),
+    "Parquet with a column twice": (
+        parquet(**{"io_nodes": [0], "io_nodes ": [0], "bandwidth_mib_s": [1.0]}),
         (),
     ),
     "more I/O nodes than can be": ((OURS + GOOD + f"{2**31},66.6,ior -w\n").encode(), ()),
@@ -130,7 +136,14 @@ def test_what_cannot_be_imported_is_one_line_and_no_change(
         assert everything(filled) == before
 
 
-@pytest.mark.parametrize("content", [OURS.encode() + GOOD.encode(), GOOD_PARQUET])
+@pytest.mark.parametrize(
+    "content",
+    [
+        OURS.encode() + GOOD.encode(),
+        GOOD_PARQUET,
+        parquet(io_nodes=[0], bandwidth_mib_s=[1.0], command=["ior -w"], steps=[[1, 2]]),
+    ],
+)
 def test_what_is_right_is_imported(filled: Engine, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "results"
     path.write_bytes(content)
@@ -168,6 +181,42 @@ def test_a_file_that_cannot_be_used_makes_no_database(
     result = CliRunner().invoke(bench, ["import", str(path), *system, "--db", str(db)])
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert not db.exists()
+
+
+@pytest.mark.parametrize("name", ["", " ", "x ", "x\ny", "\udcff", "x" * 201])
+@pytest.mark.parametrize("content", [OURS.encode() + GOOD.encode(), IOR_JSON])
+def test_a_name_that_no_system_can_have_makes_no_database(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    path, db = tmp_path / "results", tmp_path / "bench.sqlite"
+    path.write_bytes(content)
+    args = ["import", str(path), "--system", name, "--io-nodes", "0", "--db", str(db)]
+    result = CliRunner().invoke(bench, args)
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception).startswith("--system: ")
+    assert not db.exists()
+
+
+def test_our_csv_in_another_encoding_is_refused_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_bytes((OURS + GOOD + "4,66.6,ior -w -o größe\n").encode("latin-1"))
+    args = ["import", str(path), "--system", "x", "--db", str(tmp_path / "bench.sqlite")]
+    said = CliRunner().invoke(bench, args).stderr
+    assert said == f"ioncast: {path}:3: not UTF-8; save it as UTF-8\n"
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "99999999999999999999"])
+def test_a_number_that_no_configuration_has_is_refused(filled: Engine, number: str) -> None:
+    url = filled.url.render_as_string(hide_password=False)
+    result = CliRunner().invoke(bench, ["show", "--db", url, "--", number])
+    assert (result.exit_code, isinstance(result.exception, SystemExit)) == (2, True)
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "1"), ("export",), ("coverage",)])
+def test_an_empty_name_is_no_system_and_not_all(filled: Engine, command: tuple[str, ...]) -> None:
+    url = filled.url.render_as_string(hide_password=False)
+    result = CliRunner().invoke(bench, [*command, "--system", "", "--db", url])
+    assert str(result.exception) == "no system '' in the database; known are MareNostrum"
 
 
 Damage = Callable[[str], str]

@@ -211,6 +211,23 @@ def test_an_unknown_system_is_told_with_those_known(database: Engine) -> None:
         rows_of(database, "nowhere")
 
 
+def test_what_is_written_meanwhile_is_seen_as_a_whole_or_not_at_all(
+    postgresql_location: str,
+) -> None:
+    engine = open_database(postgresql_location)
+    with transaction(engine) as connection:
+        assert coverage(connection, now=NOW, stale_after_s=DAY) == []
+        put(engine, Measurement(SHARED, 0, 5.0))
+        assert coverage(connection, now=NOW, stale_after_s=DAY) == []
+    assert len(rows_of(engine)) == 1
+    engine.dispose()
+
+
+def test_a_run_in_the_future_is_as_old_as_one_of_now(database: Engine) -> None:
+    put(database, Measurement(SHARED, 0, 5.0, started="2999-01-01T00:00:00Z"))
+    assert only_cell(database).newest == NOW
+
+
 def test_an_empty_database_covers_nothing(database: Engine) -> None:
     assert rows_of(database) == []
 

@@ -575,3 +575,50 @@ def check(text: str, told: dict[str, object]) -> None:
         assert row.config.operation in ("read", "write")
         assert row.bytes is None or 0 <= row.bytes < 2**63
         assert row.time_s is None or 0 <= row.time_s < float("inf")
+
+
+CONFIG_HEADER, CONFIG_ROW, _ = OURS_WITH_CONFIGURATION.split("\n")
+
+
+def with_cell(column: str, value: str) -> str:
+    names, cells = CONFIG_HEADER.split(","), CONFIG_ROW.split(",")
+    cells[names.index(column)] = value
+    return f"{CONFIG_HEADER}\n{','.join(cells)}\n"
+
+
+@pytest.mark.parametrize(
+    "column", ["bandwidth_mib_s", "time_s", "io_nodes", "bytes", "tasks", "transfer_size", "used"]
+)
+@pytest.mark.parametrize("value", ["abc", "9" * 5000 + "x", "9" * 5000])
+def test_a_value_that_is_no_number_is_named_by_its_column(column: str, value: str) -> None:
+    line = refusal(with_cell(column, value))
+    assert line.startswith("file:2: ")
+    assert len(line) < 200
+    assert "limit" not in line
+    if value == "abc" or column not in {"bandwidth_mib_s", "time_s"}:
+        assert f"{column} is '{value[:40]}', no " in line
+
+
+def test_no_segments_are_not_one() -> None:
+    assert "segments is 0" in refusal(with_cell("segments", "0"))
+    assert read(with_cell("segments", ""))[0].config.segments == 1
+
+
+@pytest.mark.parametrize(("value", "used"), [("TRUE", True), ("FALSE", False), ("True", True)])
+def test_flags_are_read_as_spreadsheets_write_them(value: str, used: bool) -> None:
+    assert read(with_cell("used", value))[0].used is used
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    line = refusal("io_nodes,bandwidth_mib_s,command,bandwidth_mib_s\n4,1,ior -w,2\n")
+    assert line.startswith("file:1: two columns are named 'bandwidth_mib_s'")
+
+
+def test_columns_may_have_blanks_around_their_names_or_no_name() -> None:
+    [row] = read('io_nodes , "bandwidth_mib_s ",command,,\n4,66.6,ior -w,,\n')
+    assert (row.io_nodes, row.bandwidth_mib_s) == (4, 66.6)
+
+
+def test_a_command_of_stray_bytes_is_refused_by_the_file() -> None:
+    line = refusal(IOR_CSV, io_nodes=0, command="ior -w -b 16m -t 1m -o \udcff")
+    assert line.startswith("file: command holds ")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -80,6 +80,17 @@ def test_the_same_file_twice_changes_nothing_and_says_so(database: Engine) -> No
     assert exported(database) == [("here", 0, 0, 1.0)]
 
 
+@pytest.mark.parametrize("stored", [1, 3])
+def test_a_file_that_is_stored_in_part_or_doubled_is_not_the_same(
+    database: Engine, stored: int
+) -> None:
+    row = Measurement(SHARED, 0, 1.0)
+    put(database, *[row] * stored, content=b"same")
+    with pytest.raises(InputError, match="numbers of repetitions; correct it with --replace"):
+        put(database, row, row, content=b"same")
+    assert len(exported(database)) == stored
+
+
 def test_the_same_file_counts_again_for_another_system(database: Engine) -> None:
     row = Measurement(SHARED, 0, 1.0)
     assert put(database, row, content=b"same", system="here")
@@ -130,7 +141,9 @@ def test_engines_number_their_own_repetitions(database: Engine) -> None:
     assert found == [("fio", 0), ("fio", 1), ("fio", 2), ("ior", 0), ("ior", 1)]
 
 
-@pytest.mark.parametrize("other", ["marenostrum", "MARENOSTRUM", "Mare Nostrum", "mareNostrum"])
+@pytest.mark.parametrize(
+    "other", ["marenostrum", "MARENOSTRUM", "Mare Nostrum", "mareNostrum", "\uff2dareNostrum"]
+)
 def test_a_system_has_one_spelling(database: Engine, other: str) -> None:
     put(database, Measurement(SHARED, 0, 1.0), system="MareNostrum")
     with pytest.raises(InputError, match="the database has 'MareNostrum' already"):
@@ -195,8 +208,8 @@ def test_what_a_measurement_holds_comes_back_unchanged(database: Engine) -> None
     put(database, row)
     with transaction(database) as connection:
         [found] = export_rows(connection)
-    values = {name: found[name] for name in vars(row) if name != "config"}
-    assert values == {name: value for name, value in vars(row).items() if name != "config"}
+    names = {field.name for field in fields(row)} - {"config"}
+    assert {name: found[name] for name in names} == {name: getattr(row, name) for name in names}
     assert config_of(found) == SHARED
 
 
@@ -223,6 +236,10 @@ def test_what_only_controls_a_run_is_no_other_configuration(database: Engine) ->
         {"campaign": "x" * 201},
         {"engine": "x" * 41},
         {"note": "a\0b"},
+        {"command": "ior -o \udcff"},
+        {"engine_version": "fio-3.\ud800"},
+        {"bandwidth_mib_s": 1e308},
+        {"bandwidth_mib_s": 5e-324},
         {"bandwidth_mib_s": 0.0},
         {"bandwidth_mib_s": -1.0},
         {"bandwidth_mib_s": float("nan")},

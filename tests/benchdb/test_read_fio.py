@@ -128,6 +128,12 @@ def test_messages_around_the_json_are_passed_over(around: str) -> None:
         (output(job(), job()), {"command": "fio --rw=write"}, "ior"),
         (output(job(), job(), **{"fio version": "fio-2.16"}), {}, "use fio 3 or later"),
         (output(job(), job(), **{"fio version": 3}), {}, "'fio version'"),
+        (
+            output(job(), job(), **{"fio version": "fio-3.\ud800"}),
+            {},
+            "out.json: engine_version holds a NUL or half a character",
+        ),
+        (output(job(), job()), {"command": COMMAND + " -o \udcff"}, "out.json: command holds"),
         (output(job(), job(), timestamp=2**62), {}, "'timestamp'"),
         (output(job(), job(), timestamp="now"), {}, "'timestamp'"),
         (output(job(), "job"), {}, "'error'"),

@@ -14,13 +14,14 @@ from sqlalchemy import Engine, create_engine, inspect
 
 from benchdb.exports import export_rows
 from benchdb.measurements import Measurement, store, system_names
-from benchdb.schema import metadata
+from benchdb.schema import metadata, systems
 from benchdb.store import (
     NEWEST,
     default_location,
     open_database,
     opened_database,
     transaction,
+    without_password,
 )
 from ioncast_errors import DatabaseError, InputError
 from ior_configs import IorConfig
@@ -160,6 +161,7 @@ def test_a_database_below_a_file_cannot_be_made(tmp_path: Path) -> None:
         "postgresql+nonsense://host/name",
         "postgresql://host:port/name",
         "sqlite+nonsense:///x",
+        "sqlite:///x?mode=ro",
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_in_one_line(url: str) -> None:
@@ -172,6 +174,68 @@ def test_a_password_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises((InputError, DatabaseError)) as caught:
         open_database(f"sqlite://user:secret@host/{tmp_path}/x")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@127.0.0.1:1/bench?password=SECRET",
+        "postgresql://me:one@127.0.0.1:1/bench?password=SECRET&sslpassword=SECRET",
+        "postgresql://me:one@SECRET@127.0.0.1:1/bench",
+        "postgresql://me:one@two/SECRET@127.0.0.1:1/bench",
+        "postgresql://me:one@two:SECRET@127.0.0.1:1/bench",
+    ],
+)
+def test_a_password_is_shown_wherever_it_stands_in_no_error(url: str) -> None:
+    with pytest.raises((InputError, DatabaseError)) as caught:
+        open_database(url)
+    assert "\n" not in str(caught.value)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("location", "kept"),
+    [
+        ("postgresql://me:x@host:5/db", "postgresql://me@host:5/db"),
+        (
+            "postgresql://me@/db?password=x&sslmode=require&sslpassword=x",
+            "postgresql://me@/db?sslmode=require",
+        ),
+        ("sqlite://", "sqlite://"),
+        ("sqlite:////data/x.sqlite", "sqlite:////data/x.sqlite"),
+        ("/data/a:b@c", "/data/a:b@c"),
+    ],
+)
+def test_a_location_is_kept_without_its_password(location: str, kept: str) -> None:
+    assert without_password(location) == kept
+
+
+@pytest.mark.parametrize(
+    ("location", "kept"), [("x.sqlite", "{}/x.sqlite"), ("sqlite:///x", "sqlite:///{}/x")]
+)
+def test_a_location_is_kept_so_that_it_is_found_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str, kept: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert without_password(location) == kept.format(tmp_path)
+
+
+def test_what_may_only_be_read_is_to_be_brought_up_to_date_first(tmp_path: Path) -> None:
+    place = tmp_path / "bench.sqlite"
+    sqlite3.connect(place).close()
+    with pytest.raises(DatabaseError, match=r"readonly.*brought up to date.*may write"):
+        open_database(f"sqlite:///file:{place}?mode=ro&uri=true")
+
+
+def test_a_long_import_keeps_no_reader_waiting(tmp_path: Path) -> None:
+    place = tmp_path / "bench.sqlite"
+    with opened_database(place) as engine, transaction(engine, write=True) as connection:
+        # More than twice what SQLite holds in memory by itself.
+        names = [{"name": f"{number:200}"} for number in range(20_000)]
+        connection.execute(systems.insert(), names)
+        reader = sqlite3.connect(place, timeout=0)
+        assert reader.execute("SELECT count(*) FROM systems").fetchone() == (0,)
+        reader.close()
 
 
 @pytest.mark.parametrize("why", ["no server", "no such database", "another program's", "refused"])

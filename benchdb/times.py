@@ -1,0 +1,55 @@
+"""When something was: ISO 8601 as benchmarks, databases and people write it."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+# What Python 3.11 reads and 3.10 does not.
+_ISO = re.compile(
+    r"(\d{4})-?(\d\d)-?(\d\d)"
+    r"(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,6})\d*)?)?"
+    r"(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?)?",
+    re.ASCII,
+)
+
+
+def instant(text: str | None) -> datetime | None:
+    """The moment that a text names; without a zone it is in UTC.
+
+    Parameters
+    ----------
+    text : str or None
+        A date, or a date and a time, in ISO 8601.
+
+    Returns
+    -------
+    datetime or None
+        With its zone; None for what is no time.
+
+    Examples
+    --------
+    >>> instant("2026-11-21T04:15:02.5Z")
+    datetime.datetime(2026, 11, 21, 4, 15, 2, 500000, tzinfo=datetime.timezone.utc)
+    """
+    try:
+        # Much faster, and enough for nearly all.
+        time = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
+    except ValueError:
+        return _instant(text or "")
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+
+
+def _instant(text: str) -> datetime | None:
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return None
+    *numbers, fraction, sign, hours, minutes = match.groups()
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    try:
+        zone = timezone(-offset if sign == "-" else offset)
+        year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
+        microsecond = int((fraction or "").ljust(6, "0"))
+        return datetime(year, month, day, hour, minute, second, microsecond, tzinfo=zone)
+    except ValueError:
+        return None
