@@ -695,6 +695,6 @@ def test_a_name_that_the_terminal_cannot_show_stops_nothing(tmp_path: Path) -> N
     database = tmp_path / "bench.sqlite"
     (tmp_path / "own.csv").write_text(OWN_CSV)
     ioncast("bench", "import", tmp_path / "own.csv", "--system", "Ωmega", "--db", database)
-    listed = ioncast("bench", "list", "--db", database, PYTHONIOENCODING="ascii")
+    listed = ioncast("bench", "list", "--db", database, PYTHONIOENCODING="latin-1")
     assert listed.returncode == 0, listed.stderr
     assert r"\u03a9mega" in listed.stdout

@@ -150,11 +150,13 @@ trap clean EXIT
 switch_on || fail "the command before the run failed"
 [ -d $directory ] || fail "the test directory" $directory "is not there"
 remove
-[ "$$(room size)" -ge $needed ] || fail "its files and the limit, $needed bytes, do not fit" \
-    "into" $directory
+short() { numfmt --to=iec-i --suffix=B "$$1"; }
+[ "$$(room size)" -ge $needed ] ||
+    fail $directory "is too small for its files and free_space_limit: $$(short $needed)"
 left=$$(room avail)
 if [ "$$left" -lt $needed ]; then
-    echo $directory "has $$left bytes free, the next run and the limit need $needed" > $stopped
+    echo $directory "has $$(short "$$left") free, the next run and free_space_limit need" \
+        "$$(short $needed)" > $stopped
     exit 75
 fi
 prepare || fail "its files could not be prepared"
