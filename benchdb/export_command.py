@@ -25,7 +25,7 @@ _CHUNK_BYTES = 1 << 16
     epilog="""\b
 Examples:
   ioncast bench export --system mysite > my.csv
-  ioncast bench export --format parquet --output my.parquet
+  ioncast bench export --output my.parquet
 """,
 )
 @system_option
@@ -33,16 +33,16 @@ Examples:
     "--format",
     "output_format",
     type=click.Choice(["csv", "parquet"]),
-    default="csv",
-    show_default=True,
-    help="What to write; Parquet needs --output.",
+    help="What to write; Parquet needs --output.  [default: parquet to FILE.parquet, else csv]",
 )
 @click.option("--output", type=click.Path(path_type=Path), help="The file to write.")
 @database_option
 def export(
-    system: str | None, output_format: str, output: Path | None, location: str | None
+    system: str | None, output_format: str | None, output: Path | None, location: str | None
 ) -> None:
     """Write every measurement, to standard output or a file, for other programs and import."""
+    if output_format is None and output is not None and output.suffix == ".parquet":
+        output_format = "parquet"
     if output_format == "parquet" and output is None:
         raise InputError("Parquet needs a file", where="--format", remedy="name it with --output")
     # Whoever reads slowly, such as a pager, does so when the database is closed.

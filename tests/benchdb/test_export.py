@@ -287,6 +287,12 @@ def test_parquet_without_its_library_is_said_in_one_line(
     assert "pip install 'ioncast[parquet]'" in complaint("import", path, db=db)
 
 
+def test_a_file_named_parquet_is_one(filled: str, tmp_path: Path) -> None:
+    path = tmp_path / "my.parquet"
+    output("export", "--output", path, db=filled)
+    assert path.read_bytes().startswith(b"PAR1")
+
+
 @pytest.mark.parametrize("output_format", ["csv", "parquet"])
 def test_what_cannot_be_written_is_said_in_one_line(
     filled: str, tmp_path: Path, output_format: str
