@@ -35,8 +35,9 @@ from benchdb.campaigns.running import (
     progress_of,
     run_campaign,
 )
+from benchdb.measurements import check_new_system
 from benchdb.options import database_option, format_option
-from benchdb.store import opened_database
+from benchdb.store import opened_database, transaction
 from ioncast_errors import InputError
 from ior_configs import IorConfig
 from ior_configs.campaign import campaign_text, read_campaign
@@ -113,6 +114,8 @@ def run(
         raise InputError(f"{platform.system} can run none of it with {engine}", where=source)
     _check_test_directory(platform)
     with opened_database(location) as database:
+        with transaction(database) as connection:
+            check_new_system(connection, platform.system)
         folder = folders.create(
             directory or Path(re.sub(r"[^\w.-]+", "-", f"{planned.name}-{platform.system}")),
             campaign=campaign_text(source),

@@ -15,6 +15,7 @@ from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.results import result_of
 from benchdb.cells import spread
 from benchdb.pages import write_page
+from ioncast_errors import InputError
 from ior_configs import IorConfig
 
 _PLOT_HEIGHT = 260
@@ -87,8 +88,10 @@ def write_html(
     Raises
     ------
     InputError
-        When it cannot be written.
+        When it cannot be written, or there is nothing to draw.
     """
+    if not rows:
+        raise InputError("the platform can run none of the campaign", where=str(folder.path))
     title = f"{folder.campaign.name} on {folder.platform.system}, measured with {folder.engine}"
     plot = curves_figure(rows).to_html(
         full_html=False, include_plotlyjs=True, config={"responsive": True}

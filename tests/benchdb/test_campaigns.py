@@ -420,6 +420,17 @@ def test_a_start_that_fails_leaves_no_folder(site: Site) -> None:
     assert not (site.root / "campaign").exists()
 
 
+def test_a_system_is_spelled_one_way(site: Site) -> None:
+    (site.root / "small.toml").write_text(SMALLEST)
+    site.ioncast(*site.run_arguments)
+    file = site.root / "here.toml"
+    file.write_text(file.read_text().replace('system = "here"', 'system = "HERE"'))
+    refused = site.ioncast(*site.run_arguments[:4], "--dir", "other", "--engine", "fio")
+    assert refused.returncode == 2
+    assert "the database has 'here' already" in refused.stderr
+    assert not (site.root / "other").exists()
+
+
 def test_the_folder_may_have_any_name(site: Site) -> None:
     (site.root / "small.toml").write_text(SMALLEST)
     name = "it's {{ a }} $HOME {% name %}"
