@@ -224,10 +224,10 @@ def system_id_of(connection: Connection, name: str) -> int:
     InputError
         For a name that differs from another system's only in case or blanks, or is none.
     """
+    check_new_system(connection, name)
     known = connection.scalar(select(systems.c.id).where(systems.c.name == name))
     if known is not None:
         return int(known)
-    check_new_system(connection, name)
     return _inserted(connection, systems, name=name)
 
 
@@ -240,14 +240,14 @@ def check_new_system(connection: Connection, name: str) -> None:
         For a name that differs from another system's only in case or blanks, or is none.
     """
     check_system_name(name)
-    for other in system_names(connection):
-        if other != name and _spelling(other) == _spelling(name):
-            raise InputError(
-                f"the database has {other!r} already",
-                where=f"system {name!r}",
-                remedy="spell it like that, or choose a name that differs in more than case"
-                " and blanks",
-            )
+    names = system_names(connection)
+    alike = next((other for other in names if _spelling(other) == _spelling(name)), None)
+    if alike is not None and name not in names:
+        raise InputError(
+            f"the database has {alike!r} already",
+            where=f"system {name!r}",
+            remedy="spell it like that, or choose a name that differs in more than case and blanks",
+        )
 
 
 def check_system_name(name: str) -> None:
