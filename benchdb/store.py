@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SAWarning
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.exc import DatabaseError as SqlError
 
 from ioncast_errors import DatabaseError, InputError
@@ -155,17 +154,17 @@ def _create_engine(place: str, create: bool) -> Engine:
                 url = URL.create("sqlite")
         if url.drivername == "postgresql":
             url = url.set(drivername="postgresql+psycopg")
-        with warnings.catch_warnings():
+        if url.get_backend_name() == "sqlite" and "mode" in url.query and "uri" not in url.query:
             # SQLAlchemy would ignore what the URL asks for.
-            warnings.simplefilter("error", SAWarning)
-            engine = create_engine(url)
+            raise ArgumentError("mode needs uri=true beside it")
+        engine = create_engine(url)
     except OSError as error:
         raise DatabaseError(
             f"its folder cannot be made: {error.strerror}",
             where=place,
             remedy="name another with --db or IONCAST_DB",
         ) from error
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, SAWarning) as error:
+    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InputError(
             f"not a database URL that can be used here: {error.args[0]}",
             where="--db",

@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -265,8 +264,6 @@ def _check_test_directory(platform: Platform) -> None:
 def _run(folder: CampaignFolder, database: Engine) -> None:
     click.echo(_headline(folder), err=True)
     reporter = _Reporter()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
     try:
         progress = run_campaign(folder, database, reporter)
     except KeyboardInterrupt as interrupt:

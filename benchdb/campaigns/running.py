@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count, groupby
 from pathlib import Path
+from types import FrameType
 
 from sqlalchemy import Engine
 
@@ -23,6 +25,7 @@ from ioncast_errors import IoncastError
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 30.0
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -80,15 +83,16 @@ def run_campaign(
     IoncastError
         When it stopped by itself before the end.
     KeyboardInterrupt
-        When it was interrupted; the run in flight is lost, nothing else.
+        When a signal stopped it (SIGINT, SIGTERM, SIGHUP); the run in flight is lost, nothing
+        else.
     """
-    with locked(folder) as lock:
+    with locked(folder) as lock, _noting_signals() as asked_to_stop:
         watch = _Watch(folder, database, report)
         watch.look()
         if watch.progress.left:
             write_inputs(folder, watch.open_cells)
             (folder.path / "stopped").unlink(missing_ok=True)
-            _orchestrate(folder, lock, watch.look)
+            _orchestrate(folder, lock, watch, asked_to_stop)
         if watch.progress.left:
             # It may hold successes of runs whose folders were lost since.
             (folder.path / CACHE).unlink(missing_ok=True)
@@ -147,29 +151,44 @@ class _Watch:
         return []
 
 
-def _orchestrate(folder: CampaignFolder, lock: int, look: Callable[[], None]) -> None:
+@contextmanager
+def _noting_signals() -> Iterator[Callable[[], bool]]:
+    """Note a signal to stop instead of raising it anywhere; a second one is raised at once."""
+    noted: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+
+    before = {number: signal.signal(number, note) for number in _STOPPING}
+    try:
+        yield lambda: bool(noted)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _orchestrate(
+    folder: CampaignFolder, lock: int, watch: _Watch, asked_to_stop: Callable[[], bool]
+) -> None:
     stopped = folder.path / "stopped"
     process = _start(folder, lock)
     try:
-        while process.poll() is None:
+        while process.poll() is None and not (asked_to_stop() or stopped.exists()):
             time.sleep(_POLL_SECONDS)
-            look()
-            if stopped.exists():
-                _stop(process)
-    except KeyboardInterrupt:
-        _stop(process)
-        _wait_for_the_last(folder)
-        look()
-        raise
+            watch.look()
     finally:
         _stop(process)
     _wait_for_the_last(folder)
-    look()
+    watch.look()
+    if asked_to_stop() and watch.progress.left:
+        raise KeyboardInterrupt
     if stopped.exists():
         raise IoncastError(
             stopped.read_text(encoding="utf-8").strip(),
             where=str(folder.path),
-            remedy=f"make room, then `ioncast campaign resume {folder.path}`",
+            remedy=f"make room, then `ioncast campaign resume {shlex.quote(str(folder.path))}`",
         )
     if process.returncode:
         (folder.path / CACHE).unlink(missing_ok=True)
