@@ -156,7 +156,7 @@ short() { numfmt --to=iec-i --suffix=B "$$1"; }
 left=$$(room avail)
 if [ "$$left" -lt $needed ]; then
     echo $directory "has $$(short "$$left") free, the next run and free_space_limit need" \
-        "$$(short $needed)" > $stopped
+        "$$(short $needed)" > $stopped.new && mv $stopped.new $stopped
     exit 75
 fi
 prepare || fail "its files could not be prepared"
