@@ -76,7 +76,7 @@ def campaign() -> None:
     epilog="""\b
 Examples:
   ioncast campaign run laptop --platform mysite.toml
-  ioncast campaign run patterns.toml --platform mysite.toml --engine ior --dir /work/patterns
+  ioncast campaign run patterns.toml --platform mysite.toml --engine ior --dir /scratch/patterns
 """,
 )
 @click.argument("source", metavar="CAMPAIGN")
