@@ -15,7 +15,18 @@ from ioncast_errors import InputError
 from ior_configs.config import IorConfig
 from ior_configs.durations import parse_duration
 from ior_configs.sizes import parse_size
-from ior_configs.toml_files import Table, line_of, parse_toml, read_by, read_text, refusing
+from ior_configs.toml_files import (
+    Count,
+    Line,
+    Name,
+    Table,
+    distinct,
+    line_of,
+    parse_toml,
+    read_by,
+    read_text,
+    refusing,
+)
 
 _BUNDLED = Path(__file__).parent / "campaigns"
 
@@ -186,35 +197,19 @@ def _listed(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-def _distinct(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
-    twice = next((value for value in values if values.count(value) > 1), None)
-    if twice is not None:
-        raise InputError(f"{json.dumps(twice)} is listed twice")
-    return values
-
-
-def _visible(text: str) -> str:
-    if text != text.strip() or not text.isprintable():
-        raise InputError("must be one line of visible characters without blanks at its ends")
-    return text
-
-
 def _size(text: str) -> str:
     if parse_size(text) == 0:
         raise InputError("a size must be greater than 0")
     return text
 
 
-Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
 Size = Annotated[str, read_by(_size)]
-Line = Annotated[str, Field(min_length=1), AfterValidator(refusing(_visible))]
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refusing(_visible))]
 OneOrMore = Annotated[
     tuple[_Value, ...],
     Strict(False),
     BeforeValidator(_listed),
     Field(min_length=1),
-    AfterValidator(refusing(_distinct)),
+    AfterValidator(refusing(distinct)),
 ]
 
 

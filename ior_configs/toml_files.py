@@ -9,9 +9,16 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from ioncast_errors import InputError
 
@@ -109,6 +116,29 @@ def refusing(check: Callable[[Any], _Value]) -> Callable[[Any], _Value]:
             raise _RefusedError(error) from error
 
     return validate
+
+
+def one_line(text: str) -> str:
+    """Refuse a text that is more than one line of visible characters."""
+    if text != text.strip() or not text.isprintable():
+        raise InputError(
+            "must be one line of visible characters without blanks at its ends, not"
+            f" {text[:_LONGEST_SHOWN]!r}"
+        )
+    return text
+
+
+def distinct(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
+    """Refuse a list in which a value stands twice."""
+    twice = next((value for value in values if values.count(value) > 1), None)
+    if twice is not None:
+        raise InputError(f"{json.dumps(twice)} is listed twice")
+    return values
+
+
+Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
+Line = Annotated[str, Field(min_length=1), AfterValidator(refusing(one_line))]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refusing(one_line))]
 
 
 def read_text(path: Path) -> str:

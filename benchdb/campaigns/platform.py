@@ -10,7 +10,17 @@ from pydantic import AfterValidator, Field, Strict, model_validator
 
 from ioncast_errors import InputError
 from ior_configs.sizes import LARGEST, parse_size
-from ior_configs.toml_files import Table, read_by, read_toml, refusing
+from ior_configs.toml_files import (
+    Count,
+    Line,
+    Name,
+    Table,
+    distinct,
+    one_line,
+    read_by,
+    read_toml,
+    refusing,
+)
 
 PLACEHOLDERS = ("tasks", "nodes", "processes_per_node", "io_nodes")
 KNOWN = re.compile(rf"(?<!\$)\{{({'|'.join(PLACEHOLDERS)})\}}")
@@ -65,14 +75,6 @@ def _only(template: str, known: tuple[str, ...]) -> str:
     return template
 
 
-def _one_line(text: str) -> str:
-    if text != text.strip() or not text.isprintable():
-        raise InputError(
-            f"must be one line of visible characters without blanks at its ends, not {text[:60]!r}"
-        )
-    return text
-
-
 def _shell_text(text: str) -> str:
     if "\0" in text:
         raise InputError("must not hold a character of code 0")
@@ -99,13 +101,6 @@ def _directive(text: str) -> str:
     return text
 
 
-def _distinct(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    twice = next((n for n in numbers if numbers.count(n) > 1), None)
-    if twice is not None:
-        raise InputError(f"{twice} is listed twice")
-    return numbers
-
-
 def _variables(environment: dict[str, str]) -> dict[str, str]:
     wrong = next((name for name in environment if not _VARIABLE.fullmatch(name)), None)
     if wrong is not None:
@@ -116,13 +111,10 @@ def _variables(environment: dict[str, str]) -> dict[str, str]:
     return environment
 
 
-Line = Annotated[str, Field(min_length=1), AfterValidator(refusing(_one_line))]
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refusing(_one_line))]
 Template = Annotated[
     str, AfterValidator(refusing(_shell_text)), AfterValidator(refusing(_known_placeholders))
 ]
 LineTemplate = Annotated[Line, AfterValidator(refusing(_known_placeholders))]
-Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
 IoNodes = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
@@ -213,7 +205,7 @@ class Platform(Table):
         tuple[IoNodes, ...],
         Strict(False),
         Field(min_length=1),
-        AfterValidator(refusing(_distinct)),
+        AfterValidator(refusing(distinct)),
     ] = Field(description="the numbers of I/O nodes that a run can get", examples=[[0, 1, 2, 4, 8]])
     nodes: Count = Field(description="compute nodes that a run may use", examples=[16])
     processes_per_node: Count = Field(description="processes on each compute node", examples=[8])
@@ -223,7 +215,7 @@ class Platform(Table):
     free_space_limit: Annotated[int, Field(ge=0, le=LARGEST), read_by(parse_size)] = 1 << 30
     launch: Annotated[
         str,
-        AfterValidator(refusing(_one_line)),
+        AfterValidator(refusing(one_line)),
         AfterValidator(refusing(_known_placeholders)),
     ] = Field(description="what stands in front of the benchmark", examples=["mpiexec -n {tasks}"])
     io_nodes_switch: Switch = Switch()

@@ -58,9 +58,9 @@ def result_of(folder: CampaignFolder, run: Run) -> Result | None:
     return result
 
 
-def failures(folder: CampaignFolder, runs: Iterable[Run] | None = None) -> list[tuple[Run, Result]]:
-    """Runs that failed, of some or of all of a campaign."""
-    results = ((run, result_of(folder, run)) for run in (folder.runs if runs is None else runs))
+def failures(folder: CampaignFolder) -> list[tuple[Run, Result]]:
+    """Runs of a campaign that failed."""
+    results = ((run, result_of(folder, run)) for run in folder.runs)
     return [(run, result) for run, result in results if result and result.state == "failed"]
 
 
@@ -99,7 +99,7 @@ def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measur
     return content, file_format, measured
 
 
-def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -> int:
+def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -> None:
     """Store the measurements of runs that are done; what is stored already is left alone.
 
     Parameters
@@ -111,27 +111,21 @@ def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -
     runs : iterable of Run
         Of it.
 
-    Returns
-    -------
-    int
-        How many were new.
-
     Notes
     -----
     A run whose output was lost or damaged since is a failed one from now on.
     """
-    new = 0
     for run in runs:
         result = result_of(folder, run)
         if result is None or result.state != "done":
             continue
         try:
             content, file_format, measured = measurement_of(folder, run)
-        except (InputError, OSError) as error:
+        except (InputError, FileNotFoundError) as error:
             _keep(run, Result("failed", started=result.started, reason=str(error)))
             continue
         with transaction(engine, write=True) as connection:
-            new += store(
+            store(
                 connection,
                 system=folder.platform.system,
                 file=str(run.path / OUTPUT),
@@ -139,7 +133,6 @@ def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -
                 file_format=file_format,
                 rows=[measured],
             )
-    return new
 
 
 def bandwidth(file_path: str) -> float:
