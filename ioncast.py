@@ -16,6 +16,8 @@ COMMANDS = {
     "phases": "summario.commands:phases",
     "match": "predictor.commands:match",
     "predict": "predictor.commands:predict_command",
+    "validate": "predictor.validate_command:validate",
+    "model": "predictor.model_commands:model",
     "bench": "benchdb.commands:bench",
     "campaign": "benchdb.campaigns.commands:campaign",
 }

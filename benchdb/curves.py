@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, select
+from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
 
 from benchdb.measurements import config_of, pattern_of
 from benchdb.schema import configurations, measurements, systems
@@ -16,6 +16,8 @@ from ior_configs import IorConfig
 
 # Sizes are rounded to whole transfers; a stone wall costs more.
 _STONEWALL = 0.05
+# SQLite's limit of values in a statement was 999.
+_IDS_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ _WITH_PATTERN = _REPETITIONS.where(configurations.c.pattern == bindparam("patter
 _WITH_CONFIGURATION = _REPETITIONS.add_columns(
     *(column for column in configurations.c if column.name != "id")
 )
-_WITH_ID = _WITH_CONFIGURATION.where(configurations.c.id == bindparam("id"))
+_WITH_IDS = _WITH_CONFIGURATION.where(configurations.c.id.in_(bindparam("ids", expanding=True)))
 _SUMMARIES = (
     select(
         measurements.c.configuration_id,
@@ -140,9 +142,7 @@ _MEASURED = (
 
 def curves(connection: Connection, system: str) -> list[Curve]:
     """Every configuration measured on a system, without the rows that are set apart."""
-    rows = connection.execute(_WITH_CONFIGURATION, {"system": system}).mappings()
-    groups = (list(group) for _, group in groupby(rows, key=itemgetter("id")))
-    return [curve for group in groups for curve in _curves(config_of(dict(group[0])), group)]
+    return _with_configuration(connection, _WITH_CONFIGURATION, {"system": system})
 
 
 def curves_of_config(connection: Connection, system: str, config: IorConfig) -> list[Curve]:
@@ -177,17 +177,28 @@ def curves_of_ids(
     engine : str, optional
         The program that measured; without, one curve of each engine.
     """
-    place = {"system": system}
-    found = (connection.execute(_WITH_ID, {**place, "id": id_}).mappings().all() for id_ in ids)
-    measured_by_any = (
-        curve for rows in found if rows for curve in _curves(config_of(dict(rows[0])), rows)
+    asked = list(ids)
+    found = (
+        curve
+        for start in range(0, len(asked), _IDS_AT_ONCE)
+        for curve in _with_configuration(
+            connection, _WITH_IDS, {"system": system, "ids": asked[start : start + _IDS_AT_ONCE]}
+        )
     )
-    return [curve for curve in measured_by_any if engine in {None, curve.engine}]
+    return [curve for curve in found if engine in {None, curve.engine}]
 
 
 def measured(connection: Connection, system: str) -> list[Measured]:
     """What every engine measured on a system, without the rows that are set apart."""
     return [Measured._make(row) for row in connection.execute(_MEASURED, {"system": system})]
+
+
+def _with_configuration(
+    connection: Connection, query: Select[Any], values: dict[str, Any]
+) -> list[Curve]:
+    rows = connection.execute(query, values).mappings()
+    groups = (list(group) for _, group in groupby(rows, key=itemgetter("id")))
+    return [curve for group in groups for curve in _curves(config_of(dict(group[0])), group)]
 
 
 def _curves(config: IorConfig, rows: Iterable[RowMapping]) -> list[Curve]:

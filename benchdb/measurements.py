@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import islice
 from typing import Any, TypeVar
+from uuid import uuid4
 
-from sqlalchemy import Connection, Table, delete, func, insert, select
+from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, update
 
 from benchdb.progress import Progress, silently
 from benchdb.schema import configurations, imports, longest, measurements, systems
@@ -29,6 +30,12 @@ _SLOWEST_MIB_S, _FASTEST_MIB_S = 1e-9, 1e15
 # How many rows or keys go to the database at once.
 _CHUNK = 10_000
 _KEYS = 500
+
+_REVISE = (
+    update(systems)
+    .where(systems.c.id == bindparam("of_system"))
+    .values(revision=bindparam("new_revision"))
+)
 
 # NUL, and the halves of a character that UTF-8 does not have (an argument's stray bytes too).
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -213,6 +220,7 @@ def store(
     insert_measurements(
         connection, system_id, import_id, ids, ((repetition(row), row) for row in progress(rows))
     )
+    revise(connection, system_id)
     return True
 
 
@@ -277,6 +285,11 @@ def delete_import(connection: Connection, import_id: int) -> None:
     """Forget an import and its measurements."""
     connection.execute(delete(measurements).where(measurements.c.import_id == import_id))
     connection.execute(delete(imports).where(imports.c.id == import_id))
+
+
+def revise(connection: Connection, system_id: int) -> None:
+    """Tell from now on that a system's measurements are others than before."""
+    connection.execute(_REVISE, {"of_system": system_id, "new_revision": uuid4().hex})
 
 
 def configuration_ids(connection: Connection, rows: Iterable[Measurement]) -> dict[int, int]:

@@ -18,6 +18,7 @@ from benchdb.measurements import (
     insert_import,
     insert_measurements,
     pattern_of,
+    revise,
     stored_values,
     system_id_of,
 )
@@ -153,6 +154,8 @@ def _restore(
             imported_at=origin.imported_at,
         )
         insert_measurements(connection, system_id, import_id, ids, progress(found[origin]))
+    for system_id in {system_ids[origin.system] for origin in new}:
+        revise(connection, system_id)
     return set(new)
 
 

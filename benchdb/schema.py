@@ -10,10 +10,12 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
+    Index,
     Integer,
     MetaData,
     String,
     Table,
+    Text,
     UniqueConstraint,
 )
 
@@ -26,11 +28,15 @@ metadata = MetaData(
     }
 )
 
+# `revision` is another one, never seen before, after each change of the system's measurements.
+# Imports do not tell: SQLite gives the id of a deleted one again, and an export that was
+# edited brings the hash and the time of the import that it replaces.
 systems = Table(
     "systems",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(200), nullable=False, unique=True),
+    Column("revision", String(32)),
 )
 
 # One benchmark run without its number of I/O nodes. `pattern` is its canonical IOR line
@@ -66,6 +72,7 @@ imports = Table(
     Column("format", String(40), nullable=False),
     Column("imported_at", String(40), nullable=False),
     UniqueConstraint("system_id", "sha256"),
+    Index(None, "system_id", "id"),
 )
 
 # `used` is false for rows that their own file sets apart; `note` says why. What names a
@@ -98,6 +105,20 @@ measurements = Table(
         "repetition",
         name="uq_measurements_repetition",
     ),
+)
+
+# What a model is, `document` says to the predictor alone; `state` is of the measurements
+# that it was fitted on.
+models = Table(
+    "models",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system_id", ForeignKey("systems.id"), nullable=False),
+    Column("engine", String(40), nullable=False),
+    Column("state", String(64), nullable=False),
+    Column("fitted_at", String(40), nullable=False),
+    Column("document", Text, nullable=False),
+    UniqueConstraint("system_id", "engine"),
 )
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DatabaseError as SqlError
 
 from ioncast_errors import DatabaseError, InputError
 
-NEWEST = "0002"
+NEWEST = "0003"
 # Any number, as long as every ioncast takes the same.
 _WRITERS_LOCK = 0x10CA57
 # What a driver says of a database that it may only read.

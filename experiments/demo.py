@@ -18,9 +18,9 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from benchdb.curves import curves
-from benchdb.store import open_database, transaction
 from ioncast import cli
+from predictor.commands import knowledge_of
+from predictor.matching import configuration
 from predictor.plots import write_html
 from predictor.prediction import Prediction, predict
 from summario.extract import extract_phases
@@ -49,11 +49,10 @@ def main(plot: Path) -> None:
         run(f"match {_shown(LOG)} --nodes {NODES}")
         click.echo("What it will reach with each number of I/O nodes:")
         run(f"predict {_shown(LOG)} --system testbed --nodes {NODES}", database)
-        with transaction(open_database(database)) as connection:
-            measured_curves = curves(connection, "testbed")
-    prediction = predict(
-        extract_phases(read_log(LOG)), measured_curves, system="testbed", nodes=NODES
-    )
+        phases = extract_phases(read_log(LOG))
+        wanted = [configuration(phase, part, NODES) for phase in phases for part in phase.parts]
+        knowledge, _ = knowledge_of(database, "testbed", wanted)
+    prediction = predict(phases, knowledge, system="testbed", nodes=NODES)
     reruns = read_reruns(APPLICATION)
     click.echo("The same beside its measured reruns:")
     click.echo(compare(prediction, reruns))

@@ -83,6 +83,17 @@ class Catalogue:
         )
         return kin.measured[nearest]
 
+    def near(self, wanted: IorConfig, count: int) -> list[Measured]:
+        """The nearest of its kind, at most so many, in any order; `nearest` is among them."""
+        kin = self.kinds.get(kind(wanted))
+        if kin is None:
+            return []
+        if len(kin.measured) <= count:
+            return list(kin.measured)
+        by_distance = np.argsort(_distances(kin, wanted), kind="stable")
+        near = dict.fromkeys(kin.measured[i] for i in by_distance[: count - 1])
+        return [*near | dict.fromkeys(filter(None, [self.nearest(wanted)]))]
+
 
 def catalogue_of(measured: Iterable[Measured]) -> Catalogue:
     """Arrange what one engine measured on a system (see `benchdb.curves.measured`)."""
@@ -140,16 +151,22 @@ def _kin(rows: list[tuple[Measured, str]]) -> Kin:
 
 
 def _as_near_as_any(kin: Kin, wanted: IorConfig) -> Iterable[int]:
-    """Those at the least distance but for rounding; of unknown tasks only if all are."""
+    """Those at the least distance but for rounding."""
+    distances = _distances(kin, wanted)
+    [found] = np.nonzero(distances <= distances.min() + _ROUNDING)
+    return map(int, found)
+
+
+def _distances(kin: Kin, wanted: IorConfig) -> NDArray[np.float64]:
+    """Distance to each; infinite of unknown tasks, unless all are."""
     ours = _logarithms([features(wanted).values()])
     # fmax takes the number where the other is NaN.
     squares = np.fmax((kin.logarithms - ours) ** 2, 0)
-    distances = np.sqrt(squares.sum(axis=0))
+    distances: NDArray[np.float64] = np.sqrt(squares.sum(axis=0))
     unknown_tasks = np.isnan(kin.logarithms[0])
     if not unknown_tasks.all():
         distances[unknown_tasks] = np.inf
-    [found] = np.nonzero(distances <= distances.min() + _ROUNDING)
-    return map(int, found)
+    return distances
 
 
 def _logarithms(configs: Iterable[Iterable[float | None]]) -> NDArray[np.float64]:

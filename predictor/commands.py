@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -12,11 +12,14 @@ from tabulate import tabulate
 from benchdb.measurements import system_names
 from benchdb.options import database_option, format_option
 from benchdb.store import default_location, reading, without_password
-from ioncast_errors import UnknownNameError
+from ioncast_errors import DatabaseError, UnknownNameError
 from ior_configs import IorConfig
 from predictor.basis import Basis, read_basis
+from predictor.explanation import explain
 from predictor.matching import Match, configuration
-from predictor.prediction import Prediction, predict, to_json
+from predictor.model import Knowledge
+from predictor.prediction import Policy, Prediction, predict, to_json
+from predictor.stored import keep
 from summario import tables
 from summario.extract import extract_phases
 from summario.log import read_log
@@ -91,6 +94,7 @@ Examples:
   ioncast predict phases.csv --system mysite --io-nodes 0,4,8 --format json
   ioncast predict app.darshan --system mysite --plot curve.html
   ioncast predict app.darshan --system mysite --engine fio
+  ioncast predict app.darshan --system mysite --ran-with 4 --available 6 --explain
 """,
 )
 @click.argument("source", metavar="LOG|PHASES.csv", type=click.Path())
@@ -107,6 +111,35 @@ Examples:
     help="Predict from its benchmarks; by default IOR's, or those of the engine that measured"
     " most configurations. Different engines are never mixed.",
 )
+@click.option(
+    "--ran-with",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="I/O nodes that the run in the log had: what it got then corrects the prediction, by"
+    " as much as the model doubts itself.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=Policy.tolerance,
+    show_default=True,
+    help="Share of the best bandwidth that a decision may give up for fewer I/O nodes.",
+)
+@click.option(
+    "--available",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Decide for at most so many I/O nodes.",
+)
+@click.option(
+    "--default",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Decide for so many where nothing is known.",
+)
+@click.option(
+    "--explain", "explained", is_flag=True, help="Say in words what the decision rests on."
+)
 @format_option
 @click.option("--plot", metavar="FILE.html", type=click.Path(), help="Draw the curve.")
 @database_option
@@ -116,6 +149,11 @@ def predict_command(
     nodes: int | None,
     io_nodes: tuple[int, ...] | None,
     engine: str | None,
+    ran_with: int | None,
+    tolerance: float,
+    available: int | None,
+    default: int | None,
+    explained: bool,
     output_format: str,
     plot: str | None,
     location: str | None,
@@ -127,9 +165,17 @@ def predict_command(
     """
     phases, warnings = read_phases(source)
     wanted = [configuration(phase, part, nodes) for phase in phases for part in phase.parts]
-    basis = _basis(location, system, wanted, engine)
-    warnings += _left_out(basis)
-    prediction = predict(phases, basis.curves, system=system, nodes=nodes, io_nodes=io_nodes)
+    knowledge, limits = knowledge_of(location, system, wanted, engine)
+    warnings += limits
+    prediction = predict(
+        phases,
+        knowledge,
+        system=system,
+        nodes=nodes,
+        io_nodes=io_nodes,
+        ran_with=ran_with,
+        policy=Policy(tolerance=tolerance, available=available, default=default),
+    )
     if plot is not None and prediction.curve:
         # Plotly takes longer to import than a prediction takes.
         from predictor.plots import write_html  # noqa: PLC0415
@@ -138,28 +184,53 @@ def predict_command(
     if output_format == "json":
         record = to_json(prediction)
         record["warnings"] = [*warnings, *record["warnings"]]
+        if explained:
+            record["explanation"] = explain(prediction)
         click.echo(json.dumps(record, indent=1))
         return
     click.echo(to_text(prediction))
+    if explained:
+        click.echo("\n" + "\n".join(explain(prediction)))
     for warning in (*warnings, *prediction.warnings):
         click.echo(f"ioncast: warning: {warning}", err=True)
 
 
-def _basis(
-    location: str | None, system: str, wanted: Sequence[IorConfig], engine: str | None
-) -> Basis:
-    """The basis of a prediction; that there is none is an error."""
-    with reading(location) as connection:
-        basis = read_basis(connection, system, wanted, engine)
-        if basis.engine in basis.engines:
-            return basis
+def knowledge_of(
+    location: str | None,
+    system: str,
+    wanted: Sequence[IorConfig],
+    engine: str | None = None,
+) -> tuple[Knowledge, tuple[str, ...]]:
+    """What predictions on a system rest on, with warnings; that there is none is an error."""
+    basis, warnings = basis_of(location, system, wanted, engine)
+    if basis.engine not in basis.engines:
+        with reading(location) as connection:
+            names = ", ".join(basis.engines or system_names(connection))
         how = f" with {engine!r}" if basis.engines else ""
-        names = ", ".join(basis.engines or system_names(connection))
         raise UnknownNameError(
             f"nothing in the database was measured on {system!r}{how}",
             where=without_password(location or str(default_location())),
             remedy=f"known are {names}" if names else "see `ioncast bench import --help`",
         )
+    return basis.knowledge, (*_left_out(basis), *warnings)
+
+
+def basis_of(
+    location: str | None, system: str, wanted: Iterable[IorConfig], engine: str | None
+) -> tuple[Basis, tuple[str, ...]]:
+    """What is known of a system, with warnings; a model that had to be fitted is stored."""
+    with reading(location) as connection:
+        basis = read_basis(connection, system, wanted, engine, before_fitting=_say_fitting)
+    if basis.fitted is not None:
+        try:
+            keep(location, basis.fitted)
+        except DatabaseError as error:
+            return basis, (f"the model is fitted each time, because it cannot be kept: {error}",)
+    return basis, ()
+
+
+def _say_fitting(configurations: int) -> None:
+    click.echo(f"ioncast: fitting a model to {configurations} configurations", err=True)
 
 
 def _left_out(basis: Basis) -> tuple[str, ...]:
@@ -202,6 +273,7 @@ def to_text(prediction: Prediction) -> str:
             "median": f"{point.bandwidth_mib_s.median:.1f}",
             "p90": f"{point.bandwidth_mib_s.p90:.1f}",
             "time s": f"{point.time_s:.2f}",
+            "basis": point.basis,
         }
         for point in prediction.curve
     ]
@@ -210,7 +282,11 @@ def to_text(prediction: Prediction) -> str:
     ]
     best = prediction.best
     choice = "no prediction" if best.io_nodes is None else f"best: {best.io_nodes} I/O nodes"
-    return "\n\n".join([*blocks, f"{choice} ({best.why})"])
+    decision = prediction.decision
+    lines = [f"{choice} ({best.why})"]
+    if decision.io_nodes is not None:
+        lines.append(f"decision: {decision.io_nodes} I/O nodes ({decision.why})")
+    return "\n\n".join([*blocks, "\n".join(lines)])
 
 
 def _benchmark(found: Match) -> str:

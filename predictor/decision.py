@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ioncast_errors import InputError
 from predictor.composition import Point
+from predictor.wording import in_digits, in_words
 
 # Of equals but for rounding the fewest are taken.
 _ROUNDING = 1e-9
@@ -124,7 +125,7 @@ def _fewest(curve: Sequence[Point], columns: Sequence[int], tolerance: float) ->
 def _nothing_known(available: int | None) -> str:
     if available is None:
         return "nothing is known of this job"
-    return f"nothing is known of what is available ({_nodes(available)} at most)"
+    return f"nothing is known of what is available ({in_words(available)} at most)"
 
 
 def _abstain(reason: str, tolerance: float, available: int | None, default: int | None) -> Decision:
@@ -141,16 +142,16 @@ def _abstain(reason: str, tolerance: float, available: int | None, default: int 
 def _gain(curve: Sequence[Point], columns: Sequence[int], chosen: int) -> str:
     """How good the choice is among those that were compared."""
     nodes, bandwidth = curve[chosen].io_nodes, curve[chosen].bandwidth_mib_s.mean
-    gives = f"{_nodes(nodes)} {'give' if nodes > 1 else 'gives'}"
+    gives = f"{in_words(nodes)} {'give' if nodes > 1 else 'gives'}"
     limit = "" if len(columns) == len(curve) else " available"
     best = _fewest(curve, columns, 0)
     if len(columns) == 1:
-        return f"{gives} {bandwidth:.4g} MiB/s; nothing else{limit} is known"
+        return f"{gives} {in_digits(bandwidth)} MiB/s; nothing else{limit} is known"
     if best == chosen:
-        return f"{gives} the highest expected bandwidth{limit}, {bandwidth:.4g} MiB/s"
+        return f"{gives} the highest expected bandwidth{limit}, {in_digits(bandwidth)} MiB/s"
     highest = curve[best].bandwidth_mib_s.mean
     share = f"{bandwidth / highest:.0%} of the best{limit}"
-    return f"{gives} {share} ({curve[best].io_nodes}: {highest:.4g} MiB/s)"
+    return f"{gives} {share} ({curve[best].io_nodes}: {in_digits(highest)} MiB/s)"
 
 
 def _cut_off(
@@ -163,12 +164,6 @@ def _cut_off(
     more = curve[best].bandwidth_mib_s.mean / curve[chosen].bandwidth_mib_s.mean - 1
     much = f"{more:.0%}" if more >= 0.01 else "less than 1%"
     return f"; {curve[best].io_nodes} would give {much} more, but {_at_most(available)}"
-
-
-def _nodes(number: int) -> str:
-    if number == 0:
-        return "direct access"
-    return "1 I/O node" if number == 1 else f"{number} I/O nodes"
 
 
 def _at_most(available: int) -> str:

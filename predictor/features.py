@@ -53,7 +53,7 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
     return np.array([*known, *map(float, flags)])
 
 
-def with_io_nodes(patterns: Array, io_nodes: Sequence[int]) -> Array:
+def with_io_nodes(patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) -> Array:
     """Patterns with their numbers of I/O nodes.
 
     Parameters

@@ -26,7 +26,8 @@ class Match:
     Attributes
     ----------
     kind : str
-        "exact", "interpolated" (the nearest one stands in) or "unknown".
+        "exact", "interpolated" (between what was measured of its kind; without a model the
+        nearest one stands in), "model" (beyond it, see `model.Knowledge`) or "unknown".
     wanted : IorConfig
         The configuration that does what the part does.
     curve : Curve or None
@@ -35,6 +36,8 @@ class Match:
         Euclidean, in natural logarithms of `features`; 0 is exact.
     ratios : dict of str to float
         The features that differ: measured / wanted.
+    beyond : dict of str to float
+        The features that nothing measured of its kind reaches: the nearest / wanted.
     """
 
     kind: str
@@ -42,6 +45,37 @@ class Match:
     curve: Curve | None = None
     distance: float | None = None
     ratios: dict[str, float] = field(default_factory=dict)
+    beyond: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def repetitions(self) -> dict[int, tuple[float, ...]]:
+        """What was measured of the very configuration that is wanted, by I/O nodes."""
+        return self.curve.bandwidths_mib_s if self.curve and self.kind == "exact" else {}
+
+
+@dataclass(frozen=True)
+class MatchedPhase:
+    """A phase, its number in the job, and the benchmark that each of its parts matched.
+
+    `parts_time_s` are the seconds that each part is expected to take by itself, by number of
+    I/O nodes; none where nothing is known of it.
+    """
+
+    index: int
+    phase: Phase
+    parts: tuple[tuple[Part, Match], ...]
+    parts_time_s: tuple[dict[int, float], ...]
+
+    @property
+    def main(self) -> Match:
+        """The match of the part with most bytes."""
+        return max(self.parts, key=lambda pair: pair[0].bytes)[1]
+
+    @property
+    def time_s(self) -> dict[int, float]:
+        """Seconds that the phase is expected to take by itself, by number of I/O nodes."""
+        points = dict.fromkeys(n for times in self.parts_time_s for n in times)
+        return {n: sum(times.get(n, 0.0) for times in self.parts_time_s) for n in points}
 
 
 def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConfig:

@@ -1,8 +1,7 @@
 """Which benchmarks a site lacks: what its applications do, and how surely that is known.
 
-The order is a stopgap until the model's own variance is there: the share of the bytes that
-a configuration stands for, times the error that is expected of its curve as it is known now,
-over the minutes that its runs take.
+The order is the share of the bytes that a configuration stands for, times the error that is
+expected of its curve as it is known now, over the minutes that its runs take.
 """
 
 from __future__ import annotations
@@ -13,19 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from benchdb.cells import spread
+import numpy as np
+
 from benchdb.curves import Curve
 from ior_configs import IorConfig
 from predictor.matching import Match, configuration, tasks
+from predictor.model import Knowledge
 from summario.phases import Phase
 
-# Left-out patterns of FORGE's measurements (MareNostrum 4) are 0.28 off with the nearest
-# neighbour's curve, whose distance is about 1.
-_ERROR_PER_DISTANCE = 0.3
-# The median variation of repetitions there.
-_USUAL_SPREAD = 0.16
-# Less certain is a mean of fewer repetitions than its spread says.
-_FEW = 5
 # Known well enough not to be measured again.
 _WELL_KNOWN = 0.1
 # Where nothing was measured on the system.
@@ -51,7 +45,7 @@ class Need:
     wanted : Wanted or None
         What applications do of it; None where a campaign asks for it.
     known : str
-        "measured" (every cell), "partly measured", "interpolated" or "unknown".
+        "measured" (every cell), "partly measured", "interpolated", "model" or "unknown".
     error : float
         Expected relative error of its curve as it is known now, 0 to 1.
     missing : int
@@ -111,7 +105,7 @@ def wanted_of(
 
 def needs_of(
     wanted: Mapping[IorConfig, Wanted | None],
-    find: Callable[[IorConfig], Match],
+    knowledge: Knowledge,
     *,
     io_nodes: Collection[int],
     repetitions: int,
@@ -123,8 +117,8 @@ def needs_of(
     ----------
     wanted : mapping of IorConfig to Wanted or None
         What is asked for.
-    find : callable
-        The benchmark that stands for a configuration today.
+    knowledge : Knowledge
+        What the system's measurements say today.
     io_nodes : collection of int
         Numbers of I/O nodes that the system can give.
     repetitions : int
@@ -132,7 +126,7 @@ def needs_of(
     start_s : float
         Seconds that a run takes beside its I/O.
     """
-    found = {config: find(config) for config in wanted}
+    found = {config: knowledge.match(config) for config in wanted}
     speeds = [
         statistics.fmean(values)
         for match in found.values()
@@ -145,7 +139,7 @@ def needs_of(
             config=config,
             wanted=wanted[config],
             known=_known(match, io_nodes, repetitions),
-            error=_error(match, io_nodes),
+            error=_error(match, knowledge, io_nodes),
             missing=len(_missing(match, io_nodes, repetitions)),
             seconds=repetitions
             * sum(start_s + _io_seconds(config, match.curve, n, usual) for n in io_nodes),
@@ -168,8 +162,7 @@ def within(needs: Iterable[Need], budget_s: float) -> list[Need]:
 
 def _missing(match: Match, io_nodes: Collection[int], repetitions: int) -> list[int]:
     """Numbers of I/O nodes with fewer repetitions of the very configuration than asked for."""
-    measured = match.curve.bandwidths_mib_s if match.curve and match.kind == "exact" else {}
-    return [n for n in io_nodes if len(measured.get(n, ())) < repetitions]
+    return [n for n in io_nodes if len(match.repetitions.get(n, ())) < repetitions]
 
 
 def _known(match: Match, io_nodes: Collection[int], repetitions: int) -> str:
@@ -178,23 +171,14 @@ def _known(match: Match, io_nodes: Collection[int], repetitions: int) -> str:
     return "partly measured" if _missing(match, io_nodes, repetitions) else "measured"
 
 
-def _error(match: Match, io_nodes: Collection[int]) -> float:
-    """Expected relative error of the mean over all numbers of I/O nodes."""
+def _error(match: Match, knowledge: Knowledge, io_nodes: Collection[int]) -> float:
+    """Expected relative error of the mean over all numbers of I/O nodes, at most 1."""
     if match.curve is None:
         return 1.0
-    if match.kind == "interpolated":
-        return min(1.0, _ERROR_PER_DISTANCE * max(match.distance or 0.0, 1.0))
-    cells = [match.curve.bandwidths_mib_s.get(n, ()) for n in io_nodes]
-    return statistics.fmean(_error_of_mean(values) for values in cells)
-
-
-def _error_of_mean(values: Sequence[float]) -> float:
-    if not values:
-        return _ERROR_PER_DISTANCE
-    varies = spread(values) or 0.0
-    if len(values) < _FEW:
-        varies = max(varies, _USUAL_SPREAD)
-    return varies / math.sqrt(len(values))
+    [expected] = knowledge.expect([match], list(io_nodes))
+    doubt = np.diag(expected.covariance)
+    # The mean distance from the middle of a normal distribution, in standard deviations.
+    return min(1.0, float(np.sqrt(doubt).mean()) * math.sqrt(2 / math.pi))
 
 
 def _io_seconds(config: IorConfig, curve: Curve | None, io_nodes: int, usual: float) -> float:

@@ -18,13 +18,11 @@ from benchdb.campaigns.folder import obstacles
 from benchdb.campaigns.platform import Platform, read_platform
 from benchdb.files import write_file
 from benchdb.options import database_option, format_option
-from benchdb.store import reading
 from ioncast_errors import InputError, IoncastError
 from ior_configs import IorConfig
 from ior_configs.campaign import Campaign, read_campaign, to_toml
 from ior_configs.durations import parse_duration
-from predictor.basis import read_basis
-from predictor.matching import find
+from predictor.commands import basis_of
 from predictor.needs import Need, Wanted, needs_of, wanted_of, within
 from summario.extract import extract_phases
 from summario.log import LogReader
@@ -156,11 +154,12 @@ def _needs(
     repetitions: int,
     location: str | None,
 ) -> list[Need]:
-    with reading(location) as connection:
-        basis = read_basis(connection, platform.system, wanted, engine)
+    basis, warnings = basis_of(location, platform.system, wanted, engine)
+    for warning in warnings:
+        click.echo(f"ioncast: warning: {warning}", err=True)
     return needs_of(
         wanted,
-        lambda config: find(config, basis.curves),
+        basis.knowledge,
         io_nodes=platform.io_nodes,
         repetitions=repetitions,
         start_s=_LOCAL_START_S if platform.slurm is None else _SLURM_START_S,

@@ -9,15 +9,22 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from benchdb.pages import write_page
+from predictor.composition import Point
+from predictor.explanation import explain
 from predictor.prediction import Prediction
+from predictor.wording import in_words
 
-_LINE, _BAND, _MEASURED = "#1f5f8b", "rgba(31, 95, 139, 0.18)", "#c1440e"
+_LINE, _BAND, _RUNS = "#1f5f8b", "rgba(31, 95, 139, 0.18)", "#c1440e"
+_BEST, _DECISION = "#1f5f8b", "#d98200"
+# A filled marker is something that was seen; an open one is not.
+_SYMBOLS = {"measured": "circle", "model": "circle-open"}
+_MEANINGS = {"measured": "all of it measured", "model": "the model fills in"}
 
 
 def curve_figure(
     prediction: Prediction, measured: Mapping[int, Sequence[float]] | None = None
 ) -> go.Figure:
-    """Draw a predicted curve with its interval, and measured runs as points.
+    """Draw a predicted curve with its interval and decision, and measured runs as points.
 
     Parameters
     ----------
@@ -42,24 +49,29 @@ def curve_figure(
     figure.add_scatter(
         x=names,
         y=[band.mean for band in bands],
-        mode="lines+markers",
+        mode="lines",
         line={"color": _LINE},
-        marker={
-            "size": [
-                14 if point.io_nodes == prediction.best.io_nodes else 7
-                for point in prediction.curve
-            ]
-        },
-        name="predicted mean (large: best)",
-        hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
+        hoverinfo="skip",
+        name="predicted mean",
     )
+    for basis, meaning in _MEANINGS.items():
+        points = [point for point in prediction.curve if point.basis == basis]
+        _mark(figure, points, meaning, symbol=_SYMBOLS[basis], size=9, color=_LINE)
+    best, decided = prediction.best.io_nodes, prediction.decision.io_nodes
+    both = "best, and decision" if best == decided else "best"
+    at_best, at_decided = (
+        [point for point in prediction.curve if point.io_nodes == n] for n in (best, decided)
+    )
+    _mark(figure, at_best, both, symbol="circle-open", size=19, color=_BEST)
+    if best != decided:
+        _mark(figure, at_decided, "decision", symbol="square-open", size=19, color=_DECISION)
     runs = [(str(n), value) for n, values in (measured or {}).items() for value in values]
     if runs:
         figure.add_scatter(
             x=[n for n, _ in runs],
             y=[value for _, value in runs],
             mode="markers",
-            marker={"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": _MEASURED}},
+            marker={"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": _RUNS}},
             name="measured runs",
             hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
         )
@@ -68,9 +80,34 @@ def curve_figure(
         yaxis={"title": "bandwidth, MiB/s", "rangemode": "tozero"},
         template="plotly_white",
         margin={"t": 10, "r": 20, "l": 70, "b": 60},
-        legend={"orientation": "h", "y": -0.2, "yanchor": "top"},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     )
     return figure
+
+
+def _mark(
+    figure: go.Figure,
+    points: Sequence[Point],
+    name: str,
+    *,
+    symbol: str,
+    size: int,
+    color: str,
+) -> None:
+    if points:
+        figure.add_scatter(
+            x=[str(point.io_nodes) for point in points],
+            y=[point.bandwidth_mib_s.mean for point in points],
+            mode="markers",
+            marker={
+                "symbol": symbol,
+                "size": size,
+                "color": color,
+                "line": {"width": 2, "color": color},
+            },
+            name=name,
+            hovertemplate=f"%{{x}} I/O nodes: %{{y:.1f}} MiB/s<extra>{name}</extra>",
+        )
 
 
 def write_html(
@@ -91,12 +128,31 @@ def write_html(
         When it cannot be written.
     """
     plot = curve_figure(prediction, measured).to_html(
-        full_html=False, include_plotlyjs=True, default_height="70vh", config={"responsive": True}
+        full_html=False,
+        include_plotlyjs=True,
+        default_height="70vh",
+        config={"responsive": True, "displayModeBar": False},
     )
-    best = f"Best: {prediction.best.io_nodes} I/O nodes ({prediction.best.why})"
-    warnings = "".join(f"<li>{html.escape(warning)}</li>" for warning in prediction.warnings)
+    decision, *reasons = explain(prediction)
+    lines = [_best(prediction), f"Decision: {decision}"]
+    told = "".join(f"<p>{html.escape(line)}</p>\n" for line in lines)
     write_page(
         path,
         title=f"I/O bandwidth of job {prediction.job} on {prediction.system}",
-        body=f"<p>{html.escape(best)}</p>\n{plot}\n<ul>{warnings}</ul>",
+        body=f"{told}{plot}\n{_list('Why', reasons)}{_list('Warnings', prediction.warnings)}",
+        style="li { margin: 0.3rem 0; overflow-wrap: anywhere; }\n",
     )
+
+
+def _best(prediction: Prediction) -> str:
+    best = prediction.best
+    if best.io_nodes is None:
+        return f"No prediction: {best.why}."
+    return f"Best: {in_words(best.io_nodes)} ({best.why})."
+
+
+def _list(heading: str, lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    items = "".join(f"<li>{html.escape(line)}</li>\n" for line in lines)
+    return f"<h2>{heading}</h2>\n<ul>\n{items}</ul>\n"

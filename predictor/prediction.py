@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
+from zlib import crc32
 
-from benchdb.curves import Curve
+import numpy as np
+
 from ioncast_errors import InputError
-from predictor.composition import Point, compose
-from predictor.matching import Match, match
+from ior_configs import IorConfig
+from predictor.composition import MIB, Composition, Point, Work, anchored, compose, observed_mib_s
+from predictor.decision import Decision, decide
+from predictor.estimates import Estimate, as_expected, as_measured
+from predictor.limits import limits
+from predictor.matching import Match, MatchedPhase, configuration
+from predictor.model import Knowledge
+from predictor.timeline import timeline_of
+from predictor.wording import in_digits
 from summario.phases import Part, Phase
-from summario.tables import size, to_record, whole
-
-# A benchmark this many times off in a feature is a poor stand-in, and said to be.
-_FAR = 4.0
+from summario.tables import to_record, whole
 
 
 @dataclass(frozen=True)
-class MatchedPhase:
-    """A phase, its number in the job, and the benchmark that each of its parts matched."""
+class Policy:
+    """What a site wants of a decision.
 
-    index: int
-    phase: Phase
-    parts: tuple[tuple[Part, Match], ...]
+    Attributes
+    ----------
+    tolerance : float
+        The share of the best bandwidth that may be given up for fewer I/O nodes.
+    available : int or None
+        At most so many I/O nodes are given.
+    default : int or None
+        What a job gets of which nothing is known.
+    """
 
-    @property
-    def main(self) -> Match:
-        """The match of the part with most bytes."""
-        return max(self.parts, key=lambda pair: pair[0].bytes)[1]
+    tolerance: float = 0.05
+    available: int | None = None
+    default: int | None = None
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """What the run in the log had and got.
+
+    Attributes
+    ----------
+    io_nodes : int
+        Its number of I/O nodes.
+    bandwidth_mib_s : float
+        All bytes over the time of its phases.
+    """
+
+    io_nodes: int
+    bandwidth_mib_s: float
 
 
 @dataclass(frozen=True)
@@ -53,7 +81,11 @@ class Prediction:
     curve : tuple of Point
         By number of I/O nodes; empty where nothing is known.
     best : Best
-        The decision drawn from it.
+        The highest expected bandwidth.
+    decision : Decision
+        What the scheduler is told.
+    earlier : EarlierRun or None
+        The run that the curve was corrected by.
     phases : tuple of MatchedPhase
         What each phase was matched to.
     warnings : tuple of str
@@ -64,17 +96,21 @@ class Prediction:
     job: int | str | None
     curve: tuple[Point, ...]
     best: Best
+    decision: Decision
+    earlier: EarlierRun | None
     phases: tuple[MatchedPhase, ...]
     warnings: tuple[str, ...]
 
 
 def predict(
     phases: Sequence[Phase],
-    curves: Sequence[Curve],
+    knowledge: Knowledge,
     *,
     system: str,
     nodes: int | None = None,
     io_nodes: Sequence[int] | None = None,
+    ran_with: int | None = None,
+    policy: Policy | None = None,
 ) -> Prediction:
     """Predict an application's bandwidth with each number of I/O nodes.
 
@@ -82,60 +118,166 @@ def predict(
     ----------
     phases : sequence of Phase
         Of one earlier run.
-    curves : sequence of Curve
-        What one engine measured on the system, or at least the nearest to what the phases do
-        (see `basis.read_basis`).
+    knowledge : Knowledge
+        What was measured on the system, and learned from that.
     system : str
         The system's name.
     nodes : int, optional
         Compute nodes of the job.
     io_nodes : sequence of int, optional
-        Which points to predict; by default all that every matched benchmark has.
+        Which points to predict; by default all that benchmarks of the phases' kinds were
+        measured with, or, without a model, those that every matched benchmark has.
+    ran_with : int, optional
+        The number of I/O nodes of the earlier run: what it got then corrects the curve.
+    policy : Policy, optional
+        What the site wants of a decision.
 
     Raises
     ------
     InputError
-        When the phases are of several jobs, or the curves of several engines.
+        When the phases are of several jobs, or the policy cannot be.
     """
     jobs = {phase.job for phase in phases}
     if len(jobs) > 1:
         raise InputError(f"the phases are of {len(jobs)} jobs", remedy="predict one job at a time")
-    engines = sorted({curve.engine for curve in curves})
-    if len(engines) > 1:
-        raise InputError(
-            f"the curves are of several engines: {', '.join(engines)}",
-            remedy="predict from one engine's curves",
-        )
-    matched = tuple(
-        MatchedPhase(
-            index, phase, tuple((part, match(phase, part, curves, nodes)) for part in phase.parts)
-        )
-        for index, phase in enumerate(phases)
-        if phase.parts
+    tasks = _tasks(phases, knowledge, nodes)
+    # What is drawn for a phase, and how it is rounded, must not depend on its place in the list.
+    ordered = sorted(
+        tasks, key=lambda task: (task.phase.start_seconds, task.phase.end_seconds, repr(task.phase))
     )
-    parts = [pair for matched_phase in matched for pair in matched_phase.parts]
-    work = [
-        (part.bytes, found.curve.bandwidths_mib_s)
-        for part, found in parts
-        if found.curve and part.bytes
-    ]
-    cells = [set(repetitions) for _, repetitions in work]
-    common = set.intersection(*cells) if cells else set()
-    asked = io_nodes or sorted(set().union(*cells))
-    curve = tuple(compose(work, [n for n in asked if n in common]))
+    matches = list({found.wanted: found for task in ordered for _, found in task.parts}.values())
+    usable = [found for found in matches if found.curve]
+    common = _common(found.curve.bandwidths_mib_s for found in usable if found.curve)
+    asked = list(io_nodes or knowledge.io_nodes(usable))
+    points = sorted({*asked} if ran_with is None else {*asked, ran_with})
+    if knowledge.model is None:
+        points = [n for n in points if n in common]
+    estimates = _estimates(usable, knowledge, points)
+    composition = _composition(ordered, estimates, points)
+    earlier = None
+    if composition is not None and ran_with in points:
+        earlier = EarlierRun(ran_with, _observed(ordered))
+        uncorrected = composition.typical_mib_s
+        composition = anchored(composition, ran_with, earlier.bandwidth_mib_s)
+        correction = composition.typical_mib_s / uncorrected
+        estimates = {config: one.scaled(correction) for config, one in estimates.items()}
+    curve: tuple[Point, ...] = ()
+    expected = np.empty((0, 0))
+    if composition is not None:
+        composition = composition.only(asked)
+        curve = tuple(composition.points(_common(found.repetitions for found in matches)))
+        expected = composition.expected_mib_s
+    matched = tuple(_matched(task, estimates, points) for task in tasks)
+    parts = [pair for task in tasks for pair in task.parts]
+    best = _best(
+        curve,
+        asked,
+        moved=sum(part.bytes for part, _ in parts),
+        known=sum(part.bytes for part, found in parts if found.curve),
+    )
     return Prediction(
         system=system,
         job=jobs.pop() if jobs else None,
         curve=curve,
-        best=_best(
+        best=best,
+        decision=decide(
             curve,
-            asked,
-            moved=sum(part.bytes for part, _ in parts),
-            known=sum(moved for moved, _ in work),
+            expected,
+            **asdict(policy or Policy()),
+            unknown=best.why if best.io_nodes is None else None,
         ),
+        earlier=earlier,
         phases=matched,
-        warnings=tuple(_warnings(matched, nodes, [n for n in asked if n not in common])),
+        warnings=tuple(limits(matched, knowledge, nodes, asked, ran_with)),
     )
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A phase, its place in the job, and what each of its parts matched."""
+
+    index: int
+    phase: Phase
+    parts: tuple[tuple[Part, Match], ...]
+
+
+def _tasks(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -> tuple[_Task, ...]:
+    match = cache(knowledge.match)
+    return tuple(
+        _Task(
+            index,
+            phase,
+            tuple((part, match(configuration(phase, part, nodes))) for part in phase.parts),
+        )
+        for index, phase in enumerate(phases)
+        if phase.parts
+    )
+
+
+def _estimates(
+    matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
+) -> dict[IorConfig, Estimate]:
+    """What is expected of what is wanted; nothing for no number of I/O nodes."""
+    if not matches or not io_nodes:
+        return {}
+    # What is wanted decides what is drawn, not what else the application does.
+    lines = [found.wanted.command_line(launcher=True) for found in matches]
+    randoms = [np.random.default_rng(crc32(line.encode())) for line in lines]
+    if knowledge.model is None:
+        estimates = [
+            as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
+            for found, random in zip(matches, randoms, strict=True)
+            if found.curve
+        ]
+    else:
+        estimates = [
+            as_expected(expected, found.repetitions, io_nodes, random)
+            for found, expected, random in zip(
+                matches, knowledge.expect(matches, io_nodes), randoms, strict=True
+            )
+        ]
+    return {found.wanted: one for found, one in zip(matches, estimates, strict=True)}
+
+
+def _composition(
+    tasks: Sequence[_Task], estimates: Mapping[IorConfig, Estimate], io_nodes: Sequence[int]
+) -> Composition | None:
+    """Compose what is known of the phases; None where that is nothing."""
+    work = [
+        Work(i, part.bytes, estimates[found.wanted])
+        for i, task in enumerate(tasks)
+        for part, found in task.parts
+        if part.bytes and found.wanted in estimates
+    ]
+    timeline = timeline_of([task.phase for task in tasks])
+    return compose(work, io_nodes, timeline) if work else None
+
+
+def _observed(tasks: Sequence[_Task]) -> float:
+    """What the run got in phases of which something is known."""
+    known = [task.phase for task in tasks if any(found.curve for _, found in task.parts)]
+    try:
+        return observed_mib_s(known)
+    except ValueError as error:
+        raise InputError(f"the run cannot correct its own prediction: {error}") from error
+
+
+def _matched(
+    task: _Task, estimates: Mapping[IorConfig, Estimate], io_nodes: Sequence[int]
+) -> MatchedPhase:
+    times: list[dict[int, float]] = []
+    for part, found in task.parts:
+        speeds = estimates[found.wanted].typical_mib_s if found.wanted in estimates else ()
+        times.append(
+            {n: part.bytes / MIB / float(v) for n, v in zip(io_nodes, speeds, strict=False)}
+        )
+    return MatchedPhase(task.index, task.phase, task.parts, tuple(times))
+
+
+def _common(cells: Iterable[Iterable[int]]) -> set[int]:
+    """The numbers of I/O nodes that are in all."""
+    sets = [set(numbers) for numbers in cells]
+    return set.intersection(*sets) if sets else set()
 
 
 def to_json(prediction: Prediction) -> dict[str, Any]:
@@ -145,6 +287,8 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
         "job": prediction.job,
         "curve": [asdict(point) for point in prediction.curve],
         "best": asdict(prediction.best),
+        "decision": asdict(prediction.decision),
+        "earlier_run": asdict(prediction.earlier) if prediction.earlier else None,
         "phases": [
             {
                 "phase": {
@@ -158,9 +302,13 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
                         "requests": part.requests,
                         "bytes": part.bytes,
                         "match": match_record(found),
+                        "time_s": times,
                     }
-                    for part, found in matched.parts
+                    for (part, found), times in zip(
+                        matched.parts, matched.parts_time_s, strict=True
+                    )
                 ],
+                "time_s": matched.time_s,
                 "match": match_record(matched.main),
             }
             for matched in prediction.phases
@@ -197,59 +345,13 @@ def _best(curve: tuple[Point, ...], asked: Sequence[int], moved: int, known: int
         key=lambda point: (-round(point.bandwidth_mib_s.mean / highest, 9), point.io_nodes),
     )
     top = ranked[0]
-    why = f"highest expected bandwidth, {top.bandwidth_mib_s.mean:.4g} MiB/s"
+    why = f"highest expected bandwidth, {in_digits(top.bandwidth_mib_s.mean)} MiB/s"
     if len(ranked) > 1:
         second = ranked[1]
         gain = top.bandwidth_mib_s.mean / second.bandwidth_mib_s.mean - 1
         why += f", {gain:.0%} more than with {second.io_nodes}"
     else:
-        why = f"the only number of I/O nodes known, {top.bandwidth_mib_s.mean:.4g} MiB/s"
+        why = f"the only number of I/O nodes known, {in_digits(top.bandwidth_mib_s.mean)} MiB/s"
     if known < moved:
         why += f"; for {known / moved:.0%} of the bytes"
     return Best(top.io_nodes, top.bandwidth_mib_s.mean, why)
-
-
-def _warnings(
-    matched: tuple[MatchedPhase, ...], nodes: int | None, missing: Sequence[int]
-) -> list[str]:
-    warnings = []
-    total = sum(part.bytes for item in matched for part, _ in item.parts)
-    unknown = sum(
-        part.bytes for item in matched for part, found in item.parts if found.kind == "unknown"
-    )
-    if unknown:
-        warnings.append(
-            f"{unknown / total:.1%} of the bytes are in phases that nothing in the database"
-            " resembles; the curve is without them"
-        )
-    if missing and any(found.curve for item in matched for _, found in item.parts):
-        listed = ", ".join(map(str, missing))
-        warnings.append(f"not every matched benchmark was measured with {listed} I/O nodes")
-    if nodes is None and any(
-        found.curve and found.curve.config.nodes for item in matched for _, found in item.parts
-    ):
-        warnings.append("the job's number of nodes is not given, so it was not matched")
-    for item in matched:
-        index = item.index
-        if item.phase.partial:
-            warnings.append(f"phase {index}: Darshan left {item.phase.api} records out")
-        if item.phase.api == "STDIO":
-            warnings.append(f"phase {index}: IOR has no stdio engine, POSIX stands in for it")
-        if (item.phase.file_access, item.phase.spatiality) == ("unique", "sequential"):
-            warnings.append(
-                f"phase {index}: IOR cannot skip within a process's own file, a contiguous"
-                " benchmark stands in"
-            )
-        if any(found.curve and found.curve.config.tasks is None for _, found in item.parts):
-            warnings.append(f"phase {index}: of its benchmark the number of processes is unknown")
-        for part, found in item.parts:
-            far = {
-                name: ratio for name, ratio in found.ratios.items() if not 1 / _FAR <= ratio <= _FAR
-            }
-            if far and part.bytes >= 0.01 * total:
-                listed = ", ".join(f"{name} × {ratio:.2g}" for name, ratio in far.items())
-                requests = f"{part.requests} requests of {size(part.request_bytes)}"
-                warnings.append(
-                    f"phase {index}, {requests}: the nearest benchmark is far off ({listed})"
-                )
-    return warnings

@@ -1,4 +1,4 @@
-"""A Gaussian process over repeated measurements, as a scikit-learn estimator.
+"""Learning a Gaussian process from repeated measurements, as a scikit-learn estimator.
 
 Few repetitions of many cells say more together than each cell by itself: neighbouring
 numbers of I/O nodes and neighbouring access patterns share what they have in common, and each
@@ -8,18 +8,26 @@ measured, and says how much it doubts it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve, lapack, solve_triangular
+from numpy.typing import ArrayLike
+from scipy.linalg import lapack
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-Array = NDArray[np.float64]
+from predictor.gaussian import (
+    LIBRARIES,
+    Array,
+    Cells,
+    Hyperparameters,
+    Posterior,
+    condition,
+    matern,
+)
 
 # What hyperparameters are drawn towards, and how far they may easily be: mean and standard
 # deviation of normal distributions, all of logarithms, for standardised features and targets.
@@ -32,94 +40,8 @@ _PRIORS = {
     "residual": (-7.0, 1.2),
 }
 _BOUNDS = (-10.0, 6.0)
-# A cell's own scatter counts beside what is usual at its place as if that were known from so
-# many repetitions. Left-out repetitions of FORGE's are predicted about equally well by 4 to 16.
-_USUAL_REPETITIONS = 6.0
 # Starts are compared on part of the cells, after a few steps.
 _SCREENED_CELLS, _SCREENING_STEPS = 250, 15
-
-
-@dataclass(frozen=True, eq=False)
-class Hyperparameters:
-    """What a `CurveProcess` learns; the rest is data.
-
-    Attributes
-    ----------
-    centre, scale : array of shape (n_features,)
-        Features are standardised by; a scale of 0 is of a feature that never differed.
-    offset, spread : float
-        Targets are standardised by.
-    trend : array of shape (n_features,)
-        Variance of the slope that the target has along each feature.
-    weights : array of shape (n_components,)
-        Variance of each component.
-    lengths : array of shape (1 + n_components, n_features)
-        How far apart, in each feature, two places still have much in common: their slopes,
-        and each component.
-    noise : array of shape (1 + n_features,)
-        Logarithm of a repetition's variance: at the centre, and its slopes.
-    residual : float
-        Variance of a cell around what it shares with others.
-    """
-
-    centre: Array
-    scale: Array
-    offset: float
-    spread: float
-    trend: Array
-    weights: Array
-    lengths: Array
-    noise: Array
-    residual: float
-
-    def standardise(self, X: Array) -> Array:
-        """Features around 0, about 1 wide."""
-        return (X - self.centre) / np.where(self.scale > 0, self.scale, np.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Repetitions at the same place, in standardised units.
-
-    Attributes
-    ----------
-    X : array of shape (n_cells, n_features)
-        The places.
-    mean : array of shape (n_cells,)
-        Of the repetitions.
-    repetitions : array of shape (n_cells,)
-        How many there are.
-    scatter : array of shape (n_cells,)
-        Sum of their squared distances from the mean.
-    """
-
-    X: Array
-    mean: Array
-    repetitions: Array
-    scatter: Array
-
-    def take(self, index: NDArray[np.intp]) -> Cells:
-        """Some of them."""
-        return Cells(self.X[index], self.mean[index], self.repetitions[index], self.scatter[index])
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """What is expected at some places, in the units of the target.
-
-    Attributes
-    ----------
-    mean : array of shape (n_places,)
-        Of the repetitions that would be measured there.
-    covariance : array of shape (n_places, n_places)
-        Of that mean: doubt.
-    noise : array of shape (n_places,)
-        Variance of a repetition around it.
-    """
-
-    mean: Array
-    covariance: Array
-    noise: Array
 
 
 class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -148,11 +70,8 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     parameters_ : Hyperparameters
         Learned, or those given.
-    cells_ : Cells
-        The data.
-    noise_ : array of shape (n_cells,)
-        Variance of a repetition in each cell, standardised: what is usual at its place and
-        what its own repetitions show.
+    conditioned_ : Conditioned
+        The process with the data.
 
     References
     ----------
@@ -184,6 +103,7 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iterations = max_iterations
         self.random_state = random_state
 
+    @LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike) -> CurveProcess:
         """Learn from measurements.
 
@@ -199,21 +119,10 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         given = self.parameters
         if given is None:
-            given = _standard(X, y, self.components)
-        cells = _cells(given.standardise(X), (y - given.offset) / given.spread)
-        if self.parameters is None:
-            given = self._learn(given, cells)
-        self.cells_, self.parameters_ = cells, given
-        self.noise_ = (_USUAL_REPETITIONS * _noise(given, cells.X) + cells.scatter) / (
-            _USUAL_REPETITIONS + cells.repetitions - 1
-        )
-        covariance = _covariance(given, cells.X, cells.X)
-        covariance[np.diag_indices_from(covariance)] += (
-            self.noise_ / cells.repetitions + given.residual
-        )
-        self._factor = cho_factor(covariance, lower=True)
-        self._weights = cho_solve(self._factor, cells.mean)
-        self._index = {row.tobytes(): cell for cell, row in enumerate(cells.X)}
+            standard = _standard(X, y, self.components)
+            given = self._learn(standard, condition(standard, X, y).cells)
+        self.parameters_ = given
+        self.conditioned_ = condition(given, X, y)
         return self
 
     def _learn(self, standard: Hyperparameters, cells: Cells) -> Hyperparameters:
@@ -254,51 +163,10 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Where.
         """
         check_is_fitted(self)
-        p = self.parameters_
-        places = p.standardise(validate_data(self, X, dtype=np.float64, reset=False))
-        across = _covariance(p, self.cells_.X, places)
-        reduced = solve_triangular(self._factor[0], across, lower=True, check_finite=False)
-        doubt = _covariance(p, places, places) - reduced.T @ reduced
-        doubt[np.diag_indices_from(doubt)] += p.residual
-        noise = _noise(p, places)
-        for place, cell in enumerate(self._index.get(row.tobytes()) for row in places):
-            if cell is not None:
-                noise[place] = self.noise_[cell]
-        return Posterior(
-            mean=p.offset + p.spread * (across.T @ self._weights),
-            covariance=p.spread**2 * doubt,
-            noise=p.spread**2 * noise,
+        found: Posterior = self.conditioned_.posterior(
+            validate_data(self, X, dtype=np.float64, reset=False)
         )
-
-    def leave_out(self, groups: ArrayLike) -> Posterior:
-        """Expect each cell's mean without the cells of its group.
-
-        Parameters
-        ----------
-        groups : array of shape (n_cells,)
-            A label for each of `cells_`.
-
-        Returns
-        -------
-        Posterior
-            For each of `cells_`; covariances of cells of different groups are 0.
-        """
-        check_is_fitted(self)
-        p, groups = self.parameters_, np.asarray(groups)
-        mean, covariance = self.cells_.mean.copy(), np.zeros(self._factor[0].shape)
-        inverse = cho_solve(self._factor, np.eye(len(mean)))
-        measured = self.noise_ / self.cells_.repetitions
-        for group in np.unique(groups):
-            [members] = np.nonzero(groups == group)
-            block = np.ix_(members, members)
-            covariance[block] = np.linalg.inv(inverse[block])
-            mean[members] -= covariance[block] @ self._weights[members]
-            covariance[members, members] -= measured[members]
-        return Posterior(
-            mean=p.offset + p.spread * mean,
-            covariance=p.spread**2 * covariance,
-            noise=p.spread**2 * _noise(p, self.cells_.X),
-        )
+        return found
 
 
 class Likelihood:
@@ -358,7 +226,7 @@ class Likelihood:
         """Minus the logarithm of likelihood times priors, but for constants; its gradient."""
         p, cells = self.unpack(theta), self._cells
         noise = np.exp(self._ones_and_features @ p.noise)
-        forms = [_matern(np.tensordot(length**-2.0, self._squares, 1)) for length in p.lengths]
+        forms = [matern(np.tensordot(length**-2.0, self._squares, 1)) for length in p.lengths]
         slope, *levels = forms
         linear = (cells.X * p.trend) @ cells.X.T
         covariance = linear * slope.value
@@ -404,55 +272,18 @@ class Likelihood:
         return float(value), gradient + away / self._width
 
 
-class _Form(NamedTuple):
-    """A covariance function, and its derivative by the squared distance."""
-
-    value: Array
-    by_square: Array
-
-
-def _matern(squares: Array) -> _Form:
-    """Matérn-3/2 of squared distances."""
-    root = np.sqrt(3 * squares)
-    decay = np.exp(-root)
-    return _Form((1 + root) * decay, -1.5 * decay)
-
-
-def _covariance(p: Hyperparameters, here: Array, there: Array) -> Array:
-    squares = (here.T[:, :, None] - there.T[:, None, :]) ** 2
-    slope, *levels = (_matern(np.tensordot(length**-2.0, squares, 1)).value for length in p.lengths)
-    covariance: Array = ((here * p.trend) @ there.T) * slope
-    for weight, level in zip(p.weights, levels, strict=True):
-        covariance += weight * level
-    return covariance
-
-
-def _noise(p: Hyperparameters, places: Array) -> Array:
-    noise: Array = np.exp(p.noise[0] + places @ p.noise[1:])
-    return noise
-
-
 def _standard(X: Array, y: Array, components: int) -> Hyperparameters:
     """How features and targets are standardised; the rest is yet to be learned."""
     features = X.shape[1]
+    # Of equal numbers the standard deviation may be what rounding left, instead of 0.
     return Hyperparameters(
         centre=X.mean(axis=0),
-        scale=X.std(axis=0),
+        scale=np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0),
         offset=float(y.mean()),
-        spread=float(y.std()) or 1.0,
+        spread=float(y.std()) if np.ptp(y) > 0 else 1.0,
         trend=np.zeros(features),
         weights=np.zeros(components),
         lengths=np.ones((1 + components, features)),
         noise=np.zeros(1 + features),
         residual=0.0,
     )
-
-
-def _cells(X: Array, y: Array) -> Cells:
-    """Group equal rows."""
-    places, cell = np.unique(X, axis=0, return_inverse=True)
-    cell = cell.reshape(-1)
-    repetitions: Array = np.bincount(cell).astype(np.float64)
-    mean = np.bincount(cell, y) / repetitions
-    scatter: Array = np.bincount(cell, (y - mean[cell]) ** 2)
-    return Cells(places, mean, repetitions, scatter)

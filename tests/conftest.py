@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Machines are noisy: a deadline fails where nothing is wrong.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 PROJECT = Path(__file__).resolve().parents[1]
 

@@ -83,12 +83,15 @@ def complaint(result: Result[str]) -> str:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the testbed's benchmarks; to be read only."""
+    """A database with the testbed's benchmarks and their model; to be read only."""
     place = tmp_path_factory.mktemp("database") / "bench.sqlite"
     output(
         *("bench", "import", BENCHMARKS, "--system", "testbed"),
         *("--tasks", "16", "--nodes", "8", "--db", place),
     )
+    first = ioncast("predict", HACC, "--system", "testbed", "--db", place)
+    said = [line for line in first.stderr.splitlines() if not is_warning(line)]
+    assert said == ["ioncast: fitting a model to 15 configurations"]
     return place
 
 
@@ -140,6 +143,11 @@ def test_the_commands_of_the_issue_are_there() -> None:
         ("predict", HACC, "--system", "x", "--io-nodes", "1,x"),
         ("predict", HACC, "--system", "x", "--io-nodes", "-1"),
         ("predict", HACC, "--system", "x", "--nodes", "0"),
+        ("predict", HACC, "--system", "x", "--tolerance", "1"),
+        ("predict", HACC, "--system", "x", "--tolerance", "-0.1"),
+        ("predict", HACC, "--system", "x", "--available", "-1"),
+        ("predict", HACC, "--system", "x", "--default", "x"),
+        ("predict", HACC, "--system", "x", "--ran-with", "-1"),
         ("bench", "import", BENCHMARKS, "--system", "x", "--io-nodes", "-1"),
         ("bench", "show", "x"),
     ],
@@ -249,9 +257,10 @@ def test_phases_starts_without_the_other_rooms_libraries() -> None:
     assert modules_after("phases", HACC) & {*_HEAVY, "benchdb", "predictor"} == set()
 
 
-def test_a_prediction_without_a_plot_does_without_the_plots_library(filled: Path) -> None:
+def test_a_prediction_starts_without_the_libraries_of_plots_and_models(filled: Path) -> None:
     loaded = modules_after("predict", HACC, "--system", "testbed", "--db", filled)
-    assert loaded & {"plotly", "pandas", "darshan", "matplotlib", "alembic"} == set()
+    # Nor are those that learn, where a model is stored.
+    assert loaded & {*_HEAVY, "sklearn"} == {"sqlalchemy"}
 
 
 # match
@@ -573,14 +582,21 @@ def predicted(source: Path, db: Path, *args: str) -> dict[str, Any]:
 
 def test_a_prediction_as_json_and_as_a_table_say_the_same(filled: Path) -> None:
     record = predicted(HACC, filled, "--nodes", "8")
-    assert list(record) == ["system", "job", "curve", "best", "phases", "warnings"]
+    assert list(record) == [
+        *("system", "job", "curve", "best", "decision", "earlier_run", "phases", "warnings")
+    ]
     assert record["system"] == "testbed"
     assert [point["io_nodes"] for point in record["curve"]] == [0, 1, 2, 4, 8]
     table = output("predict", HACC, "--system", "testbed", "--nodes", "8", "--db", filled)
     for point in record["curve"]:
         mean = f"{point['bandwidth_mib_s']['mean']:.1f}"
-        assert re.search(rf"^{point['io_nodes']}\s+{mean}\s", table, re.MULTILINE)
+        assert re.search(
+            rf"^{point['io_nodes']}\s+{mean}\s.*\b{point['basis']}$", table, re.MULTILINE
+        )
     assert f"best: {record['best']['io_nodes']} I/O nodes" in table
+    decision = record["decision"]
+    assert f"decision: {decision['io_nodes']} I/O nodes ({decision['why']})" in table
+    assert record["earlier_run"] is None
 
 
 def test_a_prediction_from_phases_is_that_from_the_log(filled: Path, tmp_path: Path) -> None:
@@ -600,8 +616,75 @@ def test_the_thirteen_columns_are_enough_for_a_prediction(filled: Path, tmp_path
 
 def test_only_the_numbers_of_io_nodes_asked_for_are_predicted(filled: Path) -> None:
     record = predicted(HACC, filled, "--nodes", "8", "--io-nodes", "4, 0,3")
-    assert [point["io_nodes"] for point in record["curve"]] == [0, 4]
-    assert any("3" in warning for warning in record["warnings"])
+    # Benchmarks with three are not there; the model says so.
+    assert [point["io_nodes"] for point in record["curve"]] == [0, 3, 4]
+    assert record["curve"][1]["basis"] == "model"
+    assert any("with 3 I/O nodes; the model" in warning for warning in record["warnings"])
+
+
+def test_a_decision_follows_what_the_site_wants(filled: Path) -> None:
+    record = predicted(HACC, filled, "--nodes", "8", "--tolerance", "0")
+    assert record["decision"]["io_nodes"] == record["best"]["io_nodes"] == 8
+    assert record["decision"]["tolerance"] == 0
+    none = ioncast("predict", HACC, "--system", "testbed", "--db", filled, "--tolerance", "nan")
+    assert "nan is no tolerance" in complaint(none)
+    few = predicted(HACC, filled, "--nodes", "8", "--available", "2")
+    assert few["best"]["io_nodes"] == 8
+    assert few["decision"]["io_nodes"] <= 2
+    generous = predicted(HACC, filled, "--nodes", "8", "--tolerance", "0.9")
+    assert generous["decision"]["io_nodes"] == 0
+    assert (
+        predicted(HACC, filled, "--nodes", "8", "--default", "4")["decision"]["source"] == "model"
+    )
+
+
+def test_where_nothing_is_known_the_decision_is_the_sites_default(
+    filled: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(phase(type="read", spatiality="random"))
+    for told, source, io_nodes in (((), "none", None), (("--default", "4"), "default", 4)):
+        decision = predicted(table, filled, *told)["decision"]
+        assert (decision["source"], decision["io_nodes"]) == (source, io_nodes)
+        assert decision["bandwidth_mib_s"] is None
+
+
+def test_an_earlier_run_corrects_the_curve_and_is_named(filled: Path) -> None:
+    without = predicted(HACC, filled, "--nodes", "8")
+    record = predicted(HACC, filled, "--nodes", "8", "--ran-with", "4")
+    earlier = record["earlier_run"]
+    assert earlier["io_nodes"] == 4
+
+    def at_4(found: dict[str, Any]) -> float:
+        [mean] = [p["bandwidth_mib_s"]["mean"] for p in found["curve"] if p["io_nodes"] == 4]
+        return float(mean)
+
+    low, high = sorted([at_4(without), earlier["bandwidth_mib_s"]])
+    assert low <= at_4(record) <= high
+    assert at_4(record) != at_4(without)
+
+
+def test_an_explanation_is_a_list_of_sentences(filled: Path) -> None:
+    record = predicted(HACC, filled, "--nodes", "8", "--explain")
+    assert record["explanation"]
+    table = output(
+        "predict", HACC, "--system", "testbed", "--nodes", "8", "--db", filled, "--explain"
+    )
+    assert all(sentence in table for sentence in record["explanation"])
+    assert "explanation" not in predicted(HACC, filled, "--nodes", "8")
+
+
+def test_an_earlier_run_that_took_no_time_is_refused_in_one_line(
+    filled: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(phase(time="0"))
+    result = ioncast(
+        *("predict", table, "--system", "testbed", "--db", filled, "--nodes", "8"),
+        *("--ran-with", "4"),
+    )
+    assert "cannot correct its own prediction" in complaint(result)
+    assert result.stdout == ""
 
 
 def test_a_plot_is_one_file_that_holds_all_it_needs(filled: Path, tmp_path: Path) -> None:

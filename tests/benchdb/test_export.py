@@ -98,10 +98,11 @@ def put(engine: Engine, *rows: Measurement, system: str = "Ärger, 4", file: str
 
 
 def contents(location: str) -> set[tuple[Any, ...]]:
-    """Every measurement with its system, configuration and import: all but the ids."""
+    """Every measurement with its system, configuration and import: all but ids and revisions."""
     engine = open_database(location)
     tables = (systems, configurations, imports, measurements)
-    columns = [c for t in tables for c in t.c if c.name != "id" and not c.name.endswith("_id")]
+    hidden = ("id", "revision")
+    columns = [c for t in tables for c in t.c if c.name not in hidden and c.name[-3:] != "_id"]
     query = (
         select(*columns)
         .select_from(measurements)

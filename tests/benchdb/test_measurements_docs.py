@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from sqlalchemy import BigInteger, Boolean, Column, Engine, Float, Integer, String, Table
+from sqlalchemy import BigInteger, Boolean, Column, Engine, Float, Integer, String, Table, Text
 
 from benchdb.commands import bench
 from benchdb.exports import EXPORT_COLUMNS
@@ -32,6 +32,8 @@ def rows_of_table(text: str) -> list[list[str]]:
 
 
 def type_of(column: Column[object]) -> str:
+    if isinstance(column.type, Text):
+        return "text"
     if isinstance(column.type, String):
         return f"text ({column.type.length})"
     # In this order: a large integer is an integer.

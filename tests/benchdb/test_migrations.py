@@ -5,22 +5,26 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect, text
 
+from benchdb.measurements import Measurement, store, system_names
+from benchdb.models import state_of, store_model, stored_models
 from benchdb.schema import metadata
 from benchdb.store import NEWEST, open_database, transaction
+from ior_configs import IorConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = Path(__file__).parent / "schemas"
 # Made by the code of that version, dumped by the databases' own tools.
-VERSIONS = ["0001"]
+VERSIONS = ["0001", "0002"]
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -54,6 +58,10 @@ def rows_of(connection: Connection, table: str) -> list[dict[str, Any]]:
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
+def without(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
 def url_of(location: str) -> str:
     return location if "://" in location else f"sqlite:///{location}"
 
@@ -85,14 +93,12 @@ def test_version_0001_keeps_every_row(location: str) -> None:
     }
     open_database(location).dispose()
     after = everything(url_of(location))
-    for table in ("systems", "configurations", "imports"):
+    for table in ("configurations", "imports"):
         assert after[table] == before[table]
-    strip: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: {  # noqa: E731
-        name: value for name, value in row.items() if name not in ("repetition", "campaign")
-    }
-    assert [strip(row) for row in after["measurements"]] == [
-        strip(row) for row in before["measurements"]
-    ]
+    assert without(after["systems"], "revision") == before["systems"]
+    assert without(after["measurements"], "repetition", "campaign") == without(
+        before["measurements"], "repetition"
+    )
     assert {row["campaign"] for row in after["measurements"]} == {None}
 
 
@@ -124,6 +130,53 @@ def test_empty_texts_of_version_0001_become_nulls(tmp_path: Path) -> None:
     assert (row["note"], row["command"]) == (None, None)
 
 
+def test_version_0002_keeps_every_row(location: str) -> None:
+    before = load("0002", location)
+    assert {name: len(rows) for name, rows in before.items()} == {
+        "configurations": 18,
+        "imports": 4,
+        "measurements": 38,
+        "systems": 3,
+    }
+    open_database(location).dispose()
+    after = everything(url_of(location))
+    for table in ("configurations", "imports", "measurements"):
+        assert after[table] == before[table]
+    assert after["systems"] == [row | {"revision": None} for row in before["systems"]]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_old_database_takes_models_and_knows_when_they_are_old(
+    location: str, version: str
+) -> None:
+    load(version, location)
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        before = {name: state_of(connection, name, "ior") for name in system_names(connection)}
+        for name, state in before.items():
+            store_model(connection, name, "ior", state, "{}")
+        assert {name: model.state for name, model in stored_models(connection)} == before
+        assert len(set(before.values())) == 3
+        rows = [Measurement(IorConfig(write=True), 0, 1.0)]
+        store(connection, system="testbed", file="f", content=b"", file_format="test", rows=rows)
+        after = {name: state_of(connection, name, "ior") for name in before}
+    engine.dispose()
+    assert {name for name in before if after[name] != before[name]} == {"testbed"}
+
+
+def test_a_database_goes_back_to_version_0002(location: str) -> None:
+    before = load("0002", location)
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        store_model(connection, "testbed", "ior", "state", "{}")
+        config = Config()
+        config.set_main_option("script_location", str(ROOT / "benchdb/migrations"))
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0002")
+    engine.dispose()
+    assert everything(url_of(location)) == before
+
+
 _OPEN = "import sys; from benchdb.store import open_database; open_database(sys.argv[1]).dispose()"
 
 
@@ -145,7 +198,7 @@ def test_several_processes_may_open_an_old_or_empty_database_at_once(
         {name: len(rows) for name, rows in before.items()}
         if before
         else dict.fromkeys(("configurations", "imports", "measurements", "systems"), 0)
-    )
+    ) | {"models": 0}
 
 
 def test_who_opens_an_old_database_waits_for_whoever_writes(

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import itertools
+import math
+import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import pytest
 
 from benchdb.curves import Curve
 from ior_configs import IorConfig
+from predictor.fitting import fit_model
+from predictor.model import Model
 from summario.phases import Part, Phase
 
 MIB = 1 << 20
@@ -62,3 +69,83 @@ def a_curve() -> Callable[..., Curve]:
         return Curve(id_, IorConfig(**(values | told)), engine, bandwidths)
 
     return make
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A system of which everything is known: each run is off its cell's truth by `NOISE`.
+
+    Attributes
+    ----------
+    curves : tuple of Curve
+        What was measured: three runs of each cell.
+    left_out : tuple of Curve
+        The same of as many other patterns.
+    """
+
+    NOISE: ClassVar[float] = 0.15
+    IO_NODES: ClassVar[tuple[int, ...]] = (0, 1, 2, 4, 8)
+
+    seed: int
+
+    @cached_property
+    def curves(self) -> tuple[Curve, ...]:
+        return self._measured(self._configs[::2])
+
+    @cached_property
+    def left_out(self) -> tuple[Curve, ...]:
+        return self._measured(self._configs[1::2])
+
+    def truth(self, config: IorConfig) -> dict[int, float]:
+        """Logarithms of the typical bandwidth: smooth, but for what each pattern and cell has."""
+        own = random.Random(f"{self.seed} {config}")
+        shared = not config.file_per_process
+        request = math.log2(config.transfer_size / 65536)
+        level = 4 + 0.2 * math.log2(config.tasks or 1) + 0.25 * request - 0.4 * shared
+        level += own.gauss(0, 0.15)
+        slope = (0.2 if shared else 0.5) - 0.04 * request
+        return {
+            n: level + slope * math.log2(1 + n) - 0.1 * shared * max(n - 2, 0) + own.gauss(0, 0.05)
+            for n in self.IO_NODES
+        }
+
+    def runs(self, config: IorConfig, count: int, seed: int = 0) -> dict[int, tuple[float, ...]]:
+        """So many runs of each cell."""
+        own = random.Random(f"{self.seed} {seed} {config}")
+        return {
+            n: tuple(math.exp(own.gauss(typical, self.NOISE)) for _ in range(count))
+            for n, typical in self.truth(config).items()
+        }
+
+    @cached_property
+    def _configs(self) -> list[IorConfig]:
+        grid = itertools.product((16, 64, 256), (2, 8), (1, 4, 16, 64), (1, 8), (False, True))
+        configs = [
+            IorConfig(
+                write=True,
+                file_per_process=own_files,
+                transfer_size=65536 * request,
+                block_size=65536 * request * count,
+                tasks=tasks,
+                nodes=tasks // per_node,
+            )
+            for tasks, per_node, request, count, own_files in grid
+        ]
+        return random.Random(self.seed).sample(configs, 80)
+
+    def _measured(self, configs: Sequence[IorConfig]) -> tuple[Curve, ...]:
+        return tuple(
+            Curve(id_, config, "ior", self.runs(config, 3))
+            for id_, config in enumerate(configs, start=1)
+        )
+
+
+@pytest.fixture(scope="session")
+def synthetic() -> Synthetic:
+    return Synthetic(seed=0)
+
+
+@pytest.fixture(scope="session")
+def fitted(synthetic: Synthetic) -> Model:
+    """What is learned from the synthetic system."""
+    return fit_model(synthetic.curves)

@@ -1,26 +1,23 @@
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from sqlalchemy import Connection
 
 from benchdb.curves import curves
-from benchdb.importers import Source, read_measurements
 from benchdb.measurements import Measurement, store
 from benchdb.store import open_database, transaction
 from ioncast import cli
 from ioncast_errors import UnknownNameError
 from ior_configs import IorConfig
 from predictor.basis import choose_engine, read_basis
-from predictor.matching import configuration, find
-from predictor.prediction import predict
-from summario.extract import extract_phases
-from summario.log import read_log
+from predictor.model import Knowledge
+from predictor.stored import keep
 from summario.phases import Phase
 from summario.tables import to_csv
 
@@ -80,17 +77,26 @@ def mixed(location: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("asked", "chosen", "config"),
-    [(None, "ior", far(SAME)), ("fio", "fio", SAME), ("forge", "forge", SAME)],
+    ("asked", "chosen", "configs"),
+    [
+        (None, "ior", {far(SAME)}),
+        ("fio", "fio", {SAME}),
+        ("forge", "forge", {SAME, far(SAME)}),
+    ],
 )
 def test_a_basis_is_of_one_engine_even_if_another_is_nearer(
-    mixed: Path, asked: str | None, chosen: str, config: IorConfig
+    mixed: Path, asked: str | None, chosen: str, configs: set[IorConfig]
 ) -> None:
     with transaction(open_database(mixed)) as connection:
         basis = read_basis(connection, "here", [SAME], asked)
     assert basis.engine == chosen
     assert basis.engines == ("fio", "forge", "ior")
-    assert [(curve.engine, curve.config) for curve in basis.curves] == [(chosen, config)]
+    curves_of_it = basis.knowledge.curves
+    assert {curve.engine for curve in curves_of_it} == {chosen}
+    assert {curve.config for curve in curves_of_it} == configs
+    assert basis.fitted is not None
+    assert (basis.fitted.engine, basis.fitted.model) == (chosen, basis.knowledge.model)
+    assert basis.fitted.model.configurations == len(configs)
 
 
 @pytest.mark.parametrize(("system", "engine"), [("here", "x"), ("nowhere", None), ("x", "ior")])
@@ -99,7 +105,7 @@ def test_where_nothing_was_measured_there_is_no_curve(
 ) -> None:
     with transaction(open_database(mixed)) as connection:
         basis = read_basis(connection, system, [SAME], engine)
-    assert basis.curves == ()
+    assert (basis.knowledge.curves, basis.knowledge.model, basis.fitted) == ((), None, None)
     assert basis.engine == engine
     assert basis.engine not in basis.engines
 
@@ -128,13 +134,14 @@ def test_the_engines_that_are_left_out_are_named(mixed: Path, phases_csv: Path) 
         assert f"rests on what {engine} measured; {others} " in warning
         record = json.loads(predicted(phases_csv, mixed, *options, "--format", "json").stdout)
         assert any(others in warning for warning in record["warnings"])
-        assert record["curve"][0]["bandwidth_mib_s"]["mean"] == {"ior": 10, "fio": 20}[engine]
+        mean = record["curve"][0]["bandwidth_mib_s"]["mean"]
+        assert mean == pytest.approx({"ior": 10, "fio": 20}[engine])
 
 
 def test_where_one_engine_measured_none_is_left_out(location: Path, phases_csv: Path) -> None:
     put(location, Measurement(SAME, 0, 20.0, engine="fio"))
     result = predicted(phases_csv, location)
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, "engine" in result.stderr) == (0, False)
 
 
 def test_an_engine_that_measured_nothing_is_an_error(mixed: Path, phases_csv: Path) -> None:
@@ -145,32 +152,56 @@ def test_an_engine_that_measured_nothing_is_an_error(mixed: Path, phases_csv: Pa
     assert "known are fio, forge, ior" in str(result.exception)
 
 
-@pytest.fixture(scope="session")
-def testbed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    content = (shared_data / "testbed" / "benchmarks.csv").read_bytes()
-    source = Source("benchmarks.csv", content.decode(), tasks=16, nodes=8)
-    file_format, rows = read_measurements(source)
-    engine = open_database(tmp_path_factory.mktemp("basis") / "bench.sqlite")
-    with transaction(engine, write=True) as connection:
-        store(
-            connection,
-            system="testbed",
-            file="benchmarks.csv",
-            content=content,
-            file_format=file_format,
-            rows=rows,
-        )
-        yield connection
+# A system of more configurations than a prediction can take.
+SIZES = [8 * 2**i for i in range(15)]
+MANY = [
+    replace(SAME, tasks=tasks, nodes=nodes, transfer_size=size, block_size=size * count)
+    for tasks, nodes, size, count in itertools.product((4, 64), (1, 4), SIZES, (1, 2, 8, 32))
+]
+
+
+@pytest.fixture
+def large(location: Path) -> Path:
+    """Such a system, with its model."""
+    put(location, *(Measurement(config, 4, 10.0 + i % 7) for i, config in enumerate(MANY)))
+    with transaction(open_database(location)) as connection:
+        fitted = read_basis(connection, "here", [SAME]).fitted
+    assert fitted is not None
+    keep(str(location), fitted)
+    return location
+
+
+def test_of_a_large_system_a_sample_is_learned_from_and_the_nearest_are_predicted_from(
+    large: Path,
+) -> None:
+    assert len(MANY) > 200
+    wanted = [replace(config, tasks=16, nodes=4) for config in MANY[::17]]
+    with transaction(open_database(large)) as connection:
+        everything = Knowledge(tuple(curves(connection, "here")))
+        for asked in (wanted[:1], wanted, MANY[:40]):
+            basis = read_basis(connection, "here", asked)
+            assert basis.fitted is None
+            assert basis.knowledge.model is not None
+            assert basis.knowledge.model.configurations == 200
+            assert len(basis.knowledge.curves) <= 200
+            near = Knowledge(basis.knowledge.curves)
+            for config in asked:
+                assert near.match(config) == everything.match(config)
+
+
+def test_a_stored_model_is_taken_as_long_as_nothing_changes(mixed: Path) -> None:
+    engine = open_database(mixed)
+    with transaction(engine) as connection:
+        first = read_basis(connection, "here", [SAME])
+    assert first.fitted is not None
+    keep(str(mixed), first.fitted)
+    with transaction(engine) as connection:
+        said: list[int] = []
+        again = read_basis(connection, "here", [SAME], before_fitting=said.append)
+    assert (again.fitted, said) == (None, [])
+    put(mixed, Measurement(SAME, 4, 30.0, engine="ior"))
+    with transaction(engine) as connection:
+        after = read_basis(connection, "here", [SAME], before_fitting=said.append)
+    assert said == [2]
+    assert after.fitted is not None
     engine.dispose()
-
-
-def test_the_nearest_curves_predict_the_same_as_all(shared_data: Path, testbed: Connection) -> None:
-    everything = curves(testbed, "testbed")
-    for path in sorted((shared_data / "runs" / "logs").glob("*.darshan")):
-        phases = extract_phases(read_log(path))
-        wanted = [configuration(phase, part, 8) for phase in phases for part in phase.parts]
-        nearest = read_basis(testbed, "testbed", wanted).curves
-        for config in wanted:
-            assert find(config, nearest) == find(config, everything), path.name
-        expected = predict(phases, everything, system="testbed", nodes=8)
-        assert predict(phases, nearest, system="testbed", nodes=8) == expected, path.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -136,6 +137,29 @@ def test_the_nearest_is_what_a_plain_search_finds(data: st.DataObject) -> None:
     catalogue = catalogue_of(rows)
     for wanted in (*data.draw(st.lists(configs, max_size=5)), *map(config_of, rows)):
         assert catalogue.nearest(wanted) == plain_nearest(wanted, rows)
+
+
+@given(data=st.data(), count=st.integers(1, 30))
+@settings(deadline=None)
+def test_the_near_ones_are_of_its_kind_and_the_nearest_is_among_them(
+    data: st.DataObject, count: int
+) -> None:
+    configs = data.draw(relatives())
+    rows = data.draw(catalogues(configs))
+    wanted = data.draw(configs)
+    catalogue = catalogue_of(rows)
+    found = catalogue.near(wanted, count)
+    kin = catalogue.near(wanted, len(rows) + 1)
+    assert len(found) == len(set(found)) <= count
+    assert len(found) >= min(count - 1, len(kin))
+    assert set(found) <= set(kin)
+    assert (catalogue.nearest(wanted) in found) == bool(kin)
+
+
+def test_the_near_ones_are_nearer_than_the_others() -> None:
+    wanted = IorConfig(write=True, tasks=2, transfer_size=1024, block_size=8 << 20)
+    rows = [measured(i, replace(wanted, transfer_size=8 << i), coverage=1) for i in range(20)]
+    assert {row.id for row in catalogue_of(rows).near(wanted, 4)} == {6, 7, 8}
 
 
 def test_of_equally_near_ones_none_is_lost_to_rounding() -> None:

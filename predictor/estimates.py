@@ -1,0 +1,134 @@
+"""Bandwidth of one configuration as a distribution: what is doubted, and how runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist, harmonic_mean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchdb.cells import modes
+from predictor.model import Expectation
+
+Array = NDArray[np.float64]
+
+DRAWS = 1000
+# An application is not its benchmark: the standard deviation of the logarithm of their ratio
+# where every part was measured, over the applications of experiments/data/testbed.
+_UNLIKE_BENCHMARK = 0.06
+# Evenly likely values of a standard normal distribution.
+_NORMAL = np.array([NormalDist().inv_cdf((i + 0.5) / 200) for i in range(200)])
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What is expected of a configuration with some numbers of I/O nodes.
+
+    Draws are natural logarithms of ratios to what is typical.
+
+    Attributes
+    ----------
+    typical_mib_s : array of shape (n,)
+        Bandwidth that a run has typically.
+    doubt : array of shape (DRAWS, n)
+        How far off that may be; the same for everything that rests on it.
+    mode : array of int, shape (DRAWS, n)
+        Which way through the system a run takes; all its phases take the same.
+    noise : tuple of n tuples of arrays
+        How phases differ beside, for each mode: values to draw from.
+    """
+
+    typical_mib_s: Array
+    doubt: Array
+    mode: NDArray[np.intp]
+    noise: tuple[tuple[Array, ...], ...]
+
+    def draw(self, point: int, random: np.random.Generator) -> Array:
+        """How one phase of each run differs from what is expected, shape (DRAWS,)."""
+        drawn = [random.choice(values, DRAWS) for values in self.noise[point]]
+        return drawn[0] if len(drawn) == 1 else np.choose(self.mode[:, point], drawn)
+
+    def scaled(self, factors: Array) -> Estimate:
+        """With other typical bandwidths; `factors` has one for each number of I/O nodes."""
+        return replace(self, typical_mib_s=self.typical_mib_s * factors)
+
+
+def as_measured(
+    repetitions: Mapping[int, Sequence[float]],
+    io_nodes: Sequence[int],
+    random: np.random.Generator,
+) -> Estimate:
+    """Take a measured curve for what it is: typical is the harmonic mean, as times add up.
+
+    Parameters
+    ----------
+    repetitions : mapping of int to sequence of float
+        MiB/s by number of I/O nodes.
+    io_nodes : sequence of int
+        Which of them.
+    random : Generator
+        To draw modes.
+    """
+    cells = [_as_measured(repetitions[n], random) for n in io_nodes]
+    typical, mode, noise = zip(*cells, strict=True)
+    return Estimate(
+        typical_mib_s=np.array(typical),
+        doubt=np.zeros((DRAWS, len(io_nodes))),
+        mode=np.column_stack(mode),
+        noise=noise,
+    )
+
+
+def as_expected(
+    expected: Expectation,
+    repetitions: Mapping[int, Sequence[float]],
+    io_nodes: Sequence[int],
+    random: np.random.Generator,
+) -> Estimate:
+    """Take what a model expects, but measured cells of two modes as they were measured.
+
+    Typical is the geometric mean: it is wrong by least, of runs and of their means (see
+    `benchmarks/accuracy.py`).
+
+    Parameters
+    ----------
+    expected : Expectation
+        For `io_nodes`.
+    repetitions : mapping of int to sequence of float
+        MiB/s of the very configuration by number of I/O nodes, as far as it was measured.
+    io_nodes : sequence of int
+        Numbers of I/O nodes.
+    random : Generator
+        To draw doubt and modes.
+    """
+    typical = np.exp(expected.mean)
+    normal = random.standard_normal((DRAWS, len(io_nodes)))
+    unlike = _UNLIKE_BENCHMARK**2 * np.eye(len(io_nodes))
+    doubt = normal @ _root(expected.covariance + unlike).T
+    mode = np.zeros(doubt.shape, dtype=np.intp)
+    noise: list[tuple[Array, ...]] = [(np.sqrt(variance) * _NORMAL,) for variance in expected.noise]
+    for i, n in enumerate(io_nodes):
+        if len(modes(repetitions.get(n, ()))) > 1:
+            typical[i], mode[:, i], noise[i] = _as_measured(repetitions[n], random)
+            doubt[:, i] = 0
+    return Estimate(typical, doubt, mode, tuple(noise))
+
+
+def _as_measured(
+    values: Sequence[float], random: np.random.Generator
+) -> tuple[float, NDArray[np.intp], tuple[Array, ...]]:
+    """What is typical, which mode each draw has, and the repetitions of each mode."""
+    typical = harmonic_mean(values)
+    found = modes(values)
+    shares = [len(mode) / len(values) for mode in found]
+    drawn = random.choice(len(found), DRAWS, p=shares)
+    return typical, drawn, tuple(np.log(np.array(mode) / typical) for mode in found)
+
+
+def _root(covariance: Array) -> Array:
+    """A square root of a matrix that may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: Array = vectors * np.sqrt(np.maximum(values, 0))
+    return root

@@ -1,0 +1,266 @@
+"""A Gaussian process with given hyperparameters: from measurements to what is expected.
+
+Nothing is learned here (see `process`), so that predicting needs numpy alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+Array = NDArray[np.float64]
+
+# Matrices are too small for threads, which only wait for each other.
+LIBRARIES = ThreadpoolController()
+# A cell's own scatter counts beside what is usual at its place as if that were known from so
+# many repetitions. Left-out repetitions of FORGE's are predicted about equally well by 4 to 16.
+_USUAL_REPETITIONS = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """What a `CurveProcess` learns; the rest is data.
+
+    Attributes
+    ----------
+    centre, scale : array of shape (n_features,)
+        Features are standardised by; a scale of 0 is of a feature that never differed.
+    offset, spread : float
+        Targets are standardised by.
+    trend : array of shape (n_features,)
+        Variance of the slope that the target has along each feature.
+    weights : array of shape (n_components,)
+        Variance of each component.
+    lengths : array of shape (1 + n_components, n_features)
+        How far apart, in each feature, two places still have much in common: their slopes,
+        and each component.
+    noise : array of shape (1 + n_features,)
+        Logarithm of a repetition's variance: at the centre, and its slopes.
+    residual : float
+        Variance of a cell around what it shares with others.
+    """
+
+    centre: Array
+    scale: Array
+    offset: float
+    spread: float
+    trend: Array
+    weights: Array
+    lengths: Array
+    noise: Array
+    residual: float
+
+    def standardise(self, X: Array) -> Array:
+        """Features around 0, about 1 wide."""
+        return (X - self.centre) / np.where(self.scale > 0, self.scale, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Repetitions at the same place, in standardised units.
+
+    Attributes
+    ----------
+    X : array of shape (n_cells, n_features)
+        The places.
+    mean : array of shape (n_cells,)
+        Of the repetitions.
+    repetitions : array of shape (n_cells,)
+        How many there are.
+    scatter : array of shape (n_cells,)
+        Sum of their squared distances from the mean.
+    """
+
+    X: Array
+    mean: Array
+    repetitions: Array
+    scatter: Array
+
+    def take(self, index: NDArray[np.intp]) -> Cells:
+        """Some of them."""
+        return Cells(self.X[index], self.mean[index], self.repetitions[index], self.scatter[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What is expected at some places, in the units of the target.
+
+    Attributes
+    ----------
+    mean : array of shape (n_places,)
+        Of the repetitions that would be measured there.
+    covariance : array of shape (n_places, n_places)
+        Of that mean: doubt.
+    noise : array of shape (n_places,)
+        Variance of a repetition around it.
+    """
+
+    mean: Array
+    covariance: Array
+    noise: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """A process that knows some cells.
+
+    Attributes
+    ----------
+    parameters : Hyperparameters
+        Of the process.
+    cells : Cells
+        What it knows.
+    """
+
+    parameters: Hyperparameters
+    cells: Cells
+
+    @cached_property
+    def noise(self) -> Array:
+        """Variance of a repetition in each cell, standardised.
+
+        What is usual at its place, and what its own repetitions show.
+        """
+        usual = noise_at(self.parameters, self.cells.X)
+        known = _USUAL_REPETITIONS + self.cells.repetitions - 1
+        together: Array = (_USUAL_REPETITIONS * usual + self.cells.scatter) / known
+        return together
+
+    @cached_property
+    def _inverse(self) -> Array:
+        matrix = covariance(self.parameters, self.cells.X, self.cells.X)
+        matrix[np.diag_indices_from(matrix)] += (
+            self.noise / self.cells.repetitions + self.parameters.residual
+        )
+        return np.linalg.inv(matrix).astype(np.float64, copy=False)
+
+    @cached_property
+    def _weights(self) -> Array:
+        weights: Array = self._inverse @ self.cells.mean
+        return weights
+
+    @cached_property
+    def _index(self) -> dict[bytes, int]:
+        return {row.tobytes(): cell for cell, row in enumerate(self.cells.X)}
+
+    @LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+    def posterior(self, X: Array) -> Posterior:
+        """Expect the mean of repetitions, with doubt and noise.
+
+        Parameters
+        ----------
+        X : array of shape (n_places, n_features)
+            Where.
+        """
+        p = self.parameters
+        places = p.standardise(X)
+        across = covariance(p, self.cells.X, places)
+        doubt = covariance(p, places, places) - across.T @ self._inverse @ across
+        doubt[np.diag_indices_from(doubt)] += p.residual
+        noise = noise_at(p, places)
+        for place, cell in enumerate(self._index.get(row.tobytes()) for row in places):
+            if cell is not None:
+                noise[place] = self.noise[cell]
+        return Posterior(
+            mean=p.offset + p.spread * (across.T @ self._weights),
+            covariance=p.spread**2 * doubt,
+            noise=p.spread**2 * noise,
+        )
+
+    @LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+    def leave_out(self, groups: NDArray[np.intp]) -> Posterior:
+        """Expect each cell's mean without the cells of its group.
+
+        Parameters
+        ----------
+        groups : array of shape (n_cells,)
+            A label for each of `cells`.
+
+        Returns
+        -------
+        Posterior
+            For each of `cells`; covariances of cells of different groups are 0.
+        """
+        p, mean = self.parameters, self.cells.mean.copy()
+        doubt = np.zeros((len(mean), len(mean)))
+        measured = self.noise / self.cells.repetitions
+        for group in np.unique(groups):
+            [members] = np.nonzero(groups == group)
+            block = np.ix_(members, members)
+            doubt[block] = np.linalg.inv(self._inverse[block])
+            mean[members] -= doubt[block] @ self._weights[members]
+            doubt[members, members] -= measured[members]
+        return Posterior(
+            mean=p.offset + p.spread * mean,
+            covariance=p.spread**2 * doubt,
+            noise=p.spread**2 * noise_at(p, self.cells.X),
+        )
+
+
+@LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+def condition(parameters: Hyperparameters, X: Array, y: Array) -> Conditioned:
+    """Let a process know measurements.
+
+    Parameters
+    ----------
+    parameters : Hyperparameters
+        Of the process.
+    X : array of shape (n_measurements, n_features)
+        Equal rows are repetitions.
+    y : array of shape (n_measurements,)
+        What was measured.
+    """
+    known = cells_of(parameters.standardise(X), (y - parameters.offset) / parameters.spread)
+    return Conditioned(parameters, known)
+
+
+class Form(NamedTuple):
+    """A covariance function, and its derivative by the squared distance."""
+
+    value: Array
+    by_square: Array
+
+
+def matern(squares: Array) -> Form:
+    """Matérn-3/2 of squared distances."""
+    root = np.sqrt(3 * squares)
+    decay = np.exp(-root)
+    return Form((1 + root) * decay, -1.5 * decay)
+
+
+def covariance(p: Hyperparameters, here: Array, there: Array) -> Array:
+    """Covariance of standardised places, without noise and residual."""
+    slope, *levels = (matern(_squares(here / length, there / length)).value for length in p.lengths)
+    total: Array = ((here * p.trend) @ there.T) * slope
+    for weight, level in zip(p.weights, levels, strict=True):
+        total += weight * level
+    return total
+
+
+def _squares(here: Array, there: Array) -> Array:
+    """Squared distances, by the faster formula that loses what is far below noise."""
+    squares: Array = -2 * here @ there.T
+    squares += (here**2).sum(axis=1)[:, None]
+    squares += (there**2).sum(axis=1)
+    return np.maximum(squares, 0, out=squares)
+
+
+def noise_at(p: Hyperparameters, places: Array) -> Array:
+    """Usual variance of a repetition at standardised places."""
+    noise: Array = np.exp(p.noise[0] + places @ p.noise[1:])
+    return noise
+
+
+def cells_of(X: Array, y: Array) -> Cells:
+    """Group equal rows of standardised measurements."""
+    places, cell = np.unique(X, axis=0, return_inverse=True)
+    cell = cell.reshape(-1)
+    repetitions = np.bincount(cell).astype(np.float64)
+    mean = np.bincount(cell, y) / repetitions
+    scatter = np.bincount(cell, (y - mean[cell]) ** 2).astype(np.float64)
+    return Cells(places, mean, repetitions, scatter)

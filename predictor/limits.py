@@ -1,0 +1,85 @@
+"""What limits a prediction, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from predictor.matching import MatchedPhase
+from predictor.model import Knowledge
+from summario.tables import size
+
+# A benchmark this many times off in a feature is a poor stand-in, and said to be.
+_FAR = 4.0
+
+
+def limits(
+    matched: Sequence[MatchedPhase],
+    knowledge: Knowledge,
+    nodes: int | None,
+    asked: Sequence[int],
+    ran_with: int | None,
+) -> list[str]:
+    """Say what limits a prediction, a sentence each.
+
+    Parameters
+    ----------
+    matched : sequence of MatchedPhase
+        What it is composed of.
+    knowledge : Knowledge
+        What it rests on.
+    nodes : int or None
+        Compute nodes of the job.
+    asked : sequence of int
+        The numbers of I/O nodes that were to be predicted.
+    ran_with : int or None
+        What the earlier run had.
+    """
+    warnings = []
+    curves = [found.curve for item in matched for _, found in item.parts if found.curve]
+    total = sum(part.bytes for item in matched for part, _ in item.parts)
+    unknown = sum(
+        part.bytes for item in matched for part, found in item.parts if found.kind == "unknown"
+    )
+    if unknown:
+        warnings.append(
+            f"{unknown / total:.1%} of the bytes are in phases that nothing in the database"
+            " resembles; the curve is without them"
+        )
+    missing = [n for n in asked if any(n not in curve.bandwidths_mib_s for curve in curves)]
+    if missing:
+        listed = ", ".join(map(str, missing))
+        filled = "; the model fills in" if knowledge.model else ""
+        warnings.append(f"not every matched benchmark was measured with {listed} I/O nodes{filled}")
+    if knowledge.model is None and any(
+        ran_with not in (None, *curve.bandwidths_mib_s) for curve in curves
+    ):
+        warnings.append(
+            f"not every matched benchmark was measured with the {ran_with} I/O nodes that the"
+            " earlier run had, so what it got is left out"
+        )
+    if nodes is None and any(curve.config.nodes for curve in curves):
+        warnings.append("the job's number of nodes is not given, so it was not matched")
+    for item in matched:
+        index = item.index
+        if item.phase.partial:
+            warnings.append(f"phase {index}: Darshan left {item.phase.api} records out")
+        if item.phase.api == "STDIO":
+            warnings.append(f"phase {index}: IOR has no stdio engine, POSIX stands in for it")
+        if (item.phase.file_access, item.phase.spatiality) == ("unique", "sequential"):
+            warnings.append(
+                f"phase {index}: IOR cannot skip within a process's own file, a contiguous"
+                " benchmark stands in"
+            )
+        if any(found.curve and found.curve.config.tasks is None for _, found in item.parts):
+            warnings.append(f"phase {index}: of its benchmark the number of processes is unknown")
+        for part, found in item.parts:
+            far = {
+                name: ratio for name, ratio in found.ratios.items() if not 1 / _FAR <= ratio <= _FAR
+            }
+            if far and part.bytes >= 0.01 * total:
+                listed = ", ".join(f"{name} × {ratio:.2g}" for name, ratio in far.items())
+                requests = f"{part.requests} requests of {size(part.request_bytes)}"
+                warnings.append(
+                    f"phase {index}, {requests}: the nearest benchmark is far off ({listed})"
+                )
+    return warnings

@@ -1,0 +1,180 @@
+"""Models in the database: plain JSON, fitted again when the measurements have changed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from benchdb.curves import curves_of_ids
+from benchdb.models import state_of, store_model, stored_model
+from benchdb.store import opened_database, transaction
+from predictor.features import FEATURES, SIZES
+from predictor.gaussian import Hyperparameters
+from predictor.model import Model, Scores
+
+# Of what can be read back; another one is fitted again.
+_VERSION = 1
+# Time to fit grows with the cube of the cells.
+_MOST_CONFIGURATIONS = 200
+_SEED = 9366
+# Numbers that may be below 0; the others are variances, lengths, factors and counts.
+_SIGNED = {"centre", "offset", "noise", "usual"}
+_DIVISORS = {"spread", "lengths"}
+# What reading a document that is anything at all can raise.
+_UNREADABLE = (
+    *(AttributeError, KeyError, OverflowError),
+    *(RecursionError, TypeError, ValueError),
+)
+
+
+def to_document(model: Model) -> str:
+    """Write a model as JSON."""
+    parameters = {
+        field.name: np.asarray(getattr(model.parameters, field.name)).tolist()
+        for field in fields(Hyperparameters)
+    }
+    record = {
+        "version": _VERSION,
+        "features": model.features,
+        "usual": model.usual,
+        "parameters": parameters,
+        "widening": dict(model.widening),
+        "known_factor": model.known_factor,
+        "new_factor": model.new_factor,
+        "scores": model.scores and asdict(model.scores),
+        "measurements": model.measurements,
+        "configurations": model.configurations,
+    }
+    return json.dumps(record, allow_nan=False)
+
+
+def from_document(text: str) -> Model | None:
+    """Read what `to_document` wrote; None of what it did not, or a former version did."""
+    try:
+        record = json.loads(text)
+        return _model(record) if record["version"] == _VERSION else None
+    except _UNREADABLE:
+        return None
+
+
+def _model(record: dict[str, Any]) -> Model:
+    features = tuple(record["features"])
+    if not features or not set(features) <= set(FEATURES):
+        raise ValueError(features)
+    values = {name: _numbers(name, value) for name, value in record["parameters"].items()}
+    components, count = len(values["weights"]), len(features)
+    shapes: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(("centre", "scale", "trend"), (count,)),
+        "weights": (components,),
+        "lengths": (1 + components, count),
+        "noise": (1 + count,),
+        **dict.fromkeys(("offset", "spread", "residual"), ()),
+    }
+    for name, shape in shapes.items():
+        if values[name].shape != shape:
+            raise ValueError(name)
+    if set(record["widening"]) != set(SIZES) or len(record["usual"]) != len(SIZES):
+        raise ValueError("sizes")
+    parameters: dict[str, Any] = {
+        name: values[name] if shape else float(values[name]) for name, shape in shapes.items()
+    }
+    return Model(
+        features=features,
+        usual=tuple(_numbers("usual", record["usual"]).tolist()),
+        parameters=Hyperparameters(**parameters),
+        widening={name: _number(name, value) for name, value in record["widening"].items()},
+        known_factor=_number("known_factor", record["known_factor"]),
+        new_factor=_number("new_factor", record["new_factor"]),
+        scores=None if record["scores"] is None else _scores(**record["scores"]),
+        measurements=int(_number("measurements", record["measurements"])),
+        configurations=int(_number("configurations", record["configurations"])),
+    )
+
+
+def _scores(patterns: object, **shares: object) -> Scores:
+    return Scores(
+        patterns=int(_number("patterns", patterns)),
+        **{name: _number(name, value) for name, value in shares.items()},
+    )
+
+
+def _number(name: str, value: object) -> float:
+    return float(_numbers(name, value))
+
+
+def _numbers(name: str, value: object) -> NDArray[np.float64]:
+    """Numbers, unless these cannot be the value of that name."""
+    numbers = np.array(value, float)
+    impossible = ~np.isfinite(numbers)
+    if name not in _SIGNED:
+        impossible |= numbers <= 0 if name in _DIVISORS else numbers < 0
+    if impossible.any():
+        raise ValueError(name)
+    return numbers
+
+
+def current_model(connection: Connection, system: str, engine: str) -> Model | None:
+    """The stored model, if it was fitted on the measurements as they are."""
+    stored = stored_model(connection, system, engine)
+    if stored is None or stored.state != state_of(connection, system, engine):
+        return None
+    return from_document(stored.document)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model that was just fitted, and the state of the measurements (`benchdb.models`)."""
+
+    system: str
+    engine: str
+    state: str
+    model: Model
+
+
+def fit_current(
+    connection: Connection, system: str, engine: str, configurations: Sequence[int]
+) -> Fitted:
+    """Fit a model on the measurements as they are.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the database.
+    system, engine : str
+        Whose measurements.
+    configurations : sequence of int
+        The ids of all that the engine measured on the system; of more than 200, a random
+        sample with a fixed seed is taken.
+    """
+    # Learning needs libraries that take longer to import than a prediction takes.
+    from predictor.fitting import fit_model  # noqa: PLC0415
+
+    state = state_of(connection, system, engine)
+    if len(configurations) > _MOST_CONFIGURATIONS:
+        configurations = random.Random(_SEED).sample(configurations, _MOST_CONFIGURATIONS)  # noqa: S311
+    model = fit_model(curves_of_ids(connection, system, sorted(configurations), engine))
+    return Fitted(system, engine, state, model)
+
+
+def keep(location: str | None, fitted: Fitted) -> None:
+    """Store a model for the next time.
+
+    Raises
+    ------
+    DatabaseError
+        When the database cannot be written.
+    """
+    with (
+        opened_database(location, create=False) as database,
+        transaction(database, write=True) as connection,
+    ):
+        store_model(
+            connection, fitted.system, fitted.engine, fitted.state, to_document(fitted.model)
+        )

@@ -1,0 +1,291 @@
+"""How good a prediction is: predicted curves held against reruns, and reruns against each other.
+
+The errors are those of Inria RR-9366 (§7): |Bw - Ba| / Ba of every rerun Ba, where Bw is the
+predicted mean. Beside each stands the noise floor: what the application's own repetitions
+reach as predictions of each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from statistics import fmean, median
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A site's default: what fewer I/O nodes may cost.
+TOLERANCE = 0.05
+# Of the floor's splits of the repetitions in halves.
+_SPLITS = 200
+_SEED = 9366
+# Below what rounding makes of equals.
+_NOTHING = 1e-9
+_TWO = 2
+
+Reruns = Mapping[int, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected with a number of I/O nodes: mean and interval of a run in MiB/s."""
+
+    mean: float
+    p10: float
+    p90: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a prediction was off, one value for each thing that was compared.
+
+    Attributes
+    ----------
+    run_errors : dict of int to tuple of float
+        |Bw - Ba| / Ba of each rerun by number of I/O nodes.
+    cell_errors : dict of int to tuple of float
+        The same of the reruns' mean.
+    hits : tuple of float
+        1 where the predicted best number of I/O nodes is the measured one, else 0.
+    regrets : tuple of float
+        1 - measured mean at the predicted best / highest measured mean.
+    regrets_within_tolerance : tuple of float
+        The same of the fewest I/O nodes whose predicted mean is within `TOLERANCE` of the best.
+    taus : tuple of float
+        Kendall's tau-b of the predicted and the measured curve.
+    inside : tuple of float
+        1 for each rerun within its interval, else 0.
+    """
+
+    run_errors: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    cell_errors: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    hits: tuple[float, ...] = ()
+    regrets: tuple[float, ...] = ()
+    regrets_within_tolerance: tuple[float, ...] = ()
+    taus: tuple[float, ...] = ()
+    inside: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Errors:
+    """A line of RR-9366's table, and how many values it is of."""
+
+    count: int
+    minimum: float
+    mean: float
+    median: float
+    maximum: float
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A comparison in numbers; None where there was nothing to compare."""
+
+    runs: Errors | None
+    cells: Errors | None
+    hit_rate: float | None
+    regret: float | None
+    regret_within_tolerance: float | None
+    tau: float | None
+    coverage: float | None
+
+
+def compare(expected: Mapping[int, Expected], reruns: Reruns) -> Comparison:
+    """Hold a predicted curve against reruns.
+
+    Parameters
+    ----------
+    expected : mapping of int to Expected
+        By number of I/O nodes.
+    reruns : mapping of int to sequence of float
+        Measured bandwidths in MiB/s. What was not predicted counts in the highest measured
+        mean only.
+
+    Examples
+    --------
+    >>> found = compare({0: Expected(50, 40, 60), 4: Expected(90, 80, 100)}, {0: [40], 4: [120]})
+    >>> found.run_errors, found.regrets, found.inside
+    ({0: (0.25,), 4: (0.25,)}, (0.0,), (1.0, 0.0))
+    """
+    common = [n for n in sorted(expected) if n in reruns]
+    if not common:
+        return Comparison()
+    means = {n: expected[n].mean for n in common}
+    measured = mean_of_cells(reruns)
+    regret, regret_within = _regrets(means, measured)
+    tau = kendall_tau([means[n] for n in common], [measured[n] for n in common])
+    return Comparison(
+        run_errors={n: tuple(error(means[n], run) for run in reruns[n]) for n in common},
+        cell_errors={n: (error(means[n], measured[n]),) for n in common},
+        hits=(float(regret <= _NOTHING),),
+        regrets=(regret,),
+        regrets_within_tolerance=(regret_within,),
+        taus=() if tau is None else (tau,),
+        inside=tuple(
+            float(expected[n].p10 <= run <= expected[n].p90) for n in common for run in reruns[n]
+        ),
+    )
+
+
+def noise_floor(reruns: Reruns) -> Comparison:
+    """Hold an application's repetitions against each other, as if they were predictions.
+
+    Parameters
+    ----------
+    reruns : mapping of int to sequence of float
+        Measured bandwidths in MiB/s by number of I/O nodes.
+
+    Returns
+    -------
+    Comparison
+        The error of each rerun is that of the mean of the others of its cell. All else is the
+        mean over 200 random splits in halves (fixed seed), where each half predicts the other's
+        means: one value per cell, or per application, and for decisions only where each
+        cell has two repetitions.
+    """
+    repeated = {n: runs for n, runs in reruns.items() if len(runs) >= _TWO}
+    if not repeated:
+        return Comparison()
+    random = np.random.default_rng(_SEED)
+    halves = {n: _half_means(runs, random) for n, runs in repeated.items()}
+    cells = Comparison(
+        run_errors={n: leave_one_out_errors(runs) for n, runs in repeated.items()},
+        cell_errors={n: (_error_of_halves(*means),) for n, means in halves.items()},
+    )
+    return cells if len(repeated) < len(reruns) else _with_decisions(cells, halves)
+
+
+def leave_one_out_errors(runs: Sequence[float]) -> tuple[float, ...]:
+    """How far the mean of the others is off from each of two or more runs.
+
+    Examples
+    --------
+    >>> leave_one_out_errors([10.0, 20.0])
+    (1.0, 0.5)
+    """
+    total = math.fsum(runs)
+    return tuple(error((total - run) / (len(runs) - 1), run) for run in runs)
+
+
+def pool(comparisons: Iterable[Comparison]) -> Comparison:
+    """Put the comparisons of several applications together."""
+    all_ = list(comparisons)
+
+    def by_io_nodes(
+        several: Sequence[dict[int, tuple[float, ...]]],
+    ) -> dict[int, tuple[float, ...]]:
+        io_nodes = sorted(set().union(*several))
+        return {n: tuple(chain.from_iterable(one.get(n, ()) for one in several)) for n in io_nodes}
+
+    def joined(several: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
+        return tuple(chain.from_iterable(several))
+
+    return Comparison(
+        run_errors=by_io_nodes([one.run_errors for one in all_]),
+        cell_errors=by_io_nodes([one.cell_errors for one in all_]),
+        hits=joined(one.hits for one in all_),
+        regrets=joined(one.regrets for one in all_),
+        regrets_within_tolerance=joined(one.regrets_within_tolerance for one in all_),
+        taus=joined(one.taus for one in all_),
+        inside=joined(one.inside for one in all_),
+    )
+
+
+def scores(comparison: Comparison) -> Scores:
+    """Sum a comparison up."""
+    return Scores(
+        runs=errors(chain.from_iterable(comparison.run_errors.values())),
+        cells=errors(chain.from_iterable(comparison.cell_errors.values())),
+        hit_rate=_mean(comparison.hits),
+        regret=_mean(comparison.regrets),
+        regret_within_tolerance=_mean(comparison.regrets_within_tolerance),
+        tau=_mean(comparison.taus),
+        coverage=_mean(comparison.inside),
+    )
+
+
+def errors(values: Iterable[float]) -> Errors | None:
+    """The statistics of RR-9366's tables; None of nothing."""
+    found = list(values)
+    if not found:
+        return None
+    return Errors(len(found), min(found), fmean(found), median(found), max(found))
+
+
+def error(predicted: float, measured: float) -> float:
+    """|Bw - Ba| / Ba."""
+    return abs(predicted - measured) / measured
+
+
+def mean_of_cells(reruns: Reruns) -> dict[int, float]:
+    """The measured curve: the mean of the reruns by number of I/O nodes."""
+    return {n: fmean(runs) for n, runs in reruns.items()}
+
+
+def best(means: Mapping[int, float], tolerance: float = 0.0) -> int:
+    """The fewest I/O nodes within a tolerance of the highest mean.
+
+    Examples
+    --------
+    >>> best({0: 96.0, 4: 100.0, 8: 100.0}), best({0: 96.0, 4: 100.0, 8: 100.0}, 0.05)
+    (4, 0)
+    """
+    enough = max(means.values()) * (1 - max(tolerance, _NOTHING))
+    return min(n for n, mean in means.items() if mean >= enough)
+
+
+def kendall_tau(predicted: Sequence[float], measured: Sequence[float]) -> float | None:
+    """Kendall's tau-b of two curves; None for one point and for a curve without ups and downs."""
+    if len(set(predicted)) < _TWO or len(set(measured)) < _TWO:
+        return None
+    # It takes a second to import, which no other command should wait for.
+    from scipy.stats import kendalltau  # noqa: PLC0415
+
+    return float(kendalltau(predicted, measured).statistic)
+
+
+def _regrets(predicted: Mapping[int, float], measured: Mapping[int, float]) -> tuple[float, float]:
+    """What is lost by the predicted best, and by the fewest I/O nodes within the tolerance."""
+    highest = max(measured.values())
+    exact, within = best(predicted), best(predicted, TOLERANCE)
+    return 1 - measured[exact] / highest, 1 - measured[within] / highest
+
+
+def _half_means(runs: Sequence[float], random: np.random.Generator) -> NDArray[np.float64]:
+    """Means of the two halves of random splits, shape (2, splits)."""
+    shuffled = random.permuted(np.tile(np.asarray(runs, float), (_SPLITS, 1)), axis=1)
+    half = len(runs) // 2
+    return np.stack([shuffled[:, :half].mean(axis=1), shuffled[:, half:].mean(axis=1)])
+
+
+def _error_of_halves(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """How far each half's mean is off from the other's, over all splits."""
+    apart = np.abs(one - other)
+    return float(np.mean([apart / one, apart / other]))
+
+
+def _with_decisions(cells: Comparison, halves: Mapping[int, NDArray[np.float64]]) -> Comparison:
+    """Add what one half decides, judged by the other, over all splits."""
+    one, other = (
+        [dict(zip(halves, means, strict=True)) for means in np.stack(side, axis=1).tolist()]
+        for side in zip(*halves.values(), strict=True)
+    )
+    regrets = [_regrets(*pair) for pair in zip(one + other, other + one, strict=True)]
+    taus = [
+        kendall_tau(list(predicted.values()), list(measured.values()))
+        for predicted, measured in zip(one, other, strict=True)
+    ]
+    known = [tau for tau in taus if tau is not None]
+    return replace(
+        cells,
+        hits=(fmean(float(regret <= _NOTHING) for regret, _ in regrets),),
+        regrets=(fmean(regret for regret, _ in regrets),),
+        regrets_within_tolerance=(fmean(regret for _, regret in regrets),),
+        taus=(fmean(known),) if known else (),
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None

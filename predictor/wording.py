@@ -1,0 +1,15 @@
+"""How numbers are said."""
+
+from __future__ import annotations
+
+
+def in_words(number: int) -> str:
+    """A number of I/O nodes."""
+    if number == 0:
+        return "direct access"
+    return "1 I/O node" if number == 1 else f"{number} I/O nodes"
+
+
+def in_digits(value: float) -> str:
+    """A quantity, without digits that nobody reads."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,131 @@
+BEGIN TRANSACTION;
+CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+INSERT INTO "alembic_version" VALUES('0002');
+CREATE TABLE configurations (
+	id INTEGER NOT NULL, 
+	pattern VARCHAR(500) NOT NULL, 
+	api VARCHAR(20) NOT NULL, 
+	operation VARCHAR(20) NOT NULL, 
+	file_per_process BOOLEAN NOT NULL, 
+	collective BOOLEAN NOT NULL, 
+	random_offsets INTEGER NOT NULL, 
+	transfer_size BIGINT NOT NULL, 
+	block_size BIGINT NOT NULL, 
+	segments BIGINT NOT NULL, 
+	tasks INTEGER, 
+	nodes INTEGER, 
+	odirect BOOLEAN NOT NULL, 
+	fsync BOOLEAN NOT NULL, 
+	reorder_tasks BOOLEAN NOT NULL, 
+	intra_test_barriers BOOLEAN NOT NULL, 
+	CONSTRAINT pk_configurations PRIMARY KEY (id), 
+	CONSTRAINT uq_configurations_pattern UNIQUE (pattern)
+);
+INSERT INTO "configurations" VALUES(1,'ior -a POSIX -w -F -e -b 1m -t 64k tasks=16 nodes=8','POSIX','write',1,0,0,65536,1048576,1,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(2,'ior -a POSIX -w -F -e -b 4m -t 1m tasks=16 nodes=8','POSIX','write',1,0,0,1048576,4194304,1,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(3,'ior -a POSIX -w -e -b 8k -t 8k -s 64 tasks=16 nodes=8','POSIX','write',0,0,0,8192,8192,64,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(4,'ior -a POSIX -w -e -b 4m -t 1m tasks=16 nodes=8','POSIX','write',0,0,0,1048576,4194304,1,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(5,'ior -a POSIX -r -F -b 4m -t 1m tasks=16 nodes=8','POSIX','read',1,0,0,1048576,4194304,1,16,8,0,0,0,0);
+INSERT INTO "configurations" VALUES(6,'ior -a POSIX -r -b 8k -t 8k -s 64 tasks=16 nodes=8','POSIX','read',0,0,0,8192,8192,64,16,8,0,0,0,0);
+INSERT INTO "configurations" VALUES(7,'ior -a POSIX -w -F -e -b 3600k -t 400k tasks=16 nodes=8','POSIX','write',1,0,0,409600,3686400,1,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(8,'ior -a POSIX -w -F -e -b 30m -t 3m tasks=16 nodes=8','POSIX','write',1,0,0,3145728,31457280,1,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(9,'ior -a POSIX -w -z -e -b 1m -t 32k tasks=16 nodes=8','POSIX','write',0,0,1,32768,1048576,1,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(10,'ior -a POSIX -w -F -e -b 24m -t 24m tasks=16 nodes=8','POSIX','write',1,0,0,25165824,25165824,1,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(11,'ior -a POSIX -w -e -b 128k -t 128k -s 16 tasks=16 nodes=8','POSIX','write',0,0,0,131072,131072,16,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(12,'ior -a POSIX -w -e -b 64k -t 64k -s 32 tasks=16 nodes=8','POSIX','write',0,0,0,65536,65536,32,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(13,'ior -a POSIX -r -b 4m -t 1m tasks=16 nodes=8','POSIX','read',0,0,0,1048576,4194304,1,16,8,0,0,0,0);
+INSERT INTO "configurations" VALUES(14,'ior -a MPIIO -w -c -e -b 128k -t 128k -s 16 tasks=16 nodes=8','MPIIO','write',0,1,0,131072,131072,16,16,8,0,1,0,0);
+INSERT INTO "configurations" VALUES(15,'ior -a POSIX -w -b 16m -t 1m tasks=16 nodes=1','POSIX','write',0,0,0,1048576,16777216,1,16,1,0,0,0,0);
+INSERT INTO "configurations" VALUES(16,'ior -a POSIX -r -b 16m -t 1m tasks=16 nodes=1','POSIX','read',0,0,0,1048576,16777216,1,16,1,0,0,0,0);
+INSERT INTO "configurations" VALUES(17,'ior -a POSIX -w --posix.odirect -b 96m -t 512k tasks=96 nodes=8','POSIX','write',0,0,0,524288,100663296,1,96,8,1,0,0,0);
+INSERT INTO "configurations" VALUES(18,'ior -a POSIX -w -b 1m -t 256k tasks=16 nodes=8','POSIX','write',0,0,0,262144,1048576,1,16,8,0,0,0,0);
+CREATE TABLE imports (
+	id INTEGER NOT NULL, 
+	system_id INTEGER NOT NULL, 
+	sha256 VARCHAR(64) NOT NULL, 
+	file VARCHAR(1000) NOT NULL, 
+	format VARCHAR(40) NOT NULL, 
+	imported_at VARCHAR(40) NOT NULL, 
+	CONSTRAINT pk_imports PRIMARY KEY (id), 
+	CONSTRAINT fk_imports_system_id FOREIGN KEY(system_id) REFERENCES systems (id), 
+	CONSTRAINT uq_imports_system_id_sha256 UNIQUE (system_id, sha256)
+);
+INSERT INTO "imports" VALUES(1,1,'eaaa2a5336d3377b82d8ca685a1fedf185a37d7e87bc044305f7ca2fedd12f0f','benchmarks.csv','ioncast-csv','2026-11-21T16:39:35+00:00');
+INSERT INTO "imports" VALUES(2,2,'4007a86486b31936eeddb91602fc3a5500de172f0eb2ac9e2a85be274a405f6e','wr-shared.json','ior','2026-11-21T16:39:35+00:00');
+INSERT INTO "imports" VALUES(3,3,'8ecac86785a3c96b5da4b2c452e77f3d67876b26ed3c8b5e4ccea514ad210e75','größer.csv','forge-csv','2026-11-21T16:39:35+00:00');
+INSERT INTO "imports" VALUES(4,1,'6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b','runs/1/output','fio','2026-11-21T16:39:35+00:00');
+CREATE TABLE "measurements" (
+	id INTEGER NOT NULL, 
+	system_id INTEGER NOT NULL, 
+	configuration_id INTEGER NOT NULL, 
+	import_id INTEGER NOT NULL, 
+	io_nodes INTEGER NOT NULL, 
+	repetition INTEGER NOT NULL, 
+	bandwidth_mib_s FLOAT NOT NULL, 
+	bytes BIGINT, 
+	time_s FLOAT, 
+	started VARCHAR(40), 
+	engine VARCHAR(40) NOT NULL, 
+	engine_version VARCHAR(40), 
+	command VARCHAR(4000), 
+	used BOOLEAN NOT NULL, 
+	note VARCHAR(1000), 
+	campaign VARCHAR(200), 
+	CONSTRAINT pk_measurements PRIMARY KEY (id), 
+	CONSTRAINT fk_measurements_system_id FOREIGN KEY(system_id) REFERENCES systems (id), 
+	CONSTRAINT fk_measurements_configuration_id FOREIGN KEY(configuration_id) REFERENCES configurations (id), 
+	CONSTRAINT fk_measurements_import_id FOREIGN KEY(import_id) REFERENCES imports (id), 
+	CONSTRAINT uq_measurements_repetition UNIQUE (system_id, configuration_id, io_nodes, engine, repetition)
+);
+INSERT INTO "measurements" VALUES(1,1,1,1,4,0,41.9479,16777216,0.3814,'2026-11-21T04:14:48Z','ior',NULL,'ior -a POSIX -w -F -b 1m -t 64k -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(2,1,2,1,0,0,43.2144,67108864,1.481,'2026-11-21T04:14:51Z','ior',NULL,'ior -a POSIX -w -F -b 4m -t 1m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(3,1,3,1,1,0,6.8544,8388608,1.1671,'2026-11-21T04:15:21Z','ior',NULL,'ior -a POSIX -w -b 8k -t 8k -s 64 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(4,1,4,1,1,0,26.2921,67108864,2.4342,'2026-11-21T04:15:34Z','ior',NULL,'ior -a POSIX -w -b 4m -t 1m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(5,1,3,1,2,0,4.0603,8388608,1.9703,'2026-11-21T04:15:37Z','ior',NULL,'ior -a POSIX -w -b 8k -t 8k -s 64 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(6,1,4,1,0,0,34.0472,67108864,1.8797,'2026-11-21T04:15:39Z','ior',NULL,'ior -a POSIX -w -b 4m -t 1m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(7,1,5,1,1,0,51.6074,67108864,1.2401,'2026-11-21T04:15:41Z','ior',NULL,'ior -a POSIX -r -k -F -b 4m -t 1m',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(8,1,6,1,4,0,14.6492,8388608,0.5461,'2026-11-21T04:15:43Z','ior',NULL,'ior -a POSIX -r -k -b 8k -t 8k -s 64',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(9,1,3,1,8,0,2.5409,8388608,3.1484,'2026-11-21T04:15:47Z','ior',NULL,'ior -a POSIX -w -b 8k -t 8k -s 64 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(10,1,7,1,8,0,79.9235,58982400,0.7038,'2026-11-21T04:15:48Z','ior',NULL,'ior -a POSIX -w -F -b 3600k -t 400k -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(11,1,2,1,1,0,26.687,67108864,2.3982,'2026-11-21T04:15:52Z','ior',NULL,'ior -a POSIX -w -F -b 4m -t 1m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(12,1,8,1,8,0,77.9713,503316480,6.1561,'2026-11-21T04:15:59Z','ior',NULL,'ior -a POSIX -w -F -b 30m -t 3m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(13,1,7,1,2,0,48.1736,58982400,1.1677,'2026-11-21T04:16:26Z','ior',NULL,'ior -a POSIX -w -F -b 3600k -t 400k -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(14,1,4,1,2,0,25.9238,67108864,2.4688,'2026-11-21T04:16:29Z','ior',NULL,'ior -a POSIX -w -b 4m -t 1m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(15,1,9,1,1,0,24.0414,16777216,0.6655,'2026-11-21T04:16:31Z','ior',NULL,'ior -a POSIX -w -z -b 1m -t 32k -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(16,1,10,1,4,0,53.7091,402653184,7.1496,'2026-11-21T04:16:39Z','ior',NULL,'ior -a POSIX -w -F -b 24m -t 24m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(17,1,11,1,8,0,28.8617,33554432,1.1087,'2026-11-21T04:16:41Z','ior',NULL,'ior -a POSIX -w -b 128k -t 128k -s 16 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(18,1,7,1,4,0,80.6682,58982400,0.6973,'2026-11-21T04:16:42Z','ior',NULL,'ior -a POSIX -w -F -b 3600k -t 400k -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(19,1,11,1,0,0,24.9832,33554432,1.2809,'2026-11-21T04:16:45Z','ior',NULL,'ior -a POSIX -w -b 128k -t 128k -s 16 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(20,1,1,1,2,0,48.0315,16777216,0.3331,'2026-11-21T04:16:46Z','ior',NULL,'ior -a POSIX -w -F -b 1m -t 64k -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(21,1,12,1,1,0,26.3182,33554432,1.2159,'2026-11-21T04:16:48Z','ior',NULL,'ior -a POSIX -w -b 64k -t 64k -s 32 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(22,1,13,1,0,0,46.4421,67108864,1.3781,'2026-11-21T04:16:52Z','ior',NULL,'ior -a POSIX -r -k -b 4m -t 1m',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(23,1,13,1,8,0,56.1104,67108864,1.1406,'2026-11-21T04:16:54Z','ior',NULL,'ior -a POSIX -r -k -b 4m -t 1m',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(24,1,8,1,2,0,50.8324,503316480,9.4428,'2026-11-21T04:17:04Z','ior',NULL,'ior -a POSIX -w -F -b 30m -t 3m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(25,1,14,1,8,0,4.9343,33554432,6.4852,'2026-11-21T04:17:13Z','ior',NULL,'ior -a MPIIO -c -w -b 128k -t 128k -s 16 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(26,1,13,1,1,0,44.7799,67108864,1.4292,'2026-11-21T04:17:32Z','ior',NULL,'ior -a POSIX -r -k -b 4m -t 1m',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(27,1,14,1,2,0,20.1344,33554432,1.5893,'2026-11-21T04:17:36Z','ior',NULL,'ior -a MPIIO -c -w -b 128k -t 128k -s 16 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(28,1,2,1,8,0,60.6028,67108864,1.0561,'2026-11-21T04:17:38Z','ior',NULL,'ior -a POSIX -w -F -b 4m -t 1m -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(29,1,3,1,0,0,2.653,8388608,3.0155,'2026-11-21T04:17:42Z','ior',NULL,'ior -a POSIX -w -b 8k -t 8k -s 64 -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(30,1,1,1,8,0,50.1907,16777216,0.3188,'2026-11-21T04:17:58Z','ior',NULL,'ior -a POSIX -w -F -b 1m -t 64k -e',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(31,2,15,2,4,0,662.5639,268435456,0.3864,'2026-11-21T03:01:33','ior','4.0.0','ior -a POSIX -w -r -b 16m -t 1m -o data/wr-shared/f -O summaryFormat=JSON -O summaryFile=ior_json/wr-shared.json',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(32,2,16,2,4,0,9784.4161,268435456,0.0262,'2026-11-21T03:01:33','ior','4.0.0','ior -a POSIX -w -r -b 16m -t 1m -o data/wr-shared/f -O summaryFormat=JSON -O summaryFile=ior_json/wr-shared.json',1,NULL,NULL);
+INSERT INTO "measurements" VALUES(33,3,17,3,0,0,66.609756,4295491584,61.5,NULL,'forge',NULL,NULL,1,NULL,NULL);
+INSERT INTO "measurements" VALUES(34,3,17,3,2,0,130.2,4295491584,31.5,NULL,'forge',NULL,NULL,1,NULL,NULL);
+INSERT INTO "measurements" VALUES(35,3,17,3,0,1,630.2,4295491584,6.5,NULL,'forge',NULL,NULL,0,'population B',NULL);
+INSERT INTO "measurements" VALUES(36,1,18,4,0,0,10.0,NULL,NULL,'2026-11-21T05:00:00+00:00','fio','fio-3.33',NULL,1,NULL,'nightly');
+INSERT INTO "measurements" VALUES(37,1,18,4,0,0,3.33333333333333314829e-01,NULL,NULL,NULL,'ior',NULL,NULL,1,NULL,'nightly');
+INSERT INTO "measurements" VALUES(38,1,18,4,0,1,11.0,NULL,NULL,NULL,'fio',NULL,NULL,1,'slow, "odd"','nightly');
+CREATE TABLE systems (
+	id INTEGER NOT NULL, 
+	name VARCHAR(200) NOT NULL, 
+	CONSTRAINT pk_systems PRIMARY KEY (id), 
+	CONSTRAINT uq_systems_name UNIQUE (name)
+);
+INSERT INTO "systems" VALUES(1,'testbed');
+INSERT INTO "systems" VALUES(2,'local');
+INSERT INTO "systems" VALUES(3,'MareNostrum 4');
+CREATE INDEX ix_measurements_import_id ON measurements (import_id);
+COMMIT;
