@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
@@ -29,6 +30,14 @@ def write_page(path: str | Path, *, title: str, body: str, style: str = "") -> N
     write_file(path, _PAGE.substitute(title=html.escape(title), body=body, style=style))
 
 
+def bullets(heading: str, lines: Sequence[str]) -> str:
+    """HTML of a list of plain texts under a heading; nothing for no texts."""
+    if not lines:
+        return ""
+    items = "".join(f"<li>{html.escape(line)}</li>\n" for line in lines)
+    return f"<h2>{heading}</h2>\n<ul>\n{items}</ul>\n"
+
+
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -41,6 +50,7 @@ body { font: 0.9rem "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; mar
 h1 { font-size: 1.3rem; margin: 0; }
 h2 { font-size: 1.1rem; margin: 1.5rem 0 0; }
 p { margin: 0.4rem 0; }
+li { margin: 0.3rem 0; overflow-wrap: anywhere; }
 $style</style>
 </head>
 <body>

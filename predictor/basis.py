@@ -16,10 +16,10 @@ from predictor.stored import Fitted, current_model, fit_current
 
 # The engine that the method is made for; the others do what it would do.
 _FIRST = "ior"
-# Time to predict grows with the cube of the cells. Of larger systems, what is near to
-# something wanted tells nearly all.
-_ALL_CONFIGURATIONS = 200
-_NEAR = 60
+# Time to predict grows with the cube of the cells (a configuration with a number of I/O
+# nodes). Of larger systems, what is near to something wanted tells nearly all.
+_ALL_CELLS = 1000
+_NEAR_CELLS = 300
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def read_basis(
     model, fitted = current_model(connection, system, engine), None
     if model is None:
         before_fitting(len(own))
-        fitted = fit_current(connection, system, engine, [row.id for row in own])
+        fitted = fit_current(connection, system, engine, own)
         model = fitted.model
     curves = curves_of_ids(connection, system, _near(own, wanted), engine)
     return Basis(engine, Knowledge(tuple(curves), model), tuple(sorted(counts)), fitted)
@@ -86,13 +86,15 @@ def read_basis(
 
 def _near(rows: Sequence[Measured], wanted: Iterable[IorConfig]) -> list[int]:
     """The ids of what is near to anything wanted."""
-    if len(rows) <= _ALL_CONFIGURATIONS:
+    cells = sum(row.coverage for row in rows)
+    if cells <= _ALL_CELLS:
         return [row.id for row in rows]
     catalogue = catalogue_of(rows)
     asked = dict.fromkeys(wanted)
     # The more is wanted, the less of it can be near.
-    count = max(_ALL_CONFIGURATIONS // max(len(asked), 1), 1)
-    return sorted({row.id for one in asked for row in catalogue.near(one, min(count, _NEAR))})
+    wide = min(_NEAR_CELLS, _ALL_CELLS // max(len(asked), 1))
+    count = max(wide * len(rows) // cells, 1)
+    return sorted({row.id for one in asked for row in catalogue.near(one, count)})
 
 
 def choose_engine(configurations: Mapping[str, int]) -> str:

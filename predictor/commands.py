@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,7 +14,7 @@ from tabulate import tabulate
 from benchdb.measurements import system_names
 from benchdb.options import database_option, format_option
 from benchdb.store import default_location, reading, without_password
-from ioncast_errors import DatabaseError, UnknownNameError
+from ioncast_errors import DatabaseError, InputError, UnknownNameError
 from ior_configs import IorConfig
 from predictor.basis import Basis, read_basis
 from predictor.explanation import explain
@@ -20,10 +22,16 @@ from predictor.matching import Match, configuration
 from predictor.model import Knowledge
 from predictor.prediction import Policy, Prediction, predict, to_json
 from predictor.stored import keep
+from predictor.wording import counted
 from summario import tables
 from summario.extract import extract_phases
 from summario.log import read_log
 from summario.phases import Phase
+
+# More than any machine has: far beyond what was measured, a prediction is no number any more.
+_MOST_IO_NODES = 10_000
+# Python refuses to read numbers of thousands of digits.
+_DIGITS = 10
 
 nodes_option = click.option(
     "--nodes",
@@ -38,9 +46,11 @@ def parse_io_nodes(
     """Parse a list of numbers of I/O nodes such as 0,1,2,4,8."""
     if value is None:
         return None
-    numbers = value.split(",")
-    if not all(number.strip().isdecimal() for number in numbers):
+    numbers = [number.strip() for number in value.split(",")]
+    if not all(number.isascii() and number.isdecimal() for number in numbers):
         raise click.BadParameter(f"{value!r} is not a list of numbers such as 0,1,2,4,8")
+    if any(len(number) > _DIGITS or int(number) > _MOST_IO_NODES for number in numbers):
+        raise click.BadParameter(f"more than {_MOST_IO_NODES} I/O nodes cannot be predicted")
     return tuple(sorted({int(number) for number in numbers}))
 
 
@@ -104,19 +114,20 @@ Examples:
     "--io-nodes",
     callback=parse_io_nodes,
     metavar="N,N,...",
-    help="Numbers of I/O nodes; by default all that the benchmarks have in common.",
+    help="Numbers of I/O nodes to predict; by default those that benchmarks of the job's kinds"
+    " of I/O were measured with.",
 )
 @click.option(
     "--engine",
-    help="Predict from its benchmarks; by default IOR's, or those of the engine that measured"
-    " most configurations. Different engines are never mixed.",
+    help="The program whose benchmarks to predict from, such as ior or fio; by default IOR, or"
+    " the one that measured most configurations. Different ones are never mixed.",
 )
 @click.option(
     "--ran-with",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, _MOST_IO_NODES),
     metavar="N",
-    help="I/O nodes that the run in the log had: what it got then corrects the prediction, by"
-    " as much as the model doubts itself.",
+    help="I/O nodes that the run in the log had, if you know it: what it got then corrects the"
+    " prediction, the more the less was measured of its kind.",
 )
 @click.option(
     "--tolerance",
@@ -135,7 +146,7 @@ Examples:
     "--default",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Decide for so many where nothing is known.",
+    help="The site's default: decide for so many where nothing is known of the job.",
 )
 @click.option(
     "--explain", "explained", is_flag=True, help="Say in words what the decision rests on."
@@ -158,32 +169,33 @@ def predict_command(
     plot: str | None,
     location: str | None,
 ) -> None:
-    """Predict a job's bandwidth with each number of I/O nodes.
+    """Predict a job's bandwidth with each number of I/O nodes, and decide for one.
 
     From the Darshan log of an earlier run of the same application, or from its phases as
-    `ioncast phases --format csv` prints them.
+    `ioncast phases --format csv` prints them. Four of five runs should lie between p10 and
+    p90; docs/predicting.md says what else is printed.
     """
     phases, warnings = read_phases(source)
     wanted = [configuration(phase, part, nodes) for phase in phases for part in phase.parts]
     knowledge, limits = knowledge_of(location, system, wanted, engine)
-    warnings += limits
-    prediction = predict(
-        phases,
-        knowledge,
-        system=system,
-        nodes=nodes,
-        io_nodes=io_nodes,
-        ran_with=ran_with,
-        policy=Policy(tolerance=tolerance, available=available, default=default),
-    )
-    if plot is not None and prediction.curve:
+    with at(source):
+        prediction = predict(
+            phases,
+            knowledge,
+            system=system,
+            nodes=nodes,
+            io_nodes=io_nodes,
+            ran_with=ran_with,
+            policy=Policy(tolerance=tolerance, available=available, default=default),
+        )
+    prediction = replace(prediction, warnings=(*warnings, *limits, *prediction.warnings))
+    if plot is not None:
         # Plotly takes longer to import than a prediction takes.
         from predictor.plots import write_html  # noqa: PLC0415
 
         write_html(prediction, plot)
     if output_format == "json":
         record = to_json(prediction)
-        record["warnings"] = [*warnings, *record["warnings"]]
         if explained:
             record["explanation"] = explain(prediction)
         click.echo(json.dumps(record, indent=1))
@@ -191,8 +203,17 @@ def predict_command(
     click.echo(to_text(prediction))
     if explained:
         click.echo("\n" + "\n".join(explain(prediction)))
-    for warning in (*warnings, *prediction.warnings):
+    for warning in prediction.warnings:
         click.echo(f"ioncast: warning: {warning}", err=True)
+
+
+@contextmanager
+def at(where: str) -> Iterator[None]:
+    """Let errors that name no place name this one."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.what, where=error.where or where, remedy=error.remedy) from error
 
 
 def knowledge_of(
@@ -220,7 +241,7 @@ def basis_of(
 ) -> tuple[Basis, tuple[str, ...]]:
     """What is known of a system, with warnings; a model that had to be fitted is stored."""
     with reading(location) as connection:
-        basis = read_basis(connection, system, wanted, engine, before_fitting=_say_fitting)
+        basis = read_basis(connection, system, wanted, engine, before_fitting=say_fitting)
     if basis.fitted is not None:
         try:
             keep(location, basis.fitted)
@@ -229,8 +250,10 @@ def basis_of(
     return basis, ()
 
 
-def _say_fitting(configurations: int) -> None:
-    click.echo(f"ioncast: fitting a model to {configurations} configurations", err=True)
+def say_fitting(configurations: int) -> None:
+    """Say what takes a while."""
+    told = counted(configurations, "configuration")
+    click.echo(f"ioncast: fitting a model to {told}", err=True)
 
 
 def _left_out(basis: Basis) -> tuple[str, ...]:
@@ -280,13 +303,19 @@ def to_text(prediction: Prediction) -> str:
     blocks = [
         tabulate(rows, headers="keys", disable_numparse=True) for rows in (matches, points) if rows
     ]
-    best = prediction.best
-    choice = "no prediction" if best.io_nodes is None else f"best: {best.io_nodes} I/O nodes"
-    decision = prediction.decision
-    lines = [f"{choice} ({best.why})"]
-    if decision.io_nodes is not None:
-        lines.append(f"decision: {decision.io_nodes} I/O nodes ({decision.why})")
+    best, decision = prediction.best, prediction.decision
+    lines = [f"{_choice('best', best.io_nodes) or 'no prediction'} ({best.why})"]
+    decided = _choice("decision", decision.io_nodes)
+    # That nothing is predicted says already why nothing is decided.
+    if decided or best.io_nodes is not None:
+        lines.append(f"{decided or 'no decision'} ({decision.why})")
     return "\n\n".join([*blocks, "\n".join(lines)])
+
+
+def _choice(name: str, io_nodes: int | None) -> str | None:
+    if io_nodes is None:
+        return None
+    return f"{name}: {counted(io_nodes, 'I/O node')}"
 
 
 def _benchmark(found: Match) -> str:

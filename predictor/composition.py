@@ -29,7 +29,7 @@ _CERTAIN = 1e-12
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """A distribution of bandwidth in MiB/s; `mean` is total bytes over expected time."""
+    """A distribution of bandwidth in MiB/s; `mean` is total bytes over the typical time."""
 
     p10: float
     median: float
@@ -48,7 +48,7 @@ class Point:
     bandwidth_mib_s : Bandwidth
         Of a run.
     time_s : float
-        Expected seconds of I/O.
+        Typical seconds of I/O.
     basis : str
         "measured" where every part was benchmarked with this number of I/O nodes, else
         "model".

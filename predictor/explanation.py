@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _SMALLEST_SHARE = 0.05
 # Longer lists of phases are cut.
 _LISTED = 6
-# 2,000 draws tell no probability finer.
+# 1,000 draws tell no probability finer.
 _SURE = 0.99
 
 
@@ -54,6 +54,8 @@ def explain(prediction: Prediction) -> list[str]:
 
 def _decision(prediction: Prediction) -> str:
     decision = prediction.decision
+    if decision.source == "default" and decision.io_nodes is not None:
+        return f"{_capital(in_words(decision.io_nodes))}, because {decision.why}."
     told = f"{_capital(decision.why)}."
     if decision.within_10_percent is None or len(prediction.curve) < 2:
         return told

@@ -22,6 +22,8 @@ Labels = NDArray[np.intp]
 _INTERVAL, _HALF_WIDTH = 0.8, 1.2816
 # Where the measurements cannot tell: a factor of about 1.4 for the first power of two.
 _UNTESTED_WIDENING = 0.12
+# Powers of two. Sizes that are nearer say nothing of what is far from all that was measured.
+_NEAR, _SMALLEST_GAP = 0.5, 0.3
 # Of fewer groups none is left out.
 _FEWEST_GROUPS = 3
 # Of fewer the share of an interval cannot be told.
@@ -50,7 +52,9 @@ def fit_model(curves: Sequence[Curve], *, random_state: int = 0) -> Model:
     usual = _usual(rows)
     rows = np.where(np.isnan(rows), [*usual, *(0.0 for _ in FLAGS)], rows)
     everything = with_io_nodes(rows, io_nodes)
-    differing = np.ptp(everything, axis=0) > 0
+    differing = np.ptp(everything, axis=0) > [
+        _SMALLEST_GAP if name in SIZES else 0.0 for name in FEATURES
+    ]
     # A process needs a feature, even where none differs.
     differing[0] |= not differing.any()
     places = everything[:, differing]
@@ -101,7 +105,7 @@ def _known_factor(parameters: Hyperparameters, places: Array, logarithms: Array)
     """The factor for measured cells: half of each cell's runs predict the other half."""
     _, cell = np.unique(places, axis=0, return_inverse=True)
     order = np.random.default_rng(_SEED).permutation(len(cell))
-    # The place of each run among those of its cell, in a random order.
+    # Every second of them: of each cell half, or one more or less.
     by_cell = order[np.argsort(cell.reshape(-1)[order], kind="stable")]
     half = np.zeros(len(cell), dtype=bool)
     half[by_cell[::2]] = True
@@ -163,18 +167,19 @@ class _Held:
     def widening(self, size: str) -> float:
         """The variance per squared power of two with which the interval holds its share.
 
-        Each value of a size is left out with all its patterns; of so few values, what the
-        worst one needs is taken.
+        Each value of a size is left out with all patterns near to it; of so few values, what
+        the worst one needs is taken.
         """
-        groups = self.labels(size)
+        near = np.rint(self.cells[:, FEATURES.index(size)] / _NEAR)
+        groups = np.unique(near, return_inverse=True)[1].reshape(-1)
         found = self.process.leave_out(groups)
-        squares = self.gaps(size, groups)[self.of_run] ** 2
+        gaps = self.gaps(size, groups)[self.of_run]
         needed = ((self.logarithms - found.mean[self.of_run]) / _HALF_WIDTH) ** 2
         lacking = needed - (np.diag(found.covariance) + found.noise)[self.of_run]
         tested = [
-            float(np.quantile(lacking[runs] / squares[runs], _INTERVAL))
+            float(np.quantile(lacking[runs] / gaps[runs] ** 2, _INTERVAL))
             for group in range(groups.max() + 1)
-            if (runs := (groups[self.of_run] == group) & (squares > 0)).any()
+            if (runs := (groups[self.of_run] == group) & (gaps >= _SMALLEST_GAP)).any()
         ]
         return max(0.0, *tested) if tested else _UNTESTED_WIDENING
 

@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 Array = NDArray[np.float64]
 
 # Matrices are too small for threads, which only wait for each other.
-LIBRARIES = ThreadpoolController()
+_LIBRARIES = ThreadpoolController()
 # A cell's own scatter counts beside what is usual at its place as if that were known from so
 # many repetitions. Left-out repetitions of FORGE's are predicted about equally well by 4 to 16.
 _USUAL_REPETITIONS = 6.0
@@ -148,7 +148,7 @@ class Conditioned:
     def _index(self) -> dict[bytes, int]:
         return {row.tobytes(): cell for cell, row in enumerate(self.cells.X)}
 
-    @LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+    @_LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
     def posterior(self, X: Array) -> Posterior:
         """Expect the mean of repetitions, with doubt and noise.
 
@@ -162,7 +162,7 @@ class Conditioned:
         across = covariance(p, self.cells.X, places)
         doubt = covariance(p, places, places) - across.T @ self._inverse @ across
         doubt[np.diag_indices_from(doubt)] += p.residual
-        noise = noise_at(p, places)
+        noise = _noise_among(p, places, self.cells.X)
         for place, cell in enumerate(self._index.get(row.tobytes()) for row in places):
             if cell is not None:
                 noise[place] = self.noise[cell]
@@ -172,7 +172,7 @@ class Conditioned:
             noise=p.spread**2 * noise,
         )
 
-    @LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+    @_LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
     def leave_out(self, groups: NDArray[np.intp]) -> Posterior:
         """Expect each cell's mean without the cells of its group.
 
@@ -186,8 +186,9 @@ class Conditioned:
         Posterior
             For each of `cells`; covariances of cells of different groups are 0.
         """
-        p, mean = self.parameters, self.cells.mean.copy()
+        p, places, mean = self.parameters, self.cells.X, self.cells.mean.copy()
         doubt = np.zeros((len(mean), len(mean)))
+        noise = noise_at(p, places)
         measured = self.noise / self.cells.repetitions
         for group in np.unique(groups):
             [members] = np.nonzero(groups == group)
@@ -195,14 +196,16 @@ class Conditioned:
             doubt[block] = np.linalg.inv(self._inverse[block])
             mean[members] -= doubt[block] @ self._weights[members]
             doubt[members, members] -= measured[members]
+            if len(members) < len(mean):
+                noise[members] = _noise_among(p, places[members], places[groups != group])
         return Posterior(
             mean=p.offset + p.spread * mean,
             covariance=p.spread**2 * doubt,
-            noise=p.spread**2 * noise_at(p, self.cells.X),
+            noise=p.spread**2 * noise,
         )
 
 
-@LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+@_LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
 def condition(parameters: Hyperparameters, X: Array, y: Array) -> Conditioned:
     """Let a process know measurements.
 
@@ -254,6 +257,11 @@ def noise_at(p: Hyperparameters, places: Array) -> Array:
     """Usual variance of a repetition at standardised places."""
     noise: Array = np.exp(p.noise[0] + places @ p.noise[1:])
     return noise
+
+
+def _noise_among(p: Hyperparameters, places: Array, known: Array) -> Array:
+    """Usual variance, beyond known places that at their edge: nothing else would bound it."""
+    return noise_at(p, np.clip(places, known.min(axis=0), known.max(axis=0)))
 
 
 def cells_of(X: Array, y: Array) -> Cells:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from benchdb.curves import Curve
 from predictor.matching import MatchedPhase
 from predictor.model import Knowledge
 from summario.tables import size
@@ -45,18 +46,7 @@ def limits(
             f"{unknown / total:.1%} of the bytes are in phases that nothing in the database"
             " resembles; the curve is without them"
         )
-    missing = [n for n in asked if any(n not in curve.bandwidths_mib_s for curve in curves)]
-    if missing:
-        listed = ", ".join(map(str, missing))
-        filled = "; the model fills in" if knowledge.model else ""
-        warnings.append(f"not every matched benchmark was measured with {listed} I/O nodes{filled}")
-    if knowledge.model is None and any(
-        ran_with not in (None, *curve.bandwidths_mib_s) for curve in curves
-    ):
-        warnings.append(
-            f"not every matched benchmark was measured with the {ran_with} I/O nodes that the"
-            " earlier run had, so what it got is left out"
-        )
+    warnings += _of_io_nodes(curves, knowledge, asked, ran_with)
     if nodes is None and any(curve.config.nodes for curve in curves):
         warnings.append("the job's number of nodes is not given, so it was not matched")
     for item in matched:
@@ -83,3 +73,42 @@ def limits(
                     f"phase {index}, {requests}: the nearest benchmark is far off ({listed})"
                 )
     return warnings
+
+
+def _of_io_nodes(
+    curves: Sequence[Curve], knowledge: Knowledge, asked: Sequence[int], ran_with: int | None
+) -> Iterator[str]:
+    """Which numbers of I/O nodes were not measured, and what is made of them."""
+    if not curves:
+        return
+    unreached = [n for n in asked if knowledge.model and not knowledge.reaches(n)]
+    if unreached:
+        what = "with direct access" if unreached == [0] else "through I/O nodes"
+        yield f"nothing was measured {what}, so {_listed(unreached)} I/O nodes are left out"
+    missing = [
+        n
+        for n in asked
+        if n not in unreached and any(n not in curve.bandwidths_mib_s for curve in curves)
+    ]
+    if missing:
+        filled = "; the model fills in" if knowledge.model else ""
+        yield f"not every matched benchmark was measured with {_listed(missing)} I/O nodes{filled}"
+    measured = {n for curve in curves for n in curve.bandwidths_mib_s}
+    beyond = [n for n in missing if not min(measured) <= n <= max(measured)]
+    if knowledge.model and beyond:
+        range_ = " to ".join(map(str, sorted({min(measured), max(measured)})))
+        yield (
+            f"the matched benchmarks were measured with {range_} I/O nodes, so what is said of"
+            f" {_listed(beyond)} is a guess"
+        )
+    if any(ran_with not in (None, *curve.bandwidths_mib_s) for curve in curves):
+        known = knowledge.model and ran_with is not None and knowledge.reaches(ran_with)
+        outcome = "; the model fills in" if known else ", so what it got is left out"
+        yield (
+            f"not every matched benchmark was measured with the {ran_with} I/O nodes that the"
+            f" earlier run had{outcome}"
+        )
+
+
+def _listed(io_nodes: Sequence[int]) -> str:
+    return ", ".join(map(str, io_nodes))

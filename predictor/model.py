@@ -7,7 +7,7 @@ measurements count at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,6 +28,8 @@ Kind = tuple[str, str, str, str]
 # How far direct access and I/O nodes are off together where a size was never measured: the
 # correlation over FORGE's request sizes, each left out (with any two I/O nodes it is 0.9).
 _DIRECT_AND_FORWARDED = 0.6
+# Of more configurations together the covariances would not fit into memory.
+_CONFIGURATIONS_AT_ONCE = 50
 # More than distances are off by, far less than what tells two configurations apart.
 _ROUNDING = 1e-9
 
@@ -174,6 +176,18 @@ class Knowledge:
             {n for name in kinds for curve in self._kinds[name] for n in curve.bandwidths_mib_s}
         )
 
+    def reaches(self, io_nodes: int) -> bool:
+        """Whether the model can tell anything of a number of I/O nodes.
+
+        Direct access tells next to nothing of I/O nodes, nor they of it, unless the model was
+        learned from both.
+        """
+        learned = self.model is not None and "direct access" in self.model.features
+        direct = io_nodes == 0
+        return learned or any(
+            (n == 0) == direct for curve in self.curves for n in curve.bandwidths_mib_s
+        )
+
     def expect(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> list[Expectation]:
         """Expect the runs of some configurations.
 
@@ -194,6 +208,15 @@ class Knowledge:
         AssertionError
             Without a model.
         """
+        return [
+            expectation
+            for start in range(0, len(matches), _CONFIGURATIONS_AT_ONCE)
+            for expectation in self._expect(
+                matches[start : start + _CONFIGURATIONS_AT_ONCE], io_nodes
+            )
+        ]
+
+    def _expect(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Iterator[Expectation]:
         assert self.model is not None  # noqa: S101
         rows = np.array([_row(found) for found in matches])
         count = len(io_nodes)
@@ -201,21 +224,17 @@ class Knowledge:
         posterior = self._process.posterior(places)
         direct = np.equal(io_nodes, 0)
         together = np.where(direct[:, None] == direct, 1.0, _DIRECT_AND_FORWARDED)
-        expectations = []
         for i, found in enumerate(matches):
             own = slice(i * count, (i + 1) * count)
             measured = [n in found.repetitions for n in io_nodes]
             factor = np.where(measured, self.model.known_factor, self.model.new_factor)
             beyond = widened(self.model.widening, rows[i], self._sizes[kind(found.wanted)])
-            expectations.append(
-                Expectation(
-                    mean=posterior.mean[own],
-                    covariance=np.outer(factor, factor)
-                    * (posterior.covariance[own, own] + beyond * together),
-                    noise=factor**2 * posterior.noise[own],
-                )
+            yield Expectation(
+                mean=posterior.mean[own],
+                covariance=np.outer(factor, factor)
+                * (posterior.covariance[own, own] + beyond * together),
+                noise=factor**2 * posterior.noise[own],
             )
-        return expectations
 
     @cached_property
     def _process(self) -> Conditioned:

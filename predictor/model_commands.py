@@ -15,6 +15,7 @@ from benchdb.options import database_option, format_option, system_option
 from benchdb.store import reading
 from ioncast_errors import InputError, UnknownNameError
 from predictor.basis import choose_engine
+from predictor.commands import say_fitting
 from predictor.model_summary import summarise, to_json, to_text
 from predictor.stored import Fitted, fit_current, keep
 
@@ -98,5 +99,5 @@ def _fit(connection: Connection, system: str, engine: str | None) -> Fitted:
             f"nothing in the database was measured on {system!r} with {chosen!r}",
             remedy=f"known are {', '.join(sorted(counts))}",
         )
-    click.echo(f"ioncast: fitting a model to {counts[chosen]} configurations", err=True)
-    return fit_current(connection, system, chosen, [row.id for row in rows if row.engine == chosen])
+    say_fitting(counts[chosen])
+    return fit_current(connection, system, chosen, [row for row in rows if row.engine == chosen])

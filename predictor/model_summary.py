@@ -17,6 +17,7 @@ from predictor.features import FLAGS, SIZES
 from predictor.gaussian import Hyperparameters, matern
 from predictor.model import Model, Scores
 from predictor.stored import from_document
+from predictor.wording import counted
 
 Array = NDArray[np.float64]
 
@@ -118,10 +119,15 @@ def to_text(found: Sequence[Shown]) -> str:
     if not found:
         return "no models; `ioncast model fit` and `ioncast predict` fit them"
     legend = (
-        "in common: correlation of two patterns that differ in this alone, by a factor of two or"
-        " by having it or not\n"
+        "error, regret: of the predicted mean with each number of I/O nodes, and what is lost by"
+        " running with the predicted best\n"
+        "intervals: the factor, found on runs that were held back, for p10 to p90 to hold four of"
+        " five\n"
+        "in common: how much one pattern tells of another that differs in this alone, by a factor"
+        " of two or by having it or not: 1 all, 0 nothing (a correlation)\n"
         "reaches: the factor at which that is a half\n"
-        "widening: how doubt grows with each factor of two beyond what was measured"
+        "widening: the factor by which a prediction may be off in addition (a standard deviation)"
+        " at twice what was measured, or half"
     )
     blocks = [_block(shown) for shown in found]
     return "\n\n".join([*blocks, legend] if any(shown.model for shown in found) else blocks)
@@ -133,9 +139,10 @@ def _block(shown: Shown) -> str:
     if fitted is None:
         return head
     lines = [
-        f"{head} on {fitted.measurements} measurements of {fitted.configurations} configurations",
+        f"{head} on {counted(fitted.measurements, 'measurement')}"
+        f" of {counted(fitted.configurations, 'configuration')}",
         _scores(fitted.scores),
-        f"standard deviations × {fitted.known_factor:.2f} for measured patterns,"
+        f"intervals × {fitted.known_factor:.2f} for measured patterns,"
         f" × {fitted.new_factor:.2f} for others",
     ]
     return "\n".join([*lines, "", tabulate(_rows(fitted), headers="keys", disable_numparse=True)])
@@ -195,5 +202,5 @@ def to_json(shown: Shown) -> dict[str, Any]:
 
 
 def _widening(fitted: Model, size: str) -> float:
-    """By what a standard deviation grows for the first power of two beyond what was measured."""
+    """The standard deviation, as a factor, added a power of two beyond what was measured."""
     return math.exp(math.sqrt(fitted.widening[size]))

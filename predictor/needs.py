@@ -176,9 +176,10 @@ def _error(match: Match, knowledge: Knowledge, io_nodes: Collection[int]) -> flo
     if match.curve is None:
         return 1.0
     [expected] = knowledge.expect([match], list(io_nodes))
-    doubt = np.diag(expected.covariance)
     # The mean distance from the middle of a normal distribution, in standard deviations.
-    return min(1.0, float(np.sqrt(doubt).mean()) * math.sqrt(2 / math.pi))
+    errors = np.sqrt(np.diag(expected.covariance)) * math.sqrt(2 / math.pi)
+    reached = [knowledge.reaches(n) for n in io_nodes]
+    return min(1.0, float(np.where(reached, errors, 1.0).mean()))
 
 
 def _io_seconds(config: IorConfig, curve: Curve | None, io_nodes: int, usual: float) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from benchdb.pages import write_page
+from benchdb.pages import bullets, write_page
 from predictor.composition import Point
 from predictor.explanation import explain
 from predictor.prediction import Prediction
@@ -120,28 +120,32 @@ def write_html(
     prediction, measured
         As for `curve_figure`.
     path : str or Path
-        The page; about 5 MB, most of it Plotly.
+        The page; about 5 MB, most of it Plotly. Where nothing is predicted it says why.
 
     Raises
     ------
     InputError
         When it cannot be written.
     """
-    plot = curve_figure(prediction, measured).to_html(
-        full_html=False,
-        include_plotlyjs=True,
-        default_height="70vh",
-        config={"responsive": True, "displayModeBar": False},
-    )
+    plot = _plot(curve_figure(prediction, measured)) if prediction.curve else ""
     decision, *reasons = explain(prediction)
     lines = [_best(prediction), f"Decision: {decision}"]
     told = "".join(f"<p>{html.escape(line)}</p>\n" for line in lines)
     write_page(
         path,
         title=f"I/O bandwidth of job {prediction.job} on {prediction.system}",
-        body=f"{told}{plot}\n{_list('Why', reasons)}{_list('Warnings', prediction.warnings)}",
-        style="li { margin: 0.3rem 0; overflow-wrap: anywhere; }\n",
+        body=f"{told}{plot}\n{bullets('Why', reasons)}{bullets('Warnings', prediction.warnings)}",
     )
+
+
+def _plot(figure: go.Figure) -> str:
+    text: str = figure.to_html(
+        full_html=False,
+        include_plotlyjs=True,
+        default_height="70vh",
+        config={"responsive": True, "displayModeBar": False},
+    )
+    return text
 
 
 def _best(prediction: Prediction) -> str:
@@ -149,10 +153,3 @@ def _best(prediction: Prediction) -> str:
     if best.io_nodes is None:
         return f"No prediction: {best.why}."
     return f"Best: {in_words(best.io_nodes)} ({best.why})."
-
-
-def _list(heading: str, lines: Sequence[str]) -> str:
-    if not lines:
-        return ""
-    items = "".join(f"<li>{html.escape(line)}</li>\n" for line in lines)
-    return f"<h2>{heading}</h2>\n<ul>\n{items}</ul>\n"

@@ -18,9 +18,9 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from predictor.gaussian import (
-    LIBRARIES,
     Array,
     Cells,
     Hyperparameters,
@@ -103,7 +103,8 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iterations = max_iterations
         self.random_state = random_state
 
-    @LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+    # When it is called, because SciPy brings libraries of its own.
+    @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike) -> CurveProcess:
         """Learn from measurements.
 

@@ -171,8 +171,10 @@ def _count(row: dict[str, str], column: str) -> int:
 
 def _outcome(row: dict[str, str], path: Path, logs: LogReader) -> tuple[float, datetime | None]:
     """What the run reached, and when it started."""
-    if row.get("bandwidth_mib_s") or not row.get("log"):
-        return _bandwidth(row.get("bandwidth_mib_s", "")), _started(row)
+    if not (row.get("bandwidth_mib_s") or row.get("log")):
+        raise ValueError("the run has neither bandwidth_mib_s nor log")
+    if row.get("bandwidth_mib_s"):
+        return _bandwidth(row["bandwidth_mib_s"]), _started(row)
     place = path.parent / row["log"]
     log = logs.read(place)
     try:

@@ -6,13 +6,14 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from benchdb.curves import curves_of_ids
+from benchdb.curves import Measured, curves_of_ids
 from benchdb.models import state_of, store_model, stored_model
 from benchdb.store import opened_database, transaction
 from predictor.features import FEATURES, SIZES
@@ -21,8 +22,8 @@ from predictor.model import Model, Scores
 
 # Of what can be read back; another one is fitted again.
 _VERSION = 1
-# Time to fit grows with the cube of the cells.
-_MOST_CONFIGURATIONS = 200
+# Time to fit grows with the cube of the cells (a configuration with a number of I/O nodes).
+_MOST_CELLS = 1000
 _SEED = 9366
 # Numbers that may be below 0; the others are variances, lengths, factors and counts.
 _SIGNED = {"centre", "offset", "noise", "usual"}
@@ -139,7 +140,7 @@ class Fitted:
 
 
 def fit_current(
-    connection: Connection, system: str, engine: str, configurations: Sequence[int]
+    connection: Connection, system: str, engine: str, configurations: Sequence[Measured]
 ) -> Fitted:
     """Fit a model on the measurements as they are.
 
@@ -149,18 +150,26 @@ def fit_current(
         To the database.
     system, engine : str
         Whose measurements.
-    configurations : sequence of int
-        The ids of all that the engine measured on the system; of more than 200, a random
-        sample with a fixed seed is taken.
+    configurations : sequence of Measured
+        All that the engine measured on the system; of more than 1,000 cells, a random sample
+        of configurations with a fixed seed is taken.
     """
     # Learning needs libraries that take longer to import than a prediction takes.
     from predictor.fitting import fit_model  # noqa: PLC0415
 
     state = state_of(connection, system, engine)
-    if len(configurations) > _MOST_CONFIGURATIONS:
-        configurations = random.Random(_SEED).sample(configurations, _MOST_CONFIGURATIONS)  # noqa: S311
-    model = fit_model(curves_of_ids(connection, system, sorted(configurations), engine))
+    ids = sorted(row.id for row in _some(configurations))
+    model = fit_model(curves_of_ids(connection, system, ids, engine))
     return Fitted(system, engine, state, model)
+
+
+def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:
+    """All, or at random as many as have at most `_MOST_CELLS`; at least one."""
+    if sum(row.coverage for row in configurations) <= _MOST_CELLS:
+        return configurations
+    shuffled = random.Random(_SEED).sample(configurations, len(configurations))  # noqa: S311
+    cells = accumulate(row.coverage for row in shuffled)
+    return shuffled[: max(sum(count <= _MOST_CELLS for count in cells), 1)]
 
 
 def keep(location: str | None, fitted: Fitted) -> None:

@@ -2,8 +2,8 @@
 
 A process waits for one I/O call before it makes the next, so phases of the same processes add
 up, also where they interleave; phases of different processes do not. The log counts neither by
-process, so the total is a lower bound of what the busiest process waits. Each phase's time is
-spread evenly over its interval in the log, and where phases i with shares x_i are active
+process, so at each moment a lower bound of what the busiest process waits is taken. Each phase's
+time is spread evenly over its interval in the log, and where phases i with shares x_i are active
 
     max( max x_i, Σ x_i · processes_i / nprocs )
 

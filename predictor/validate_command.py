@@ -11,7 +11,7 @@ import click
 
 from benchdb.options import database_option, format_option
 from ioncast_errors import InputError
-from predictor.commands import knowledge_of, nodes_option, read_phases
+from predictor.commands import at, knowledge_of, nodes_option, read_phases
 from predictor.dunn import composed_repetitions, dunn
 from predictor.error_sources import PartForecast, explain
 from predictor.matching import configuration
@@ -60,7 +60,7 @@ Examples:
     help="What an application's prediction rests on; once for each application.",
 )
 @nodes_option
-@click.option("--engine", help="Predict from its benchmarks, as `ioncast predict` does.")
+@click.option("--engine", help="The program whose benchmarks to predict from, such as ior or fio.")
 @click.option(
     "--explain-error", "explained", is_flag=True, help="Split the error by where it comes from."
 )
@@ -100,10 +100,8 @@ def validate(
     warnings += limits
 
     def forecast(phases: Sequence[Phase], where: str) -> Prediction:
-        try:
+        with at(where):
             return predict(phases, knowledge, system=system, nodes=nodes)
-        except InputError as error:
-            raise InputError(error.what, where=error.where or where, remedy=error.remedy) from error
 
     results = []
     for application, runs in reruns.items():

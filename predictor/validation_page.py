@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from tabulate import tabulate
 
-from benchdb.pages import write_page
+from benchdb.pages import bullets, write_page
 from predictor.validation import TOLERANCE, Comparison
 from predictor.validation_tables import (
     FLOOR,
@@ -160,7 +160,7 @@ def write_html(
             errors=_table(error_rows(results)),
             decisions=_table(decision_rows(results)),
             sections="\n".join(_sections(results)),
-            warnings="".join(f"<li>{html.escape(warning)}</li>" for warning in warnings),
+            warnings=bullets("Warnings", warnings),
         ),
         style=_STYLE,
     )
@@ -230,10 +230,11 @@ $errors
 <p>Regret: the share of bandwidth lost by running with the predicted best number of I/O nodes
 (within $tolerance: with the fewest whose predicted mean is so near the best). Kendall's tau: 1
 where the predicted curve orders the numbers of I/O nodes as the measured one does. Four fifths
-of the reruns should be in p10 to p90.</p>
+of the reruns should be in p10 to p90. Dunn's p, where it is below 0.05, says that reruns and
+benchmark differ.</p>
 $decisions
 $sections
-<ul>$warnings</ul>""")
+$warnings""")
 _SOURCES = """\
 <p>Noise: what repetitions are off from each other. The rest is put down to parts of phases that
 no benchmark resembles, to those that another benchmark stands in for, and to drift while the

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import os
@@ -683,8 +684,68 @@ def test_an_earlier_run_that_took_no_time_is_refused_in_one_line(
         *("predict", table, "--system", "testbed", "--db", filled, "--nodes", "8"),
         *("--ran-with", "4"),
     )
-    assert "cannot correct its own prediction" in complaint(result)
+    assert f"{table}: the run cannot correct its own prediction" in complaint(result)
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("number", ["10001", "1000000", "9" * 30])
+@pytest.mark.parametrize("option", ["--io-nodes", "--ran-with"])
+def test_more_io_nodes_than_any_machine_has_are_refused_in_one_line(
+    filled: Path, option: str, number: str
+) -> None:
+    result = ioncast("predict", HACC, "--system", "testbed", "--db", filled, option, number)
+    assert option in complaint(result)
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("value", ["", "0,-1", "0,,4", "four", "٣", "9" * 5000])
+def test_what_is_no_list_of_numbers_of_io_nodes_is_refused_in_one_line(
+    filled: Path, value: str
+) -> None:
+    result = ioncast("predict", HACC, "--system", "testbed", "--db", filled, "--io-nodes", value)
+    assert "--io-nodes" in complaint(result)
+
+
+def test_one_io_node_is_one(filled: Path) -> None:
+    table = output("predict", HACC, "--system", "testbed", "--db", filled, "--io-nodes", "1")
+    assert "best: 1 I/O node (" in table
+    assert "decision: 1 I/O node (" in table
+
+
+def test_where_nothing_predicted_is_available_there_is_no_decision_and_why(filled: Path) -> None:
+    table = output(
+        *("predict", HACC, "--system", "testbed", "--db", filled, "--nodes", "8"),
+        *("--io-nodes", "4,8", "--available", "0"),
+    )
+    assert "best: 8 I/O nodes (" in table
+    assert "no decision (nothing is known of what is available" in table
+
+
+def test_a_number_of_io_nodes_of_the_earlier_run_that_nobody_measured_is_said(
+    filled: Path,
+) -> None:
+    for ran_with, said in (("4", False), ("3", True)):
+        found = predicted(HACC, filled, "--nodes", "8", "--ran-with", ran_with)
+        assert any("that the earlier run had" in line for line in found["warnings"]) is said
+
+
+def test_a_plot_has_all_warnings_and_says_where_nothing_is_predicted(
+    filled: Path, tmp_path: Path
+) -> None:
+    table, page, place = (tmp_path / name for name in ("phases.csv", "curve.html", "b.sqlite"))
+    table.write_text(phase(type="read", spatiality="random"))
+    shutil.copy(filled, place)
+    by_fio = tmp_path / "fio.csv"
+    by_fio.write_text("engine,io_nodes,bandwidth_mib_s,command\nfio,0,50,ior -w -b 4m -t 1m\n")
+    output("bench", "import", by_fio, "--system", "testbed", "--db", place)
+    result = ioncast("predict", table, "--system", "testbed", "--db", place, "--plot", page)
+    warnings = filter(is_warning, result.stderr.splitlines())
+    said = [line.removeprefix("ioncast: warning: ") for line in warnings]
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    assert "No prediction: nothing in the database resembles any phase." in text
+    assert any("fio measured on this system too" in line for line in said)
+    for line in said:
+        assert f"<li>{line}</li>" in text
 
 
 def test_a_plot_is_one_file_that_holds_all_it_needs(filled: Path, tmp_path: Path) -> None:
@@ -706,7 +767,8 @@ def test_a_plot_in_a_folder_that_is_not_there_is_said_in_one_line(
 def test_phases_of_several_jobs_are_refused_in_one_line(filled: Path, tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(output("phases", "--format", "csv", HACC, MULTIPHASE))
-    complaint(ioncast("predict", table, "--system", "testbed", "--db", filled))
+    said = complaint(ioncast("predict", table, "--system", "testbed", "--db", filled))
+    assert str(table) in said
 
 
 def phase(**cells: str) -> str:

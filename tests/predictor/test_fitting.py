@@ -112,6 +112,27 @@ def test_a_size_that_says_nothing_where_it_was_not_measured_widens(synthetic: An
     assert doubts[2] > 1
 
 
+@pytest.mark.parametrize("powers", [1, 4])
+def test_sizes_that_hardly_differ_say_nothing_of_what_is_far_off(powers: int) -> None:
+    """As of benchmarks for the sizes that logs hold: 1 MiB, 1 MiB and 8 bytes, 1 MiB and 16 ..."""
+    chance = random.Random(1)
+
+    def runs() -> dict[int, tuple[float, ...]]:
+        own = chance.gauss(5, 0.3)
+        return {n: tuple(math.exp(own + chance.gauss(0, 0.1)) for _ in range(3)) for n in (0, 4)}
+
+    transfers = [(MIB << i % powers) + 8 * i for i in range(24)]
+    curves = tuple(
+        Curve(i, replace(CONFIG, transfer_size=size, block_size=4 * size), "ior", runs())
+        for i, size in enumerate(transfers)
+    )
+    knowledge = Knowledge(curves, fit_model(curves))
+    for size in (MIB + 4096, 32 * MIB):
+        wanted = replace(CONFIG, transfer_size=size, block_size=4 * size)
+        [found] = knowledge.expect([knowledge.match(wanted)], [0, 4])
+        assert (np.diag(found.covariance) < 3**2).all()
+
+
 def test_learning_is_the_same_each_time_and_in_any_order(synthetic: Any) -> None:
     curves = synthetic.curves[:8]
     first, again = fit_model(curves), fit_model(curves)

@@ -101,6 +101,16 @@ def test_leaving_cells_out_is_never_having_measured_them(
         np.testing.assert_allclose(found.noise[members], again.noise)
 
 
+def test_the_noise_far_beyond_the_measurements_is_that_at_their_edge() -> None:
+    """Its logarithm has a slope, which leads anywhere."""
+    x, y = measured(repetitions=3)
+    process = condition(PLAIN, x, y)
+    edge = np.array([[x[:, 0].max(), x[:, 1].min()]])
+    beyond = edge + np.array([[1e6, -1e6]])
+    usual = np.exp(PLAIN.noise[0] + PLAIN.standardise(edge) @ PLAIN.noise[1:])
+    np.testing.assert_allclose(process.posterior(beyond).noise, PLAIN.spread**2 * usual)
+
+
 def at_the_middle(repetitions: int, scatter: float) -> Posterior:
     """Six cells agree on 1, the one in their middle has a mean of 2."""
     places = np.arange(-3.0, 4.0)

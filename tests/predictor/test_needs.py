@@ -236,3 +236,9 @@ def test_a_plan_that_cannot_be_made_is_one_line(
     result = plan(site, *arguments)
     assert said in str(result.exception)
     assert not (site / "bench.sqlite").exists()
+
+
+def test_direct_access_says_nothing_of_i_o_nodes() -> None:
+    curve = Curve(1, SHARED, "ior", {0: (100.0, 100.0, 101.0, 101.0)})
+    [need] = needs({SHARED: Wanted(10, 1)}, [curve])
+    assert need.error >= 0.5

@@ -117,6 +117,7 @@ def test_an_empty_prediction_can_be_drawn(tmp_path: Path) -> None:
     write_html(found, tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text(encoding="utf-8")
     assert "No prediction: the run did no I/O." in page
+    assert "Plotly" not in page
 
 
 def test_names_cannot_break_the_page(

@@ -221,6 +221,22 @@ def test_an_unmeasured_number_of_io_nodes_is_filled_in_and_said_to_be(
     assert any("3 I/O nodes; the model fills in" in warning for warning in found.warnings)
 
 
+@pytest.mark.parametrize(
+    ("io_nodes", "beyond"), [([0, 3, 8], None), ([8, 64], "64"), ([16, 32], "16, 32")]
+)
+def test_io_nodes_beyond_all_that_were_measured_are_said_to_be_a_guess(
+    knowledge: Knowledge, io_nodes: list[int], beyond: str | None
+) -> None:
+    said = [
+        line
+        for line in asked([phase_of(MIB, 8)], knowledge, io_nodes=io_nodes).warnings
+        if "guess" in line
+    ]
+    measured = "the matched benchmarks were measured with 0 to 8 I/O nodes"
+    guess = f"{measured}, so what is said of {beyond} is a guess"
+    assert said == ([] if beyond is None else [guess])
+
+
 def test_what_lies_beyond_all_benchmarks_rests_on_the_model_and_is_doubted(
     knowledge: Knowledge,
 ) -> None:
@@ -413,3 +429,48 @@ def test_where_nothing_is_known_the_site_decides(knowledge: Knowledge) -> None:
 def test_a_policy_that_cannot_be_is_refused(knowledge: Knowledge) -> None:
     with pytest.raises(InputError, match="no tolerance"):
         asked([NEW], knowledge, policy=Policy(tolerance=1.0))
+
+
+def test_what_the_model_doubts_of_phases_that_are_nearly_the_same_does_not_average_out(
+    knowledge: Knowledge, a_phase: MakePhase
+) -> None:
+    """Checkpoints that grow by some bytes, of requests that nobody measured."""
+
+    def width(growth: int) -> float:
+        sizes = [32 * MIB + growth * i for i in range(20)]
+        phases = [
+            a_phase((16, 16 * size), start_seconds=2.0 * i, end_seconds=2.0 * i + 1)
+            for i, size in enumerate(sizes)
+        ]
+        point = asked(phases, knowledge).curve[-1]
+        return math.log(point.bandwidth_mib_s.p90 / point.bandwidth_mib_s.p10)
+
+    assert width(growth=8) == pytest.approx(width(growth=0), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("measured", "left_out", "told"),
+    [
+        ((0,), (1, 4), "nothing was measured through I/O nodes, so 1, 4 I/O nodes are left out"),
+        ((1, 4), (0,), "nothing was measured with direct access, so 0 I/O nodes are left out"),
+    ],
+    ids=["only direct", "never direct"],
+)
+def test_direct_access_and_i_o_nodes_tell_nothing_of_each_other(
+    synthetic: Any,
+    a_phase: MakePhase,
+    measured: tuple[int, ...],
+    left_out: tuple[int, ...],
+    told: str,
+) -> None:
+    curves = tuple(
+        replace(curve, bandwidths_mib_s={n: curve.bandwidths_mib_s[n] for n in measured})
+        for curve in synthetic.curves[:6]
+    )
+    knowledge = Knowledge(curves, fit_model(curves))
+    found = asked([a_phase()], knowledge, io_nodes=[0, 1, 4])
+    assert [point.io_nodes for point in found.curve] == list(measured)
+    assert told in found.warnings
+    alone = asked([a_phase()], knowledge, io_nodes=left_out, ran_with=left_out[0])
+    assert (alone.curve, alone.best.io_nodes, alone.decision.source) == ((), None, "none")
+    assert alone.earlier is None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from predictor.gaussian import Hyperparameters, cells_of
 from predictor.process import CurveProcess, Likelihood
@@ -19,7 +19,10 @@ from predictor.process import CurveProcess, Likelihood
 CHEAP = CurveProcess(components=1, starts=1, max_iterations=5)
 
 
-@parametrize_with_checks([CHEAP])
+# scikit-learn's `parametrize_with_checks` with a list, which is what pytest wants.
+@pytest.mark.parametrize(
+    ("estimator", "check"), list(estimator_checks_generator(CHEAP, legacy=True)), ids=str
+)
 def test_it_is_an_estimator_of_scikit_learn(
     estimator: CurveProcess, check: Callable[[CurveProcess], Any]
 ) -> None:

@@ -106,7 +106,7 @@ def test_reruns_can_be_logs(write: Write, tmp_path: Path) -> None:
         (HEADER + "a,0,0,1\na,0,1\n", 3, "more or fewer cells"),
         (HEADER + "a,0,0,1,2\n", 2, "more or fewer cells"),
         (HEADER + "a,0,0,fast\n", 2, "bandwidth_mib_s is 'fast'"),
-        (HEADER + "a,0,0,\n", 2, "bandwidth_mib_s is ''"),
+        (HEADER + "a,0,0,\n", 2, "neither bandwidth_mib_s nor log"),
         (HEADER + "a,0,0,0\n", 2, "bandwidth_mib_s is '0'"),
         (HEADER + "a,0,0,-3\n", 2, "bandwidth_mib_s is '-3'"),
         (HEADER + "a,0,0,nan\n", 2, "bandwidth_mib_s is 'nan'"),
@@ -121,7 +121,7 @@ def test_reruns_can_be_logs(write: Write, tmp_path: Path) -> None:
         (HEADER + 'a,0,0,"1\n', 2, "this is no CSV"),
         ("application,io_nodes,log\na,0,none.darshan\n", 2, "No such file"),
         ("application,io_nodes,log\na,0,reruns.csv\n", 2, "reruns.csv"),
-        ("application,io_nodes,log\na,0,\n", 2, "bandwidth_mib_s is ''"),
+        ("application,io_nodes,log\na,0,\n", 2, "neither bandwidth_mib_s nor log"),
         ("application,io_nodes,bandwidth_mib_s,started\na,0,1,soon\n", 2, "started is 'soon'"),
     ],
 )

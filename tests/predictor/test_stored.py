@@ -182,8 +182,8 @@ def put(place: Path, *rows: Measurement) -> None:
 
 def fit(place: Path, engine: str = "ior") -> Model:
     with transaction(open_database(place)) as connection:
-        ids = [row.id for row in measured(connection, "here") if row.engine == engine]
-        found = fit_current(connection, "here", engine, ids)
+        rows = [row for row in measured(connection, "here") if row.engine == engine]
+        found = fit_current(connection, "here", engine, rows)
     keep(str(place), found)
     return found.model
 

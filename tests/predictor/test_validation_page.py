@@ -69,7 +69,12 @@ def test_the_page_needs_no_network_and_holds_plotly_once(tmp_path: Path) -> None
     assert len(page) < 8e6
     # Kinds, all, and two of each application.
     assert page.count("Plotly.newPlot(") == 6
-    for text in ("41.25", "here", "<li>w1</li>", "Where the mean error comes from"):
+    for text in (
+        "41.25",
+        "here",
+        "<h2>Warnings</h2>\n<ul>\n<li>w1</li>",
+        "Where the mean error comes from",
+    ):
         assert text in page
 
 
