@@ -61,11 +61,16 @@ class Point:
 
 
 class Work(NamedTuple):
-    """One part of a phase: the phase's index, what it moves, how fast that is."""
+    """One part of a phase: the phase's index, what it moves, how fast that is.
+
+    `seed` is for its noise: that of a part must not depend on what else an application does, so
+    that another phase never makes it faster.
+    """
 
     phase: int
     bytes: int
     estimate: Estimate
+    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +143,20 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
     typical, expected, runs = (np.empty(shape[at:]) for at in (1, 0, 0))
     # Of many phases, all points at once would not fit into memory.
     for i in range(len(io_nodes)):
-        random = np.random.default_rng(_SEED)
-        typical_s = np.zeros(phases)
-        expected_s, runs_s = np.zeros((phases, DRAWS)), np.zeros((phases, DRAWS))
-        for phase, moved, estimate in work:
+        sure_s = np.zeros(phases)
+        noisy_s, doubted_s, runs_s = (np.zeros((phases, DRAWS)) for _ in range(3))
+        for phase, moved, estimate, seed in work:
             seconds = moved / MIB / estimate.typical_mib_s[i]
-            doubted = seconds * np.exp(-estimate.doubt[:, i])
-            typical_s[phase] += seconds
-            expected_s[phase] += doubted
-            runs_s[phase] += doubted * np.exp(-estimate.draw(i, random))
-        typical[i] = total_mib / timeline.elapsed(typical_s)
-        expected[:, i] = total_mib / timeline.elapsed(expected_s)
+            doubt = np.exp(-estimate.doubt[:, i])
+            noise = np.exp(-estimate.draw(i, np.random.default_rng([_SEED, seed])))
+            sure_s[phase] += seconds
+            noisy_s[phase] += seconds * (1 if estimate.is_mean[i] else noise)
+            doubted_s[phase] += seconds * doubt
+            runs_s[phase] += seconds * doubt * noise * np.exp(-estimate.run[:, i])
+        # The geometric mean of runs: of a single part its own, of many near to the arithmetic.
+        more = np.exp(np.log(timeline.elapsed(noisy_s) / timeline.elapsed(sure_s)).mean())
+        typical[i] = total_mib / (timeline.elapsed(sure_s) * more)
+        expected[:, i] = total_mib / (timeline.elapsed(doubted_s) * more)
         runs[:, i] = total_mib / timeline.elapsed(runs_s)
     return Composition(tuple(io_nodes), total_mib, typical, expected, runs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist, harmonic_mean
+from statistics import harmonic_mean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ DRAWS = 1000
 # An application is not its benchmark: the standard deviation of the logarithm of their ratio
 # where every part was measured, over the applications of experiments/data/testbed.
 _UNLIKE_BENCHMARK = 0.06
-# Evenly likely values of a standard normal distribution.
-_NORMAL = np.array([NormalDist().inv_cdf((i + 0.5) / 200) for i in range(200)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +32,27 @@ class Estimate:
         Bandwidth that a run has typically.
     doubt : array of shape (DRAWS, n)
         How far off that may be; the same for everything that rests on it.
+    run : array of shape (DRAWS, n)
+        How runs differ beside, in all that they do.
     mode : array of int, shape (DRAWS, n)
         Which way through the system a run takes; all its phases take the same.
     noise : tuple of n tuples of arrays
         How phases differ beside, for each mode: values to draw from.
+    is_mean : array of bool, shape (n,)
+        Whether typical is the harmonic mean of runs, as which times add up, and not the
+        geometric one.
     """
 
     typical_mib_s: Array
     doubt: Array
+    run: Array
     mode: NDArray[np.intp]
     noise: tuple[tuple[Array, ...], ...]
+    is_mean: NDArray[np.bool_]
 
     def draw(self, point: int, random: np.random.Generator) -> Array:
-        """How one phase of each run differs from what is expected, shape (DRAWS,)."""
-        drawn = [random.choice(values, DRAWS) for values in self.noise[point]]
+        """Noise of one phase of each run, shape (DRAWS,); every value as often as it is likely."""
+        drawn = [random.permutation(np.resize(values, DRAWS)) for values in self.noise[point]]
         return drawn[0] if len(drawn) == 1 else np.choose(self.mode[:, point], drawn)
 
     def scaled(self, factors: Array) -> Estimate:
@@ -76,44 +81,64 @@ def as_measured(
     return Estimate(
         typical_mib_s=np.array(typical),
         doubt=np.zeros((DRAWS, len(io_nodes))),
+        run=np.zeros((DRAWS, len(io_nodes))),
         mode=np.column_stack(mode),
         noise=noise,
+        is_mean=np.ones(len(io_nodes), dtype=bool),
     )
 
 
 def as_expected(
     expected: Expectation,
-    repetitions: Mapping[int, Sequence[float]],
+    tails: Sequence[float],
+    repetitions: Sequence[Mapping[int, Sequence[float]]],
     io_nodes: Sequence[int],
     random: np.random.Generator,
-) -> Estimate:
+) -> list[Estimate]:
     """Take what a model expects, but measured cells of two modes as they were measured.
 
     Typical is the geometric mean: it is wrong by least, of runs and of their means (see
-    `benchmarks/accuracy.py`).
+    `benchmarks/accuracy.py`). What a model doubts of several configurations goes together, and
+    so does what makes an application unlike its benchmarks.
 
     Parameters
     ----------
     expected : Expectation
-        For `io_nodes`.
-    repetitions : mapping of int to sequence of float
-        MiB/s of the very configuration by number of I/O nodes, as far as it was measured.
+        Of configurations with `io_nodes`.
+    tails : sequence of float
+        See `Model`.
+    repetitions : sequence of mapping of int to sequence of float
+        For each configuration, MiB/s by number of I/O nodes, as far as it was measured.
     io_nodes : sequence of int
         Numbers of I/O nodes.
     random : Generator
         To draw doubt and modes.
+
+    Returns
+    -------
+    list of Estimate
+        For each configuration.
     """
-    typical = np.exp(expected.mean)
-    normal = random.standard_normal((DRAWS, len(io_nodes)))
-    unlike = _UNLIKE_BENCHMARK**2 * np.eye(len(io_nodes))
-    doubt = normal @ _root(expected.covariance + unlike).T
-    mode = np.zeros(doubt.shape, dtype=np.intp)
-    noise: list[tuple[Array, ...]] = [(np.sqrt(variance) * _NORMAL,) for variance in expected.noise]
-    for i, n in enumerate(io_nodes):
-        if len(modes(repetitions.get(n, ()))) > 1:
-            typical[i], mode[:, i], noise[i] = _as_measured(repetitions[n], random)
-            doubt[:, i] = 0
-    return Estimate(typical, doubt, mode, tuple(noise))
+    count, points = len(repetitions), len(io_nodes)
+    normal = random.standard_normal((DRAWS, count * points))
+    doubts = (normal @ _root(expected.covariance).T).reshape(DRAWS, count, points)
+    # One run cannot tell this from noise, so it is no doubt that one could take away.
+    unlike = random.normal(0, _UNLIKE_BENCHMARK, (DRAWS, points))
+    typicals = np.exp(expected.mean).reshape(count, points)
+    variances = expected.noise.reshape(count, points)
+    sides = np.concatenate([np.negative(tails), tails])
+    estimates = []
+    for i, cells in enumerate(repetitions):
+        mode = np.zeros((DRAWS, points), dtype=np.intp)
+        is_mean = np.zeros(points, dtype=bool)
+        noise: list[tuple[Array, ...]] = [(np.sqrt(variance) * sides,) for variance in variances[i]]
+        for j, n in enumerate(io_nodes):
+            if len(modes(cells.get(n, ()))) > 1:
+                typicals[i, j], mode[:, j], noise[j] = _as_measured(cells[n], random)
+                doubts[:, i, j] = 0
+                is_mean[j] = True
+        estimates.append(Estimate(typicals[i], doubts[:, i], unlike, mode, tuple(noise), is_mean))
+    return estimates
 
 
 def _as_measured(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ _FEWEST_GROUPS = 3
 _FEWEST_CALIBRATING = 4
 # A clock that counts in steps may make all runs equal, which is no certainty.
 _SMALLEST_FACTOR = 0.5
+# Where deviations are cut off, and how many cells are needed to know their distribution.
+_TAILS, _FEWEST_FOR_TAILS = 50, 40
 _SEED = 9366
 
 
@@ -65,15 +68,17 @@ def fit_model(curves: Sequence[Curve], *, random_state: int = 0) -> Model:
     widening = {name: held.widening(name) for name in SIZES}
     left_out = process.leave_out(patterns)
     beyond = sum(widening[name] * held.gaps(name, patterns) ** 2 for name in SIZES)
-    deviations = held.deviations(left_out, np.asarray(beyond))
-    new_factor = _factor(deviations, groups=patterns.max() + 1)
+    new = held.deviations(left_out, np.asarray(beyond))
+    known, known_cells = _known_deviations(process.parameters, places, logarithms)
+    known_factor = _factor(known, groups=known_cells)
     return Model(
         features=tuple(name for name, differs in zip(FEATURES, differing, strict=True) if differs),
         usual=usual,
         parameters=process.parameters,
         widening=widening,
-        known_factor=_known_factor(process.parameters, places, logarithms),
-        new_factor=new_factor,
+        tails=_tails(known / known_factor, groups=known_cells),
+        known_factor=known_factor,
+        new_factor=_factor(new, groups=patterns.max() + 1),
         scores=_scores(held, left_out, patterns) if tested else None,
         measurements=len(logarithms),
         configurations=len(curves),
@@ -101,8 +106,21 @@ def _factor(deviations: Array, groups: int) -> float:
     return max(quantile / _HALF_WIDTH, _SMALLEST_FACTOR)
 
 
-def _known_factor(parameters: Hyperparameters, places: Array, logarithms: Array) -> float:
-    """The factor for measured cells: half of each cell's runs predict the other half."""
+def _tails(deviations: Array, groups: int) -> tuple[float, ...]:
+    """Evenly likely deviations; those of a normal distribution where too few were seen."""
+    likely = (np.arange(_TAILS) + 0.5) / _TAILS
+    if groups < _FEWEST_FOR_TAILS:
+        return tuple(NormalDist().inv_cdf((1 + share) / 2) for share in likely)
+    return tuple(np.quantile(deviations, likely).tolist())
+
+
+def _known_deviations(
+    parameters: Hyperparameters, places: Array, logarithms: Array
+) -> tuple[Array, int]:
+    """Deviations of runs in measured cells, and of how many cells they are.
+
+    Half of each cell's runs predict the other half.
+    """
     _, cell = np.unique(places, axis=0, return_inverse=True)
     order = np.random.default_rng(_SEED).permutation(len(cell))
     # Every second of them: of each cell half, or one more or less.
@@ -112,14 +130,14 @@ def _known_factor(parameters: Hyperparameters, places: Array, logarithms: Array)
     known = {row.tobytes() for row in places[half]}
     held_back = [i for i in np.nonzero(~half)[0] if places[i].tobytes() in known]
     if not held_back:
-        return 1.0
+        return np.empty(0), 0
     informed = condition(parameters, places[half], logarithms[half])
     asked, of_run = np.unique(places[held_back], axis=0, return_inverse=True)
     found = informed.posterior(asked)
     spread = np.sqrt(np.diag(found.covariance) + found.noise)
     of_run = of_run.reshape(-1)
     deviations = np.abs(logarithms[held_back] - found.mean[of_run]) / spread[of_run]
-    return _factor(deviations, groups=len(asked))
+    return deviations, len(asked)
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,7 +99,7 @@ def _of_io_nodes(
         range_ = " to ".join(map(str, sorted({min(measured), max(measured)})))
         yield (
             f"the matched benchmarks were measured with {range_} I/O nodes, so what is said of"
-            f" {_listed(beyond)} is a guess"
+            f" {_listed(beyond)} is a guess, and nothing is decided on it"
         )
     if any(ran_with not in (None, *curve.bandwidths_mib_s) for curve in curves):
         known = knowledge.model and ran_with is not None and knowledge.reaches(ran_with)

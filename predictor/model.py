@@ -7,7 +7,7 @@ measurements count at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,8 +28,6 @@ Kind = tuple[str, str, str, str]
 # How far direct access and I/O nodes are off together where a size was never measured: the
 # correlation over FORGE's request sizes, each left out (with any two I/O nodes it is 0.9).
 _DIRECT_AND_FORWARDED = 0.6
-# Of more configurations together the covariances would not fit into memory.
-_CONFIGURATIONS_AT_ONCE = 50
 # More than distances are off by, far less than what tells two configurations apart.
 _ROUNDING = 1e-9
 
@@ -68,6 +66,9 @@ class Model:
     widening : mapping of str to float
         By size: variance of the logarithm of bandwidth per squared power of two between a
         pattern and the nearest size that was measured.
+    tails : tuple of float
+        How far off runs are, in standard deviations, each as likely; most but for some as a
+        normal distribution says.
     known_factor, new_factor : float
         By how much standard deviations are scaled so that p10 to p90 hold four fifths of the
         runs: of measured patterns, and of those that were left out.
@@ -81,6 +82,7 @@ class Model:
     usual: tuple[float, ...]
     parameters: Hyperparameters
     widening: Mapping[str, float]
+    tails: tuple[float, ...]
     known_factor: float
     new_factor: float
     scores: Scores | None
@@ -98,12 +100,12 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """What a model expects of one configuration, in natural logarithms of MiB/s.
+    """What a model expects of runs, in natural logarithms of MiB/s.
 
     Attributes
     ----------
     mean : array of shape (n,)
-        Of runs with each number of I/O nodes.
+        Of runs of each configuration with each number of I/O nodes, which varies faster.
     covariance : array of shape (n, n)
         Of that mean: doubt.
     noise : array of shape (n,)
@@ -176,6 +178,11 @@ class Knowledge:
             {n for name in kinds for curve in self._kinds[name] for n in curve.bandwidths_mib_s}
         )
 
+    @cached_property
+    def most_io_nodes(self) -> int:
+        """The most I/O nodes that anything was measured with; 0 of nothing."""
+        return max((n for curve in self.curves for n in curve.bandwidths_mib_s), default=0)
+
     def reaches(self, io_nodes: int) -> bool:
         """Whether the model can tell anything of a number of I/O nodes.
 
@@ -188,7 +195,7 @@ class Knowledge:
             (n == 0) == direct for curve in self.curves for n in curve.bandwidths_mib_s
         )
 
-    def expect(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> list[Expectation]:
+    def expect(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Expectation:
         """Expect the runs of some configurations.
 
         Parameters
@@ -200,41 +207,44 @@ class Knowledge:
 
         Returns
         -------
-        list of Expectation
-            One for each match.
+        Expectation
+            Of all matches together, each with all `io_nodes`.
 
         Raises
         ------
         AssertionError
             Without a model.
         """
-        return [
-            expectation
-            for start in range(0, len(matches), _CONFIGURATIONS_AT_ONCE)
-            for expectation in self._expect(
-                matches[start : start + _CONFIGURATIONS_AT_ONCE], io_nodes
-            )
-        ]
-
-    def _expect(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Iterator[Expectation]:
         assert self.model is not None  # noqa: S101
         rows = np.array([_row(found) for found in matches])
-        count = len(io_nodes)
-        places = self.model.places(np.repeat(rows, count, axis=0), [*io_nodes] * len(matches))
+        places = self.model.places(
+            np.repeat(rows, len(io_nodes), axis=0), [*io_nodes] * len(matches)
+        )
         posterior = self._process.posterior(places)
+        measured = [n in found.repetitions for found in matches for n in io_nodes]
+        factor = np.where(measured, self.model.known_factor, self.model.new_factor)
+        beyond = self._beyond(matches, rows, io_nodes)
+        return Expectation(
+            mean=posterior.mean,
+            covariance=np.outer(factor, factor) * (posterior.covariance + beyond),
+            noise=factor**2 * posterior.noise,
+        )
+
+    def _beyond(self, matches: Sequence[Match], rows: Array, io_nodes: Sequence[int]) -> Array:
+        """Covariance for being far from every size that was measured.
+
+        What is far in the same size is off together.
+        """
+        assert self.model is not None  # noqa: S101
+        kinds = [kind(found.wanted) for found in matches]
+        rates = np.sqrt([self.model.widening[name] for name in SIZES])
+        steps = rates * [
+            gaps(row, self._sizes[name]) for row, name in zip(rows, kinds, strict=True)
+        ]
+        alike = np.array([[one == other for other in kinds] for one in kinds])
         direct = np.equal(io_nodes, 0)
         together = np.where(direct[:, None] == direct, 1.0, _DIRECT_AND_FORWARDED)
-        for i, found in enumerate(matches):
-            own = slice(i * count, (i + 1) * count)
-            measured = [n in found.repetitions for n in io_nodes]
-            factor = np.where(measured, self.model.known_factor, self.model.new_factor)
-            beyond = widened(self.model.widening, rows[i], self._sizes[kind(found.wanted)])
-            yield Expectation(
-                mean=posterior.mean[own],
-                covariance=np.outer(factor, factor)
-                * (posterior.covariance[own, own] + beyond * together),
-                noise=factor**2 * posterior.noise[own],
-            )
+        return np.kron((steps @ steps.T) * alike, together)
 
     @cached_property
     def _process(self) -> Conditioned:
@@ -294,21 +304,18 @@ def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Arr
     )
 
 
-def widened(widening: Mapping[str, float], row: Array, measured: Array) -> float:
-    """Variance for being far from every size that was measured.
+def gaps(row: Array, measured: Array) -> Array:
+    """Powers of two from each size to the nearest that was measured; 0 of what is not known.
 
     Parameters
     ----------
-    widening : mapping of str to float
-        See `Model`.
     row : array
         See `features.pattern`.
     measured : array of shape (n, len(SIZES))
         Sizes of what was measured of its kind.
     """
-    distances = np.fmin.reduce(np.abs(measured - row[: len(SIZES)]), axis=0)
-    gaps = dict(zip(SIZES, np.nan_to_num(distances), strict=True))
-    return float(sum(widening[name] * gaps[name] ** 2 for name in SIZES))
+    distances: Array = np.fmin.reduce(np.abs(measured - row[: len(SIZES)]), axis=0)
+    return np.nan_to_num(distances)
 
 
 def _row(found: Match) -> Array:

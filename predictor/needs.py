@@ -175,7 +175,7 @@ def _error(match: Match, knowledge: Knowledge, io_nodes: Collection[int]) -> flo
     """Expected relative error of the mean over all numbers of I/O nodes, at most 1."""
     if match.curve is None:
         return 1.0
-    [expected] = knowledge.expect([match], list(io_nodes))
+    expected = knowledge.expect([match], list(io_nodes))
     # The mean distance from the middle of a normal distribution, in standard deviations.
     errors = np.sqrt(np.diag(expected.covariance)) * math.sqrt(2 / math.pi)
     reached = [knowledge.reaches(n) for n in io_nodes]

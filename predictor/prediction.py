@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -15,7 +16,6 @@ from ior_configs import IorConfig
 from predictor.composition import MIB, Composition, Point, Work, anchored, compose, observed_mib_s
 from predictor.decision import Decision, decide
 from predictor.estimates import Estimate, as_expected, as_measured
-from predictor.features import pattern
 from predictor.limits import limits
 from predictor.matching import Match, MatchedPhase, configuration
 from predictor.model import Knowledge
@@ -24,8 +24,9 @@ from predictor.wording import in_digits
 from summario.phases import Part, Phase
 from summario.tables import to_record, whole
 
-# Powers of two in each size.
-_NEARLY_THE_SAME = 0.5
+# Of more configurations together the covariances would not fit into memory.
+_CONFIGURATIONS_AT_ONCE = 50
+_SEED = 9366
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,10 @@ def predict(
         expected = composition.expected_mib_s
     matched = tuple(_matched(task, estimates, points) for task in tasks)
     parts = [pair for task in tasks for pair in task.parts]
+    # Beyond what was measured, a curve is a guess, and no reason to give I/O nodes.
+    trusted = [i for i, point in enumerate(curve) if point.io_nodes <= knowledge.most_io_nodes]
     best = _best(
-        curve,
+        [curve[i] for i in trusted],
         asked,
         moved=sum(part.bytes for part, _ in parts),
         known=sum(part.bytes for part, found in parts if found.curve),
@@ -185,8 +188,8 @@ def predict(
         curve=curve,
         best=best,
         decision=decide(
-            curve,
-            expected,
+            [curve[i] for i in trusted],
+            expected[:, trusted],
             **asdict(policy or Policy()),
             unknown=best.why if best.io_nodes is None else None,
         ),
@@ -222,45 +225,52 @@ def _estimates(
     matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
 ) -> dict[IorConfig, Estimate]:
     """What is expected of what is wanted; nothing for no number of I/O nodes."""
-    if not matches or not io_nodes:
+    if not io_nodes:
         return {}
-    randoms = [np.random.default_rng(_seed(found.wanted)) for found in matches]
     if knowledge.model is None:
-        estimates = [
-            as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
-            for found, random in zip(matches, randoms, strict=True)
+        random = np.random.default_rng(_SEED)
+        return {
+            found.wanted: as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
+            for found in matches
             if found.curve
-        ]
-    else:
-        estimates = [
-            as_expected(expected, found.repetitions, io_nodes, random)
-            for found, expected, random in zip(
-                matches, knowledge.expect(matches, io_nodes), randoms, strict=True
-            )
-        ]
-    return {found.wanted: one for found, one in zip(matches, estimates, strict=True)}
-
-
-def _seed(wanted: IorConfig) -> int:
-    """The same for what is nearly the same: a model that is wrong of one is so of the other.
-
-    Nothing else that the application does makes a difference.
-    """
-    return crc32(np.rint(pattern(wanted) / _NEARLY_THE_SAME).tobytes())
+        }
+    estimates: dict[IorConfig, Estimate] = {}
+    for start in range(0, len(matches), _CONFIGURATIONS_AT_ONCE):
+        batch = matches[start : start + _CONFIGURATIONS_AT_ONCE]
+        # From the same seed, so that doubts of different batches go together too.
+        found = as_expected(
+            knowledge.expect(batch, io_nodes),
+            knowledge.model.tails,
+            [match.repetitions for match in batch],
+            io_nodes,
+            np.random.default_rng(_SEED),
+        )
+        estimates |= {match.wanted: one for match, one in zip(batch, found, strict=True)}
+    return estimates
 
 
 def _composition(
     tasks: Sequence[_Task], estimates: Mapping[IorConfig, Estimate], io_nodes: Sequence[int]
 ) -> Composition | None:
     """Compose what is known of the phases; None where that is nothing."""
-    work = [
-        Work(i, part.bytes, estimates[found.wanted])
-        for i, task in enumerate(tasks)
-        for part, found in task.parts
-        if part.bytes and found.wanted in estimates
-    ]
+    seen: Counter[str] = Counter()
+    work = []
+    for i, task in enumerate(tasks):
+        for j, (part, found) in enumerate(task.parts):
+            if part.bytes and found.wanted in estimates:
+                name = f"{_identity(task.phase)} {j}"
+                seed = crc32(f"{name} {seen[name]}".encode())
+                seen[name] += 1
+                work.append(Work(i, part.bytes, estimates[found.wanted], seed))
     timeline = timeline_of([task.phase for task in tasks])
     return compose(work, io_nodes, timeline) if work else None
+
+
+def _identity(phase: Phase) -> str:
+    """What a phase is, but for how much it moves."""
+    when = phase.start_seconds, phase.end_seconds
+    who = phase.rank, phase.processes, phase.n_files
+    return repr((when, who, phase.api, phase.operation, phase.spatiality, phase.file_access))
 
 
 def _observed(tasks: Sequence[_Task]) -> float:
@@ -339,7 +349,7 @@ def match_record(found: Match) -> dict[str, Any]:
     }
 
 
-def _best(curve: tuple[Point, ...], asked: Sequence[int], moved: int, known: int) -> Best:
+def _best(curve: Sequence[Point], asked: Sequence[int], moved: int, known: int) -> Best:
     """Decide; `moved` bytes were matched, `known` of them to a benchmark."""
     if not moved:
         return Best(None, None, "the run did no I/O")
@@ -347,7 +357,7 @@ def _best(curve: tuple[Point, ...], asked: Sequence[int], moved: int, known: int
         return Best(None, None, "nothing in the database resembles any phase")
     if not curve:
         listed = ", ".join(map(str, asked))
-        return Best(None, None, f"the matched benchmarks have none of {listed} I/O nodes in common")
+        return Best(None, None, f"the matched benchmarks tell nothing of {listed} I/O nodes")
     # Of equals (but for rounding) the fewest: the curve may come in any order.
     highest = max(point.bandwidth_mib_s.mean for point in curve)
     ranked = sorted(
@@ -359,9 +369,10 @@ def _best(curve: tuple[Point, ...], asked: Sequence[int], moved: int, known: int
     if len(ranked) > 1:
         second = ranked[1]
         gain = top.bandwidth_mib_s.mean / second.bandwidth_mib_s.mean - 1
-        why += f", {gain:.0%} more than with {second.io_nodes}"
+        more = f"{gain:.0%} more than" if round(gain, 2) else "about as much as"
+        why += f", {more} with {second.io_nodes}"
     else:
-        why = f"the only number of I/O nodes known, {in_digits(top.bandwidth_mib_s.mean)} MiB/s"
+        why = f"the only number of I/O nodes predicted, {in_digits(top.bandwidth_mib_s.mean)} MiB/s"
     if known < moved:
         why += f"; for {known / moved:.0%} of the bytes"
     return Best(top.io_nodes, top.bandwidth_mib_s.mean, why)

@@ -21,7 +21,7 @@ from predictor.gaussian import Hyperparameters
 from predictor.model import Model, Scores
 
 # Of what can be read back; another one is fitted again.
-_VERSION = 1
+_VERSION = 2
 # Time to fit grows with the cube of the cells (a configuration with a number of I/O nodes).
 _MOST_CELLS = 1000
 _SEED = 9366
@@ -47,6 +47,7 @@ def to_document(model: Model) -> str:
         "usual": model.usual,
         "parameters": parameters,
         "widening": dict(model.widening),
+        "tails": model.tails,
         "known_factor": model.known_factor,
         "new_factor": model.new_factor,
         "scores": model.scores and asdict(model.scores),
@@ -81,6 +82,9 @@ def _model(record: dict[str, Any]) -> Model:
     for name, shape in shapes.items():
         if values[name].shape != shape:
             raise ValueError(name)
+    tails = _numbers("tails", record["tails"])
+    if tails.ndim != 1 or not tails.size:
+        raise ValueError("tails")
     if set(record["widening"]) != set(SIZES) or len(record["usual"]) != len(SIZES):
         raise ValueError("sizes")
     parameters: dict[str, Any] = {
@@ -91,6 +95,7 @@ def _model(record: dict[str, Any]) -> Model:
         usual=tuple(_numbers("usual", record["usual"]).tolist()),
         parameters=Hyperparameters(**parameters),
         widening={name: _number(name, value) for name, value in record["widening"].items()},
+        tails=tuple(tails.tolist()),
         known_factor=_number("known_factor", record["known_factor"]),
         new_factor=_number("new_factor", record["new_factor"]),
         scores=None if record["scores"] is None else _scores(**record["scores"]),

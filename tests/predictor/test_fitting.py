@@ -29,7 +29,7 @@ def coverage(system: Any, knowledge: Knowledge, curves: Iterable[Curve]) -> floa
     """The share of twenty new runs of each cell between p10 and p90."""
     inside = []
     for curve in curves:
-        [found] = knowledge.expect([knowledge.match(curve.config)], system.IO_NODES)
+        found = knowledge.expect([knowledge.match(curve.config)], system.IO_NODES)
         half = HALF_WIDTH * np.sqrt(np.diag(found.covariance) + found.noise)
         for i, values in enumerate(system.runs(curve.config, 20, seed=1).values()):
             inside.append(np.abs(np.log(values) - found.mean[i]) <= half[i])
@@ -59,7 +59,7 @@ def errors(knowledge: Knowledge, curves: Iterable[Curve]) -> list[float]:
             near = match.curve.bandwidths_mib_s
             expected = {n: fmean(near[n]) for n in cells if n in near}
         else:
-            [told] = knowledge.expect([match], [*cells])
+            told = knowledge.expect([match], [*cells])
             expected = dict(zip(cells, np.exp(told.mean), strict=True))
         found += [abs(expected[n] / fmean(cells[n]) - 1) for n in expected]
     return found
@@ -106,7 +106,7 @@ def test_a_size_that_says_nothing_where_it_was_not_measured_widens(synthetic: An
     doubts = []
     for mib in (4, 16, 64):
         wanted = replace(CONFIG, tasks=16, nodes=8, transfer_size=mib * MIB, block_size=64 * MIB)
-        [found] = knowledge.expect([knowledge.match(wanted)], [1])
+        found = knowledge.expect([knowledge.match(wanted)], [1])
         doubts.append(math.sqrt(found.covariance[0, 0]))
     assert doubts[0] < doubts[1] < doubts[2]
     assert doubts[2] > 1
@@ -129,7 +129,7 @@ def test_sizes_that_hardly_differ_say_nothing_of_what_is_far_off(powers: int) ->
     knowledge = Knowledge(curves, fit_model(curves))
     for size in (MIB + 4096, 32 * MIB):
         wanted = replace(CONFIG, transfer_size=size, block_size=4 * size)
-        [found] = knowledge.expect([knowledge.match(wanted)], [0, 4])
+        found = knowledge.expect([knowledge.match(wanted)], [0, 4])
         assert (np.diag(found.covariance) < 3**2).all()
 
 
@@ -180,7 +180,7 @@ def test_little_is_learned_from_little_and_never_with_certainty(
     knowledge = Knowledge(curves, model)
     wanted = (curves[0].config, replace(CONFIG, transfer_size=8 * MIB, block_size=64 * MIB))
     for config in wanted:
-        [found] = knowledge.expect([knowledge.match(config)], [0, 4])
+        found = knowledge.expect([knowledge.match(config)], [0, 4])
         assert np.isfinite(found.mean).all()
         assert (np.diag(found.covariance) > 1e-6).all()
         assert (found.noise > 1e-8).all()
@@ -196,7 +196,7 @@ def test_sizes_that_are_not_known_do_not_stop_it(a_curve: Any) -> None:
     )
     knowledge = Knowledge(curves, fit_model(curves))
     for curve in curves:
-        [found] = knowledge.expect([knowledge.match(curve.config)], [0, 4])
+        found = knowledge.expect([knowledge.match(curve.config)], [0, 4])
         assert np.exp(found.mean) == pytest.approx([50.5, 60.5], rel=0.05)
 
 

@@ -17,7 +17,7 @@ from ioncast_errors import InputError
 from ior_configs import IorConfig
 from predictor.features import SIZES
 from predictor.matching import find
-from predictor.model import Knowledge, Model, measurements, widened
+from predictor.model import Knowledge, Model, gaps, measurements
 
 MIB = 1 << 20
 MakeCurve = Callable[..., Curve]
@@ -117,17 +117,16 @@ def test_cells_of_two_modes_say_nothing_of_others(a_curve: MakeCurve) -> None:
 
 
 def test_a_gap_is_to_the_nearest_size_that_was_measured() -> None:
-    widening = dict(zip(SIZES, (1.0, 10.0, 100.0, 1000.0), strict=True))
     measured = np.array([[4.0, 1.0, 20.0, np.nan], [6.0, 1.0, 16.0, 24.0]])
 
-    def variance(*row: float) -> float:
-        return widened(widening, np.array(row), measured)
+    def found(*row: float) -> list[float]:
+        return list(gaps(np.array(row), measured))
 
-    assert variance(4, 1, 16, 24) == 0
-    assert variance(9, 1, 16, 24) == 3**2
-    assert variance(5, 3, 18, 24) == 1 + 10 * 2**2 + 100 * 2**2
+    assert found(4, 1, 16, 24) == [0, 0, 0, 0]
+    assert found(9, 1, 16, 24) == [3, 0, 0, 0]
+    assert found(5, 3, 18, 24) == [1, 2, 2, 0]
     # What is not known is nowhere far off.
-    assert variance(4, math.nan, 20, 24) == 0
+    assert found(4, math.nan, 20, 24) == [0, 0, 0, 0]
 
 
 def test_far_beyond_what_was_measured_the_doubt_grows(knowledge: Knowledge) -> None:
@@ -137,7 +136,7 @@ def test_far_beyond_what_was_measured_the_doubt_grows(knowledge: Knowledge) -> N
     doubts = []
     for transfer in (4 * MIB, 8 * MIB, 32 * MIB, 128 * MIB):
         wanted = replace(inside, transfer_size=transfer)
-        [found] = told.expect([told.match(wanted)], [1, 4])
+        found = told.expect([told.match(wanted)], [1, 4])
         doubts.append(np.sqrt(np.diag(found.covariance)).mean())
     assert doubts == sorted(doubts)
     # Five powers of two from the largest that was measured, 4 MiB.
@@ -149,11 +148,11 @@ def test_measured_cells_are_expected_near_to_what_was_measured_and_surer(
 ) -> None:
     errors, doubts, new_doubts = [], [], []
     for curve in knowledge.curves:
-        [known] = knowledge.expect([knowledge.match(curve.config)], synthetic.IO_NODES)
+        known = knowledge.expect([knowledge.match(curve.config)], synthetic.IO_NODES)
         errors.append(known.mean - np.array([*synthetic.truth(curve.config).values()]))
         doubts.append(np.sqrt(np.diag(known.covariance)).mean())
     for curve in synthetic.left_out:
-        [new] = knowledge.expect([knowledge.match(curve.config)], synthetic.IO_NODES)
+        new = knowledge.expect([knowledge.match(curve.config)], synthetic.IO_NODES)
         new_doubts.append(np.sqrt(np.diag(new.covariance)).mean())
     # Better than the mean of three runs by itself.
     assert np.sqrt(np.mean(np.square(errors))) < synthetic.NOISE / math.sqrt(3)
@@ -168,7 +167,7 @@ def test_measured_cells_and_others_are_trusted_by_factors_of_their_own(
 
     def spreads(curve: Curve, **factors: float) -> np.ndarray:
         told = Knowledge((partly, *rest), replace(knowledge.model, **factors))
-        [found] = told.expect([told.match(curve.config)], [0, 4])
+        found = told.expect([told.match(curve.config)], [0, 4])
         return np.sqrt(np.diag(found.covariance) + found.noise)
 
     for curve, wider in ((partly, [1, 3]), (synthetic.left_out[0], [3, 3])):
@@ -180,8 +179,8 @@ def test_new_measurements_count_at_once(knowledge: Knowledge, synthetic: Any) ->
     curve = synthetic.left_out[0]
     before = Knowledge(knowledge.curves, knowledge.model)
     after = Knowledge((*knowledge.curves, replace(curve, id=999)), knowledge.model)
-    [doubtful] = before.expect([before.match(curve.config)], [0, 4])
-    [surer] = after.expect([after.match(curve.config)], [0, 4])
+    doubtful = before.expect([before.match(curve.config)], [0, 4])
+    surer = after.expect([after.match(curve.config)], [0, 4])
     assert (np.diag(surer.covariance) < np.diag(doubtful.covariance) / 2).all()
 
 
@@ -190,11 +189,22 @@ def test_configurations_are_expected_together_as_each_by_itself(
 ) -> None:
     wanted = [curve.config for curve in (*synthetic.left_out, *synthetic.curves)]
     matches = [knowledge.match(config) for config in wanted]
-    for found, match in zip(knowledge.expect(matches, [0, 2, 8]), matches, strict=True):
-        [alone] = knowledge.expect([match], [0, 2, 8])
-        np.testing.assert_allclose(found.mean, alone.mean, rtol=1e-9)
-        np.testing.assert_allclose(found.covariance, alone.covariance, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(found.noise, alone.noise)
+    together = knowledge.expect(matches, [0, 2, 8])
+    for i, match in enumerate(matches):
+        own = slice(3 * i, 3 * i + 3)
+        alone = knowledge.expect([match], [0, 2, 8])
+        np.testing.assert_allclose(together.mean[own], alone.mean, rtol=1e-9)
+        np.testing.assert_allclose(
+            together.covariance[own, own], alone.covariance, rtol=1e-6, atol=1e-9
+        )
+        np.testing.assert_allclose(together.noise[own], alone.noise)
+
+
+def test_what_is_nearly_the_same_is_off_together(knowledge: Knowledge) -> None:
+    config = knowledge.curves[0].config
+    far = [replace(config, transfer_size=size, block_size=size) for size in (64 * MIB, 65 * MIB)]
+    found = knowledge.expect([knowledge.match(one) for one in far], [4]).covariance
+    assert found[0, 1] / math.sqrt(found[0, 0] * found[1, 1]) > 0.95
 
 
 def test_what_a_log_cannot_tell_is_as_in_the_benchmark(
@@ -207,6 +217,6 @@ def test_what_a_log_cannot_tell_is_as_in_the_benchmark(
     )
     direct = Knowledge(curves, knowledge.model)
     for config in (synthetic.curves[0].config, synthetic.left_out[0].config):
-        [found] = direct.expect([direct.match(config)], [0, 4])
-        [same] = knowledge.expect([knowledge.match(config)], [0, 4])
+        found = direct.expect([direct.match(config)], [0, 4])
+        same = knowledge.expect([knowledge.match(config)], [0, 4])
         np.testing.assert_allclose(found.mean, same.mean)

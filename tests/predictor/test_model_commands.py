@@ -238,6 +238,7 @@ def model_with(lengths: list[float], weights: list[float]) -> Model:
             residual=0.1,
         ),
         widening=dict.fromkeys(("processes",), 0.0),
+        tails=(0.5, 1.0),
         known_factor=1.0,
         new_factor=1.0,
         scores=None,

@@ -233,7 +233,7 @@ def test_io_nodes_beyond_all_that_were_measured_are_said_to_be_a_guess(
         if "guess" in line
     ]
     measured = "the matched benchmarks were measured with 0 to 8 I/O nodes"
-    guess = f"{measured}, so what is said of {beyond} is a guess"
+    guess = f"{measured}, so what is said of {beyond} is a guess, and nothing is decided on it"
     assert said == ([] if beyond is None else [guess])
 
 
@@ -303,9 +303,19 @@ def test_what_different_processes_do_at_the_same_time_is_not_added_up(
     same_time = phase_of(MIB, 8, **half)
     later = phase_of(MIB, 8, start_seconds=3.0, end_seconds=4.0, **half)
     alone = times(asked([first], knowledge))
-    assert times(asked([first, same_time], knowledge)) == pytest.approx(alone)
-    twice = {n: 2 * time for n, time in alone.items()}
-    assert times(asked([first, later], knowledge)) == pytest.approx(twice)
+    both, twice = (times(asked([first, other], knowledge)) for other in (same_time, later))
+    for n, time in alone.items():
+        # Of two that vary, the slower one counts.
+        assert time * (1 - 1e-9) <= both[n] <= time * (1.2 if with_model else 1 + 1e-9)
+        assert twice[n] == pytest.approx(2 * time, rel=0.05 if with_model else 1e-9)
+
+
+def test_the_typical_time_of_many_phases_is_near_to_that_of_their_runs(
+    synthetic: Any, fitted: Model
+) -> None:
+    phases = [phase_of(MIB, 8, start_seconds=2.0 * i, end_seconds=2.0 * i + 1) for i in range(20)]
+    for point in asked(phases, Knowledge(synthetic.curves, fitted)).curve:
+        assert point.bandwidth_mib_s.mean == pytest.approx(point.bandwidth_mib_s.median, rel=0.03)
 
 
 # The application's own past

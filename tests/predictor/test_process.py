@@ -19,9 +19,14 @@ from predictor.process import CurveProcess, Likelihood
 CHEAP = CurveProcess(components=1, starts=1, max_iterations=5)
 
 
+def name_of(value: object) -> str:
+    function = getattr(value, "func", None)
+    return function.__name__ if function else type(value).__name__
+
+
 # scikit-learn's `parametrize_with_checks` with a list, which is what pytest wants.
 @pytest.mark.parametrize(
-    ("estimator", "check"), list(estimator_checks_generator(CHEAP, legacy=True)), ids=str
+    ("estimator", "check"), list(estimator_checks_generator(CHEAP)), ids=name_of
 )
 def test_it_is_an_estimator_of_scikit_learn(
     estimator: CurveProcess, check: Callable[[CurveProcess], Any]

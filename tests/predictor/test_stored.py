@@ -33,8 +33,8 @@ def test_a_model_read_back_predicts_the_same_to_the_last_bit(synthetic: Any, fit
     assert again is not None
     one, other = Knowledge(synthetic.curves, fitted), Knowledge(synthetic.curves, again)
     for curve in (*synthetic.curves[:5], *synthetic.left_out[:5]):
-        [here] = one.expect([one.match(curve.config)], [0, 4, 8])
-        [there] = other.expect([other.match(curve.config)], [0, 4, 8])
+        here = one.expect([one.match(curve.config)], [0, 4, 8])
+        there = other.expect([other.match(curve.config)], [0, 4, 8])
         assert np.array_equal(here.mean, there.mean)
         assert np.array_equal(here.covariance, there.covariance)
         assert np.array_equal(here.noise, there.noise)
@@ -120,6 +120,9 @@ def test_a_model_that_would_divide_by_zero_is_none(fitted: Model, path: tuple[An
 def test_a_model_without_one_of_its_parts_is_none(fitted: Model) -> None:
     record = json.loads(to_document(fitted))
     for path in places_in(record)[1:]:
+        if path[0] == "tails" and len(path) > 1:
+            # Of these there may be fewer.
+            continue
         holder = record
         for key in path[:-1]:
             holder = holder[key]
@@ -132,7 +135,7 @@ def test_a_model_without_one_of_its_parts_is_none(fitted: Model) -> None:
         assert from_document(json.dumps(put_in(record, path[:-1], less))) is None, path
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, 1.5])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None, 2.5])
 def test_a_model_of_another_version_is_none(fitted: Model, version: Any) -> None:
     assert from_document(json.dumps(json.loads(to_document(fitted)) | {"version": version})) is None
 
