@@ -75,7 +75,7 @@ def test_what_a_model_expects_is_drawn_as_it_says() -> None:
 def test_tenths_of_runs_are_those_of_the_normal_distribution() -> None:
     [found] = as_expected(expectation([5.0], [[0.03 - UNLIKE]], [0.01]), NORMAL, [{}], [0], draws())
     tenth, ninetieth = np.percentile(np.log(runs(found)), [10, 90])
-    assert (tenth, ninetieth) == pytest.approx((5 - 1.2816 * 0.2, 5 + 1.2816 * 0.2), abs=0.02)
+    assert (tenth, ninetieth) == pytest.approx((5 - 1.2816 * 0.2, 5 + 1.2816 * 0.2), abs=0.03)
 
 
 @pytest.mark.parametrize("rounding", [0.0, 1e-17, -1e-17])
