@@ -14,7 +14,7 @@ from predictor.explanation import explain
 from predictor.prediction import Prediction
 from predictor.wording import in_words
 
-_LINE, _BAND, _RUNS = "#1f5f8b", "rgba(31, 95, 139, 0.18)", "#c1440e"
+LINE, _BAND, _RUNS = "#1f5f8b", "rgba(31, 95, 139, 0.18)", "#c1440e"
 _BEST, _DECISION = "#1f5f8b", "#d98200"
 # A filled marker is something that was seen; an open one is not.
 _SYMBOLS = {"measured": "circle", "model": "circle-open"}
@@ -36,27 +36,18 @@ def curve_figure(
     figure = go.Figure()
     names = [str(point.io_nodes) for point in prediction.curve]
     bands = [point.bandwidth_mib_s for point in prediction.curve]
-    figure.add_scatter(
-        x=names + names[::-1],
-        y=[band.p90 for band in bands] + [band.p10 for band in bands][::-1],
-        mode="lines",
-        fill="toself",
-        fillcolor=_BAND,
-        line={"width": 0},
-        hoverinfo="skip",
-        name="predicted, p10 to p90",
-    )
+    add_interval(figure, names, [band.p10 for band in bands], [band.p90 for band in bands])
     figure.add_scatter(
         x=names,
         y=[band.mean for band in bands],
         mode="lines",
-        line={"color": _LINE},
+        line={"color": LINE},
         hoverinfo="skip",
         name="predicted mean",
     )
     for basis, meaning in _MEANINGS.items():
         points = [point for point in prediction.curve if point.basis == basis]
-        _mark(figure, points, meaning, symbol=_SYMBOLS[basis], size=9, color=_LINE)
+        _mark(figure, points, meaning, symbol=_SYMBOLS[basis], size=9, color=LINE)
     best, decided = prediction.best.io_nodes, prediction.decision.io_nodes
     both = "best, and decision" if best == decided else "best"
     at_best, at_decided = (
@@ -65,16 +56,8 @@ def curve_figure(
     _mark(figure, at_best, both, symbol="circle-open", size=19, color=_BEST)
     if best != decided:
         _mark(figure, at_decided, "decision", symbol="square-open", size=19, color=_DECISION)
-    runs = [(str(n), value) for n, values in (measured or {}).items() for value in values]
-    if runs:
-        figure.add_scatter(
-            x=[n for n, _ in runs],
-            y=[value for _, value in runs],
-            mode="markers",
-            marker={"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": _RUNS}},
-            name="measured runs",
-            hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
-        )
+    if measured:
+        add_runs(figure, measured, "measured runs")
     figure.update_layout(
         xaxis={"title": "I/O nodes (0: direct access)", "type": "category"},
         yaxis={"title": "bandwidth, MiB/s", "rangemode": "tozero"},
@@ -108,6 +91,32 @@ def _mark(
             name=name,
             hovertemplate=f"%{{x}} I/O nodes: %{{y:.1f}} MiB/s<extra>{name}</extra>",
         )
+
+
+def add_interval(figure: go.Figure, names: list[str], p10: list[float], p90: list[float]) -> None:
+    """Draw an interval of bandwidth as a band."""
+    figure.add_scatter(
+        x=names + names[::-1],
+        y=p90 + p10[::-1],
+        mode="lines",
+        fill="toself",
+        fillcolor=_BAND,
+        line={"width": 0},
+        hoverinfo="skip",
+        name="predicted, p10 to p90",
+    )
+
+
+def add_runs(figure: go.Figure, runs: Mapping[int, Sequence[float]], name: str) -> None:
+    """Draw the bandwidth of runs by number of I/O nodes as points."""
+    figure.add_scatter(
+        x=[str(n) for n, values in sorted(runs.items()) for _ in values],
+        y=[value for _, values in sorted(runs.items()) for value in values],
+        mode="markers",
+        marker={"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": _RUNS}},
+        name=name,
+        hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
+    )
 
 
 def write_html(

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from tabulate import tabulate
 
 from benchdb.pages import bullets, write_page
+from predictor.plots import LINE, add_interval, add_runs
 from predictor.validation import TOLERANCE, Comparison
 from predictor.validation_tables import (
     FLOOR,
@@ -25,7 +26,6 @@ from predictor.validation_tables import (
     source_rows,
 )
 
-_LINE, _BAND, _MEASURED = "#1f5f8b", "rgba(31, 95, 139, 0.18)", "#c1440e"
 _FLOOR = "#8c8c8c"
 _IO_NODES = "I/O nodes (0: direct access)"
 # Pixels: of a figure, of a bar with its label, of what is around bars.
@@ -37,32 +37,18 @@ def curve_figure(result: Validated) -> go.Figure:
     figure = go.Figure()
     names = [str(n) for n in sorted(result.expected)]
     expected = [result.expected[n] for n in sorted(result.expected)]
-    figure.add_scatter(
-        x=names + names[::-1],
-        y=[point.p90 for point in expected] + [point.p10 for point in expected][::-1],
-        mode="lines",
-        fill="toself",
-        fillcolor=_BAND,
-        line={"width": 0},
-        hoverinfo="skip",
-        name="predicted, p10 to p90",
+    add_interval(
+        figure, names, [point.p10 for point in expected], [point.p90 for point in expected]
     )
     figure.add_scatter(
         x=names,
         y=[point.mean for point in expected],
         mode="lines+markers",
-        line={"color": _LINE},
+        line={"color": LINE},
         name="predicted mean",
         hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
     )
-    figure.add_scatter(
-        x=[str(n) for n, runs in sorted(result.reruns.items()) for _ in runs],
-        y=[run for _, runs in sorted(result.reruns.items()) for run in runs],
-        mode="markers",
-        marker={"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": _MEASURED}},
-        name="reruns",
-        hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
-    )
+    add_runs(figure, result.reruns, "reruns")
     order = [str(n) for n in sorted({*result.expected, *result.reruns})]
     return _laid_out(
         figure,
@@ -80,7 +66,7 @@ def error_figure(prediction: Comparison, floor: Comparison) -> go.Figure:
     """Draw the errors of single reruns by number of I/O nodes, beside the noise floor's."""
     figure = go.Figure()
     for errors, name, colour in (
-        (prediction.run_errors, "prediction", _LINE),
+        (prediction.run_errors, "prediction", LINE),
         (floor.run_errors, FLOOR, _FLOOR),
     ):
         figure.add_box(
@@ -110,7 +96,7 @@ def kind_figure(kinds: Sequence[KindError]) -> go.Figure:
     figure = go.Figure()
     labels = [kind.kind.replace(" ", "<br>", 1).replace(" ", ", ") for kind in kinds]
     for values, name, colour in (
-        ([kind.error for kind in kinds], "prediction", _LINE),
+        ([kind.error for kind in kinds], "prediction", LINE),
         ([kind.noise_floor for kind in kinds], FLOOR, _FLOOR),
     ):
         figure.add_bar(

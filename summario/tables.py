@@ -194,10 +194,10 @@ def _processes(row: dict[str, str], n_files: int, mode_processes: int, nprocs: i
     and one file mean the first.
     """
     if row.get("processes"):
-        return int(row["processes"])
+        return _count(row["processes"])
     if row["rank"] == "all":
         return nprocs or (mode_processes if row["files"] == "shared" else n_files)
-    return 1 if mode_processes == n_files == 1 else int(row["rank"])
+    return 1 if mode_processes == n_files == 1 else _count(row["rank"])
 
 
 def whole(value: float) -> float:

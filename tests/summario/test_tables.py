@@ -97,6 +97,7 @@ def test_a_table_of_summarios_own_columns_is_read(tmp_path: Path) -> None:
         (f"{SUMMARIO}\n{PERIODIC_A.replace('6144', 'many')}\n", "line 2 is not a phase"),
         (f"{SUMMARIO}\n{PERIODIC_A.replace('write', 'append')}\n", "'append' is not one of"),
         (f"{SUMMARIO}\n{PERIODIC_A.replace('6144', '-1')}\n", "negative"),
+        (f"{SUMMARIO},processes\n{PERIODIC_A},-4\n", "negative"),
     ],
 )
 def test_what_is_no_table_of_phases_is_one_clear_line(
