@@ -139,7 +139,7 @@ def jobs(known: Sequence[Curve], small: Sequence[Curve]) -> list[Job]:
     """What is computed in processes of its own, the longest first."""
     return [
         (protocols.elsewhere, (small, known)),
-        *((protocols.patterns_left_out, (known, fold)) for fold in range(protocols.FOLDS)),
+        *((protocols.applications_left_out, (known, fold)) for fold in range(protocols.FOLDS)),
         *(
             (protocols.group_left_out, (known, protocol, value))
             for protocol, of in protocols.GROUPS.items()
@@ -151,6 +151,7 @@ def jobs(known: Sequence[Curve], small: Sequence[Curve]) -> list[Job]:
             for side in (0, 1)
         ),
         (protocols.alone, (small, known)),
+        *((protocols.pattern_left_out, (known, index)) for index in range(len(known))),
     ]
 
 

@@ -81,24 +81,25 @@ def few_repetitions(curves: Sequence[Curve], seed: int, side: int) -> Iterator[C
         yield KNOWN_APPLICATIONS, phases, judged
 
 
-def patterns_left_out(curves: Sequence[Curve], fold: int) -> Iterator[Case]:
-    """Predict the patterns of a fold, each from all others.
+def pattern_left_out(curves: Sequence[Curve], index: int) -> Iterator[Case]:
+    """Predict a pattern from all others, hyperparameters and all."""
+    curve = curves[index]
+    rest = tuple(other for other in curves if other is not curve)
+    knowledge = Knowledge(rest, fit_model(rest))
+    yield LEFT_OUT, MODEL, judge(ask(curve.config, knowledge), curve.bandwidths_mib_s)
+    yield from _by_others(LEFT_OUT, [curve], rest)
+    yield from _without_predicting(LEFT_OUT, curve)
+    yield from _by_past(LEFT_OUT, curve, knowledge)
 
-    Hyperparameters are learned without the fold.
-    """
+
+def applications_left_out(curves: Sequence[Curve], fold: int) -> Iterator[Case]:
+    """Predict applications of the patterns of a fold from all other patterns."""
     order = Random(SEED).sample(range(len(curves)), len(curves))  # noqa: S311
     members = [curves[i] for i in order[fold::FOLDS]]
     others = tuple(curve for curve in curves if curve not in members)
-    model = fit_model(others)
-    for curve in members:
-        rest = tuple(other for other in curves if other is not curve)
-        knowledge = Knowledge(rest, model)
-        yield LEFT_OUT, MODEL, judge(ask(curve.config, knowledge), curve.bandwidths_mib_s)
-        yield from _by_others(LEFT_OUT, [curve], rest)
-        yield from _without_predicting(LEFT_OUT, curve)
-        yield from _by_past(LEFT_OUT, curve, knowledge)
     runs = {curve.config: curve.bandwidths_mib_s for curve in members}
-    for phases, judged in _applications(runs, Knowledge(others, model), SEED + fold):
+    knowledge = Knowledge(others, fit_model(others))
+    for phases, judged in _applications(runs, knowledge, SEED + fold):
         yield NEW_APPLICATIONS, phases, judged
 
 

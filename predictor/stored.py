@@ -112,7 +112,10 @@ def _scores(patterns: object, **shares: object) -> Scores:
 
 
 def _number(name: str, value: object) -> float:
-    return float(_numbers(name, value))
+    number = _numbers(name, value)
+    if number.ndim:
+        raise ValueError(name)
+    return float(number)
 
 
 def _numbers(name: str, value: object) -> NDArray[np.float64]:
