@@ -10,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ioncast_errors import InputError
 from ior_configs import IorConfig
@@ -173,26 +174,13 @@ def predict(
         curve = tuple(composition.points(_common(found.repetitions for found in matches)))
         expected = composition.expected_mib_s
     matched = tuple(_matched(task, estimates, points) for task in tasks)
-    parts = [pair for task in tasks for pair in task.parts]
-    # Beyond what was measured, a curve is a guess, and no reason to give I/O nodes.
-    trusted = [i for i, point in enumerate(curve) if point.io_nodes <= knowledge.most_io_nodes]
-    best = _best(
-        [curve[i] for i in trusted],
-        asked,
-        moved=sum(part.bytes for part, _ in parts),
-        known=sum(part.bytes for part, found in parts if found.curve),
-    )
+    best, decision = _choose(curve, expected, tasks, knowledge, asked, policy or Policy())
     return Prediction(
         system=system,
         job=jobs.pop() if jobs else None,
         curve=curve,
         best=best,
-        decision=decide(
-            [curve[i] for i in trusted],
-            expected[:, trusted],
-            **asdict(policy or Policy()),
-            unknown=best.why if best.io_nodes is None else None,
-        ),
+        decision=decision,
         earlier=earlier,
         phases=matched,
         warnings=tuple(limits(matched, knowledge, nodes, asked, ran_with)),
@@ -292,6 +280,29 @@ def _matched(
             {n: part.bytes / MIB / float(v) for n, v in zip(io_nodes, speeds, strict=False)}
         )
     return MatchedPhase(task.index, task.phase, task.parts, tuple(times))
+
+
+def _choose(
+    curve: Sequence[Point],
+    expected: NDArray[np.float64],
+    tasks: Sequence[_Task],
+    knowledge: Knowledge,
+    asked: Sequence[int],
+    policy: Policy,
+) -> tuple[Best, Decision]:
+    """The best, and what the scheduler is told."""
+    # Beyond what was measured, a curve is a guess, and no reason to give I/O nodes.
+    trusted = [i for i, point in enumerate(curve) if point.io_nodes <= knowledge.most_io_nodes]
+    points = [curve[i] for i in trusted]
+    parts = [pair for task in tasks for pair in task.parts]
+    best = _best(
+        points,
+        asked,
+        moved=sum(part.bytes for part, _ in parts),
+        known=sum(part.bytes for part, found in parts if found.curve),
+    )
+    unknown = best.why if best.io_nodes is None else None
+    return best, decide(points, expected[:, trusted], **asdict(policy), unknown=unknown)
 
 
 def _common(cells: Iterable[Iterable[int]]) -> set[int]:
