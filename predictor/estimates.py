@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchdb.cells import modes
-from predictor.model import Expectation
+from predictor.gaussian import Posterior
 
 Array = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ def as_measured(
 
 
 def as_expected(
-    expected: Expectation,
+    expected: Posterior,
     tails: Sequence[float],
     repetitions: Sequence[Mapping[int, Sequence[float]]],
     io_nodes: Sequence[int],
@@ -103,8 +103,8 @@ def as_expected(
 
     Parameters
     ----------
-    expected : Expectation
-        Of configurations with `io_nodes`.
+    expected : Posterior
+        See `Knowledge.expect`.
     tails : sequence of float
         See `Model`.
     repetitions : sequence of mapping of int to sequence of float

@@ -36,7 +36,7 @@ _TAILS, _FEWEST_FOR_TAILS = 50, 40
 _SEED = 9366
 
 
-def fit_model(curves: Sequence[Curve], *, random_state: int = 0) -> Model:
+def fit_model(curves: Sequence[Curve]) -> Model:
     """Learn from what one engine measured on a system.
 
     Intervals are calibrated on runs that were held back (conformal prediction): those of
@@ -48,8 +48,6 @@ def fit_model(curves: Sequence[Curve], *, random_state: int = 0) -> Model:
     curves : sequence of Curve
         At least one; of at most some hundred configurations, because time grows with the
         cube.
-    random_state : int
-        For the search of hyperparameters.
     """
     rows, io_nodes, logarithms = measurements(curves)
     usual = _usual(rows)
@@ -61,7 +59,7 @@ def fit_model(curves: Sequence[Curve], *, random_state: int = 0) -> Model:
     # A process needs a feature, even where none differs.
     differing[0] |= not differing.any()
     places = everything[:, differing]
-    process = CurveProcess(random_state=random_state).fit(places, logarithms).conditioned_
+    process = CurveProcess().fit(places, logarithms).conditioned_
     held = _held(process, places, everything, logarithms)
     patterns = held.labels(*SIZES, *FLAGS)
     tested = patterns.max() + 1 >= _FEWEST_GROUPS

@@ -93,12 +93,12 @@ def _of_io_nodes(
     if missing:
         filled = "; the model fills in" if knowledge.model else ""
         yield f"not every matched benchmark was measured with {_listed(missing)} I/O nodes{filled}"
-    measured = {n for curve in curves for n in curve.bandwidths_mib_s}
-    beyond = [n for n in missing if not min(measured) <= n <= max(measured)]
+    measured = knowledge.range_of_io_nodes
+    beyond = [n for n in missing if n not in measured]
     if knowledge.model and beyond:
-        range_ = " to ".join(map(str, sorted({min(measured), max(measured)})))
+        range_ = " to ".join(map(str, sorted({measured[0], measured[-1]})))
         yield (
-            f"the matched benchmarks were measured with {range_} I/O nodes, so what is said of"
+            f"nothing was measured with other than {range_} I/O nodes, so what is said of"
             f" {_listed(beyond)} is a guess, and nothing is decided on it"
         )
     if any(ran_with not in (None, *curve.bandwidths_mib_s) for curve in curves):

@@ -19,7 +19,7 @@ from benchdb.curves import Curve
 from ioncast_errors import InputError
 from ior_configs import IorConfig
 from predictor.features import FEATURES, SIZES, pattern, with_io_nodes
-from predictor.gaussian import Conditioned, Hyperparameters, condition
+from predictor.gaussian import Conditioned, Hyperparameters, Posterior, condition
 from predictor.matching import Match, find, kind
 
 Array = NDArray[np.float64]
@@ -99,25 +99,6 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Expectation:
-    """What a model expects of runs, in natural logarithms of MiB/s.
-
-    Attributes
-    ----------
-    mean : array of shape (n,)
-        Of runs of each configuration with each number of I/O nodes, which varies faster.
-    covariance : array of shape (n, n)
-        Of that mean: doubt.
-    noise : array of shape (n,)
-        Variance of a run around it.
-    """
-
-    mean: Array
-    covariance: Array
-    noise: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Knowledge:
     """What predictions on a system rest on.
 
@@ -179,9 +160,13 @@ class Knowledge:
         )
 
     @cached_property
-    def most_io_nodes(self) -> int:
-        """The most I/O nodes that anything was measured with; 0 of nothing."""
-        return max((n for curve in self.curves for n in curve.bandwidths_mib_s), default=0)
+    def range_of_io_nodes(self) -> range:
+        """From the fewest I/O nodes that anything was measured with to the most.
+
+        Beyond, a curve is a guess, and no reason to give I/O nodes.
+        """
+        measured = {n for curve in self.curves for n in curve.bandwidths_mib_s}
+        return range(min(measured), max(measured) + 1) if measured else range(0)
 
     def reaches(self, io_nodes: int) -> bool:
         """Whether the model can tell anything of a number of I/O nodes.
@@ -195,7 +180,7 @@ class Knowledge:
             (n == 0) == direct for curve in self.curves for n in curve.bandwidths_mib_s
         )
 
-    def expect(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Expectation:
+    def expect(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Posterior:
         """Expect the runs of some configurations.
 
         Parameters
@@ -207,8 +192,9 @@ class Knowledge:
 
         Returns
         -------
-        Expectation
-            Of all matches together, each with all `io_nodes`.
+        Posterior
+            Of the natural logarithms of MiB/s, of all matches together: each with all
+            `io_nodes`, which vary faster.
 
         Raises
         ------
@@ -224,7 +210,7 @@ class Knowledge:
         measured = [n in found.repetitions for found in matches for n in io_nodes]
         factor = np.where(measured, self.model.known_factor, self.model.new_factor)
         beyond = self._beyond(matches, rows, io_nodes)
-        return Expectation(
+        return Posterior(
             mean=posterior.mean,
             covariance=np.outer(factor, factor) * (posterior.covariance + beyond),
             noise=factor**2 * posterior.noise,

@@ -291,8 +291,7 @@ def _choose(
     policy: Policy,
 ) -> tuple[Best, Decision]:
     """The best, and what the scheduler is told."""
-    # Beyond what was measured, a curve is a guess, and no reason to give I/O nodes.
-    trusted = [i for i, point in enumerate(curve) if point.io_nodes <= knowledge.most_io_nodes]
+    trusted = [i for i, point in enumerate(curve) if point.io_nodes in knowledge.range_of_io_nodes]
     points = [curve[i] for i in trusted]
     parts = [pair for task in tasks for pair in task.parts]
     best = _best(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from predictor.estimates import Estimate, as_expected, as_measured
-from predictor.model import Expectation
+from predictor.gaussian import Posterior
 
 # HACC-IO without I/O nodes, RR-9366, Table 9.
 TABLE_9 = (488.3, 526.2, 331.5, 41971.4, 409.7)
@@ -31,10 +31,8 @@ def runs(estimate: Estimate, at: int = 0) -> np.ndarray:
     return ratio * estimate.typical_mib_s[at]
 
 
-def expectation(
-    mean: list[float], covariance: list[list[float]], noise: list[float]
-) -> Expectation:
-    return Expectation(np.array(mean), np.array(covariance), np.array(noise))
+def expectation(mean: list[float], covariance: list[list[float]], noise: list[float]) -> Posterior:
+    return Posterior(np.array(mean), np.array(covariance), np.array(noise))
 
 
 def test_what_is_typical_of_repetitions_is_their_harmonic_mean_because_times_add_up() -> None:

@@ -221,20 +221,54 @@ def test_an_unmeasured_number_of_io_nodes_is_filled_in_and_said_to_be(
     assert any("3 I/O nodes; the model fills in" in warning for warning in found.warnings)
 
 
+def guesses(found: Prediction) -> list[str]:
+    return [line for line in found.warnings if "guess" in line]
+
+
 @pytest.mark.parametrize(
     ("io_nodes", "beyond"), [([0, 3, 8], None), ([8, 64], "64"), ([16, 32], "16, 32")]
 )
 def test_io_nodes_beyond_all_that_were_measured_are_said_to_be_a_guess(
     knowledge: Knowledge, io_nodes: list[int], beyond: str | None
 ) -> None:
-    said = [
-        line
-        for line in asked([phase_of(MIB, 8)], knowledge, io_nodes=io_nodes).warnings
-        if "guess" in line
-    ]
-    measured = "the matched benchmarks were measured with 0 to 8 I/O nodes"
+    measured = "nothing was measured with other than 0 to 8 I/O nodes"
     guess = f"{measured}, so what is said of {beyond} is a guess, and nothing is decided on it"
-    assert said == ([] if beyond is None else [guess])
+    found = asked([phase_of(MIB, 8)], knowledge, io_nodes=io_nodes)
+    assert guesses(found) == ([] if beyond is None else [guess])
+
+
+def test_nothing_is_decided_on_a_guess(knowledge: Knowledge) -> None:
+    """Curves that rise steeply would promise most for most I/O nodes."""
+    rising = tuple(
+        replace(curve, bandwidths_mib_s={n: (10.0 * (n + 1),) * 2 for n in IO_NODES})
+        for curve in knowledge.curves
+    )
+    known = Knowledge(rising, knowledge.model)
+    found = asked([phase_of(MIB, 8)], known, io_nodes=[4, 8, 64])
+    assert means(found)[64] > means(found)[8]
+    assert (found.best.io_nodes, found.decision.io_nodes) == (8, 8)
+    none = asked([phase_of(MIB, 8)], known, io_nodes=[64])
+    assert none.curve
+    assert (none.best.io_nodes, none.decision.source) == (None, "none")
+
+
+def test_fewer_io_nodes_than_were_measured_are_a_guess_too(knowledge: Knowledge) -> None:
+    forwarded = tuple(
+        replace(curve, bandwidths_mib_s={n: (100.0 / n,) * 2 for n in (4, 8)})
+        for curve in knowledge.curves
+    )
+    found = asked([phase_of(MIB, 8)], Knowledge(forwarded, knowledge.model), io_nodes=[1, 4, 8])
+    assert len(guesses(found)) == 1
+    assert found.decision.io_nodes == 4
+
+
+def test_what_other_benchmarks_were_measured_with_is_no_guess(knowledge: Knowledge) -> None:
+    """What is decided on and what is said to be a guess are the same range."""
+    first, *rest = knowledge.curves
+    more = replace(first, bandwidths_mib_s=first.bandwidths_mib_s | {16: (100.0, 110.0)})
+    known = Knowledge((more, *rest), knowledge.model)
+    found = asked([phase_of(MIB, 8)], known, io_nodes=[8, 16])
+    assert guesses(found) == []
 
 
 def test_what_lies_beyond_all_benchmarks_rests_on_the_model_and_is_doubted(
