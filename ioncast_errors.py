@@ -50,6 +50,13 @@ class DamagedLogError(InputError):
     title = "Damaged Darshan log"
 
 
+class ConflictError(InputError):
+    """What contradicts something that is stored."""
+
+    http_status = 409
+    title = "Conflict"
+
+
 class UnknownNameError(IoncastError):
     """A system, configuration or application that nothing is stored under."""
 
@@ -62,3 +69,10 @@ class DatabaseError(IoncastError):
 
     http_status = 503
     title = "Database unavailable"
+
+
+class BusyError(IoncastError):
+    """Work that would not wait: it has to be asked for again."""
+
+    http_status = 503
+    title = "Busy"

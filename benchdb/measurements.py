@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, update
 
+from benchdb.checks import LARGEST_COUNT, check_bandwidth, check_text
 from benchdb.progress import Progress, silently
 from benchdb.schema import configurations, imports, longest, measurements, systems
 from ioncast_errors import InputError, UnknownNameError
@@ -23,10 +23,6 @@ from ior_configs import IorConfig
 
 _T = TypeVar("_T")
 _LARGEST = 2**63 - 1
-# Counts that the database keeps in 32 bits.
-_LARGEST_COUNT = 2**31 - 1
-# Beyond what any system does, sums and squares of bandwidths are no longer exact, or infinite.
-_SLOWEST_MIB_S, _FASTEST_MIB_S = 1e-9, 1e15
 # How many rows or keys go to the database at once.
 _CHUNK = 10_000
 _KEYS = 500
@@ -36,9 +32,6 @@ _REVISE = (
     .where(systems.c.id == bindparam("of_system"))
     .values(revision=bindparam("new_revision"))
 )
-
-# NUL, and the halves of a character that UTF-8 does not have (an argument's stray bytes too).
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 _CONFIG_FIELDS = (
     "api",
@@ -125,11 +118,10 @@ class Measurement:
     campaign: str | None = None
 
     def __post_init__(self) -> None:
-        if not _SLOWEST_MIB_S <= self.bandwidth_mib_s <= _FASTEST_MIB_S:
-            raise InputError(f"a bandwidth of {self.bandwidth_mib_s} MiB/s, not from 1e-9 to 1e15")
-        if not 0 <= self.io_nodes <= _LARGEST_COUNT:
+        check_bandwidth(self.bandwidth_mib_s)
+        if not 0 <= self.io_nodes <= LARGEST_COUNT:
             raise InputError(f"{self.io_nodes} I/O nodes")
-        if (self.config.tasks or 0) > _LARGEST_COUNT or (self.config.nodes or 0) > _LARGEST_COUNT:
+        if (self.config.tasks or 0) > LARGEST_COUNT or (self.config.nodes or 0) > LARGEST_COUNT:
             raise InputError(f"{self.config.tasks} tasks on {self.config.nodes} nodes")
         if len(self.config.api) > _LONGEST_API or not self.config.api.isprintable():
             raise InputError(f"an API named {self.config.api!r}")
@@ -138,11 +130,7 @@ class Measurement:
         if not 0 <= (self.time_s or 0) < math.inf:
             raise InputError(f"a time of {self.time_s} s")
         for name, most in _TEXT_LENGTHS.items():
-            value = getattr(self, name)
-            if value is not None and len(value) > most:
-                raise InputError(f"{name} has {len(value)} characters, more than {most}")
-            if value is not None and _NO_TEXT.search(value):
-                raise InputError(f"{name} holds a NUL or half a character")
+            check_text(name, getattr(self, name), most)
 
 
 def store(

@@ -122,6 +122,105 @@ models = Table(
 )
 
 
+# What a job is an instance of: a program of a user. `program` is the executable without its
+# folder, because a job script seldom says that.
+applications = Table(
+    "applications",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system_id", ForeignKey("systems.id"), nullable=False),
+    Column("executable", String(1000), nullable=False),
+    Column("program", String(255), nullable=False),
+    Column("user", String(100), nullable=False),
+    UniqueConstraint("system_id", "user", "executable"),
+    Index(None, "system_id", "program"),
+)
+
+# One run of an application, from its Darshan log. `phases` is JSON as of `ioncast phases`,
+# `pattern` the kind of I/O that moved most of their bytes. `revision` is greater than that of
+# any other row after each change of a row, so that whoever keeps the greatest one that they
+# have seen finds what is new.
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system_id", ForeignKey("systems.id"), nullable=False),
+    Column("application_id", ForeignKey("applications.id"), nullable=False, index=True),
+    Column("sha256", String(64), nullable=False),
+    Column("job_id", String(100)),
+    Column("name", String(200)),
+    Column("tasks", Integer, nullable=False),
+    Column("nodes", Integer),
+    Column("io_nodes", Integer),
+    Column("bandwidth_mib_s", Float),
+    Column("started", String(40)),
+    Column("stored_at", String(40), nullable=False),
+    Column("pattern", String(100)),
+    Column("phases", Text, nullable=False),
+    Column("revision", Integer, nullable=False, index=True),
+    UniqueConstraint("system_id", "sha256"),
+    Index(None, "system_id", "name"),
+)
+
+# What schedulers asked and were told. Systems and applications need not be known, and rows come
+# later than the answers, so nothing refers to other tables. `curve` is JSON: a list of
+# [io_nodes, expected, p10, p90] in MiB/s.
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("asked_at", String(40), nullable=False, index=True),
+    Column("system", String(200), nullable=False),
+    Column("user", String(100)),
+    Column("executable", String(1000)),
+    Column("name", String(200)),
+    Column("job_id", String(100)),
+    Column("nodes", Integer),
+    Column("tasks", Integer),
+    Column("available", Integer),
+    Column("io_nodes", Integer),
+    Column("source", String(20), nullable=False),
+    Column("expected_mib_s", Float),
+    Column("confidence", Float),
+    Column("application_id", Integer),
+    Column("why", Text, nullable=False),
+    Column("curve", Text, nullable=False),
+    Index(None, "system", "job_id", "asked_at"),
+    Index(None, "system", "asked_at"),
+    Index(None, "application_id", "asked_at"),
+)
+
+# What jobs that ran got; `decision_id` is as it was reported, and need not be stored yet.
+# `revision` is as in `runs`.
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system_id", ForeignKey("systems.id"), nullable=False),
+    Column("job_id", String(100), nullable=False),
+    Column("decision_id", String(32), index=True),
+    Column("run_id", ForeignKey("runs.id"), index=True),
+    Column("io_nodes", Integer, nullable=False),
+    Column("bandwidth_mib_s", Float, nullable=False),
+    Column("reported_at", String(40), nullable=False),
+    Column("revision", Integer, nullable=False, index=True),
+    UniqueConstraint("system_id", "job_id"),
+)
+
+# Who may do what over HTTP. A token itself is nowhere: it is 256 random bits, so that its
+# SHA-256 tells nothing of it.
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(100), nullable=False, unique=True),
+    Column("role", String(20), nullable=False),
+    Column("sha256", String(64), nullable=False, unique=True),
+    Column("created_at", String(40), nullable=False),
+    Column("revoked_at", String(40)),
+)
+
+
 def longest(column: Column[Any]) -> int:
     """How many characters a text column takes."""
     assert isinstance(column.type, String)  # noqa: S101

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.exc import DatabaseError as SqlError
 
 from ioncast_errors import DatabaseError, InputError
 
-NEWEST = "0003"
+NEWEST = "0004"
 # Any number, as long as every ioncast takes the same.
 _WRITERS_LOCK = 0x10CA57
 # What a driver says of a database that it may only read.
@@ -63,6 +64,54 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
             where=where,
             remedy=_remedy(str(reason)),
         ) from error
+    return engine
+
+
+def existing_database(location: str | Path | None, *, patience_s: float) -> Engine:
+    """A database for many short uses: opened for each, never created, upgraded or waited for long.
+
+    That it is away or not up to date shows when it is used, as a DatabaseError of
+    `transaction`; when it is back, so it is here. A file that was moved away is never written
+    to: each use opens it by its name.
+
+    Parameters
+    ----------
+    location : str or Path, optional
+        As of `open_database`.
+    patience_s : float
+        How many seconds to wait for a connection, and for a lock.
+
+    Raises
+    ------
+    InputError
+        When the URL is none, or its driver is not installed.
+    """
+    place = str(location or default_location())
+    url = _parse(place) if "://" in place else URL.create("sqlite", database=place)
+    if url.get_backend_name() == "sqlite":
+        return _existing_sqlite(url, patience_s)
+    milliseconds = round(patience_s * 1000)
+    return _with_driver(
+        url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url,
+        pool_pre_ping=True,
+        pool_timeout=patience_s,
+        connect_args={
+            "connect_timeout": max(round(patience_s), 1),
+            "options": f"-c lock_timeout={milliseconds} -c statement_timeout={4 * milliseconds}",
+        },
+    )
+
+
+def _existing_sqlite(url: URL, patience_s: float) -> Engine:
+    if url.database and "uri" not in url.query:
+        file = quote(str(Path(url.database).absolute()))
+        url = URL.create("sqlite", database=f"file:{file}", query={"uri": "true", "mode": "rw"})
+    engine = _with_driver(url, poolclass=NullPool, connect_args={"timeout": patience_s})
+
+    def shorten(connection: Any, _record: object) -> None:
+        connection.execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
+
+    event.listen(engine, "connect", shorten)
     return engine
 
 
@@ -144,26 +193,36 @@ def reading(location: str | Path | None) -> Iterator[Connection]:
 
 
 def _create_engine(place: str, create: bool) -> Engine:
+    url = _parse(place) if "://" in place else URL.create("sqlite", database=place)
+    if url.get_backend_name() == "sqlite" and url.database and "uri" not in url.query:
+        file = Path(url.database)
+        if create:
+            _make_folder(file.parent, place)
+        elif not file.exists():
+            url = URL.create("sqlite")
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    return _with_driver(url)
+
+
+def _make_folder(folder: Path, place: str) -> None:
     try:
-        url = _parse(place) if "://" in place else URL.create("sqlite", database=place)
-        if url.get_backend_name() == "sqlite" and url.database and "uri" not in url.query:
-            file = Path(url.database)
-            if create:
-                file.parent.mkdir(parents=True, exist_ok=True)
-            elif not file.exists():
-                url = URL.create("sqlite")
-        if url.drivername == "postgresql":
-            url = url.set(drivername="postgresql+psycopg")
-        if url.get_backend_name() == "sqlite" and "mode" in url.query and "uri" not in url.query:
-            # SQLAlchemy would ignore what the URL asks for.
-            raise ArgumentError("mode needs uri=true beside it")
-        engine = create_engine(url)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DatabaseError(
             f"its folder cannot be made: {error.strerror}",
             where=place,
             remedy="name another with --db or IONCAST_DB",
         ) from error
+
+
+def _with_driver(url: URL, **options: Any) -> Engine:
+    """An engine whose transactions begin as they should."""
+    try:
+        if url.get_backend_name() == "sqlite" and "mode" in url.query and "uri" not in url.query:
+            # SQLAlchemy would ignore what the URL asks for.
+            raise ArgumentError("mode needs uri=true beside it")
+        engine = create_engine(url, **options)
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InputError(
             f"not a database URL that can be used here: {error.args[0]}",

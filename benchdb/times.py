@@ -40,6 +40,22 @@ def instant(text: str | None) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
+def in_utc(time: datetime) -> str:
+    """ISO 8601 in UTC, always as long, so that texts are in the order of time.
+
+    Examples
+    --------
+    >>> in_utc(datetime(2026, 11, 21, 4, 15, tzinfo=timezone.utc))
+    '2026-11-21T04:15:00.000000+00:00'
+    """
+    return time.astimezone(timezone.utc).isoformat(timespec="microseconds")
+
+
+def now() -> str:
+    """The present, as `in_utc` writes it."""
+    return in_utc(datetime.now(timezone.utc))
+
+
 def _instant(text: str) -> datetime | None:
     match = _ISO.fullmatch(text)
     if match is None:

@@ -1,10 +1,21 @@
-"""Where the real data are: `../shared/data` beside the project."""
+"""Where the real data are, `../shared/data` beside the project, and databases.
 
+Every test that takes `database` or `location` runs on SQLite and on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from sqlalchemy import Engine
+
+from benchdb.store import open_database
+from tests.support.postgresql import Server, programs, running_server
 
 # Machines are noisy: a deadline fails where nothing is wrong.
 settings.register_profile("without deadline", deadline=None)
@@ -22,3 +33,52 @@ def shared_data() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    if programs() is None:
+        message = "no PostgreSQL server is installed; .ci/install-services does it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    with running_server() as server:
+        yield server
+
+
+def _location(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    number = next(_numbers)
+    if kind == "sqlite":
+        yield str(folder / f"bench{number}.sqlite")
+        return
+    server: Server = request.getfixturevalue("postgresql")
+    with server.database(f"bench{number}") as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database that is not there yet, by what `--db` takes."""
+    yield from _location(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def postgresql_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """One on PostgreSQL, for what only a server does."""
+    yield from _location("postgresql", request, tmp_path)
+
+
+@pytest.fixture(params=["to sqlite", "to postgresql"])
+def other_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A second one, for what goes from one database to another."""
+    yield from _location(request.param.removeprefix("to "), request, tmp_path)
+
+
+@pytest.fixture
+def database(location: str) -> Iterator[Engine]:
+    engine = open_database(location)
+    yield engine
+    engine.dispose()

@@ -15,16 +15,20 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect, text
 
+from benchdb.decisions import DecisionRow, joined_outcomes, store_decisions, store_outcome
+from benchdb.history import store_run
 from benchdb.measurements import Measurement, store, system_names
 from benchdb.models import state_of, store_model, stored_models
 from benchdb.schema import metadata
 from benchdb.store import NEWEST, open_database, transaction
+from benchdb.tokens import add_token
 from ior_configs import IorConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = Path(__file__).parent / "schemas"
 # Made by the code of that version, dumped by the databases' own tools.
-VERSIONS = ["0001", "0002"]
+VERSIONS = ["0001", "0002", "0003"]
+SERVICE = ("applications", "decisions", "outcomes", "runs", "tokens")
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -164,15 +168,97 @@ def test_an_old_database_takes_models_and_knows_when_they_are_old(
     assert {name for name in before if after[name] != before[name]} == {"testbed"}
 
 
-def test_a_database_goes_back_to_version_0002(location: str) -> None:
-    before = load("0002", location)
+def test_version_0003_keeps_every_row(location: str) -> None:
+    before = load("0003", location)
+    assert {name: len(rows) for name, rows in before.items()} == {
+        "configurations": 18,
+        "imports": 4,
+        "measurements": 38,
+        "models": 2,
+        "systems": 3,
+    }
+    open_database(location).dispose()
+    assert everything(url_of(location)) == before | {name: [] for name in SERVICE}
+
+
+def test_models_of_version_0003_stay_current(location: str) -> None:
+    load("0003", location)
+    engine = open_database(location)
+    with transaction(engine) as connection:
+        found = stored_models(connection)
+        assert [(name, model.engine) for name, model in found] == [
+            ("local", "ior"),
+            ("testbed", "ior"),
+        ]
+        for name, model in found:
+            assert model.state == state_of(connection, name, model.engine)
+    engine.dispose()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_old_database_takes_what_the_service_stores(location: str, version: str) -> None:
+    load(version, location)
     engine = open_database(location)
     with transaction(engine, write=True) as connection:
-        store_model(connection, "testbed", "ior", "state", "{}")
-        config = Config()
-        config.set_main_option("script_location", str(ROOT / "benchdb/migrations"))
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0002")
+        use_service_tables(connection)
+    with transaction(engine) as connection:
+        [joined] = joined_outcomes(connection, system="testbed")
+    engine.dispose()
+    assert joined.decision is not None
+    assert joined.decision.id == "d1"
+    assert joined.application is not None
+    assert joined.application.executable == "/opt/app"
+
+
+def go_back(connection: Connection, version: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(ROOT / "benchdb/migrations"))
+    config.attributes["connection"] = connection
+    command.downgrade(config, version)
+
+
+def use_service_tables(connection: Connection) -> None:
+    """A row in each of the tables of version 0004."""
+    run, _ = store_run(
+        connection,
+        system="testbed",
+        executable="/opt/app",
+        user="ada",
+        sha256="0" * 64,
+        tasks=16,
+        phases=[],
+    )
+    missing = dict.fromkeys(("user", "executable", "name", "nodes", "tasks", "available"))
+    row = DecisionRow(
+        id="d1",
+        asked_at="2026-11-21T04:15:02Z",
+        system="testbed",
+        job_id="1",
+        io_nodes=4,
+        source="history",
+        expected_mib_s=70.5,
+        confidence=0.9,
+        application_id=run.application.id,
+        why="it ran before",
+        curve=((4, 70.5, 60.0, 80.0),),
+        **missing,
+    )
+    store_decisions(connection, [row])
+    store_outcome(
+        connection, system="testbed", job_id="1", io_nodes=4, bandwidth_mib_s=70.0, run_id=run.id
+    )
+    add_token(connection, "slurm", "scheduler")
+
+
+@pytest.mark.parametrize("version", ["0002", "0003"])
+def test_a_database_goes_back(location: str, version: str) -> None:
+    before = load(version, location)
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        if version < "0003":
+            store_model(connection, "testbed", "ior", "state", "{}")
+        use_service_tables(connection)
+        go_back(connection, version)
     engine.dispose()
     assert everything(url_of(location)) == before
 
@@ -184,7 +270,7 @@ _OPEN = "import sys; from benchdb.store import open_database; open_database(sys.
 def test_several_processes_may_open_an_old_or_empty_database_at_once(
     location: str, version: str | None
 ) -> None:
-    before = load(version, location) if version else None
+    before = load(version, location) if version else {}
     running = [
         subprocess.Popen(
             [sys.executable, "-c", _OPEN, location], cwd=ROOT, stderr=subprocess.PIPE, text=True
@@ -194,11 +280,9 @@ def test_several_processes_may_open_an_old_or_empty_database_at_once(
     errors = [process.communicate()[1] for process in running]
     assert [(p.returncode, e[-300:]) for p, e in zip(running, errors, strict=True)] == [(0, "")] * 5
     after = everything(url_of(location))
-    assert {name: len(rows) for name, rows in after.items()} == (
-        {name: len(rows) for name, rows in before.items()}
-        if before
-        else dict.fromkeys(("configurations", "imports", "measurements", "systems"), 0)
-    ) | {"models": 0}
+    expected = dict.fromkeys(metadata.tables, 0)
+    expected |= {name: len(rows) for name, rows in before.items()}
+    assert {name: len(rows) for name, rows in after.items()} == expected
 
 
 def test_who_opens_an_old_database_waits_for_whoever_writes(

@@ -1,0 +1,74 @@
+"""`ioncast token`: who may use the service."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+from tabulate import tabulate
+
+from benchdb.options import database_option, format_option
+from benchdb.store import opened_database, reading, transaction
+from benchdb.tokens import ROLES, add_token, revoke_token, tokens
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  ioncast token add slurm --role scheduler
+  ioncast token list
+  ioncast token revoke slurm
+"""
+)
+def token() -> None:
+    """Say who may use the service, and for what."""
+
+
+@token.command("add", epilog="\b\nExample:\n  ioncast token add slurm --role scheduler > token")
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    required=True,
+    help="A reader asks; a scheduler also stores runs and outcomes; an admin may do all.",
+)
+@database_option
+def add(name: str, role: str, location: str | None) -> None:
+    """Make a token for NAME and print it; it cannot be shown again."""
+    with opened_database(location) as engine, transaction(engine, write=True) as connection:
+        made = add_token(connection, name, role)
+    click.echo(made)
+    click.echo(
+        "ioncast: keep this token now, only its hash is stored; "
+        "it goes into the header `Authorization: Bearer TOKEN`",
+        err=True,
+    )
+
+
+@token.command("list", epilog="\b\nExample:\n  ioncast token list --format json")
+@format_option
+@database_option
+def list_tokens(output_format: str, location: str | None) -> None:
+    """List the tokens by name; a token itself is not stored."""
+    with reading(location) as connection:
+        rows = [asdict(each) for each in tokens(connection)]
+    if output_format == "json":
+        click.echo(json.dumps(rows, indent=1))
+        return
+    names = {"created_at": "created", "revoked_at": "revoked"}
+    table = [{names.get(name, name): value for name, value in row.items()} for row in rows]
+    click.echo(tabulate(table, headers="keys") or "no tokens")
+
+
+@token.command("revoke", epilog="\b\nExample:\n  ioncast token revoke slurm")
+@click.argument("name")
+@database_option
+def revoke(name: str, location: str | None) -> None:
+    """Make the token of NAME invalid, for good."""
+    with (
+        opened_database(location, create=False) as engine,
+        transaction(engine, write=True) as connection,
+    ):
+        was_valid = revoke_token(connection, name)
+    click.echo(f"{name}: {'revoked' if was_valid else 'was revoked before'}")
