@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlalchemy import Connection
 
 from benchdb.curves import Measured, curves_of_ids, measured
 from ior_configs import IorConfig
-from predictor.catalogue import catalogue_of
-from predictor.model import Knowledge
-from predictor.stored import Fitted, current_model, fit_current
+from predictor.catalogue import Catalogue, catalogue_of
+from predictor.model import Knowledge, Model
+from predictor.stored import Fitted, Lessons, current_model, fit_current, read_lessons
 
 # The engine that the method is made for; the others do what it would do.
 _FIRST = "ior"
@@ -44,6 +45,103 @@ class Basis:
     fitted: Fitted | None
 
 
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What there is to predict from on a system: good until `state_of` it changes.
+
+    Attributes
+    ----------
+    system : str
+        The system.
+    engine : str or None
+        The program whose measurements count; None where nothing was measured.
+    engines : tuple of str
+        All that measured on the system.
+    rows : tuple of Measured
+        What the engine measured, in summary.
+    model : Model or None
+        What was learned from it.
+    fitted : Fitted or None
+        The model, where it had to be fitted and is yet to be stored.
+    """
+
+    system: str
+    engine: str | None
+    engines: tuple[str, ...]
+    rows: tuple[Measured, ...] = ()
+    model: Model | None = None
+    fitted: Fitted | None = None
+
+    def near(self, wanted: Iterable[IorConfig]) -> tuple[int, ...]:
+        """The ids of the configurations that are near to anything wanted."""
+        if self._cells <= _ALL_CELLS:
+            return tuple(row.id for row in self.rows)
+        asked = dict.fromkeys(wanted)
+        # The more is wanted, the less of it can be near.
+        wide = min(_NEAR_CELLS, _ALL_CELLS // max(len(asked), 1))
+        count = max(wide * len(self.rows) // self._cells, 1)
+        near = {row.id for one in asked for row in self._catalogue.near(one, count)}
+        return tuple(sorted(near))
+
+    def knowledge(self, connection: Connection, ids: Sequence[int]) -> Knowledge:
+        """What the curves of some configurations (see `near`) and the model tell."""
+        curves = curves_of_ids(connection, self.system, ids, self.engine)
+        return Knowledge(tuple(curves), self.model)
+
+    @cached_property
+    def _cells(self) -> int:
+        return sum(row.coverage for row in self.rows)
+
+    @cached_property
+    def _catalogue(self) -> Catalogue:
+        return catalogue_of(self.rows)
+
+
+def read_survey(
+    connection: Connection,
+    system: str,
+    engine: str | None = None,
+    *,
+    before_fitting: Callable[[int], None] = lambda _: None,
+) -> Survey:
+    """Read what an engine measured on a system, and what was learned from it.
+
+    Parameters
+    ----------
+    connection, system, engine, before_fitting
+        As of `read_basis`.
+    """
+    engine, engines, rows = _measured_by(connection, system, engine)
+    if engine is None or not rows:
+        return Survey(system, engine, engines)
+    model, fitted = current_model(connection, system, engine), None
+    if model is None:
+        before_fitting(len(rows))
+        fitted = fit_current(connection, system, engine, rows)
+        model = fitted.model
+    return Survey(system, engine, engines, rows, model, fitted)
+
+
+def lessons(connection: Connection, system: str) -> Lessons | None:
+    """What `read_survey` would fit a model on; None where it need not."""
+    engine, _, rows = _measured_by(connection, system, None)
+    if engine is None or current_model(connection, system, engine) is not None:
+        return None
+    return read_lessons(connection, system, engine, rows)
+
+
+def _measured_by(
+    connection: Connection, system: str, engine: str | None
+) -> tuple[str | None, tuple[str, ...], tuple[Measured, ...]]:
+    """The engine whose measurements count, all engines, and what that one measured."""
+    rows = measured(connection, system)
+    counts = Counter(row.engine for row in rows)
+    if engine is None and counts:
+        engine = choose_engine(counts)
+    own = tuple(row for row in rows if row.engine == engine)
+    return engine, tuple(sorted(counts)), own
+
+
 def read_basis(
     connection: Connection,
     system: str,
@@ -68,33 +166,9 @@ def read_basis(
         Called with the number of configurations before a model is fitted, which takes
         seconds: where none is stored, or what was measured has changed since.
     """
-    rows = measured(connection, system)
-    counts = Counter(row.engine for row in rows)
-    if engine is None and counts:
-        engine = choose_engine(counts)
-    own = [row for row in rows if row.engine == engine]
-    if engine is None or not own:
-        return Basis(engine, Knowledge(()), tuple(sorted(counts)), None)
-    model, fitted = current_model(connection, system, engine), None
-    if model is None:
-        before_fitting(len(own))
-        fitted = fit_current(connection, system, engine, own)
-        model = fitted.model
-    curves = curves_of_ids(connection, system, _near(own, wanted), engine)
-    return Basis(engine, Knowledge(tuple(curves), model), tuple(sorted(counts)), fitted)
-
-
-def _near(rows: Sequence[Measured], wanted: Iterable[IorConfig]) -> list[int]:
-    """The ids of what is near to anything wanted."""
-    cells = sum(row.coverage for row in rows)
-    if cells <= _ALL_CELLS:
-        return [row.id for row in rows]
-    catalogue = catalogue_of(rows)
-    asked = dict.fromkeys(wanted)
-    # The more is wanted, the less of it can be near.
-    wide = min(_NEAR_CELLS, _ALL_CELLS // max(len(asked), 1))
-    count = max(wide * len(rows) // cells, 1)
-    return sorted({row.id for one in asked for row in catalogue.near(one, count)})
+    survey = read_survey(connection, system, engine, before_fitting=before_fitting)
+    knowledge = survey.knowledge(connection, survey.near(wanted))
+    return Basis(survey.engine, knowledge, survey.engines, survey.fitted)
 
 
 def choose_engine(configurations: Mapping[str, int]) -> str:

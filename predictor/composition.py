@@ -177,7 +177,9 @@ def observed_mib_s(phases: Sequence[Phase]) -> float:
     return moved / MIB / seconds
 
 
-def anchored(composition: Composition, io_nodes: int, observed_mib_s: float) -> Composition:
+def anchored(
+    composition: Composition, io_nodes: int, observed_mib_s: float, *, met: int = 0
+) -> Composition:
     """Correct a composition by what an earlier run of the application got.
 
     By as much as doubt warrants: a Kalman update of the draws (Evensen 1994). Where the
@@ -192,6 +194,8 @@ def anchored(composition: Composition, io_nodes: int, observed_mib_s: float) -> 
         What the run had; one of the composition's.
     observed_mib_s : float
         What it got.
+    met : int
+        Another one for each run that corrects the same composition: what they met differs.
 
     References
     ----------
@@ -203,11 +207,11 @@ def anchored(composition: Composition, io_nodes: int, observed_mib_s: float) -> 
     noise = np.log(composition.runs_mib_s) - expected
     doubt = expected - expected.mean(axis=0)
     together = doubt.T @ doubt[:, at] / len(doubt)
-    random = np.random.default_rng(_SEED)
+    random = np.random.default_rng(_SEED + met)
     # What the run may have met; not what the same draw meets.
-    met = random.permutation(noise[:, at])
-    gain = together / max(together[at] + met.var(), _CERTAIN)
-    surprise = np.log(observed_mib_s) - expected[:, at] - met
+    errors = random.permutation(noise[:, at])
+    gain = together / max(together[at] + errors.var(), _CERTAIN)
+    surprise = np.log(observed_mib_s) - expected[:, at] - errors
     corrected = expected + np.outer(surprise, gain)
     typical = np.log(composition.typical_mib_s)
     return replace(

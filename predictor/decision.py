@@ -88,9 +88,9 @@ def decide(
     """
     _check(tolerance, available=available, default=default)
     columns = [i for i, p in enumerate(curve) if available is None or p.io_nodes <= available]
-    reason = unknown or (None if columns else _nothing_known(available if curve else None))
+    reason = unknown or (None if columns else nothing_known(available if curve else None))
     if reason:
-        return _abstain(reason, tolerance, available, default)
+        return abstain(reason, tolerance, available, default)
     chosen = _fewest(curve, columns, tolerance)
     enough = expected[:, chosen] >= 0.9 * expected[:, columns].max(axis=1)
     why = _gain(curve, columns, chosen) + _cut_off(curve, columns, chosen, available)
@@ -122,19 +122,21 @@ def _fewest(curve: Sequence[Point], columns: Sequence[int], tolerance: float) ->
     return min(near, key=lambda i: curve[i].io_nodes)
 
 
-def _nothing_known(available: int | None) -> str:
+def nothing_known(available: int | None) -> str:
+    """Why nothing is decided; of what is `available`, where that is the reason."""
     if available is None:
         return "nothing is known of this job"
     return f"nothing is known of what is available ({in_words(available)} at most)"
 
 
-def _abstain(reason: str, tolerance: float, available: int | None, default: int | None) -> Decision:
+def abstain(reason: str, tolerance: float, available: int | None, default: int | None) -> Decision:
+    """Take the site's default, and say why."""
     if default is None:
         why = f"{reason}, and the site has no default"
         return Decision(None, "none", None, tolerance, None, why)
     why = f"{reason}: the site's default"
     if available is not None and available < default:
-        why += f" is {default}, but {_at_most(available)}"
+        why += f" is {default}, but {at_most(available)}"
         default = available
     return Decision(default, "default", None, tolerance, None, why)
 
@@ -163,10 +165,11 @@ def _cut_off(
         return ""
     more = curve[best].bandwidth_mib_s.mean / curve[chosen].bandwidth_mib_s.mean - 1
     much = f"{more:.0%}" if more >= 0.01 else "less than 1%"
-    return f"; {curve[best].io_nodes} would give {much} more, but {_at_most(available)}"
+    return f"; {curve[best].io_nodes} would give {much} more, but {at_most(available)}"
 
 
-def _at_most(available: int) -> str:
+def at_most(available: int) -> str:
+    """What keeps a job from getting more."""
     if available == 0:
         return "none is available"
     return f"at most {available} {'is' if available == 1 else 'are'} available"

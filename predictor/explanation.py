@@ -242,12 +242,13 @@ def _unknown(prediction: Prediction) -> Iterator[str]:
 
 
 def _earlier(prediction: Prediction) -> Iterator[str]:
-    if prediction.earlier is not None:
-        run = prediction.earlier
+    run, count = prediction.earlier, len(prediction.earlier_runs)
+    if run is not None:
+        which = "The earlier run" if count == 1 else f"The newest of {count} earlier runs"
+        what = "that" if count == 1 else "what they got"
         yield (
-            f"The earlier run got {in_digits(run.bandwidth_mib_s)} MiB/s with"
-            f" {in_words(run.io_nodes)}; that corrected the prediction, by as much as it doubts"
-            " itself."
+            f"{which} got {in_digits(run.bandwidth_mib_s)} MiB/s with {in_words(run.io_nodes)};"
+            f" {what} corrected the prediction, by as much as it doubts itself."
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -51,7 +51,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """What the run in the log had and got.
+    """What a run of the application had and got.
 
     Attributes
     ----------
@@ -74,6 +74,35 @@ class Best:
     why: str
 
 
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What numbers of I/O nodes are chosen from.
+
+    Attributes
+    ----------
+    curve : tuple of Point
+        What is expected with those that may be chosen.
+    expected_mib_s : ndarray of shape (draws, points)
+        Draws of the expected bandwidths, jointly over the points.
+    unknown : str or None
+        Why nothing can be chosen, as a clause.
+    """
+
+    curve: tuple[Point, ...]
+    expected_mib_s: NDArray[np.float64]
+    unknown: str | None
+
+    def decide(self, policy: Policy) -> Decision:
+        """Decide as a site wants it.
+
+        Raises
+        ------
+        InputError
+            When the policy cannot be.
+        """
+        return decide(self.curve, self.expected_mib_s, **asdict(policy), unknown=self.unknown)
+
+
 @dataclass(frozen=True)
 class Prediction:
     """What is expected of an application on a system.
@@ -90,12 +119,14 @@ class Prediction:
         The highest expected bandwidth.
     decision : Decision
         What the scheduler is told.
-    earlier : EarlierRun or None
-        The run that the curve was corrected by.
+    earlier_runs : tuple of EarlierRun
+        The runs that the curve was corrected by, the oldest first.
     phases : tuple of MatchedPhase
         What each phase was matched to.
     warnings : tuple of str
         What limits the prediction.
+    choice : Choice
+        What the decision was drawn from, to decide as other policies want it.
     """
 
     system: str
@@ -103,9 +134,15 @@ class Prediction:
     curve: tuple[Point, ...]
     best: Best
     decision: Decision
-    earlier: EarlierRun | None
+    earlier_runs: tuple[EarlierRun, ...]
     phases: tuple[MatchedPhase, ...]
     warnings: tuple[str, ...]
+    choice: Choice = field(compare=False, repr=False)
+
+    @property
+    def earlier(self) -> EarlierRun | None:
+        """The newest run that the curve was corrected by."""
+        return self.earlier_runs[-1] if self.earlier_runs else None
 
 
 def predict(
@@ -116,6 +153,7 @@ def predict(
     nodes: int | None = None,
     io_nodes: Sequence[int] | None = None,
     ran_with: int | None = None,
+    earlier: Sequence[EarlierRun] = (),
     policy: Policy | None = None,
 ) -> Prediction:
     """Predict an application's bandwidth with each number of I/O nodes.
@@ -134,7 +172,9 @@ def predict(
         Which points to predict; by default all that benchmarks of the phases' kinds were
         measured with, or, without a model, those that every matched benchmark has.
     ran_with : int, optional
-        The number of I/O nodes of the earlier run: what it got then corrects the curve.
+        The number of I/O nodes of the run of the phases: what it got then corrects the curve.
+    earlier : sequence of EarlierRun
+        What other runs of the application got, which do the same I/O; the oldest first.
     policy : Policy, optional
         What the site wants of a decision.
 
@@ -155,16 +195,20 @@ def predict(
     usable = [found for found in matches if found.curve]
     common = _common(found.curve.bandwidths_mib_s for found in usable if found.curve)
     asked = list(io_nodes or knowledge.io_nodes(usable))
-    points = sorted({*asked} if ran_with is None else {*asked, ran_with})
+    past = {run.io_nodes for run in earlier}
+    points = sorted({*asked, *past, *([] if ran_with is None else [ran_with])})
     known = knowledge.reaches if knowledge.model else common.__contains__
     points = [n for n in points if known(n)]
     estimates = _estimates(usable, knowledge, points)
     composition = _composition(ordered, estimates, points)
-    earlier = None
-    if composition is not None and ran_with in points:
-        earlier = EarlierRun(ran_with, _observed(ordered))
+    runs: tuple[EarlierRun, ...] = ()
+    if composition is not None:
+        runs = tuple(run for run in earlier if run.io_nodes in points)
+        if ran_with is not None and ran_with in points:
+            runs += (EarlierRun(ran_with, _observed(ordered)),)
         uncorrected = composition.typical_mib_s
-        composition = anchored(composition, ran_with, earlier.bandwidth_mib_s)
+        for place, run in enumerate(runs):
+            composition = anchored(composition, run.io_nodes, run.bandwidth_mib_s, met=place)
         correction = composition.typical_mib_s / uncorrected
         estimates = {config: one.scaled(correction) for config, one in estimates.items()}
     curve: tuple[Point, ...] = ()
@@ -174,16 +218,17 @@ def predict(
         curve = tuple(composition.points(_common(found.repetitions for found in matches)))
         expected = composition.expected_mib_s
     matched = tuple(_matched(task, estimates, points) for task in tasks)
-    best, decision = _choose(curve, expected, tasks, knowledge, asked, policy or Policy())
+    best, choice = _choose(curve, expected, tasks, knowledge, asked)
     return Prediction(
         system=system,
         job=jobs.pop() if jobs else None,
         curve=curve,
         best=best,
-        decision=decision,
-        earlier=earlier,
+        decision=choice.decide(policy or Policy()),
+        earlier_runs=runs,
         phases=matched,
         warnings=tuple(limits(matched, knowledge, nodes, asked, ran_with)),
+        choice=choice,
     )
 
 
@@ -288,11 +333,10 @@ def _choose(
     tasks: Sequence[_Task],
     knowledge: Knowledge,
     asked: Sequence[int],
-    policy: Policy,
-) -> tuple[Best, Decision]:
-    """The best, and what the scheduler is told."""
+) -> tuple[Best, Choice]:
+    """The best, and what the scheduler's number is chosen from."""
     trusted = [i for i, point in enumerate(curve) if point.io_nodes in knowledge.range_of_io_nodes]
-    points = [curve[i] for i in trusted]
+    points = tuple(curve[i] for i in trusted)
     parts = [pair for task in tasks for pair in task.parts]
     best = _best(
         points,
@@ -301,7 +345,7 @@ def _choose(
         known=sum(part.bytes for part, found in parts if found.curve),
     )
     unknown = best.why if best.io_nodes is None else None
-    return best, decide(points, expected[:, trusted], **asdict(policy), unknown=unknown)
+    return best, Choice(points, expected[:, trusted], unknown)
 
 
 def _common(cells: Iterable[Iterable[int]]) -> set[int]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from benchdb.curves import Measured, curves_of_ids
+from benchdb.curves import Curve, Measured, curves_of_ids
 from benchdb.models import state_of, store_model, stored_model
 from benchdb.store import opened_database, transaction
 from predictor.features import FEATURES, SIZES
@@ -162,13 +162,33 @@ def fit_current(
         All that the engine measured on the system; of more than 1,000 cells, a random sample
         of configurations with a fixed seed is taken.
     """
-    # Learning needs libraries that take longer to import than a prediction takes.
-    from predictor.fitting import fit_model  # noqa: PLC0415
+    return read_lessons(connection, system, engine, configurations).learn()
 
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """What a model is fitted on, and the state of the measurements (`benchdb.models`)."""
+
+    system: str
+    engine: str
+    state: str
+    curves: tuple[Curve, ...]
+
+    def learn(self) -> Fitted:
+        """Fit the model, which takes seconds and no database."""
+        # Learning needs libraries that take longer to import than a prediction takes.
+        from predictor.fitting import fit_model  # noqa: PLC0415
+
+        return Fitted(self.system, self.engine, self.state, fit_model(self.curves))
+
+
+def read_lessons(
+    connection: Connection, system: str, engine: str, configurations: Sequence[Measured]
+) -> Lessons:
+    """Read what `fit_current` fits a model on."""
     state = state_of(connection, system, engine)
     ids = sorted(row.id for row in _some(configurations))
-    model = fit_model(curves_of_ids(connection, system, ids, engine))
-    return Fitted(system, engine, state, model)
+    return Lessons(system, engine, state, tuple(curves_of_ids(connection, system, ids, engine)))
 
 
 def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:

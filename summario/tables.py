@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ COLUMNS = (
     "mode_processes",
 )
 EXTRA_COLUMNS = ("processes", "nprocs", "parts", "partial", "log")
+_AS_WRITTEN = "write it as `ioncast phases --format json` does"
 
 
 def to_record(phase: Phase) -> dict[str, Any]:
@@ -153,14 +155,46 @@ def read_csv(path: str | Path) -> list[Phase]:
     return phases
 
 
-def _from_row(row: dict[str, str]) -> Phase:
+def from_record(record: Mapping[str, Any]) -> Phase:
+    """Read what `to_record` wrote, from JSON that may be anybody's.
+
+    Raises
+    ------
+    InputError
+        Saying what cannot be used.
+    """
+    try:
+        job = record["job"]
+        if not isinstance(job, int | str):
+            raise ValueError("the job is neither a number nor a text")
+        row = {name: _cell(record[name]) for name in COLUMNS}
+        row |= {name: _cell(record.get(name)) for name in EXTRA_COLUMNS if name != "parts"}
+        parts = [Part(_whole(part["requests"]), _whole(part["bytes"])) for part in record["parts"]]
+        return replace(_from_row(row, parts), job=job)
+    except KeyError as error:
+        raise InputError(f"not a phase: {error} is missing", remedy=_AS_WRITTEN) from error
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise InputError(f"not a phase: {error}", remedy=_AS_WRITTEN) from error
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _whole(value: object) -> int:
+    return _count(_cell(value))
+
+
+def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Phase:
     moved, requests = _count(row["bytes"]), _count(row["requests"])
     n_files, mode_processes = _count(row["n_files"]), _count(row["mode_processes"])
     if not all(math.isfinite(float(row[name])) for name in ("start", "end", "time")):
         raise ValueError("a time is not finite")
     nprocs = _count(row["nprocs"]) if row.get("nprocs") else None
     processes = _processes(row, n_files, mode_processes, nprocs)
-    parts = _parts(row.get("parts") or "", moved, requests)
+    parts = _parts(row.get("parts") or "", moved, requests) if parts is None else parts
+    if any(min(part.requests, part.bytes) < 1 for part in parts):
+        raise ValueError("a part without requests or bytes")
     if sum(part.bytes for part in parts) != moved:
         raise ValueError("the parts do not add up to the bytes")
     return Phase(
@@ -181,13 +215,15 @@ def _from_row(row: dict[str, str]) -> Phase:
         file_access=_one_of(row["files"], "shared", "unique"),
         n_files=n_files,
         mode_processes=mode_processes,
-        parts=parts,
+        parts=tuple(parts),
         partial=row.get("partial") in ("1", "True", "true"),
         log=row.get("log") or "",
     )
 
 
-def _processes(row: dict[str, str], n_files: int, mode_processes: int, nprocs: int | None) -> int:
+def _processes(
+    row: Mapping[str, str], n_files: int, mode_processes: int, nprocs: int | None
+) -> int:
     """How many processes took part.
 
     SummarIO's `rank` is a rank or a number of ranks; without our own column, one process
@@ -209,10 +245,7 @@ def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
     if not text:
         return (Part(max(requests, 1), moved),) if moved else ()
     pairs = [part.split("x") for part in text.split(";")]
-    parts = tuple(Part(int(count), round(float(size) * int(count))) for size, count in pairs)
-    if min(min(part.requests, part.bytes) for part in parts) < 1:
-        raise ValueError("a part without requests or bytes")
-    return parts
+    return tuple(Part(int(count), round(float(size) * int(count))) for size, count in pairs)
 
 
 def _count(text: str | None) -> int:

@@ -15,7 +15,7 @@ from benchdb.store import open_database, transaction
 from ioncast import cli
 from ioncast_errors import UnknownNameError
 from ior_configs import IorConfig
-from predictor.basis import choose_engine, read_basis
+from predictor.basis import choose_engine, lessons, read_basis, read_survey
 from predictor.model import Knowledge
 from predictor.stored import keep
 from summario.phases import Phase
@@ -210,3 +210,26 @@ def test_a_stored_model_is_taken_as_long_as_nothing_changes(mixed: Path) -> None
     assert said == [2]
     assert after.fitted is not None
     engine.dispose()
+
+
+def test_a_survey_is_read_once_for_many_applications(mixed: Path) -> None:
+    with transaction(open_database(mixed)) as connection:
+        survey = read_survey(connection, "here", "forge")
+        for wanted in (SAME, far(SAME)):
+            basis = read_basis(connection, "here", [wanted], "forge")
+            knowledge = survey.knowledge(connection, survey.near([wanted]))
+            assert knowledge.curves == basis.knowledge.curves
+        assert (survey.engine, survey.engines) == (basis.engine, basis.engines)
+
+
+def test_lessons_are_what_a_model_is_fitted_on_until_it_is_stored(location: Path) -> None:
+    put(location, *(Measurement(SAME, n, 10.0 + n, engine="ior") for n in (0, 1, 2)))
+    with transaction(open_database(location)) as connection:
+        found = lessons(connection, "here")
+        assert found is not None
+        assert found.curves == tuple(curves(connection, "here"))
+    keep(str(location), found.learn())
+    with transaction(open_database(location)) as connection:
+        assert lessons(connection, "here") is None
+        assert read_survey(connection, "here").fitted is None
+        assert lessons(connection, "nowhere") is None

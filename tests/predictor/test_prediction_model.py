@@ -15,7 +15,7 @@ from benchdb.curves import Curve
 from ioncast_errors import InputError
 from predictor.fitting import fit_model
 from predictor.model import Knowledge, Model
-from predictor.prediction import Policy, Prediction, predict
+from predictor.prediction import EarlierRun, Policy, Prediction, predict, to_json
 from summario.phases import Part, Phase
 
 MIB = 1 << 20
@@ -439,6 +439,62 @@ def test_a_run_that_took_no_time_cannot_correct_anything(knowledge: Knowledge) -
 def test_an_earlier_run_of_which_nothing_is_known_is_left_out(knowledge: Knowledge) -> None:
     found = asked([replace(NEW, operation="read")], knowledge, ran_with=2)
     assert (found.earlier, found.curve, found.decision.source) == (None, (), "none")
+
+
+def runs_of(bandwidth_mib_s: float, count: int, io_nodes: int = 2) -> list[EarlierRun]:
+    return [EarlierRun(io_nodes, bandwidth_mib_s)] * count
+
+
+def test_a_run_of_the_application_counts_as_the_run_in_the_log_does(knowledge: Knowledge) -> None:
+    got = 2 * means(asked([NEW], knowledge))[2]
+    in_log = asked([that_got(NEW, got)], knowledge, ran_with=2)
+    elsewhere = asked([NEW], knowledge, earlier=runs_of(got, 1))
+    assert means(elsewhere) == pytest.approx(means(in_log))
+    assert elsewhere.earlier_runs == (EarlierRun(2, got),)
+
+
+def test_the_more_runs_say_the_same_the_nearer_they_move_the_curve(knowledge: Knowledge) -> None:
+    before = means(asked([NEW], knowledge))[2]
+    moved = [
+        math.log(means(asked([NEW], knowledge, earlier=runs_of(2 * before, count)))[2] / before)
+        for count in (0, 1, 3, 10)
+    ]
+    assert moved == sorted(set(moved))
+    assert moved[-1] < 1.1 * math.log(2)
+
+
+def test_runs_that_contradict_each_other_move_little(knowledge: Knowledge) -> None:
+    before = means(asked([NEW], knowledge))
+    earlier = [*runs_of(2 * before[2], 3), *runs_of(before[2] / 2, 3)]
+    found = means(asked([NEW], knowledge, earlier=earlier))
+    one = means(asked([NEW], knowledge, earlier=runs_of(2 * before[2], 1)))
+    assert abs(math.log(found[2] / before[2])) < abs(math.log(one[2] / before[2]))
+
+
+def test_runs_with_any_number_of_io_nodes_count_if_something_is_known_of_it(
+    knowledge: Knowledge,
+) -> None:
+    before = means(asked([NEW], knowledge))
+    earlier = [EarlierRun(n, 2 * before[n]) for n in (0, 8)]
+    found = asked([NEW], knowledge, earlier=earlier)
+    assert found.earlier_runs == tuple(earlier)
+    assert found.earlier == earlier[-1]
+    assert all(means(found)[n] > before[n] for n in (0, 8))
+    unknown = asked([replace(NEW, operation="read")], knowledge, earlier=earlier)
+    assert unknown.earlier_runs == ()
+
+
+def test_the_newest_run_is_in_the_json(knowledge: Knowledge) -> None:
+    earlier = [EarlierRun(2, 50.0), EarlierRun(4, 60.0)]
+    record = to_json(asked([NEW], knowledge, earlier=earlier))
+    assert record["earlier_run"] == {"io_nodes": 4, "bandwidth_mib_s": 60.0}
+
+
+def test_what_was_predicted_can_be_decided_as_any_policy_wants_it(knowledge: Knowledge) -> None:
+    found = asked([NEW], knowledge)
+    for policy in (Policy(), Policy(tolerance=0.5), Policy(available=1), Policy(available=0)):
+        told = asked([NEW], knowledge, policy=policy)
+        assert found.choice.decide(policy) == told.decision
 
 
 # Decisions

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,54 @@ def test_csv_keeps_everything(path: Path, tmp_path: Path) -> None:
     assert tables.read_csv(file) == phases
 
 
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_json_keeps_everything(path: Path) -> None:
+    phases = extract_phases(read_log(path))
+    assert [tables.from_record(each) for each in json.loads(tables.to_json(phases))] == phases
+
+
 counts = st.integers(1, 1 << 40)
+
+
+@given(
+    st.lists(st.builds(Part, requests=counts, bytes=st.integers(1, 1 << 60)), max_size=5),
+    st.integers() | st.text(),
+)
+def test_json_keeps_the_parts_and_what_a_job_is_called(parts: list[Part], job: int | str) -> None:
+    if sum(part.bytes for part in parts) < 1 << 63:
+        before = replace(phase(tuple(parts)), job=job)
+        assert tables.from_record(json.loads(json.dumps(tables.to_record(before)))) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bytes": -1}, "negative"),
+        ({"bytes": 1.5}, "no count"),
+        ({"bytes": 7}, "do not add up"),
+        ({"start": None}, "float"),
+        ({"end": float("inf")}, "not finite"),
+        ({"type": "seek"}, "'seek' is not one of read, write"),
+        ({"api": "HDF5"}, "not one of"),
+        ({"job": []}, "the job is neither"),
+        ({"parts": None}, "not iterable"),
+        ({"parts": 3}, "not iterable"),
+        ({"parts": [None]}, "subscriptable"),
+        ({"parts": [{"requests": 1}]}, "'bytes' is missing"),
+        ({"parts": [{"requests": 0, "bytes": 5}]}, "without requests"),
+    ],
+)
+def test_json_that_is_no_phase_is_refused(change: dict[str, object], message: str) -> None:
+    record = tables.to_record(phase((Part(1, 5),)))
+    with pytest.raises(InputError, match=message):
+        tables.from_record({**record, **change})
+
+
+def test_what_json_lacks_is_named() -> None:
+    record = tables.to_record(phase((Part(1, 5),)))
+    del record["api"]
+    with pytest.raises(InputError, match="not a phase: 'api' is missing"):
+        tables.from_record(record)
 
 
 @given(st.lists(st.builds(Part, requests=counts, bytes=counts), min_size=1, max_size=5))
