@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, select
 
 from benchdb.cells import bimodal, outliers, spread
 from benchdb.measurements import config_of, require_system
@@ -129,6 +129,7 @@ def coverage(
     *,
     now: datetime,
     stale_after_s: float,
+    ids: Sequence[int] | None = None,
 ) -> list[CoverageRow]:
     """Tell what was measured.
 
@@ -142,6 +143,9 @@ def coverage(
         The time, with its zone.
     stale_after_s : float
         A cell whose newest repetition is older than this many seconds is stale.
+    ids : sequence of int, optional
+        Only these configurations, and of measurements only theirs are read: a page costs the
+        same in any database. Cells are then those seen on the system in these.
 
     Returns
     -------
@@ -154,15 +158,23 @@ def coverage(
         When there is no such system.
     """
     names = _system_names(connection, system)
+    some = _some(names, system, ids)
     limit = now.timestamp() - stale_after_s
-    imported = {id_: instant(text) for id_, text in connection.execute(_imports())}
+    # Of a whole system most are needed, and to find which takes longer than to read all.
+    needed = _imports(some if ids is not None else ())
+    imported = {id_: instant(text) for id_, text in connection.execute(needed)}
+    rows_of_cells = _measurements(some)
+    if ids is None:
+        # With a cursor, which is what this takes, PostgreSQL would read a page from the
+        # whole system.
+        rows_of_cells = rows_of_cells.execution_options(yield_per=_ROWS_AT_ONCE)
     cells = {
         key: {n: _cell(n, rows, imported, now, limit) for n, rows in by_io_nodes.items()}
-        for key, by_io_nodes in _rows_by_cell(connection.execute(_measurements(system)))
+        for key, by_io_nodes in _rows_by_cell(connection.execute(rows_of_cells))
     }
     configs = {
         row["id"]: config_of(dict(row))
-        for row in connection.execute(_configurations(system)).mappings()
+        for row in connection.execute(_configurations(some)).mappings()
     }
     seen: dict[int, set[int]] = {}
     for (system_id, _, _), by_io_nodes in cells.items():
@@ -207,14 +219,28 @@ def _system_names(connection: Connection, system: str | None) -> dict[int, str]:
     return {row.id: row.name for row in connection.execute(query)}
 
 
-def _imports() -> Select[Any]:
-    return select(imports.c.id, imports.c.imported_at)
+def _some(
+    names: dict[int, str], system: str | None, ids: Sequence[int] | None
+) -> list[ColumnElement[bool]]:
+    """What holds of the measurements that count."""
+    found = []
+    if system is not None:
+        [own] = (key for key, name in names.items() if name == system)
+        found.append(measurements.c.system_id == own)
+    if ids is not None:
+        found.append(measurements.c.configuration_id.in_(ids))
+    return found
 
 
-def _measurements(system: str | None) -> Select[Any]:
+def _imports(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    query = select(imports.c.id, imports.c.imported_at)
+    return _where(query, imports.c.id, select(measurements.c.import_id), some)
+
+
+def _measurements(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
     """The measurements in the order of their unique index, so that nothing is sorted."""
     columns = measurements.c
-    query = (
+    return (
         select(
             columns.system_id,
             columns.configuration_id,
@@ -225,6 +251,7 @@ def _measurements(system: str | None) -> Select[Any]:
             columns.started,
             columns.import_id,
         )
+        .where(*some)
         .order_by(
             columns.system_id,
             columns.configuration_id,
@@ -232,22 +259,24 @@ def _measurements(system: str | None) -> Select[Any]:
             columns.engine,
             columns.repetition,
         )
-        .execution_options(yield_per=_ROWS_AT_ONCE)
     )
-    return query if system is None else query.where(columns.system_id == _id_of(system))
 
 
-def _configurations(system: str | None) -> Select[Any]:
-    if system is None:
-        return select(configurations)
-    measured = select(measurements.c.configuration_id).where(
-        measurements.c.system_id == _id_of(system)
+def _configurations(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    columns = measurements.c
+    return _where(
+        select(configurations), configurations.c.id, select(columns.configuration_id), some
     )
-    return select(configurations).where(configurations.c.id.in_(measured))
 
 
-def _id_of(system: str) -> Any:
-    return select(systems.c.id).where(systems.c.name == system).scalar_subquery()
+def _where(
+    query: Select[Any],
+    column: Column[Any],
+    of_measurements: Select[Any],
+    some: Sequence[ColumnElement[bool]],
+) -> Select[Any]:
+    """What measurements refer to; of all of them that is everything."""
+    return query.where(column.in_(of_measurements.where(*some))) if some else query
 
 
 def _rows_by_cell(

@@ -91,7 +91,7 @@ def _create_decisions() -> None:
         sa.Column("curve", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_decisions"),
     )
-    op.create_index("ix_decisions_asked_at", "decisions", ["asked_at"])
+    op.create_index("ix_decisions_asked_at_source", "decisions", ["asked_at", "source"])
     op.create_index(
         "ix_decisions_system_job_id_asked_at", "decisions", ["system", "job_id", "asked_at"]
     )
