@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import exp, log
 from typing import NamedTuple
 
 from benchdb.history import program_of
@@ -16,6 +17,8 @@ _FADING = 0.8
 # factor between their bytes.
 _COMMON_SHARE = 0.8
 _MOST_FACTOR = 2.0
+# And up to this factor between the sizes of their requests, on which curves depend as much.
+_MOST_FACTOR_OF_REQUESTS = 4.0
 
 
 class Identity(NamedTuple):
@@ -122,13 +125,20 @@ def variants(runs: Sequence[Sequence[Phase]]) -> list[Variant]:
     list of Variant
         The one of most weight first; of equals the one with the newest run. A run belongs to
         the first variant whose newest run it is like: at least 0.8 of the bytes are of the
-        same kinds (api, operation, spatiality, file access), and neither moves more than
-        twice the bytes of the other.
+        same kinds (api, operation, spatiality, file access), neither moves more than twice
+        the bytes of the other, nor are its requests more than four times as large (geometric
+        mean over the bytes).
     """
     kinds = [_bytes_of_kinds(phases) for phases in runs]
+    sizes = [_typical_request(phases) for phases in runs]
+
+    def alike_to(one: int, other: int) -> bool:
+        apart = max(sizes[one], sizes[other]) / min(sizes[one], sizes[other])
+        return apart <= _MOST_FACTOR_OF_REQUESTS and _alike(kinds[one], kinds[other])
+
     found: list[list[int]] = []
-    for place, moved in enumerate(kinds):
-        alike = (members for members in found if _alike(moved, kinds[members[0]]))
+    for place in range(len(runs)):
+        alike = (members for members in found if alike_to(place, members[0]))
         members = next(alike, None)
         if members is None:
             found.append([place])
@@ -146,6 +156,13 @@ def _bytes_of_kinds(phases: Sequence[Phase]) -> Counter[tuple[str, str, str, str
         kind = phase.api, phase.operation, phase.spatiality, phase.file_access
         moved[kind] += phase.bytes
     return moved
+
+
+def _typical_request(phases: Sequence[Phase]) -> float:
+    """The bytes of a request: the geometric mean, each weighted by what it moves."""
+    parts = [part for phase in phases for part in phase.parts]
+    moved = sum(part.bytes for part in parts)
+    return exp(sum(part.bytes / moved * log(part.request_bytes) for part in parts))
 
 
 def _alike(

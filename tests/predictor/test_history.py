@@ -111,6 +111,19 @@ def test_up_to_a_fifth_of_the_bytes_may_be_of_other_kinds(
     assert len(variants([[a_phase((1, 100 * MIB))], mixed])) == count
 
 
+@pytest.mark.parametrize(("requests", "count"), [(255, 1), (257, 2), (17, 1), (15, 2)])
+def test_requests_of_more_than_four_times_the_size_are_another_variant(
+    a_phase: MakePhase, requests: int, count: int
+) -> None:
+    assert len(variants([[a_phase((64, 64 * MIB))], [a_phase((requests, 64 * MIB))]])) == count
+
+
+def test_runs_are_compared_with_the_newest_of_a_variant(a_phase: MakePhase) -> None:
+    """Else a variant could creep from any number of bytes to any other."""
+    runs = [[a_phase((1, mebibytes * MIB))] for mebibytes in (100, 55, 30)]
+    assert [variant.runs for variant in variants(runs)] == [(0, 1), (2,)]
+
+
 def test_runs_without_io_are_alike(a_phase: MakePhase) -> None:
     assert [variant.runs for variant in variants([[], [a_phase()], []])] == [(0, 2), (1,)]
 
