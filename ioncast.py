@@ -20,6 +20,8 @@ COMMANDS = {
     "model": "predictor.model_commands:model",
     "bench": "benchdb.commands:bench",
     "campaign": "benchdb.campaigns.commands:campaign",
+    "serve": "predictor.service.serve_command:serve",
+    "token": "benchdb.token_commands:token",
 }
 # What a group has from another room: the predictor knows what should be measured.
 SUBCOMMANDS = {"campaign": {"plan": "predictor.plan_command:plan"}}

@@ -59,7 +59,9 @@ def main(plot: Path) -> None:
     plot.parent.mkdir(parents=True, exist_ok=True)
     write_html(prediction, plot, reruns)
     click.echo(f"\nPlot: {plot}")
-    click.echo(f"Next: {_shown(Path(sys.executable).with_name('ioncast'))} --help")
+    command = _shown(Path(sys.executable).with_name("ioncast"))
+    click.echo(f"Next: {command} --help")
+    click.echo(f"The web pages: {command} serve --demo, then open http://127.0.0.1:8420/")
 
 
 def run(command: str, database: str | None = None) -> None:

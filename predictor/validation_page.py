@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from tabulate import tabulate
 
 from benchdb.pages import bullets, write_page
-from predictor.plots import LINE, add_interval, add_runs
+from predictor.drawing import PRINTED, X_AXIS, Y_AXIS, interval, runs
 from predictor.validation import TOLERANCE, Comparison
 from predictor.validation_tables import (
     FLOOR,
@@ -27,7 +27,6 @@ from predictor.validation_tables import (
 )
 
 _FLOOR = "#8c8c8c"
-_IO_NODES = "I/O nodes (0: direct access)"
 # Pixels: of a figure, of a bar with its label, of what is around bars.
 _HEIGHT, _BAR, _AROUND = 380, 64, 150
 
@@ -37,28 +36,23 @@ def curve_figure(result: Validated) -> go.Figure:
     figure = go.Figure()
     names = [str(n) for n in sorted(result.expected)]
     expected = [result.expected[n] for n in sorted(result.expected)]
-    add_interval(
-        figure, names, [point.p10 for point in expected], [point.p90 for point in expected]
+    figure.add_trace(
+        interval(names, [point.p10 for point in expected], [point.p90 for point in expected])
     )
     figure.add_scatter(
         x=names,
         y=[point.mean for point in expected],
         mode="lines+markers",
-        line={"color": LINE},
+        line={"color": PRINTED.line},
         name="predicted mean",
         hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
     )
-    add_runs(figure, result.reruns, "reruns")
+    figure.add_trace(runs(result.reruns, "reruns"))
     order = [str(n) for n in sorted({*result.expected, *result.reruns})]
     return _laid_out(
         figure,
-        xaxis={
-            "title": _IO_NODES,
-            "type": "category",
-            "categoryorder": "array",
-            "categoryarray": order,
-        },
-        yaxis={"title": "bandwidth, MiB/s", "rangemode": "tozero"},
+        xaxis=X_AXIS | {"categoryorder": "array", "categoryarray": order},
+        yaxis=Y_AXIS,
     )
 
 
@@ -66,7 +60,7 @@ def error_figure(prediction: Comparison, floor: Comparison) -> go.Figure:
     """Draw the errors of single reruns by number of I/O nodes, beside the noise floor's."""
     figure = go.Figure()
     for errors, name, colour in (
-        (prediction.run_errors, "prediction", LINE),
+        (prediction.run_errors, "prediction", PRINTED.line),
         (floor.run_errors, FLOOR, _FLOOR),
     ):
         figure.add_box(
@@ -81,12 +75,8 @@ def error_figure(prediction: Comparison, floor: Comparison) -> go.Figure:
     return _laid_out(
         figure,
         boxmode="group",
-        xaxis={
-            "title": _IO_NODES,
-            "type": "category",
-            "categoryorder": "array",
-            "categoryarray": [str(n) for n in prediction.run_errors],
-        },
+        xaxis=X_AXIS
+        | {"categoryorder": "array", "categoryarray": [str(n) for n in prediction.run_errors]},
         yaxis={"title": "error of each rerun", "tickformat": ".0%", "rangemode": "tozero"},
     )
 
@@ -96,7 +86,7 @@ def kind_figure(kinds: Sequence[KindError]) -> go.Figure:
     figure = go.Figure()
     labels = [kind.kind.replace(" ", "<br>", 1).replace(" ", ", ") for kind in kinds]
     for values, name, colour in (
-        ([kind.error for kind in kinds], "prediction", LINE),
+        ([kind.error for kind in kinds], "prediction", PRINTED.line),
         ([kind.noise_floor for kind in kinds], FLOOR, _FLOOR),
     ):
         figure.add_bar(

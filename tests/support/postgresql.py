@@ -53,6 +53,21 @@ class Server:
         finally:
             self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        settings = " ".join(f"-c {name}='{value}'" for name, value in _SETTINGS.items())
+        options = f"{settings} -k {self.folder}"
+        self._control("--log", self.folder / "log", "--options", options, "start")
+
+    def stop(self) -> None:
+        """Stop it at once, as a failing machine would."""
+        self._control("--mode", "immediate", "stop")
+
+    def _control(self, *command: str | Path) -> None:
+        bin_folder = programs()
+        assert bin_folder is not None
+        _as_user(bin_folder / "pg_ctl", "--pgdata", self.folder / "data", "--wait", *command)
+
     def copy(self, template: str, name: str) -> None:
         """Put a copy of a database that nobody uses into the place of another."""
         names = {"new": sql.Identifier(name), "old": sql.Identifier(template)}
@@ -74,20 +89,18 @@ def running_server() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="ioncast-postgresql-"))
     if os.geteuid() == 0:
         shutil.chown(folder, _user())
-    data, settings = folder / "data", " ".join(f"-c {k}='{v}'" for k, v in _SETTINGS.items())
-    control = [bin_folder / "pg_ctl", "--pgdata", data, "--wait"]
+    server = Server(folder)
     try:
         _as_user(
             bin_folder / "initdb",
-            *("--pgdata", data, "--username", _user(), "--auth", "trust", "--no-sync"),
+            *("--pgdata", folder / "data", "--username", _user(), "--auth", "trust", "--no-sync"),
             *("--encoding", "UTF8", "--locale", "C.UTF-8", *_collation(bin_folder)),
         )
-        options = f"{settings} -k {folder}"
-        _as_user(*control, "--log", folder / "log", "--options", options, "start")
+        server.start()
         try:
-            yield Server(folder)
+            yield server
         finally:
-            _as_user(*control, "--mode", "immediate", "stop")
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,0 +1,1 @@
+"""The service: a scheduler's questions over HTTP, and pages for people."""

@@ -1,0 +1,158 @@
+"""What pages show of how right predictions were, of the last outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from benchdb.decisions import JoinedOutcome
+from benchdb.history import program_of
+from predictor.outcomes import Drift, ErrorsSoFar, Judged, drift, errors_so_far
+from predictor.service.figures import (
+    Figure,
+    Ratio,
+    errors_figure,
+    named_errors_figure,
+    ratios_figure,
+)
+
+# So many of the last outcomes: a page costs the same in any database.
+MOST_OUTCOMES = 1000
+# A figure with more is not read.
+_MOST_APPLICATIONS = 12
+_MOST_KINDS = 8
+# Of the newest in a moving average, as in `predictor.control_chart`.
+_WEIGHT = 0.2
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How right predictions were.
+
+    Attributes
+    ----------
+    found : ErrorsSoFar
+        The errors.
+    compared : tuple of Judged
+        Those outcomes of which something was expected.
+    error, inside, regret : float or None
+        The mean error, the share of outcomes in their intervals, and the mean regret.
+    drift : tuple of Drift
+        By system and kind of I/O, the drifted first.
+    """
+
+    found: ErrorsSoFar
+    compared: tuple[Judged, ...]
+    error: float | None
+    inside: float | None
+    regret: float | None
+    drift: tuple[Drift, ...]
+
+    @property
+    def drifted(self) -> int:
+        """How many of them have."""
+        return sum(each.drifted for each in self.drift)
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """A box of a figure in numbers."""
+
+    name: str
+    count: int
+    mean: float
+    median: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class ErrorsDrawn:
+    """Distributions of errors, and the same as a table."""
+
+    figure: Figure
+    rows: tuple[ErrorRow, ...]
+
+
+def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
+    """Judge outcomes.
+
+    Parameters
+    ----------
+    newest : sequence of JoinedOutcome
+        The last ones, in the order in which they came.
+    """
+    found = errors_so_far(newest)
+    compared = tuple(each for each in found.judged if each.error is not None)
+    return Accuracy(
+        found=found,
+        compared=compared,
+        error=_mean(each.error for each in compared),
+        inside=_mean(each.inside for each in compared),
+        regret=_mean(each.regret for each in found.judged),
+        drift=tuple(sorted(drift(newest), key=lambda each: not each.drifted)),
+    )
+
+
+def errors_by_io_nodes(compared: Sequence[Judged]) -> ErrorsDrawn:
+    """Draw the errors by the number of I/O nodes that jobs had."""
+    numbers = sorted({each.io_nodes for each in compared})
+    errors = _errors(compared, lambda each: str(each.io_nodes), map(str, numbers))
+    return ErrorsDrawn(errors_figure(errors, "I/O nodes (0: direct access)"), _rows(errors))
+
+
+def errors_by_application(compared: Sequence[Judged]) -> ErrorsDrawn:
+    """Draw the errors of the applications with most outcomes."""
+    names = Counter(map(_application, compared)).most_common(_MOST_APPLICATIONS)
+    errors = _errors(compared, _application, (name for name, _ in names))
+    return ErrorsDrawn(named_errors_figure(errors), _rows(errors))
+
+
+def ratios(compared: Sequence[Judged]) -> Figure:
+    """Draw observed over expected, of the kinds of I/O that are most frequent."""
+    series: dict[str, list[Ratio]] = {
+        kind: [] for kind, _ in Counter(map(_kind, compared)).most_common(_MOST_KINDS)
+    }
+    averages = dict.fromkeys(series, 0.0)
+    for number, each in enumerate(compared, start=1):
+        kind = _kind(each)
+        if each.expected is None or kind not in series:
+            continue
+        ratio = each.observed_mib_s / each.expected.mean
+        averages[kind] += _WEIGHT * (math.log(ratio) - averages[kind])
+        point = Ratio(number, each.reported_at, ratio, math.exp(averages[kind]))
+        series[kind].append(point)
+    return ratios_figure(series)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _errors(
+    compared: Sequence[Judged], name: Callable[[Judged], str], order: Iterable[str]
+) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {each: [] for each in order}
+    for each in compared:
+        if each.error is not None and (key := name(each)) in found:
+            found[key].append(each.error)
+    return found
+
+
+def _rows(errors: Mapping[str, Sequence[float]]) -> tuple[ErrorRow, ...]:
+    return tuple(
+        ErrorRow(name, len(values), fmean(values), median(values), max(values))
+        for name, values in errors.items()
+    )
+
+
+def _application(judged: Judged) -> str:
+    program = program_of(judged.executable) if judged.executable else "unknown"
+    return f"{program} on {judged.system}"
+
+
+def _kind(judged: Judged) -> str:
+    return f"{judged.pattern}, on {judged.system}"

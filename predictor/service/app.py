@@ -1,0 +1,111 @@
+"""The Flask application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from benchdb.store import existing_database
+from predictor.service import metrics, problems
+from predictor.service.assets import assets
+from predictor.service.benchmarks import benchmarks
+from predictor.service.child import ChildLimits, Children
+from predictor.service.context import Service, install
+from predictor.service.decisions import decisions
+from predictor.service.operations import operations
+from predictor.service.outcomes import outcomes
+from predictor.service.pages import pages
+from predictor.service.predictions import predictions
+from predictor.service.prepared import Reader, prepared_file
+from predictor.service.settings import Settings
+from predictor.service.spool import SpoolWriter, spool_folder
+from predictor.service.traces import traces
+
+# Plotly writes styles into the page; scripts come from files of ours alone.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
+    " font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+# Programs need less, and it takes time; nobody in between is to keep what they are told.
+_HEADERS_FOR_PROGRAMS = (
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+    ("X-Content-Type-Options", "nosniff"),
+)
+
+
+class _Application(Flask):
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Nothing here is asynchronous; to look costs a tenth of a decision's time."""
+        return func
+
+
+def create_app(settings: Settings) -> Flask:
+    """Make the application; nothing is opened or started yet.
+
+    Parameters
+    ----------
+    settings : Settings
+        The site's.
+    """
+    app = _Application(__name__)
+    app.config.update(
+        MAX_CONTENT_LENGTH=settings.max_upload_mib << 20,
+        MAX_FORM_MEMORY_SIZE=2 << 20,
+        MAX_FORM_PARTS=100,
+    )
+    install(
+        app.extensions,
+        Service(
+            settings=settings,
+            database=existing_database(settings.database, patience_s=settings.patience_s),
+            prepared=Reader(prepared_file(settings.state)),
+            spool=SpoolWriter(spool_folder(settings.state)),
+            children=Children(
+                settings.uploads_at_once,
+                ChildLimits(settings.upload_memory_mib << 20, settings.upload_s),
+            ),
+        ),
+    )
+    if settings.proxies:
+        number = settings.proxies
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=number, x_proto=number, x_host=number
+        )
+    metrics.register(app)
+    problems.register(app)
+    app.after_request(_secure)
+    for blueprint in (
+        decisions,
+        operations,
+        predictions,
+        traces,
+        outcomes,
+        benchmarks,
+        assets,
+        pages,
+    ):
+        app.register_blueprint(blueprint)
+    return app
+
+
+def _secure(response: Response) -> Response:
+    if request.path.startswith("/v1/"):
+        for name, value in _HEADERS_FOR_PROGRAMS:
+            response.headers.add(name, value)
+    else:
+        response.headers.update(_HEADERS)
+    return response

@@ -1,0 +1,300 @@
+"""Prepares entries: what is predicted for jobs like the runs in the history."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from benchdb.decisions import JoinedOutcome, joined_outcomes
+from benchdb.history import Application, Run, application, runs_like, runs_of
+from ioncast_errors import InputError
+from predictor.basis import Survey, read_survey
+from predictor.history import Identity, identities, scaled, variants
+from predictor.matching import configuration
+from predictor.model import Knowledge
+from predictor.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.service.answers import SAME_SIZE, Entry, PreparedGroup, prepare_group
+from predictor.service.prepared import Wanted
+from predictor.service.settings import Settings
+from summario.phases import Phase
+from summario.tables import from_record
+
+MOST_SIZES = 20
+# Older runs of an identity weigh next to nothing.
+_RUNS = 50
+# What is near to one application is often near to the next, too.
+_MOST_KNOWN = 8
+_MOST_REMEMBERED = 10_000
+# Of more applications the outcomes are read together.
+_FEW = 10
+
+_LOG = logging.getLogger("ioncast.keeper")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The entries of an application's system, by key (see `predictor.history.Identity`)."""
+
+    system: str
+    entries: Mapping[str, Entry]
+
+
+@dataclass(eq=False)
+class Surveys:
+    """What there is to predict from, read once for many applications."""
+
+    _surveys: dict[str, Survey] = field(default_factory=dict)
+    _known: dict[tuple[Survey, tuple[int, ...]], Knowledge] = field(default_factory=dict)
+
+    def forget(self, system: str) -> None:
+        """Read again what there is on a system."""
+        self._surveys.pop(system, None)
+
+    def survey(self, connection: Connection, system: str) -> Survey:
+        """What there is to predict from on a system, as it was after it was forgotten."""
+        if system not in self._surveys:
+            self._surveys[system] = read_survey(connection, system)
+        return self._surveys[system]
+
+    def knowledge(
+        self, connection: Connection, survey: Survey, phases: Sequence[Phase], nodes: int | None
+    ) -> Knowledge:
+        """What predictions for some phases rest on."""
+        wanted = (configuration(phase, part, nodes) for phase in phases for part in phase.parts)
+        key = survey, survey.near(wanted)
+        # The last one used is the last one in the dictionary.
+        found = self._known.pop(key, None) or survey.knowledge(connection, key[1])
+        self._known[key] = found
+        while len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return found
+
+
+class Preparing:
+    """Prepares applications one after the other, in one transaction of the database.
+
+    Parameters
+    ----------
+    connection : Connection
+        In the transaction.
+    settings : Settings
+        The site's.
+    surveys : Surveys
+        Kept from one transaction to the next.
+    wanted : mapping of int to sequence of Wanted
+        Sizes that were asked for, by application, the newest last.
+    several : int
+        How many applications will be prepared.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        surveys: Surveys,
+        wanted: Mapping[int, Sequence[Wanted]],
+        several: int = 1,
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._surveys = surveys
+        self._wanted = wanted
+        self._together = several > _FEW
+        self._outcomes: dict[int, list[JoinedOutcome]] = {}
+        self._systems_with_outcomes: set[str] = set()
+        # What the identities of an application have in common is read and predicted once.
+        self._runs: dict[tuple[str, str], list[Run]] = {}
+        self._phases: dict[int, list[Phase] | None] = {}
+        self._groups: dict[tuple[object, ...], PreparedGroup | None] = {}
+
+    def prepare(self, application_id: int) -> Prepared:
+        """Prepare the entries of all identities that an application's runs have.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such application.
+        """
+        if len(self._phases) > _MOST_REMEMBERED:
+            self._runs, self._phases, self._groups = {}, {}, {}
+        of = application(self._connection, application_id).application
+        names = dict.fromkeys(
+            run.name for run in runs_of(self._connection, application_id, limit=_RUNS)
+        )
+        entries: dict[str, Entry] = {}
+        for name in names:
+            for identity in identities(of.executable, of.user, name):
+                if identity.key not in entries:
+                    entries[identity.key] = self._entry(of.system, self._runs_of(of, identity))
+        return Prepared(of.system, {key: entry for key, entry in entries.items() if entry})
+
+    def _runs_of(self, of: Application, identity: Identity) -> list[Run]:
+        """The newest runs of an identity that a run of an application has."""
+        if identity.executable is None:
+            return self._runs_like(of.system, identity, user=identity.user, name=identity.name)
+        everybody = self._runs_like(of.system, of.program, program=of.program)
+        if len(everybody) < _RUNS:
+            return [run for run in everybody if _has(run, identity)]
+        which = "executable" if identity.executable.startswith("/") else "program"
+        return self._runs_like(
+            of.system,
+            identity,
+            user=identity.user,
+            name=identity.name,
+            **{which: identity.executable},
+        )
+
+    def _runs_like(self, system: str, which: object, **told: str | None) -> list[Run]:
+        key = system, repr(which)
+        if key not in self._runs:
+            self._runs[key] = runs_like(self._connection, system, limit=_RUNS, **told)
+        return self._runs[key]
+
+    def _entry(self, system: str, runs: Sequence[Run]) -> Entry:
+        sizes: dict[tuple[int, int | None], list[Run]] = defaultdict(list)
+        for run in runs:
+            if self._phases_of(run) is not None:
+                sizes[run.tasks, run.nodes].append(run)
+        groups = [self._group(system, own, *size) for size, own in sizes.items()]
+        scaled_groups = (
+            [
+                self._group(
+                    system, sizes[min(sizes, key=lambda size: _ratio(size[0], tasks))], tasks, nodes
+                )
+                for tasks, nodes in self._sizes_wanted(runs)
+                if all(_ratio(size[0], tasks) > SAME_SIZE for size in sizes)
+            ]
+            if sizes
+            else []
+        )
+        return tuple(group for group in [*groups, *scaled_groups] if group is not None)
+
+    def _sizes_wanted(self, runs: Sequence[Run]) -> list[tuple[int, int | None]]:
+        applications = dict.fromkeys(run.application.id for run in runs)
+        asked = [size for key in applications for size in self._wanted.get(key, ())]
+        return list(dict.fromkeys((size.tasks, size.nodes) for size in asked))[-MOST_SIZES:]
+
+    def _group(
+        self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
+    ) -> PreparedGroup | None:
+        """The answers for a size, from runs of one size; None where they cannot be predicted."""
+        key = system, tasks, nodes, tuple(run.id for run in runs)
+        if key not in self._groups:
+            try:
+                self._groups[key] = self._predicted(system, runs, tasks, nodes)
+            except InputError as error:
+                _LOG.warning("run %d cannot be predicted: %s", runs[0].id, error)
+                self._groups[key] = None
+        return self._groups[key]
+
+    def _predicted(
+        self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
+    ) -> PreparedGroup:
+        variant = variants([self._phases_of(run) or [] for run in runs])[0]
+        alike = [runs[place] for place in variant.runs]
+        phases = self._phases_of(alike[0]) or []
+        is_scaled = tasks != alike[0].tasks
+        policy = Policy(
+            tolerance=self._settings.tolerance_of(system), default=self._settings.default_of(system)
+        )
+        prediction = self._prediction(
+            system,
+            scaled(phases, tasks) if is_scaled else phases,
+            nodes,
+            [] if is_scaled else self._earlier(alike),
+        )
+        return prepare_group(
+            prediction,
+            policy,
+            tasks=tasks,
+            nodes=nodes,
+            application_id=alike[0].application.id,
+            runs=len(runs),
+            alike=len(alike),
+            share=variant.share,
+            scaled_from=alike[0].tasks if is_scaled else None,
+        )
+
+    def _prediction(
+        self,
+        system: str,
+        phases: Sequence[Phase],
+        nodes: int | None,
+        earlier: Sequence[EarlierRun],
+    ) -> Prediction:
+        survey = self._surveys.survey(self._connection, system)
+        knowledge = self._surveys.knowledge(self._connection, survey, phases, nodes)
+        return predict(phases, knowledge, system=system, nodes=nodes, earlier=earlier)
+
+    def _phases_of(self, run: Run) -> list[Phase] | None:
+        """The phases of a run; None where what is stored is none."""
+        if run.id not in self._phases:
+            try:
+                self._phases[run.id] = [from_record(record) for record in run.phases]
+            except InputError as error:
+                _LOG.warning("run %d is left out: %s", run.id, error)
+                self._phases[run.id] = None
+        return self._phases[run.id]
+
+    def _earlier(self, runs: Sequence[Run]) -> list[EarlierRun]:
+        """What runs that do the same I/O got, and jobs of their size without a log."""
+        outcomes = [
+            joined
+            for key in dict.fromkeys(run.application.id for run in runs)
+            for joined in self._outcomes_of(runs[0].application.system, key)
+        ]
+        of_run = {joined.outcome.run_id: joined.outcome for joined in outcomes}
+        got = []
+        for run in runs:
+            io_nodes, bandwidth, told = run.io_nodes, run.bandwidth_mib_s, of_run.get(run.id)
+            if told is not None:
+                io_nodes, bandwidth = told.io_nodes, told.bandwidth_mib_s
+            got.append((run.started or run.stored_at, io_nodes, bandwidth))
+        got += [
+            (joined.outcome.reported_at, joined.outcome.io_nodes, joined.outcome.bandwidth_mib_s)
+            for joined in outcomes
+            if joined.outcome.run_id is None and _is_of_size(joined, runs[0])
+        ]
+        known = [
+            (when, EarlierRun(io_nodes, bandwidth))
+            for when, io_nodes, bandwidth in got
+            if io_nodes is not None and bandwidth
+        ]
+        return [run for _, run in sorted(known, key=lambda pair: pair[0])[-_RUNS:]]
+
+    def _outcomes_of(self, system: str, application_id: int) -> list[JoinedOutcome]:
+        if not self._together:
+            if application_id not in self._outcomes:
+                self._outcomes[application_id] = joined_outcomes(
+                    self._connection, application_id=application_id
+                )
+            return self._outcomes[application_id]
+        if system not in self._systems_with_outcomes:
+            self._systems_with_outcomes.add(system)
+            for joined in joined_outcomes(self._connection, system=system):
+                if joined.application is not None:
+                    self._outcomes.setdefault(joined.application.id, []).append(joined)
+        return self._outcomes.get(application_id, [])
+
+
+def _has(run: Run, identity: Identity) -> bool:
+    """Whether a run of the same program has an identity."""
+    of = run.application
+    return (
+        identity.executable in (of.executable, of.program)
+        and identity.user in (None, of.user)
+        and identity.name in (None, run.name)
+    )
+
+
+def _is_of_size(joined: JoinedOutcome, run: Run) -> bool:
+    nodes = joined.decision and joined.decision.nodes
+    return (joined.tasks, nodes) == (run.tasks, run.nodes)
+
+
+def _ratio(one: int, other: int) -> float:
+    return max(one / other, other / one)

@@ -1,0 +1,200 @@
+"""`ioncast serve`: the service under gunicorn."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchdb.options import database_option
+from benchdb.store import opened_database
+from ioncast_errors import DatabaseError, InputError
+from predictor.service.settings import Settings, read_settings
+
+# Before whatever imports prometheus_client, which looks at it once.
+_METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+# Workers of a service that was killed end within a second.
+_LONGEST_WAIT_FOR_LOCK_S = 10.0
+_GRACE_S = 10
+
+
+@click.command(
+    "serve",
+    epilog="""\b
+Examples:
+  ioncast serve --demo
+  ioncast serve --bind 0.0.0.0:8420 --workers 4
+  ioncast serve --config /etc/ioncast/service.toml
+  ioncast serve --bind unix:/run/ioncast/ioncast.sock --bind 127.0.0.1:8420
+""",
+)
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="The settings.")
+@click.option(
+    "--bind",
+    multiple=True,
+    metavar="HOST:PORT|unix:PATH",
+    help="Where to listen; may be given several times.  [default: 127.0.0.1:8420]",
+)
+@click.option("--workers", metavar="N", help="Processes that answer requests.  [default: 2]")
+@click.option("--threads", metavar="N", help="Requests at once in each.  [default: 8]")
+@click.option(
+    "--state",
+    metavar="FOLDER",
+    help="Prepared answers, and decisions not yet in the database; on a local disk.",
+)
+@click.option("--demo", is_flag=True, help="Serve the demonstration's data, from a new database.")
+@database_option
+def serve(
+    config: str | None,
+    bind: tuple[str, ...],
+    workers: str | None,
+    threads: str | None,
+    state: str | None,
+    demo: bool,
+    location: str | None,
+) -> None:
+    """Answer schedulers' questions over HTTP, and show pages.
+
+    Settings come from the file, the environment (IONCAST_WORKERS and the like) and these
+    options, the last one wins; docs/service.md lists them all.
+    """
+    flags: dict[str, Any] = {
+        "bind": bind or None,
+        "workers": workers,
+        "threads": threads,
+        "state": state,
+        "database": location,
+    }
+    with ExitStack() as stack:
+        if demo:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ioncast-demo-"))
+            flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
+        settings = read_settings(config, flags)
+        if demo:
+            _fill_demo(settings)
+        stack.enter_context(_only_one(settings.state))
+        _say_where(settings)
+        _prepare_database(settings)
+        _run(settings)
+
+
+def _fill_demo(settings: Settings) -> None:
+    from predictor.service.demo import fill  # noqa: PLC0415
+
+    click.echo("ioncast: importing the demonstration's benchmarks and runs", err=True)
+    assert settings.database is not None  # noqa: S101
+    fill(settings.database)
+
+
+@contextmanager
+def _only_one(state: str) -> Iterator[None]:
+    """Hold the state folder, which is of one service only."""
+    folder = Path(state)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(folder / "serve.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"the state folder cannot be used: {error.strerror}",
+            where=state,
+            remedy="name another with --state",
+        ) from error
+    give_up_at = time.monotonic() + _LONGEST_WAIT_FOR_LOCK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError as error:
+            if time.monotonic() > give_up_at:
+                os.close(descriptor)
+                raise InputError(
+                    "another service uses this state folder",
+                    where=state,
+                    remedy="stop it, or name another folder with --state",
+                ) from error
+            time.sleep(0.1)
+    try:
+        metrics = folder / "metrics"
+        shutil.rmtree(metrics, ignore_errors=True)
+        metrics.mkdir()
+        os.environ[_METRICS_VARIABLE] = str(metrics)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _say_where(settings: Settings) -> None:
+    for bind in settings.bind:
+        if not bind.startswith("unix:"):
+            host, _, port = bind.rpartition(":")
+            shown = "127.0.0.1" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104
+            click.echo(f"ioncast: pages and interface on http://{shown}:{port}/", err=True)
+
+
+def _prepare_database(settings: Settings) -> None:
+    """Create or upgrade it; where it is away, decisions are answered all the same."""
+    try:
+        with opened_database(settings.database):
+            pass
+    except DatabaseError as error:
+        click.echo(f"ioncast: warning: {error}; the service starts without it", err=True)
+
+
+def _run(settings: Settings) -> None:
+    # What follows needs the variable of the metrics.
+    from gunicorn.app.base import BaseApplication  # noqa: PLC0415
+    from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
+
+    from predictor.service.app import create_app  # noqa: PLC0415
+    from predictor.service.background import start  # noqa: PLC0415
+
+    logging.basicConfig(level=logging.INFO, format="ioncast: %(message)s", stream=sys.stderr)
+
+    class Server(BaseApplication):
+        """gunicorn with our settings; it reads no file and no arguments of its own."""
+
+        def load_config(self) -> None:
+            for name, value in options.items():
+                self.cfg.set(name, value)
+
+        def load(self) -> Any:
+            return create_app(settings)
+
+    def began(worker: Any) -> None:
+        worker.end_background = start(worker.app.wsgi().extensions["ioncast"])
+
+    def ended(_server: Any, worker: Any) -> None:
+        if end := getattr(worker, "end_background", None):
+            end()
+
+    def forgotten(_server: Any, worker: Any) -> None:
+        mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
+
+    options: dict[str, Any] = {
+        "bind": list(settings.bind),
+        "workers": settings.workers,
+        "threads": settings.threads,
+        "worker_class": "gthread",
+        "preload_app": True,
+        "keepalive": 5,
+        "timeout": settings.upload_s + 60,
+        "graceful_timeout": _GRACE_S,
+        "limit_request_line": 8190,
+        "proc_name": "ioncast",
+        "loglevel": "warning",
+        "post_worker_init": began,
+        "worker_exit": ended,
+        "child_exit": forgotten,
+        "control_socket_disable": True,
+    }
+    Server().run()

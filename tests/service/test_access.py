@@ -1,0 +1,97 @@
+"""Who may do what, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from benchdb.store import opened_database, transaction
+from benchdb.tokens import revoke_token
+from predictor.service.app import create_app
+from predictor.service.context import Service
+from predictor.service.settings import Settings
+
+Authorised = Callable[[str], dict[str, Any]]
+BODY = {"json": {"system": "a"}}
+
+
+def test_reading_is_open_unless_it_is_closed(settings: Settings) -> None:
+    for reading, status in (("open", 200), ("closed", 401)):
+        app = create_app(settings.model_copy(update={"reading": reading}))
+        client = app.test_client()
+        assert client.get("/v1/decisions?system=a").status_code == status
+        assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(("role", "status"), [("reader", 403), ("scheduler", 200), ("admin", 200)])
+def test_a_role_may_what_lower_ones_may(
+    client: FlaskClient, authorised: Authorised, role: str, status: int
+) -> None:
+    headers = authorised(role)
+    assert client.get("/v1/decisions?system=a", **headers).status_code == 200
+    assert client.post("/v1/decisions", **BODY, **headers).status_code == status
+
+
+@pytest.mark.parametrize("header", ["Bearer ion_wrong", "Basic YTpi", "Bearer", "ion_wrong"])
+def test_a_token_that_is_none_is_refused_also_where_none_is_needed(
+    client: FlaskClient, header: str
+) -> None:
+    answer = client.get("/v1/decisions?system=a", headers={"Authorization": header})
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert "wrong" not in answer.text
+
+
+def test_a_revoked_token_is_refused(
+    client: FlaskClient, settings: Settings, authorised: Authorised, keep: Callable[[], None]
+) -> None:
+    headers = authorised("scheduler")
+    assert client.post("/v1/decisions", **BODY, **headers).status_code == 200
+    with opened_database(settings.database) as database, transaction(database, write=True) as c:
+        revoke_token(c, "a scheduler")
+    keep()
+    assert client.post("/v1/decisions", **BODY, **headers).status_code == 401
+
+
+def test_a_cookie_reads_and_never_writes(
+    client: FlaskClient, settings: Settings, authorised: Authorised, service: Service
+) -> None:
+    token = authorised("admin")["headers"]["Authorization"].removeprefix("Bearer ")
+    closed = create_app(settings.model_copy(update={"reading": "closed"}))
+    closed.extensions["ioncast"].prepared.refresh()
+    browser = closed.test_client()
+    browser.set_cookie("ioncast_token", token)
+    assert browser.get("/v1/decisions?system=a").status_code == 200
+    assert browser.post("/v1/decisions", **BODY).status_code == 401
+
+
+def test_who_guesses_tokens_is_stopped_and_told_how_long_to_wait(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"requests_per_minute": 30}))
+    client = app.test_client()
+
+    def guess() -> Any:
+        return client.get("/v1/decisions?system=a", headers={"Authorization": "Bearer ion_x"})
+
+    assert [guess().status_code for _ in range(4)] == [401, 401, 401, 429]
+    assert 0 < int(guess().headers["Retry-After"]) <= 60
+    # Questions themselves are not counted: a scheduler's are never too many.
+    assert client.get("/v1/decisions?system=a").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/decisions?system=a", "/healthz", "/nowhere"])
+def test_every_answer_has_the_headers_that_keep_browsers_from_harm(
+    client: FlaskClient, path: str
+) -> None:
+    headers = client.get(path).headers
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "script-src 'unsafe" not in policy
+
+
+def test_an_answer_to_a_program_is_not_stored_on_its_way(client: FlaskClient) -> None:
+    assert client.get("/v1/decisions?system=a").headers["Cache-Control"] == "no-store"

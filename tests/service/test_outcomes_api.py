@@ -1,0 +1,241 @@
+"""What jobs got joins the decisions that they ran by."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from benchdb.decisions import DecisionRow, store_decisions
+from benchdb.history import runs_of
+from benchdb.store import transaction
+from predictor.composition import observed_mib_s
+from predictor.service.context import Service
+from summario.extract import extract_phases
+from summario.log import read_log
+from tests.support.darshan_writer import write_log
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "experiments" / "data" / "testbed" / "logs"
+WITH_4 = LOGS / "hacc-io-ionodes4.darshan"
+on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+OUTCOME = {"system": "mn4", "job_id": "17", "io_nodes": 4, "bandwidth_mib_s": 70.5}
+DECISION = DecisionRow(
+    id="d1",
+    asked_at="2026-11-21T10:00:00Z",
+    system="mn4",
+    user="ada",
+    executable="hacc_io",
+    name=None,
+    job_id="17",
+    nodes=8,
+    tasks=16,
+    available=None,
+    io_nodes=4,
+    source="history",
+    expected_mib_s=60.0,
+    confidence=0.9,
+    application_id=None,
+    why="runs",
+    curve=((0, 40.0, 30.0, 50.0), (4, 60.0, 50.0, 70.0)),
+)
+
+Report = Callable[..., TestResponse]
+
+
+@pytest.fixture
+def report(client: FlaskClient, authorised: Callable[[str], dict[str, Any]]) -> Report:
+    """Report an outcome with a scheduler's token, as JSON or with a log."""
+    token = authorised("scheduler")
+
+    def send(log: Path | None = None, **fields: object) -> TestResponse:
+        if log is None:
+            return client.post("/v1/outcomes", json=OUTCOME | fields, **token)
+        form = {"system": "mn4", "job_id": "17", "io_nodes": "4"}
+        form |= {key: str(value) for key, value in fields.items()}
+        data = {**form, "log": (io.BytesIO(log.read_bytes()), "rerun.darshan")}
+        return client.post("/v1/outcomes", data=data, **token)
+
+    return send
+
+
+def answer(response: TestResponse, status: int = 200) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    assert response.json is not None
+    found: dict[str, Any] = response.json
+    return found
+
+
+def test_an_outcome_joins_its_decision(
+    report: Report, client: FlaskClient, service: Service
+) -> None:
+    with transaction(service.database, write=True) as connection:
+        store_decisions(connection, [DECISION])
+    answer(report(decision_id="d1"), 201)
+    [found] = answer(client.get("/v1/outcomes?system=mn4"))["items"]
+    assert (found["job_id"], found["io_nodes"], found["bandwidth_mib_s"]) == ("17", 4, 70.5)
+    assert (found["decided"], found["decided_io_nodes"], found["source"]) == ("d1", 4, "history")
+    assert found["expected_mib_s"] == 60.0
+
+
+def test_what_is_expected_is_of_the_io_nodes_that_a_job_ran_with(
+    report: Report, client: FlaskClient, service: Service
+) -> None:
+    with transaction(service.database, write=True) as connection:
+        store_decisions(connection, [DECISION, replace(DECISION, id="d2", job_id="18")])
+    answer(report(decision_id="d1", io_nodes=0), 201)
+    answer(report(decision_id="d2", job_id="18", io_nodes=8), 201)
+    found = answer(client.get("/v1/outcomes"))["items"]
+    assert [each["expected_mib_s"] for each in found] == [40.0, None]
+
+
+def test_the_same_outcome_again_changes_nothing(report: Report) -> None:
+    first = answer(report(), 201)
+    assert answer(report()) == first
+    assert answer(report(decision_id="later")) == first | {"decision_id": "later"}
+
+
+@pytest.mark.parametrize("change", [{"io_nodes": 8}, {"bandwidth_mib_s": 71.0}])
+def test_another_outcome_of_the_job_contradicts(report: Report, change: dict[str, object]) -> None:
+    answer(report(), 201)
+    said = answer(report(**change), 409)
+    assert said["title"] == "Conflict"
+    assert next(iter(change)) in said["detail"]
+
+
+def test_with_its_log_the_run_joins_the_history(
+    report: Report, client: FlaskClient, service: Service
+) -> None:
+    found = answer(report(WITH_4, user="ada", name="night", nodes=8), 201)
+    assert found["bandwidth_mib_s"] == pytest.approx(
+        observed_mib_s(extract_phases(read_log(WITH_4)))
+    )
+    [application] = answer(client.get("/v1/applications"))["items"]
+    with transaction(service.database) as connection:
+        [run] = runs_of(connection, application["id"])
+    assert run.id == found["run_id"]
+    assert (run.job_id, run.name, run.nodes, run.io_nodes) == ("17", "night", 8, 4)
+    [joined] = answer(client.get(f"/v1/outcomes?application={application['id']}"))["items"]
+    assert joined["application_id"] == application["id"]
+    assert joined["pattern"] == "write POSIX contiguous unique"
+
+
+def test_a_log_again_changes_nothing_and_one_that_contradicts_stores_nothing(
+    report: Report, client: FlaskClient
+) -> None:
+    first = answer(report(WITH_4), 201)
+    assert answer(report(WITH_4)) == first
+    answer(report(WITH_4, io_nodes=8), 409)
+    answer(report(LOGS / "hacc-io-ionodes0.darshan", io_nodes=0), 409)
+    [application] = answer(client.get("/v1/applications"))["items"]
+    assert application["runs"] == 1
+
+
+def test_what_is_said_of_the_bandwidth_counts_more_than_the_log(report: Report) -> None:
+    assert answer(report(WITH_4, bandwidth_mib_s=12.5), 201)["bandwidth_mib_s"] == 12.5
+
+
+def test_a_log_without_io_tells_no_bandwidth(report: Report, tmp_path: Path) -> None:
+    log = tmp_path / "idle.darshan"
+    write_log(log, nprocs=4)
+    said = answer(report(log), 422)["detail"]
+    assert said == (
+        "rerun.darshan: the log has no time of I/O, so it tells no bandwidth; send bandwidth_mib_s"
+    )
+    answer(report(log, bandwidth_mib_s=1.5), 201)
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("system", ""),
+        ("job_id", ""),
+        ("job_id", "a\0b"),
+        ("io_nodes", -1),
+        ("io_nodes", "four"),
+        ("bandwidth_mib_s", 0),
+        ("bandwidth_mib_s", "NaN"),
+        ("bandwidth_mib_s", 1e16),
+        ("decision_id", "x" * 33),
+        ("user", "ada"),
+    ],
+)
+def test_a_field_that_cannot_be_is_named(report: Report, field: str, value: object) -> None:
+    assert answer(report(**{field: value}), 422)["detail"].startswith(f"body.{field}: ")
+
+
+def test_who_may_not_write_reports_nothing(
+    client: FlaskClient, authorised: Callable[[str], dict[str, Any]]
+) -> None:
+    assert client.post("/v1/outcomes", json=OUTCOME).status_code == 401
+    assert client.post("/v1/outcomes", json=OUTCOME, **authorised("reader")).status_code == 403
+    assert answer(client.get("/v1/outcomes"))["items"] == []
+
+
+def test_outcomes_are_listed_in_pages(report: Report, client: FlaskClient) -> None:
+    for number in range(5):
+        answer(report(job_id=str(number), system=f"s{number % 2}"), 201)
+    following, jobs = "/v1/outcomes?system=s0&limit=2", []
+    while following is not None:
+        page = answer(client.get(following))
+        jobs.append([each["job_id"] for each in page["items"]])
+        following = page["next"]
+    assert jobs == [["0", "2"], ["4"]]
+
+
+@pytest.fixture
+def counted(
+    service: Service, keep: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], None]:
+    """Let outcomes be counted now rather than within a minute."""
+    monkeypatch.setattr("predictor.service.keeper._BETWEEN_SUMMARIES_S", 0.0)
+    service.prepared.summaries.clear()
+    return keep
+
+
+def test_errors_so_far_are_those_of_decisions_with_outcomes(
+    report: Report, client: FlaskClient, service: Service, counted: Callable[[], None]
+) -> None:
+    with transaction(service.database, write=True) as connection:
+        store_decisions(connection, [DECISION])
+    answer(report(decision_id="d1", bandwidth_mib_s=48.0), 201)
+    counted()
+    found = answer(client.get("/v1/validation?system=mn4"))
+    [system] = found["systems"]
+    # |60 - 48| / 48
+    assert system["errors"]["mean"] == pytest.approx(0.25)
+    assert (system["decisions"], system["coverage"]) == (1, 0)
+    assert [(each["decision_id"], each["error"]) for each in found["worst"]] == [("d1", 0.25)]
+    assert {each["drifted"] for each in found["drift"]} == {False}
+    assert answer(client.get("/v1/validation?system=another"))["systems"] == []
+
+
+def test_before_outcomes_were_counted_there_are_no_errors(
+    client: FlaskClient, service: Service
+) -> None:
+    assert answer(client.get("/v1/validation"), 503)["title"] == "Busy"
+
+
+def test_errors_of_applications_are_listed_in_pages(
+    report: Report, client: FlaskClient, service: Service, counted: Callable[[], None]
+) -> None:
+    logs = sorted(LOGS.glob("*-ionodes4.darshan"))
+    for number, log in enumerate(logs):
+        decided = replace(DECISION, id=f"d{number}", job_id=str(number))
+        with transaction(service.database, write=True) as connection:
+            store_decisions(connection, [decided])
+        answer(report(log, job_id=number, decision_id=f"d{number}"), 201)
+    counted()
+    whole = answer(client.get("/v1/validation"))["applications"]
+    assert len(whole["items"]) == len(logs) == 3
+    assert whole["next"] is None
+    page = answer(client.get("/v1/validation/applications?limit=2"))
+    assert page["items"] == whole["items"][:2]
+    assert answer(client.get(page["next"]))["items"] == whole["items"][2:]

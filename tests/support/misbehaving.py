@@ -1,0 +1,105 @@
+"""Functions that do what must not harm the process which asked for them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from ioncast_errors import DamagedLogError
+
+
+class UnpicklableError(Exception):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def ids() -> tuple[int, int]:
+    return os.getpid(), os.getppid()
+
+
+def open_files() -> list[str]:
+    folder = Path("/proc/self/fd")
+    return [str(path.readlink()) for path in folder.iterdir() if path.is_symlink()]
+
+
+def slow(path: str, seconds: float) -> str:
+    """Write the process's id, so that others can see it."""
+    Path(path).write_text(str(os.getpid()), encoding="ascii")
+    time.sleep(seconds)
+    return path
+
+
+def refuse() -> NoReturn:
+    raise DamagedLogError("it is damaged", where="app.darshan", remedy="fetch it again")
+
+
+def fail() -> NoReturn:
+    raise ZeroDivisionError("a secret of the process")
+
+
+def raise_what_cannot_be_sent() -> NoReturn:
+    raise UnpicklableError
+
+
+def return_what_cannot_be_sent() -> object:
+    return threading.Lock()
+
+
+def be_killed(number: int) -> None:
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+
+
+def read_address_0() -> None:
+    ctypes.string_at(0)
+
+
+def end_at_once(code: int) -> None:
+    os._exit(code)
+
+
+def loop() -> NoReturn:
+    while True:
+        pass
+
+
+def loop_deaf() -> NoReturn:
+    for number in {*range(1, 32)} - {signal.SIGKILL, signal.SIGSTOP, signal.SIGXCPU}:
+        signal.signal(number, signal.SIG_IGN)
+    signal.alarm(0)
+    while True:
+        time.sleep(1)
+
+
+def take_memory() -> int:
+    taken = []
+    while True:
+        taken.append(bytes(1 << 20))
+
+
+def blow_the_stack() -> object:
+    nested: list[object] = []
+    for _ in range(200_000):
+        nested = [nested]
+    return nested
+
+
+def return_bytes(count: int) -> bytes:
+    return bytes(count)
+
+
+def leave_a_process(path: str) -> None:
+    """Start a program that outlives what started it."""
+    program = subprocess.Popen(["sleep", "600"])
+    Path(path).write_text(str(program.pid), encoding="ascii")

@@ -1,0 +1,185 @@
+"""A real service: `ioncast serve` in processes of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PATIENCE_S = 30.0
+_COMMAND = "import sys; sys.argv[0] = 'ioncast'; import ioncast; ioncast.main()"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the service said."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running service, where it listens, and the process of gunicorn's master."""
+
+    port: int
+    socket: Path
+    state: Path
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        timeout_s: float = PATIENCE_S,
+    ) -> Answer:
+        """Send one request over a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers or {})
+            found = connection.getresponse()
+            return Answer(found.status, dict(found.getheaders()), found.read())
+
+    def workers(self) -> list[int]:
+        """The processes that answer."""
+        return [pid for pid in children_of(self.process.pid) if "serve" in command_of(pid)]
+
+    def keepers(self) -> list[int]:
+        """The keeper; none just after it was killed."""
+        below = [child for worker in self.workers() for child in children_of(worker)]
+        return [pid for pid in below if "predictor.service.keeper" in command_of(pid)]
+
+    def wait_until_ready(self) -> None:
+        """Wait until prepared answers can be given and there is a keeper."""
+        wait_for(lambda: self.ask("/readyz", timeout_s=2).json["keeper"] == "ok", "a ready service")
+
+
+def wait_for(condition: Any, what: str, patience_s: float = PATIENCE_S) -> Any:
+    """Wait until a condition holds; what fails in it does not hold yet."""
+    give_up_at = time.monotonic() + patience_s
+    while time.monotonic() < give_up_at:
+        with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError):
+            if found := condition():
+                return found
+        time.sleep(0.05)
+    raise AssertionError(f"no {what} within {patience_s} s")
+
+
+def children_of(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        texts = [(task / "children").read_text() for task in tasks]
+        return [int(child) for text in texts for child in text.split()]
+    return []
+
+
+def command_of(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return ""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def start(
+    folder: Path, *options: str, port: int | None = None, environment: dict[str, str] | None = None
+) -> Served:
+    """Start a service whose state, socket and log are in a folder; it may not be ready yet."""
+    port = port or free_port()
+    place = folder / "ioncast.sock"
+    command = [sys.executable, "-c", _COMMAND, "serve", "--state", str(folder / "state")]
+    command += ["--bind", f"127.0.0.1:{port}", "--bind", f"unix:{place}", *options]
+    log = folder / "serve.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, env={**os.environ, **(environment or {})}
+        )
+    return Served(port, place, folder / "state", process, log)
+
+
+@contextmanager
+def running(folder: Path, *options: str, **told: Any) -> Iterator[Served]:
+    """A ready service, ended afterwards."""
+    service = start(folder, *options, **told)
+    try:
+        service.wait_until_ready()
+        yield service
+    except AssertionError:
+        sys.stderr.write(service.log.read_text(errors="replace")[-4000:])
+        raise
+    finally:
+        stop(service)
+
+
+def stop(service: Served) -> None:
+    """End a service and wait for it."""
+    service.process.send_signal(signal.SIGTERM)
+    try:
+        service.process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        service.process.kill()
+        service.process.wait()
+
+
+class Asking:
+    """Threads that go on asking for decisions, each over connections of its own."""
+
+    def __init__(self, served: Served, question: str, threads: int = 4) -> None:
+        self.served = served
+        self.question = question
+        self.numbers: list[str] = []
+        self.refused: list[str] = []
+        self.slowest_s = 0.0
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(threads)]
+
+    def __enter__(self) -> Asking:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                answer = self.served.ask(self.question)
+                assert answer.status == 200
+                self.numbers.append(answer.json["decision_id"])
+            except (OSError, AssertionError) as error:
+                self.refused.append(repr(error))
+            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+            time.sleep(0.005)
