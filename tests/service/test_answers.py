@@ -16,6 +16,7 @@ from predictor.service.answers import (
     PreparedAnswer,
     PreparedGroup,
     answer,
+    decide_all,
     default_answer,
     prepare_group,
 )
@@ -69,7 +70,8 @@ def group(prediction: Prediction | None = None, **told: Any) -> PreparedGroup:
         "alike": 5,
         "share": 1.0,
     }
-    return prepare_group(prediction or predicted(), POLICY, **(values | told))
+    decided = decide_all((prediction or predicted()).choice, POLICY)
+    return prepare_group(decided, **(values | told))
 
 
 def asked(

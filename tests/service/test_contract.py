@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -31,9 +33,10 @@ from predictor.service.demo import fill
 from predictor.service.keeper import Keeper
 from predictor.service.openapi import document
 from predictor.service.settings import Settings
+from tests.support.postgresql import Server
 
 # Together several thousand requests.
-_CASES_OF_AN_OPERATION = 120
+_CASES_OF_AN_OPERATION = {"sqlite": 120, "postgresql": 40}
 _CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -46,26 +49,42 @@ _CHECKS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Flask, str]]:
-    """The application with the demonstration's data, and an admin's token."""
+@dataclass(frozen=True)
+class Contract:
+    """The application, an admin's token, and how many requests are enough for an operation."""
+
+    app: Flask
+    token: str
+    cases: int
+
+
+@pytest.fixture(scope="module", params=_CASES_OF_AN_OPERATION)
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Contract]:
+    """The application with the demonstration's data."""
     folder = tmp_path_factory.mktemp("contract")
-    location = str(folder / "contract.sqlite")
-    fill(location)
-    with opened_database(location) as database, transaction(database, write=True) as connection:
-        token = add_token(connection, "contract", "admin")
-    made = Settings(database=location, state=str(folder / "state"), requests_per_minute=2**31 - 1)
-    keeper = Keeper(made)
-    keeper.round(time.time())
-    keeper.close()
-    app = create_app(made)
-    service: Service = app.extensions["ioncast"]
-    service.prepared.refresh()
-    yield app, token
-    service.children.close()
-    service.prepared.close()
-    service.spool.close()
-    service.database.dispose()
+    with ExitStack() as stack:
+        location = str(folder / "contract.sqlite")
+        if request.param == "postgresql":
+            server: Server = request.getfixturevalue("postgresql")
+            location = stack.enter_context(server.database("contract"))
+        fill(location)
+        with opened_database(location) as database, transaction(database, write=True) as begun:
+            token = add_token(begun, "contract", "admin")
+        most = 2**31 - 1
+        told = Settings(database=location, state=str(folder), requests_per_minute=most)
+        keeper = Keeper(told)
+        keeper.round(time.time())
+        keeper.close()
+        app = create_app(told)
+        service: Service = app.extensions["ioncast"]
+        service.prepared.refresh()
+        yield Contract(app, token, _CASES_OF_AN_OPERATION[request.param])
+        service.children.close()
+        service.prepared.close()
+        service.spool.close()
+        service.database.dispose()
 
 
 def operations() -> list[tuple[str, str]]:
@@ -73,26 +92,25 @@ def operations() -> list[tuple[str, str]]:
     return [(path, method) for path, methods in paths.items() for method in methods]
 
 
-def test_the_document_is_openapi_3_1(served: tuple[Flask, str]) -> None:
-    found = document(served[0])
+def test_the_document_is_openapi_3_1(served: Contract) -> None:
+    found = document(served.app)
     assert found["openapi"] == "3.1.0"
     validate(found)
 
 
 @pytest.mark.parametrize(("path", "method"), operations())
 def test_every_operation_answers_as_it_is_promised(
-    served: tuple[Flask, str], path: str, method: str
+    served: Contract, path: str, method: str
 ) -> None:
-    app, token = served
-    operation = schemathesis.openapi.from_wsgi("/openapi.json", app)[path][method]
+    operation = schemathesis.openapi.from_wsgi("/openapi.json", served.app)[path][method]
 
     @given(
         case=operation.as_strategy(GenerationMode.POSITIVE)
         | operation.as_strategy(GenerationMode.NEGATIVE)
     )
-    @settings(max_examples=_CASES_OF_AN_OPERATION, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=served.cases, suppress_health_check=list(HealthCheck))
     def check(case: schemathesis.Case) -> None:
-        answer = case.call(headers={"Authorization": f"Bearer {token}"})
+        answer = case.call(headers={"Authorization": f"Bearer {served.token}"})
         # An empty value is none, so that forms and scripts may leave one blank.
         query = parse_qsl(urlsplit(answer.request.url).query, keep_blank_values=True)
         may_pass = any(not value for _, value in query)

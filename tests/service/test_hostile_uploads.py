@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +13,8 @@ from tests.support.serving import Answer, Asking, Served, running, wait_for
 
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
 FIXTURES = Path(__file__).resolve().parents[1] / "summario" / "fixtures"
-UPLOADS = 500
+# On SQLite, and on PostgreSQL.
+UPLOADS = (500, 120)
 # At once: as many as may be read, and as many again that find no place and send theirs later.
 SENDERS = 4
 DECIDE = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
@@ -66,9 +66,8 @@ def send(served: Served, path: str, seed: int, token: str) -> Answer:
     return found
 
 
-def test_five_hundred_damaged_logs_disturb_nobody(demo_on_sqlite: Path, tmp_path: Path) -> None:
-    location = str(tmp_path / "bench.sqlite")
-    shutil.copy(demo_on_sqlite, location)
+def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path: Path) -> None:
+    location, number = filled_location, UPLOADS["://" in filled_location]
     with opened_database(location) as database, transaction(database, write=True) as connection:
         token = add_token(connection, "a scheduler", "scheduler")
     uploads = tmp_path / "uploads"
@@ -76,22 +75,22 @@ def test_five_hundred_damaged_logs_disturb_nobody(demo_on_sqlite: Path, tmp_path
     environment = {"IONCAST_REQUESTS_PER_MINUTE": "1000000", "TMPDIR": str(uploads)}
     with running(tmp_path, "--db", location, environment=environment) as served:
         wait_for(lambda: served.ask(DECIDE).json["source"] == "history", "prepared answers")
-        before = sorted(served.workers()), served.keepers()
+        before = sorted(served.workers()), served.keeper()
         with Asking(served, DECIDE) as asking, ThreadPoolExecutor(SENDERS) as senders:
             sent = [
                 senders.submit(send, served, path, seed, token)
                 for seed, path in zip(
-                    range(UPLOADS), ["/v1/traces", "/v1/predictions"] * UPLOADS, strict=False
+                    range(number), ["/v1/traces", "/v1/predictions"] * number, strict=False
                 )
             ]
             answers = [each.result() for each in sent]
         assert not asking.refused
-        assert len(asking.numbers) > UPLOADS
-        assert (sorted(served.workers()), served.keepers()) == before
+        assert len(asking.numbers) > number
+        assert (sorted(served.workers()), served.keeper()) == before
         counts = Counter(answer.status for answer in answers)
         # Whole logs and harmless damage are used, all else is the sender's problem.
         assert set(counts) <= {200, 201, 422}, counts
-        assert counts[422] > UPLOADS / 4
+        assert counts[422] > number / 4
         for answer in answers:
             if answer.status == 422:
                 assert answer.headers["Content-Type"] == "application/problem+json"

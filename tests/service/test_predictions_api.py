@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,27 @@ def test_json_that_is_too_large_is_not_read(client: FlaskClient) -> None:
     request = b'{"system": "' + b"x" * (17 << 20) + b'"}'
     response = client.post("/v1/predictions", data=request, content_type="application/json")
     problem(response, 413)
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b'"phases": [' + b",".join([b"{}"] * 20_000) + b"]",
+        b",".join(b'"%d": 1' % number for number in range(200_000)),
+    ],
+)
+def test_what_is_wrong_all_over_keeps_no_worker_busy(client: FlaskClient, wrong: bytes) -> None:
+    request = b'{"system": "testbed", ' + wrong + b"}"
+    sent = {"data": request, "content_type": "application/json"}
+    client.post("/v1/predictions", **sent)
+    began = time.thread_time()
+    response = client.post("/v1/predictions", **sent)
+    # Checked here, either would take a second.
+    assert time.thread_time() - began < 0.2
+    problem(response, 422)
+    assert response.json is not None
+    assert len(response.json["errors"]) <= 20
 
 
 @on_sqlite

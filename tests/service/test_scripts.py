@@ -119,18 +119,18 @@ WINDOWS = "#!/bin/bash\r\nsrun -n 2 \\\r\n  ./app in.dat\r\n./next\r\n"
         (
             INTERPRETED,
             [
-                *("python3", "train.py", "python", "mpi4py", "steps/simulate.py"),
-                *("Rscript", "plot.R", "bash", "./inner.sh"),
+                *("python", "mpi4py", "steps/simulate.py"),
+                *("python3", "train.py", "Rscript", "plot.R", "bash", "./inner.sh"),
             ],
         ),
         (HERE_DOCUMENTS, ["cat", "tr", "./solver"]),
         (VARIABLES, ["/opt/code/bin/main.x", "case.in", "/opt/code/bin/check", "mine"]),
         (IN_A_TEXT, ["./step1", "./step2", "./step3"]),
-        (FUNCTION, ["main", "./inside"]),
+        (FUNCTION, ["./inside", "main"]),
         (WINDOWS, ["./app", "in.dat", "./next"]),
     ],
 )
-def test_the_programs_of_a_script_are_found_in_their_order(
+def test_the_programs_of_a_script_are_found_those_of_launchers_first(
     script: str, expected: list[str]
 ) -> None:
     assert [program for program in programs(script) if program in expected] == expected
@@ -169,7 +169,7 @@ def test_a_program_that_is_launched_twice_is_one_candidate() -> None:
 
 def test_a_launcher_behind_a_tool_is_a_launcher() -> None:
     found = programs("map --profile srun -n 4 ./app")
-    assert found == ["map", "./app"]
+    assert found == ["./app", "map"]
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,29 @@ def test_a_script_without_programs_has_none(script: str) -> None:
 @pytest.mark.parametrize("quote", ["'", '"', "$(", "`", "${"])
 def test_what_does_not_end_hides_nothing_before_it(quote: str) -> None:
     assert programs(f"srun ./app\n./other {quote} more\n./last")[:2] == ["./app", "./other"]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "python3 ./prep\nsrun ./app in.dat\n",
+        "./prep\n./mesh && mpiexec -n 4 ./app\n",
+        "./prep a b\nsrun sh -c './app | tee log'\n",
+        "./prep\neval 'mpirun ./app'\n",
+        "./prep\n" + "\n".join(f"./p{number}" for number in range(200)) + "\nsrun ./app\n",
+    ],
+)
+def test_what_is_launched_is_looked_up_before_what_prepares_it(script: str) -> None:
+    found = programs(script)
+    assert found.index("./app") < found.index("./prep")
+
+
+def test_of_a_long_script_the_first_lines_are_read() -> None:
+    data = "x" * 79 + "\n"
+    script = "srun ./app\n./after <<END\n" + data * 20_000 + "END\n./last\n"
+    assert programs(script) == ["./app", "./after"]
+    # No name is cut into another one's.
+    assert programs("srun ./app\n" + "./application\n" * 10_000) == ["./app", "./application"]
 
 
 def test_there_are_at_most_so_many_candidates() -> None:

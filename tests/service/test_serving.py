@@ -65,25 +65,19 @@ def test_a_killed_worker_is_replaced_and_no_decision_is_lost(served: Served, loc
     wait_for(lambda: are_stored(location, asking.numbers), "stored decisions")
 
 
-def keeper_of(served: Served) -> int:
-    """The keeper; others that were started at the same time have ended."""
-    [keeper] = wait_for(lambda: len(served.keepers()) == 1 and served.keepers(), "single keeper")
-    return int(keeper)
-
-
 def test_a_killed_keeper_is_replaced(served: Served, location: str) -> None:
-    victim = keeper_of(served)
+    victim = served.keeper()
     os.kill(victim, signal.SIGKILL)
     number = served.ask(DECIDE).json["decision_id"]
     wait_for(lambda: are_stored(location, [number]), "stored decision")
-    assert keeper_of(served) != victim
+    assert served.keeper() != victim
 
 
 def test_a_killed_service_leaves_nothing_and_starts_again_with_what_it_knew(
     served: Served, location: str, tmp_path: Path
 ) -> None:
     numbers = [served.ask(DECIDE).json["decision_id"] for _ in range(20)]
-    others = [*served.workers(), *served.keepers()]
+    others = served.processes()
     served.process.kill()
     served.process.wait()
     again = start(tmp_path, "--db", location, port=served.port)
@@ -102,7 +96,7 @@ def _lives(pid: int) -> bool:
 
 
 def test_a_stopped_service_ends_all_its_processes(served: Served) -> None:
-    everything = [*served.workers(), *served.keepers()]
+    everything = served.processes()
     stop(served)
     assert served.process.returncode == 0
     assert not any(map(_lives, everything))

@@ -69,8 +69,16 @@ class Served:
         """The processes that answer."""
         return [pid for pid in children_of(self.process.pid) if "serve" in command_of(pid)]
 
-    def keepers(self) -> list[int]:
-        """The keeper; none just after it was killed."""
+    def keeper(self) -> int:
+        """The keeper; others that were started at the same time have ended."""
+        [keeper] = wait_for(lambda: len(self._keepers()) == 1 and self._keepers(), "one keeper")
+        return int(keeper)
+
+    def processes(self) -> list[int]:
+        """All that serve: workers and keeper."""
+        return [*self.workers(), *self._keepers()]
+
+    def _keepers(self) -> list[int]:
         below = [child for worker in self.workers() for child in children_of(worker)]
         return [pid for pid in below if "predictor.service.keeper" in command_of(pid)]
 
@@ -179,7 +187,7 @@ class Asking:
                 answer = self.served.ask(self.question)
                 assert answer.status == 200
                 self.numbers.append(answer.json["decision_id"])
-            except (OSError, AssertionError) as error:
+            except (OSError, http.client.HTTPException, AssertionError) as error:
                 self.refused.append(repr(error))
             self.slowest_s = max(self.slowest_s, time.monotonic() - began)
             time.sleep(0.005)

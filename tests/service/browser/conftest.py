@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.support.serving import Served, running
 
+# A machine that runs other tests as well may be late.
+PATIENCE_MS = 30_000
 _OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -30,6 +32,7 @@ def browser() -> Iterator[Browser]:
             pytest.fail(message)
         pytest.skip(message)
     with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE_MS)
         started = playwright.chromium.launch(executable_path=chromium, args=_OPTIONS)
         yield started
         started.close()

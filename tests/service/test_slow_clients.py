@@ -1,0 +1,149 @@
+"""Clients that send slowly, read nothing or never hang up keep nobody else waiting."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.serving import Served, running, wait_for
+
+DECIDE = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
+THREADS = 4
+# More than there are threads.
+MANY = 12
+# What a client waits that had a thread waiting for another one would be seconds.
+SOON_S = 1.0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("slow")
+    options = ("--db", str(folder / "db.sqlite"), "--workers", "1", "--threads", str(THREADS))
+    with running(folder, *options) as service:
+        yield service
+
+
+@contextlib.contextmanager
+def clients(served: Served, sent: bytes) -> Iterator[list[socket.socket]]:
+    with contextlib.ExitStack() as stack:
+        found = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=30))
+            for _ in range(MANY)
+        ]
+        for client in found:
+            client.sendall(sent)
+        time.sleep(0.3)
+        yield found
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the service has hung up; what it said before does not matter."""
+    client.settimeout(0.05)
+    with contextlib.suppress(TimeoutError):
+        try:
+            while client.recv(1 << 16):
+                pass
+        except ConnectionError:
+            pass
+        return True
+    return False
+
+
+UPLOAD = (
+    b"POST /v1/predictions HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n"
+    b"Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A", id="half a head"),
+        pytest.param(b"\r\n\r\n", id="empty lines"),
+        pytest.param(UPLOAD, id="half an upload"),
+        pytest.param(
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", id="no body"
+        ),
+        pytest.param(
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", id="no hanging up"
+        ),
+        pytest.param(
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHo",
+            id="half a second request",
+        ),
+    ],
+)
+def test_decisions_do_not_wait_for_slow_clients(served: Served, sent: bytes) -> None:
+    with clients(served, sent):
+        for _ in range(5):
+            began = time.monotonic()
+            assert served.ask(DECIDE).status == 200
+            assert time.monotonic() - began < SOON_S
+
+
+def test_who_does_not_send_a_request_is_hung_up_on(served: Served) -> None:
+    with clients(served, b"GET / HTTP/1.1\r\nX-A: ") as waiting:
+        began = time.monotonic()
+        for number, client in enumerate(waiting):
+            wait_for(lambda client=client: is_closed(client), f"end of connection {number}")
+        assert time.monotonic() - began < 10
+
+
+def test_uploads_beyond_half_of_the_threads_are_asked_to_come_again(served: Served) -> None:
+    with clients(served, UPLOAD) as sending:
+        answers = []
+        for client in sending:
+            client.settimeout(0.2)
+            with contextlib.suppress(TimeoutError):
+                answers.append(client.recv(1 << 16))
+        assert len(answers) == MANY - THREADS // 2
+        assert all(b" 503 " in answer and b"Retry-After" in answer for answer in answers)
+
+
+def test_a_head_that_comes_in_drops_is_answered(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
+        for _ in range(2):
+            for letter in f"GET {DECIDE} HTTP/1.1\r\nHost: x\r\n\r\n":
+                client.sendall(letter.encode())
+            assert b" 200 " in client.recv(1 << 16)
+
+
+def test_a_head_without_end_is_not_kept(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
+        with contextlib.suppress(ConnectionError):
+            client.sendall(b"GET / HTTP/1.1\r\nX-A: " + b"a" * (1 << 20))
+        wait_for(lambda: is_closed(client), "end of the connection", 3)
+
+
+def test_requests_that_come_together_are_all_answered(served: Served) -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=5) as client:
+        client.sendall(request * 5)
+        found = b""
+        while found.count(b" 200 ") < 5:
+            found += client.recv(1 << 16)
+
+
+def test_a_long_body_of_a_scheduler_is_read(served: Served, tmp_path: Path) -> None:
+    del tmp_path
+    body = b'{"system": "' + b"x" * (1 << 20) + b'"}'
+    answer = served.ask("/v1/outcomes", method="POST", body=body)
+    assert answer.status == 401
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "name", ["SCRIPT_NAME", "PATH_INFO", "X-Forwarded-Proto", "X-Forwarded-For"]
+)
+def test_no_header_says_where_a_request_goes_or_comes_from(served: Served, name: str) -> None:
+    value = {"PATH_INFO": "/metrics", "SCRIPT_NAME": "//evil.example"}.get(name, "https")
+    answer = served.ask("/login", headers={name: value})
+    assert answer.status in {200, 400}
+    assert b"evil.example" not in answer.body
+    assert b"ioncast_prepared_entries" not in answer.body
