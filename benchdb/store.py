@@ -12,7 +12,8 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-from sqlalchemy.exc import DatabaseError as SqlError
+from sqlalchemy.exc import DBAPIError as SqlError
+from sqlalchemy.exc import TimeoutError as NoConnection
 
 from ioncast_errors import DatabaseError, InputError
 
@@ -139,14 +140,14 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     Raises
     ------
     DatabaseError
-        When the database refuses or stays locked.
+        When the database refuses or stays locked, or others have all its connections.
     """
     try:
         with engine.execution_options(write=write).begin() as connection:
             yield connection
-    except SqlError as error:
+    except (SqlError, NoConnection) as error:
         raise DatabaseError(
-            f"the database refused: {error.orig}",
+            f"the database refused: {getattr(error, 'orig', error)}",
             where=shown(engine.url),
             remedy="nothing was stored",
         ) from error

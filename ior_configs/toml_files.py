@@ -9,7 +9,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -50,6 +50,9 @@ _PLAIN = {
 _WORDS = {
     "string_type": "must be a text in quotes",
     "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
     "bool_type": "must be true or false",
     "tuple_type": "must be a list in brackets",
     "dict_type": "must be a table",
@@ -59,6 +62,7 @@ _WORDS = {
     "string_too_long": "must not be longer than {max_length} characters",
     "greater_than": "must be greater than {gt}",
     "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be one of {expected}",
 }
@@ -298,6 +302,12 @@ def _unfinished(text: str) -> int:
     return min(max(ends, default=0) + 1, len(lines))
 
 
+def in_plain_words(problem: Any) -> str:
+    """Say what one of pydantic's problems asks of a value, such as "must be a whole number"."""
+    words: str = _WORDS.get(problem["type"], problem["msg"])
+    return words.format(**problem.get("ctx", {}))
+
+
 def _first_problem(
     error: ValidationError, model: type[Table], data: dict[str, Any], text: str, where: str
 ) -> InputError:
@@ -325,7 +335,7 @@ def _explained(problem: Any, model: type[Table], name: str) -> tuple[str, str | 
         return what, raised.error.remedy
     if kind == "tuple_type" and isinstance(problem["input"], dict):
         return f"key {name}: must be a list of tables", f"write its header as [[{name[1:-1]}]]"
-    words = _WORDS.get(kind, problem["msg"]).format(**context)
+    words = in_plain_words(problem)
     instead = "" if kind in _EMPTY else f", not {_shown(problem['input'])}"
     return f"key {name}: {words}{instead}", None
 
@@ -346,9 +356,14 @@ def _shown(value: object) -> str:
 
 def _table(model: type[Table], keys: Sequence[Key]) -> type[Table]:
     """The model of the table that `keys` lead to."""
-    for key in keys:
+    rest = iter(keys)
+    for key in rest:
         if isinstance(key, str):
-            model = next(_tables_in(model.model_fields[key].annotation))
+            annotation = model.model_fields[key].annotation
+            model = next(_tables_in(annotation))
+            if get_origin(annotation) is dict:
+                # The next key is a name that the file gives.
+                next(rest, None)
     return model
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sqlalchemy import Connection
 
-from benchdb.curves import Measured, curves_of_ids, measured
+from benchdb.curves import Curve, Measured, curves_of_ids, measured
 from ior_configs import IorConfig
 from predictor.catalogue import Catalogue, catalogue_of
 from predictor.model import Knowledge, Model
-from predictor.stored import Fitted, Lessons, current_model, fit_current, read_lessons
+from predictor.stored import Fitted, Lessons, current_model, read_lessons
 
 # The engine that the method is made for; the others do what it would do.
 _FIRST = "ior"
@@ -21,6 +21,8 @@ _FIRST = "ior"
 # nodes). Of larger systems, what is near to something wanted tells nearly all.
 _ALL_CELLS = 1000
 _NEAR_CELLS = 300
+# What is near to one job is often near to others; a curve takes about a kilobyte.
+_MOST_CURVES = 20_000
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class Survey:
     rows: tuple[Measured, ...] = ()
     model: Model | None = None
     fitted: Fitted | None = None
+    _curves: dict[int, Curve] = field(default_factory=dict, init=False, repr=False)
 
     def near(self, wanted: Iterable[IorConfig]) -> tuple[int, ...]:
         """The ids of the configurations that are near to anything wanted."""
@@ -85,8 +88,27 @@ class Survey:
 
     def knowledge(self, connection: Connection, ids: Sequence[int]) -> Knowledge:
         """What the curves of some configurations (see `near`) and the model tell."""
-        curves = curves_of_ids(connection, self.system, ids, self.engine)
-        return Knowledge(tuple(curves), self.model)
+        missing = [id_ for id_ in ids if id_ not in self._curves]
+        for curve in curves_of_ids(connection, self.system, missing, self.engine):
+            self._curves[curve.id] = curve
+        curves = tuple(self._curves[id_] for id_ in ids if id_ in self._curves)
+        for id_ in list(self._curves)[: max(len(self._curves) - _MOST_CURVES, 0)]:
+            del self._curves[id_]
+        return Knowledge(curves, self.model)
+
+    def lessons(self, connection: Connection) -> Lessons | None:
+        """What its model is to be fitted on, where it has none."""
+        if self.engine is None or not self.rows or self.model is not None:
+            return None
+        return read_lessons(connection, self.system, self.engine, self.rows)
+
+    def learned(self, fitted: Fitted) -> Survey:
+        """The same with a model."""
+        return replace(self, model=fitted.model, fitted=fitted)
+
+    def arrange(self) -> None:
+        """Make ready now what `near` takes; else it is made when that is first needed."""
+        _ = self._catalogue
 
     @cached_property
     def _cells(self) -> int:
@@ -111,35 +133,28 @@ def read_survey(
     connection, system, engine, before_fitting
         As of `read_basis`.
     """
-    engine, engines, rows = _measured_by(connection, system, engine)
-    if engine is None or not rows:
-        return Survey(system, engine, engines)
-    model, fitted = current_model(connection, system, engine), None
-    if model is None:
-        before_fitting(len(rows))
-        fitted = fit_current(connection, system, engine, rows)
-        model = fitted.model
-    return Survey(system, engine, engines, rows, model, fitted)
+    survey = read_unlearned(connection, system, engine)
+    found = survey.lessons(connection)
+    if found is None:
+        return survey
+    before_fitting(len(survey.rows))
+    return survey.learned(found.learn())
 
 
-def lessons(connection: Connection, system: str) -> Lessons | None:
-    """What `read_survey` would fit a model on; None where it need not."""
-    engine, _, rows = _measured_by(connection, system, None)
-    if engine is None or current_model(connection, system, engine) is not None:
-        return None
-    return read_lessons(connection, system, engine, rows)
-
-
-def _measured_by(
-    connection: Connection, system: str, engine: str | None
-) -> tuple[str | None, tuple[str, ...], tuple[Measured, ...]]:
-    """The engine whose measurements count, all engines, and what that one measured."""
+def read_unlearned(connection: Connection, system: str, engine: str | None = None) -> Survey:
+    """Read the same without fitting a model: none, where it is yet to be fitted."""
     rows = measured(connection, system)
     counts = Counter(row.engine for row in rows)
     if engine is None and counts:
         engine = choose_engine(counts)
     own = tuple(row for row in rows if row.engine == engine)
-    return engine, tuple(sorted(counts)), own
+    model = current_model(connection, system, engine) if engine is not None and own else None
+    return Survey(system, engine, tuple(sorted(counts)), own, model)
+
+
+def lessons(connection: Connection, system: str) -> Lessons | None:
+    """What `read_survey` would fit a model on; None where it need not."""
+    return read_unlearned(connection, system).lessons(connection)
 
 
 def read_basis(

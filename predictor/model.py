@@ -277,8 +277,9 @@ def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Arr
         Natural logarithms of bandwidth in MiB/s.
     """
     cells = [
-        (pattern(curve.config, stonewalled=curve.stonewalled), n, values)
+        (row, n, values)
         for curve in curves
+        for row in (pattern(curve.config, stonewalled=curve.stonewalled),)
         for n, values in curve.bandwidths_mib_s.items()
     ]
     cells = [cell for cell in cells if not bimodal(cell[2])] or cells

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from ioncast_errors import IoncastError
 
 MAX_REQUEST_BYTES = 4096
-MAX_RESULT_BYTES = 256 << 20
+MAX_RESULT_BYTES = 64 << 20
 # Exit codes that no library ends a process with.
 RETURNED, RAISED, OUT_OF_MEMORY, TOO_LARGE, BROKEN = range(50, 55)
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
+from predictor import prediction
 from predictor.composition import Point
 from predictor.decision import Decision, abstain, at_most, nothing_known
-from predictor.prediction import Policy, Prediction
+from predictor.prediction import Policy
 from predictor.wording import counted
 
 # Runs of a number of processes that is off by more tell nothing of this one: the model does.
@@ -90,9 +91,37 @@ class PreparedGroup(NamedTuple):
 Entry = Sequence[PreparedGroup]
 
 
+class Decided(NamedTuple):
+    """What is decided on a prediction for each number of I/O nodes that may be available.
+
+    Attributes
+    ----------
+    points, io_nodes, unknown, default
+        As in `PreparedGroup`.
+    choices : tuple of (int, int, float, str, bool)
+        As there, with the probability of being within 10 % of the best.
+    """
+
+    points: tuple[str, ...]
+    io_nodes: tuple[int, ...]
+    choices: tuple[tuple[int, int, float, str, bool], ...]
+    unknown: str | None
+    default: int | None
+
+
+def decide_all(choice: prediction.Choice, policy: Policy) -> Decided:
+    """Decide as a site wants it, whatever is available."""
+    return Decided(
+        points=tuple(map(_point, choice.curve)),
+        io_nodes=tuple(point.io_nodes for point in choice.curve),
+        choices=() if choice.unknown else tuple(_choices(choice, policy)),
+        unknown=choice.unknown,
+        default=policy.default,
+    )
+
+
 def prepare_group(
-    prediction: Prediction,
-    policy: Policy,
+    decided: Decided,
     *,
     tasks: int,
     nodes: int | None,
@@ -106,10 +135,8 @@ def prepare_group(
 
     Parameters
     ----------
-    prediction : Prediction
-        Of the runs that do the same I/O.
-    policy : Policy
-        What the site wants.
+    decided : Decided
+        On the prediction of the runs that do the same I/O.
     tasks, nodes
         The size.
     application_id : int
@@ -121,7 +148,6 @@ def prepare_group(
     scaled_from : int, optional
         The number of processes that they had, where it was another one.
     """
-    choice = prediction.choice
     return PreparedGroup(
         tasks=tasks,
         nodes=nodes,
@@ -129,11 +155,14 @@ def prepare_group(
         runs=counted(runs, "earlier run"),
         size=_size(tasks, nodes, runs, alike, scaled_from),
         is_scaled=scaled_from is not None,
-        points=tuple(map(_point, choice.curve)),
-        io_nodes=tuple(point.io_nodes for point in choice.curve),
-        choices=() if choice.unknown else tuple(_choices(prediction, policy, share)),
-        unknown=choice.unknown,
-        default=policy.default,
+        points=decided.points,
+        io_nodes=decided.io_nodes,
+        choices=tuple(
+            (cap, place, _number(share * within), why, is_cut_off)
+            for cap, place, within, why, is_cut_off in decided.choices
+        ),
+        unknown=decided.unknown,
+        default=decided.default,
     )
 
 
@@ -153,19 +182,22 @@ def answer(
     """
     group = entry[0] if len(entry) == 1 else _nearest(entry, tasks, nodes)
     asked, source = "", "model" if group.is_scaled else "history"
+    is_known_size = True
     if tasks is not None and tasks != group.tasks:
         asked = f", the nearest to {tasks}"
         if _ratio(tasks, group.tasks) > SAME_SIZE:
             asked, source = f", yet to be scaled to {tasks}", "model"
+            is_known_size = False
     matched = f"{group.runs} of {says}, {group.size}{asked}"
     for cap, place, confidence, why, is_cut_off in group.choices:
         if available is None or available >= cap:
             limit = at_most(available) if is_cut_off and available is not None else ""
             others = [*group.points[:place], *group.points[place + 1 :]]
             alternatives = "{" + "},{".join(others) + "}" if others else ""
+            sure = confidence if is_known_size else "null"
             body = (
                 f'{{{group.points[place]},"source":"{source}","alternatives":[{alternatives}],'
-                f'"confidence":{confidence},"application_id":{group.application_id},'
+                f'"confidence":{sure},"application_id":{group.application_id},'
                 f'"why":"{matched}; {why}{limit}"}}'
             )
             return PreparedAnswer(body.encode(), group.io_nodes[place], source)
@@ -227,9 +259,9 @@ def _size(tasks: int, nodes: int | None, runs: int, alike: int, scaled_from: int
     return size if scaled_from is None else f"{size}, scaled to {tasks}"
 
 
-def _choices(prediction: Prediction, policy: Policy, share: float) -> Iterator[Choice]:
-    """What is decided for each number of I/O nodes that may be available."""
-    choice = prediction.choice
+def _choices(
+    choice: prediction.Choice, policy: Policy
+) -> Iterator[tuple[int, int, float, str, bool]]:
     io_nodes = [point.io_nodes for point in choice.curve]
     for cap in sorted(io_nodes, reverse=True):
         decision = choice.decide(replace(policy, available=cap))
@@ -239,7 +271,7 @@ def _choices(prediction: Prediction, policy: Policy, share: float) -> Iterator[C
         yield (
             cap,
             io_nodes.index(decision.io_nodes),
-            _number(share * decision.within_10_percent),
+            decision.within_10_percent,
             json.dumps(why)[1:-1],
             why != decision.why,
         )

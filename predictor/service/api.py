@@ -27,8 +27,10 @@ _P = ParamSpec("_P")
 JSON = "application/json"
 FORM = "multipart/form-data"
 
-# JSON is read in the worker, as a whole: of a file there is never so much in memory.
-_LARGEST_JSON = 16 << 20
+# JSON is read as a whole: of a file there is never so much in memory. While pydantic checks it,
+# a worker does nothing else, for a third of a second per MiB of what is wrong all over.
+_LARGEST_JSON = 4 << 20
+_LARGEST_JSON_ELSEWHERE = 16 << 20
 
 
 class Given(BaseModel):
@@ -59,6 +61,9 @@ class Operation:
         Whether the answer is also to be had as plain text.
     limited : bool
         Whether it counts against the client's requests per minute.
+    elsewhere : bool
+        Whether the view gets the JSON as it came, to have it checked in another process (see
+        `checked_json`): what anybody may send must not keep a worker busy.
     """
 
     summary: str
@@ -71,6 +76,7 @@ class Operation:
     also: tuple[int, ...] = ()
     text: bool = False
     limited: bool = True
+    elsewhere: bool = False
 
 
 def operation(
@@ -119,18 +125,29 @@ def _checked(model: type[_Model], place: str, values: Iterable[tuple[str, str]])
         raise problems.of_validation(error, place) from error
 
 
-def _checked_json(model: type[_Model]) -> _Model:
-    request.max_content_length = min(request.max_content_length or _LARGEST_JSON, _LARGEST_JSON)
+def checked_json(model: type[_Model], text: bytes) -> _Model:
+    """JSON as what it must be.
+
+    Raises
+    ------
+    RequestError
+        Naming the fields that cannot be used.
+    """
     try:
-        return model.model_validate_json(request.get_data())
+        return model.model_validate_json(text)
     except ValidationError as error:
         raise problems.of_validation(error, "body") from error
 
 
-def _payload(about: Operation) -> dict[str, Given | None]:
+def _text(most: int) -> bytes:
+    request.max_content_length = min(request.max_content_length or most, most)
+    return request.get_data()
+
+
+def _payload(about: Operation) -> dict[str, Given | bytes | None]:
     """The body or the form, whichever was sent."""
     known = {JSON: about.body, FORM: about.form}
-    read: dict[str, Given | None] = {
+    read: dict[str, Given | bytes | None] = {
         name: None for name, model in (("body", about.body), ("form", about.form)) if model
     }
     if about.form is not None and request.mimetype == FORM:
@@ -139,7 +156,10 @@ def _payload(about: Operation) -> dict[str, Given | None]:
             if not request.files.get(name):
                 raise RequestError(422, "Unusable input", f"form.{name}: the file is missing")
     elif about.body is not None and request.mimetype == JSON:
-        read["body"] = _checked_json(about.body)
+        if about.elsewhere:
+            read["body"] = _text(_LARGEST_JSON_ELSEWHERE)
+        else:
+            read["body"] = checked_json(about.body, _text(_LARGEST_JSON))
     else:
         kinds = [kind for kind, model in known.items() if model]
         raise RequestError(

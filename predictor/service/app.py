@@ -9,7 +9,7 @@ from flask import Flask, Response, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from benchdb.store import existing_database
-from predictor.service import metrics, problems
+from predictor.service import bodies, metrics, problems
 from predictor.service.assets import assets
 from predictor.service.benchmarks import benchmarks
 from predictor.service.child import ChildLimits, Children
@@ -87,6 +87,7 @@ def create_app(settings: Settings) -> Flask:
         )
     metrics.register(app)
     problems.register(app)
+    bodies.register(app, settings.threads)
     app.after_request(_secure)
     for blueprint in (
         decisions,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from sqlalchemy import Connection
 
 from benchdb import history
 from benchdb.decisions import DecisionRow, JoinedOutcome, decisions, newest_outcomes
@@ -15,13 +14,16 @@ from benchdb.store import transaction
 from ioncast_errors import IoncastError
 from predictor.prediction import Policy
 from predictor.service.context import service
+from predictor.service.decisions import Question, find
 from predictor.service.figures import Figure, runs_figure, timeline_figure
 from predictor.service.jobs import Asked, predict_job
 from predictor.service.page_frame import problem_of
 from predictor.service.shown import (
+    AnswerShown,
     Measured,
     PhaseRow,
     PredictionShown,
+    answer_shown,
     longest,
     phase_rows,
     prediction_shown,
@@ -49,8 +51,10 @@ class ApplicationShown:
         Whose phases are shown.
     decisions, outcomes : list
         The newest ones.
+    answer : AnswerShown or None
+        What a scheduler is told for a job like the newest run; None before that is prepared.
     prediction : PredictionShown or None
-        Of the run; None where it cannot be made.
+        Of the run alone; None where it cannot be made.
     problem : str or None
         Why it cannot.
     timeline : Figure or None
@@ -71,6 +75,7 @@ class ApplicationShown:
     run: Run | None
     decisions: list[DecisionRow]
     outcomes: list[JoinedOutcome]
+    answer: AnswerShown | None
     prediction: PredictionShown | None
     problem: str | None
     timeline: Figure | None
@@ -104,7 +109,8 @@ def read_application(
     with transaction(service().database) as connection:
         summary = history.application(connection, application_id)
         runs = history.runs_of(connection, application_id, before=before, limit=_RUNS + 1)
-        run = _chosen(connection, application_id, run_id)
+        newest = next(iter(history.runs_of(connection, application_id, limit=1)), None)
+        run = history.run_of(connection, application_id, run_id) if run_id is not None else newest
         decided = decisions(connection, application_id=application_id, limit=_DECISIONS)
         outcomes = newest_outcomes(connection, application_id=application_id, limit=_OUTCOMES)
     measured = _measured(runs, outcomes, run.tasks) if run is not None else {}
@@ -117,6 +123,7 @@ def read_application(
         run=run,
         decisions=decided,
         outcomes=outcomes[: -_DECISIONS - 1 : -1],
+        answer=_answered(newest, runs, outcomes) if newest is not None else None,
         prediction=prediction,
         problem=problem,
         timeline=timeline_figure([phase.record for phase in alone]) if alone else None,
@@ -127,11 +134,19 @@ def read_application(
     )
 
 
-def _chosen(connection: Connection, application_id: int, run_id: int | None) -> Run | None:
-    """The run of an id, or the newest."""
-    if run_id is not None:
-        return history.run_of(connection, application_id, run_id)
-    return next(iter(history.runs_of(connection, application_id, limit=1)), None)
+def _answered(
+    run: Run, runs: Sequence[Run], outcomes: Sequence[JoinedOutcome]
+) -> AnswerShown | None:
+    """What a scheduler is told that asks for a job like a run."""
+    of = run.application
+    # What was stored need not be what may be asked for.
+    question = Question.model_construct(
+        system=of.system, user=of.user, name=run.name, nodes=run.nodes, tasks=run.tasks
+    )
+    record = json.loads(find(question, [of.executable]).body)
+    if record["application_id"] is None:
+        return None
+    return answer_shown(record, _measured(runs, outcomes, run.tasks), run.io_nodes)
 
 
 def _predicted(run: Run, measured: Measured) -> tuple[PredictionShown | None, str | None]:

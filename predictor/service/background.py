@@ -83,6 +83,8 @@ def _start_keeper(service: Service) -> subprocess.Popen[bytes]:
     keeper = subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", "predictor.service.keeper", str(os.getpid())],
         stdin=subprocess.PIPE,
+        # Ctrl-C is for the service, which then ends its keeper.
+        start_new_session=True,
     )
     assert keeper.stdin is not None  # noqa: S101
     # Not as an argument: the database's URL may hold a password.

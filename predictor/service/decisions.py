@@ -6,7 +6,7 @@ Answered from memory; nothing here waits for a database, a log or a model.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Annotated, Literal
 from uuid import uuid4
@@ -14,7 +14,7 @@ from uuid import uuid4
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, Field
 
-from predictor.history import identities
+from predictor.history import Identity, identities
 from predictor.service import metrics
 from predictor.service.answers import PreparedAnswer, answer, default_answer
 from predictor.service.api import JSON, Given, operation
@@ -96,7 +96,9 @@ class DecisionAnswer(BaseModel):
     p90_mib_s: float | None = Field(description="One run in ten is above.")
     alternatives: list[Alternative] = Field(description="The other numbers of I/O nodes.")
     confidence: float | None = Field(
-        description="The probability that it gives at least 0.9 of the best bandwidth."
+        description="The probability that it gives at least 0.9 of the best bandwidth, times"
+        " the share of runs that do this I/O; null where only runs of very different size, yet to"
+        " be scaled, are known."
     )
     why: str = Field(description="In a sentence.")
     application_id: int | None = Field(description="The application in the history.")
@@ -134,7 +136,7 @@ def ask_with_script(body: QuestionWithScript) -> Response:
 
 
 def _answered(question: Question, executables: Sequence[str | None]) -> Response:
-    found = _find(question, executables)
+    found = find(question, executables)
     number = uuid4().hex
     _record(number, question, found.body)
     metrics.decisions(found.source).inc()
@@ -146,18 +148,32 @@ def _answered(question: Question, executables: Sequence[str | None]) -> Response
     return Response(b'{"decision_id":"%b",%b' % (number.encode(), found.body[1:]), mimetype=JSON)
 
 
-def _find(question: Question, executables: Sequence[str | None]) -> PreparedAnswer:
-    """The answer for the first of the programs that the history knows, best match first."""
+def find(question: Question, executables: Sequence[str | None]) -> PreparedAnswer:
+    """The answer for the first of the programs that the history knows, best match first.
+
+    Parameters
+    ----------
+    question : Question
+        The job.
+    executables : sequence of str or None
+        The programs that it may run.
+    """
     of = service()
     entries = of.prepared.entries
+    for identity in _identities(question, executables):
+        entry = entries.get((question.system, identity.key))
+        if entry is not None:
+            return answer(entry, identity.says, question.tasks, question.nodes, question.available)
+    return default_answer(of.settings.default_of(question.system), question.available)
+
+
+def _identities(question: Question, executables: Sequence[str | None]) -> Iterator[Identity]:
+    """What to look up: a job's name alone says less than any program of its script."""
     for executable in executables:
         for identity in identities(executable, question.user, question.name):
-            entry = entries.get((question.system, identity.key))
-            if entry is not None:
-                return answer(
-                    entry, identity.says, question.tasks, question.nodes, question.available
-                )
-    return default_answer(of.settings.default_of(question.system), question.available)
+            if identity.executable is not None:
+                yield identity
+    yield from identities(None, question.user, question.name)
 
 
 def _record(number: str, question: Question, body: bytes) -> None:

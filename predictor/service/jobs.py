@@ -37,10 +37,12 @@ from predictor.matching import configuration
 from predictor.prediction import Policy, predict, to_json
 from predictor.stored import Fitted, to_document
 from summario.extract import extract_phases
-from summario.log import Limits, read_log
+from summario.log import DarshanLog, Limits, read_log
 from summario.phases import Phase
 from summario.tables import from_record, to_record
 
+# More than any run has: each is predicted alone, and all of a run are kept in the history.
+MOST_PHASES = 10_000
 # What the database takes for a number of processes.
 _MOST_TASKS = 2**31 - 1
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
@@ -175,7 +177,7 @@ def read_trace(upload: Upload, limits: Limits) -> TraceContent:
     """
     with _called(upload):
         log = read_log(upload.path, limits)
-        phases = [altered(phase, log=upload.name) for phase in extract_phases(log)]
+        phases = _phases_of(log, upload)
         if log.job.nprocs > _MOST_TASKS:
             raise DamagedLogError(f"the job record counts {log.job.nprocs} processes")
     command = log.job.executable.split(maxsplit=1)
@@ -326,7 +328,14 @@ def _phases(
         return [_phase(index, record) for index, record in enumerate(source)], ()
     with _called(source):
         log = read_log(source.path, limits)
-        return [altered(phase, log=source.name) for phase in extract_phases(log)], log.warnings
+        return _phases_of(log, source), log.warnings
+
+
+def _phases_of(log: DarshanLog, upload: Upload) -> list[Phase]:
+    found = extract_phases(log)
+    if len(found) > MOST_PHASES:
+        raise InputError(f"its I/O is {len(found)} phases, more than {MOST_PHASES}")
+    return [altered(phase, log=upload.name) for phase in found]
 
 
 def _phase(index: int, record: Mapping[str, Any]) -> Phase:

@@ -28,7 +28,6 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchdb.coverage import coverage, summarise
 from benchdb.decisions import DecisionRow, joined_outcomes, store_decisions
 from benchdb.history import applications, applications_after, newest
 from benchdb.measurements import system_names
@@ -36,15 +35,16 @@ from benchdb.models import state_of, store_model
 from benchdb.store import existing_database, transaction
 from benchdb.tokens import valid_tokens
 from ioncast_errors import DatabaseError, IoncastError
-from predictor.basis import lessons
+from predictor.basis import read_unlearned
 from predictor.outcomes import drift, drift_to_json, errors_so_far, errors_to_json
 from predictor.service.background import lock_file
+from predictor.service.counting import Count
 from predictor.service.draining import Drain
 from predictor.service.prepared import Wanted, Writer, prepared_file
 from predictor.service.preparing import MOST_SIZES, Prepared, Preparing, Surveys
 from predictor.service.settings import Settings
 from predictor.service.spool import spool_folder
-from predictor.stored import Lessons, to_document
+from predictor.stored import Fitted, Lessons, to_document
 
 _PR_SET_PDEATHSIG = 1
 _PERIOD_S = 1.0
@@ -53,6 +53,8 @@ _PAUSE_S = 0.2
 _BUSY_S = 1.0
 _PATIENCE_S = 2.0
 _BETWEEN_SUMMARIES_S = 60.0
+# All of a large system takes many seconds.
+_COUNTING_S = 0.3
 # A campaign stores results all the time; a model takes seconds, all answers take minutes.
 _BETWEEN_MODELS_S = 300.0
 _STALE_AFTER_S = 90 * 86_400.0
@@ -86,6 +88,8 @@ class Keeper:
         self._wanted: defaultdict[int, list[Wanted]] = defaultdict(list)
         # In the order in which they are to be prepared.
         self._pending: dict[int, None] = {}
+        # Systems and keys of entries that are prepared since anything changed.
+        self._done: set[tuple[str, str]] = set()
         # Systems whose models may have to be fitted, and when their measurements changed last.
         self._changed: dict[str, None] = {}
         self._changed_at_s: dict[str, float] = {}
@@ -95,6 +99,7 @@ class Keeper:
         self._judged = -1
         # By system: of what state, and what it was.
         self._covered: dict[str, tuple[str, dict[str, object]]] = {}
+        self._counting: dict[str, tuple[str, Count]] = {}
 
     @property
     def is_behind(self) -> bool:
@@ -157,7 +162,8 @@ class Keeper:
         if writer.progress().get("database", place) != place:
             writer.renew()
         self._progress = {"runs": "0", "outcomes": "0", **writer.progress(), "database": place}
-        self._judged, self._covered, self._summed_up_at_s = -1, {}, 0.0
+        self._judged, self._summed_up_at_s = -1, 0.0
+        self._covered, self._counting = {}, {}
         self._wanted.clear()
         for size in writer.wanted():
             self._wanted[size.application_id].append(size)
@@ -190,7 +196,12 @@ class Keeper:
         done, prepared = [], []
         with transaction(self._database) as connection:
             preparing = Preparing(
-                connection, self._settings, self._surveys, self._wanted, len(self._pending)
+                connection,
+                self._settings,
+                self._surveys,
+                self._wanted,
+                several=len(self._pending),
+                done=self._done,
             )
             give_up_at = time.monotonic() + _BUSY_S
             for application_id in self._pending:
@@ -205,6 +216,7 @@ class Keeper:
                 writer.put_progress(self._progress)
         for application_id in done:
             del self._pending[application_id]
+        self._done = preparing.done if self._pending else set()
 
     def _note_changes(self, connection: Connection, now_s: float) -> None:
         """Note which applications are to be prepared."""
@@ -232,37 +244,50 @@ class Keeper:
 
     def _pend(self, applications: Iterable[int]) -> None:
         self._pending |= dict.fromkeys(applications)
+        self._done = set()
 
     def _is_learned(self) -> bool:
-        """Whether all models are current; else one is being fitted, and all the rest goes on."""
+        """Whether all that changed is known again; else it is being read, and the rest goes on."""
         if self._learning is not None:
             if self._learning.is_alive():
                 return False
             self._learning = None
-        while self._changed:
-            system = next(iter(self._changed))
-            with transaction(self._database) as connection:
-                found = lessons(connection, system)
-            del self._changed[system]
-            if found is not None:
-                self._learning = threading.Thread(target=self._learn, args=(found,), daemon=True)
-                self._learning.start()
-                return False
-        return True
+        if not self._changed:
+            return True
+        system = next(iter(self._changed))
+        del self._changed[system]
+        self._learning = threading.Thread(target=self._learn, args=(system,), daemon=True)
+        self._learning.start()
+        return False
 
-    def _learn(self, found: Lessons) -> None:
-        """Fit a model and store it; what cannot be stored is fitted again when it is needed."""
-        _LOG.info("fitting the model of %s to %d configurations", found.system, len(found.curves))
+    def _learn(self, system: str) -> None:
+        """Read what there is on a system, and fit its model where that is yet to be done.
+
+        What cannot be read is read again when it is needed.
+        """
         try:
-            fitted = found.learn()
+            with transaction(self._database) as connection:
+                survey = read_unlearned(connection, system)
+                found = survey.lessons(connection)
+            if found is not None:
+                survey = survey.learned(self._fitted(found))
+            survey.arrange()
+            self._surveys.put(survey)
+        except Exception:
+            _LOG.exception("what there is on %s cannot be learned", system)
+
+    def _fitted(self, found: Lessons) -> Fitted:
+        """Fit a model and store it, so that others need not."""
+        _LOG.info("fitting the model of %s to %d configurations", found.system, len(found.curves))
+        fitted = found.learn()
+        try:
             with transaction(self._database, write=True) as connection:
                 store_model(
                     connection, found.system, found.engine, found.state, to_document(fitted.model)
                 )
         except DatabaseError as error:
             _LOG.warning("the model of %s cannot be kept: %s", found.system, error)
-        except Exception:
-            _LOG.exception("the model of %s cannot be fitted", found.system)
+        return fitted
 
     def _prepared(self, preparing: Preparing, application_id: int) -> list[Prepared]:
         try:
@@ -305,15 +330,18 @@ class Keeper:
     # Summaries
 
     def _sum_up(self, now_s: float) -> None:
-        if now_s < self._summed_up_at_s + _BETWEEN_SUMMARIES_S:
-            return
-        now = datetime.fromtimestamp(now_s, timezone.utc)
-        with transaction(self._database) as connection:
-            found = {**self._outcomes(connection), **self._coverage(connection, now)}
+        if now_s >= self._summed_up_at_s + _BETWEEN_SUMMARIES_S:
+            with transaction(self._database) as connection:
+                self._put_summaries(self._outcomes(connection), now_s)
+                self._begin_coverage(connection, now_s)
+            self._summed_up_at_s = now_s
+        self._cover(now_s)
+
+    def _put_summaries(self, found: dict[str, object], now_s: float) -> None:
+        at = datetime.fromtimestamp(now_s, timezone.utc).isoformat(timespec="seconds")
         with self._writer.transaction():
             for name, value in found.items():
-                self._writer.put_summary(name, value, now.isoformat(timespec="seconds"))
-        self._summed_up_at_s = now_s
+                self._writer.put_summary(name, value, at)
 
     def _outcomes(self, connection: Connection) -> dict[str, object]:
         """Errors and drift, where outcomes are others than the last time."""
@@ -327,22 +355,34 @@ class Keeper:
             "drift": drift_to_json(drift(rows)),
         }
 
-    def _coverage(self, connection: Connection, now: datetime) -> dict[str, object]:
-        """Coverage by system, where measurements are others than the last time."""
+    def _begin_coverage(self, connection: Connection, now_s: float) -> None:
+        """Begin to count where measurements are others than the last time."""
         states = {
             name: self._progress.get(f"basis of {name}", "") for name in system_names(connection)
         }
-        if states == {name: state for name, (state, _) in self._covered.items()}:
-            return {}
-        covered = {}
+        now = datetime.fromtimestamp(now_s, timezone.utc)
         for system, state in states.items():
-            known = self._covered.get(system)
-            if known is None or known[0] != state:
-                rows = coverage(connection, system, now=now, stale_after_s=_STALE_AFTER_S)
-                known = state, {"system": system, **asdict(summarise(rows))}
-            covered[system] = known
-        self._covered = covered
-        return {"coverage": [summary for _, summary in covered.values()]}
+            if system not in self._counting and self._covered.get(system, ("",))[0] != state:
+                self._counting[system] = state, Count(system, now, _STALE_AFTER_S)
+        for system in self._covered.keys() - states:
+            del self._covered[system]
+
+    def _cover(self, now_s: float) -> None:
+        """Go on counting for a while."""
+        if not self._counting:
+            return
+        give_up_at = time.monotonic() + _COUNTING_S
+        with transaction(self._database) as connection:
+            while self._counting and time.monotonic() < give_up_at:
+                system, (state, count) = next(iter(self._counting.items()))
+                if count.read_page(connection):
+                    continue
+                summary = {"system": system, **asdict(count.summary())}
+                self._covered[system] = state, summary
+                del self._counting[system]
+        if not self._counting:
+            summaries = [summary for _, (_, summary) in sorted(self._covered.items())]
+            self._put_summaries({"coverage": summaries}, now_s)
 
 
 def _applications_of(connection: Connection, system: str) -> Iterator[int]:

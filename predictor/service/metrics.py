@@ -20,7 +20,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from predictor.service.context import Service
-from predictor.service.spool import spool_files, spool_folder
+from predictor.service.spool import spool_folder, waiting_bytes
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -88,8 +88,7 @@ class _State(registry.Collector):
         yield GaugeMetricFamily(
             "ioncast_prepared_entries", "Keys with a prepared answer.", len(prepared.entries)
         )
-        state = self._service.settings.state
-        waiting = sum(path.stat().st_size for path in spool_files(spool_folder(state)))
+        waiting = waiting_bytes(spool_folder(self._service.settings.state))
         yield GaugeMetricFamily(
             "ioncast_spool_bytes", "Size of the files with decisions for the database.", waiting
         )

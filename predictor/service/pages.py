@@ -207,7 +207,7 @@ def predict_log() -> Response:
     try:
         with uploaded("log") as upload:
             record = service().children.run(
-                predict_job, place(), upload, form.asked(None), limits()
+                predict_job, place(), upload, form.asked(None, service().settings), limits()
             )
             name = upload.name
     except IoncastError as error:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from flask import Blueprint
+from flask import Blueprint, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from predictor.prediction import Policy
-from predictor.service.api import Given, operation
+from predictor.service.api import JSON, Given, checked_json, operation
 from predictor.service.context import service
 from predictor.service.fields import TEXT, IoNodes, Nodes, SystemName
-from predictor.service.jobs import Asked, predict_job
+from predictor.service.jobs import MOST_PHASES, Asked, Place, Upload, predict_job
+from predictor.service.settings import Settings
 from predictor.service.uploads import limits, place, uploaded
+from summario.log import Limits
 
 predictions = Blueprint("predictions", __name__)
 
-_MOST_PHASES = 10_000
 _MOST_PARTS = 64
 _MOST_POINTS = 64
 _MOST_IO_NODES = 10_000
@@ -95,9 +96,8 @@ class PredictionFields(Given):
         description="Decide for so many where nothing is known; by default the site's.",
     )
 
-    def asked(self, io_nodes: tuple[int, ...] | None) -> Asked:
+    def asked(self, io_nodes: tuple[int, ...] | None, settings: Settings) -> Asked:
         """What is asked for, with what the site sets."""
-        settings = service().settings
         tolerance, default = self.tolerance, self.default
         if tolerance is None:
             tolerance = settings.tolerance_of(self.system)
@@ -124,7 +124,7 @@ class PredictionOfPhases(PredictionFields):
         examples=[[0, 1, 2, 4, 8]],
     )
     phases: list[PhaseRecord] = Field(
-        max_length=_MOST_PHASES, description="As `ioncast phases --format json` prints them."
+        max_length=MOST_PHASES, description="As `ioncast phases --format json` prints them."
     )
 
 
@@ -217,17 +217,35 @@ class PredictionAnswer(_Answered):
     files={"log": "The Darshan log of an earlier run."},
     answers={200: PredictionAnswer},
     also=(404, 413, 503),
+    elsewhere=True,
 )
-def predict(body: PredictionOfPhases | None, form: PredictionOfLog | None) -> PredictionAnswer:
+def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
     """Predict from the phases of an earlier run, or from its Darshan log."""
-    run = service().children.run
+    run, settings = service().children.run, service().settings
     if body is not None:
-        records = [phase.model_dump() for phase in body.phases]
-        asked = body.asked(tuple(sorted(set(body.io_nodes))) if body.io_nodes else None)
-        found = run(predict_job, place(), records, asked, limits())
+        found = run(_predicted_from_phases, place(), body, settings, limits())
     else:
         assert form is not None  # noqa: S101
         numbers = tuple(sorted({*map(int, form.io_nodes.split(","))})) if form.io_nodes else None
         with uploaded("log") as upload:
-            found = run(predict_job, place(), upload, form.asked(numbers), limits())
-    return PredictionAnswer.model_validate(found)
+            asked = form.asked(numbers, settings)
+            found = run(_predicted_from_log, place(), upload, asked, limits())
+    return Response(found, mimetype=JSON)
+
+
+# What follows runs in a process of its own: ten thousand phases take seconds to check and to write.
+
+
+def _predicted_from_phases(database: Place, text: bytes, settings: Settings, most: Limits) -> bytes:
+    body = checked_json(PredictionOfPhases, text)
+    records = [phase.model_dump() for phase in body.phases]
+    asked = body.asked(tuple(sorted(set(body.io_nodes))) if body.io_nodes else None, settings)
+    return _written(predict_job(database, records, asked, most))
+
+
+def _predicted_from_log(database: Place, upload: Upload, asked: Asked, most: Limits) -> bytes:
+    return _written(predict_job(database, upload, asked, most))
+
+
+def _written(found: dict[str, Any]) -> bytes:
+    return PredictionAnswer.model_validate(found).model_dump_json().encode()

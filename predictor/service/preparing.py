@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -17,7 +20,14 @@ from predictor.history import Identity, identities, scaled, variants
 from predictor.matching import configuration
 from predictor.model import Knowledge
 from predictor.prediction import EarlierRun, Policy, Prediction, predict
-from predictor.service.answers import SAME_SIZE, Entry, PreparedGroup, prepare_group
+from predictor.service.answers import (
+    SAME_SIZE,
+    Decided,
+    Entry,
+    PreparedGroup,
+    decide_all,
+    prepare_group,
+)
 from predictor.service.prepared import Wanted
 from predictor.service.settings import Settings
 from summario.phases import Phase
@@ -27,7 +37,9 @@ MOST_SIZES = 20
 # Older runs of an identity weigh next to nothing.
 _RUNS = 50
 # What is near to one application is often near to the next, too.
-_MOST_KNOWN = 8
+_MOST_KNOWN = 4
+# Many applications do the same; what is decided takes some kilobytes.
+_MOST_DECIDED = 5_000
 _MOST_REMEMBERED = 10_000
 # Of more applications the outcomes are read together.
 _FEW = 10
@@ -43,35 +55,87 @@ class Prepared:
     entries: Mapping[str, Entry]
 
 
-@dataclass(eq=False)
 class Surveys:
-    """What there is to predict from, read once for many applications."""
+    """What there is to predict from, read once for many applications, and what was decided."""
 
-    _surveys: dict[str, Survey] = field(default_factory=dict)
-    _known: dict[tuple[Survey, tuple[int, ...]], Knowledge] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._surveys: dict[str, Survey] = {}
+        # The last one used is the last one in its dictionary.
+        self._known: dict[tuple[str, tuple[int, ...]], Knowledge] = {}
+        self._decided: dict[tuple[str, bytes], Decided] = {}
+
+    def put(self, survey: Survey) -> None:
+        """Take over what there is on a system now."""
+        self.forget(survey.system)
+        self._surveys[survey.system] = survey
 
     def forget(self, system: str) -> None:
         """Read again what there is on a system."""
         self._surveys.pop(system, None)
+        self._known = {key: known for key, known in self._known.items() if key[0] != system}
+        self._decided = {key: known for key, known in self._decided.items() if key[0] != system}
 
-    def survey(self, connection: Connection, system: str) -> Survey:
-        """What there is to predict from on a system, as it was after it was forgotten."""
+    def decided(
+        self,
+        connection: Connection,
+        system: str,
+        phases: Sequence[Phase],
+        nodes: int | None,
+        earlier: Sequence[EarlierRun],
+        policy: Policy,
+    ) -> Decided:
+        """What is decided for some phases; of the same ones the same, without a prediction."""
+        # Neither which job it was nor what it took counts.
+        asked = [replace(phase, job=0, io_time_seconds=0.0) for phase in phases]
+        digest = sha256(repr((asked, nodes, earlier, policy)).encode()).digest()
+        return _kept(
+            self._decided,
+            (system, digest),
+            lambda: decide_all(
+                self._prediction(connection, system, phases, nodes, earlier).choice, policy
+            ),
+            most=_MOST_DECIDED,
+        )
+
+    def _prediction(
+        self,
+        connection: Connection,
+        system: str,
+        phases: Sequence[Phase],
+        nodes: int | None,
+        earlier: Sequence[EarlierRun],
+    ) -> Prediction:
+        survey = self._survey(connection, system)
+        near = survey.near(
+            configuration(phase, part, nodes) for phase in phases for part in phase.parts
+        )
+        knowledge = _kept(
+            self._known,
+            (system, near),
+            lambda: survey.knowledge(connection, near),
+            most=_MOST_KNOWN,
+        )
+        return predict(phases, knowledge, system=system, nodes=nodes, earlier=earlier)
+
+    def _survey(self, connection: Connection, system: str) -> Survey:
         if system not in self._surveys:
             self._surveys[system] = read_survey(connection, system)
         return self._surveys[system]
 
-    def knowledge(
-        self, connection: Connection, survey: Survey, phases: Sequence[Phase], nodes: int | None
-    ) -> Knowledge:
-        """What predictions for some phases rest on."""
-        wanted = (configuration(phase, part, nodes) for phase in phases for part in phase.parts)
-        key = survey, survey.near(wanted)
-        # The last one used is the last one in the dictionary.
-        found = self._known.pop(key, None) or survey.knowledge(connection, key[1])
-        self._known[key] = found
-        while len(self._known) > _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
-        return found
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def _kept(
+    values: dict[_Key, _Value], key: _Key, make: Callable[[], _Value], *, most: int
+) -> _Value:
+    """A value that is made where it is not kept; of more than `most` the oldest are not."""
+    value = values.pop(key) if key in values else make()
+    values[key] = value
+    while len(values) > most:
+        del values[next(iter(values))]
+    return value
 
 
 class Preparing:
@@ -89,6 +153,13 @@ class Preparing:
         Sizes that were asked for, by application, the newest last.
     several : int
         How many applications will be prepared.
+    done : set of (str, str)
+        Systems and keys of entries that are prepared already, which stay as they are.
+
+    Attributes
+    ----------
+    done : set of (str, str)
+        With those that are prepared since.
     """
 
     def __init__(
@@ -98,7 +169,9 @@ class Preparing:
         surveys: Surveys,
         wanted: Mapping[int, Sequence[Wanted]],
         several: int = 1,
+        done: AbstractSet[tuple[str, str]] = frozenset(),
     ) -> None:
+        self.done = set(done)
         self._connection = connection
         self._settings = settings
         self._surveys = surveys
@@ -128,8 +201,9 @@ class Preparing:
         entries: dict[str, Entry] = {}
         for name in names:
             for identity in identities(of.executable, of.user, name):
-                if identity.key not in entries:
+                if identity.key not in entries and (of.system, identity.key) not in self.done:
                     entries[identity.key] = self._entry(of.system, self._runs_of(of, identity))
+        self.done |= {(of.system, key) for key in entries}
         return Prepared(of.system, {key: entry for key, entry in entries.items() if entry})
 
     def _runs_of(self, of: Application, identity: Identity) -> list[Run]:
@@ -201,15 +275,16 @@ class Preparing:
         policy = Policy(
             tolerance=self._settings.tolerance_of(system), default=self._settings.default_of(system)
         )
-        prediction = self._prediction(
+        decided = self._surveys.decided(
+            self._connection,
             system,
             scaled(phases, tasks) if is_scaled else phases,
             nodes,
             [] if is_scaled else self._earlier(alike),
+            policy,
         )
         return prepare_group(
-            prediction,
-            policy,
+            decided,
             tasks=tasks,
             nodes=nodes,
             application_id=alike[0].application.id,
@@ -218,17 +293,6 @@ class Preparing:
             share=variant.share,
             scaled_from=alike[0].tasks if is_scaled else None,
         )
-
-    def _prediction(
-        self,
-        system: str,
-        phases: Sequence[Phase],
-        nodes: int | None,
-        earlier: Sequence[EarlierRun],
-    ) -> Prediction:
-        survey = self._surveys.survey(self._connection, system)
-        knowledge = self._surveys.knowledge(self._connection, survey, phases, nodes)
-        return predict(phases, knowledge, system=system, nodes=nodes, earlier=earlier)
 
     def _phases_of(self, run: Run) -> list[Phase] | None:
         """The phases of a run; None where what is stored is none."""

@@ -58,6 +58,10 @@ class RequestError(IoncastError):
         self.headers = headers or {}
         self.errors = errors
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It may be raised in another process."""
+        return RequestError, (self.http_status, self.title, self.what), vars(self)
+
 
 def problem(
     status: int,

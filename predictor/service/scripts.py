@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import dropwhile, islice, takewhile
+from itertools import dropwhile, takewhile
 
 from predictor.service.shell import Piece, Word, simple_commands
 
 MOST_PROGRAMS = 100
 _LONGEST_PROGRAM = 1000
+# Reading them takes a quarter of a second at worst; the launcher of a longer script is before its
+# data.
+_MOST_READ = 64 << 10
 # A text in a variable in a text in a command: nobody writes more.
 _DEEPEST = 3
 # Variables that name variables could double a text at each line.
@@ -52,36 +55,41 @@ def programs(script: str) -> list[str]:
     Parameters
     ----------
     script : str
-        A shell script, or any other text: it is read, never run.
+        A shell script, or any other text: it is read, never run. Of a long one the lines in
+        its first 65,536 characters count.
 
     Returns
     -------
     list of str
-        Names and paths as the script has them, in its order, none twice, at most 100; a path
-        that begins with what the script does not say is given by its last part. Behind a
-        launcher (``srun``, ``mpiexec`` …) and what else starts programs (``nice``,
+        Names and paths as the script has them, none twice, at most 100: first what launchers
+        start, which is what a job is for, then other lines; each in the script's order. A
+        path that begins with what the script does not say is given by its last part. Behind
+        a launcher (``srun``, ``mpiexec`` …) and what else starts programs (``nice``,
         ``apptainer`` …) each word could be the program that is neither an option nor a
-        number, because which options have a value, each launcher decides for itself:
-        the first one that the history knows is meant. Of other commands it is their first
-        word, and the script that an interpreter is given.
+        number, because which options have a value, each launcher decides for itself: the
+        first one that the history knows is meant. Of other commands it is their first word,
+        and the script that an interpreter is given.
 
     Examples
     --------
-    >>> programs("#!/bin/bash\nAPP=$HOME/bin/solver\nsrun -n 64 --cpu-bind cores $APP in.dat")
-    ['cores', 'solver', 'in.dat']
+    >>> programs("./mesh\nAPP=$HOME/bin/solver\nsrun -n 64 --cpu-bind cores $APP in.dat")
+    ['cores', 'solver', 'in.dat', './mesh']
     """
-    candidates = (
-        program
-        for command in _commands(script, _Variables())
-        for program in map(_program, _candidates(command))
-        if program is not None
-    )
-    found: dict[str, None] = {}
-    for program in candidates:
-        found[program] = None
-        if len(found) == MOST_PROGRAMS:
-            break
-    return list(found)
+    launched: dict[str, None] = {}
+    others: dict[str, None] = {}
+    for command, is_launched in _commands(_beginning(script), _Variables()):
+        for word, is_behind_launcher in _candidates(command):
+            if (program := _program(word)) is not None:
+                found = launched if is_launched or is_behind_launcher else others
+                found[program] = None
+    return list(launched | others)[:MOST_PROGRAMS]
+
+
+def _beginning(script: str) -> str:
+    """What is read of a script: whole lines, where it has any."""
+    if len(script) <= _MOST_READ:
+        return script
+    return script[:_MOST_READ].rpartition("\n")[0]
 
 
 @dataclass
@@ -126,8 +134,13 @@ class _Variables:
         return filter(None, text.split("\0"))
 
 
-def _commands(script: str, variables: _Variables, depth: int = 0) -> Iterator[list[str]]:
-    """The commands with what their variables are worth, also those of ``sh -c TEXT``."""
+def _commands(
+    script: str, variables: _Variables, depth: int = 0, is_launched: bool = False
+) -> Iterator[tuple[list[str], bool]]:
+    """The commands with what their variables are worth, and whether a launcher starts them.
+
+    Those of ``srun sh -c TEXT`` it does.
+    """
     for words in simple_commands(script):
         command = list(dropwhile(_is_keyword, words))
         assignments = list(takewhile(_is_assignment, command))
@@ -141,10 +154,11 @@ def _commands(script: str, variables: _Variables, depth: int = 0) -> Iterator[li
                 variables.assign(variables.text(word))
             continue
         expanded = [part for word in command for part in variables.words(word)]
-        yield expanded
+        yield expanded, is_launched
         inner = _inner_script(expanded)
         if inner is not None and depth < _DEEPEST:
-            yield from _commands(inner, variables, depth + 1)
+            launches = is_launched or any(map(_is_launcher, expanded))
+            yield from _commands(inner, variables, depth + 1, launches)
 
 
 def _plain(word: Word) -> str:
@@ -175,18 +189,22 @@ def _inner_script(command: Sequence[str]) -> str | None:
     return None
 
 
-def _candidates(command: Sequence[str]) -> Iterator[str]:
-    """The words that may be programs, with what `_program` leaves out."""
+def _candidates(command: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """The words that may be programs, with what `_program` leaves out; and those of a launcher."""
     if not command or _NO_COMMAND.fullmatch(command[0]):
         return
-    yield command[0]
+    own = list(takewhile(lambda word: not _is_launcher(word), command))
+    launched = command[len(own) :]
     name = _name(command[0])
-    if _PREFIX.fullmatch(name):
-        yield from command[1:]
-    elif _INTERPRETER.fullmatch(name):
-        yield from islice((word for word in command[1:] if not word.startswith("-")), 1)
-    else:
-        yield from dropwhile(lambda word: not _LAUNCHER.fullmatch(_name(word)), command)
+    if not _PREFIX.fullmatch(name):
+        more = int(_INTERPRETER.fullmatch(name) is not None)
+        own = own[:1] + [word for word in own[1:] if not word.startswith("-")][:more]
+    yield from ((word, False) for word in own)
+    yield from ((word, True) for word in launched)
+
+
+def _is_launcher(word: str) -> bool:
+    return _LAUNCHER.fullmatch(_name(word)) is not None
 
 
 def _program(word: str) -> str | None:
@@ -201,7 +219,7 @@ def _program(word: str) -> str | None:
         and not _UNSURE.search(name)
         and not _ASSIGNMENT.match(word)
         and not _PREFIX.fullmatch(name)
-        and not _LAUNCHER.fullmatch(name)
+        and not _is_launcher(name)
     )
     if not is_program:
         return None

@@ -6,19 +6,21 @@ import fcntl
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from benchdb.options import database_option
 from benchdb.store import opened_database
 from ioncast_errors import DatabaseError, InputError
+from predictor.service.binding import check_binds
 from predictor.service.settings import Settings, read_settings
 
 # Before whatever imports prometheus_client, which looks at it once.
@@ -42,7 +44,7 @@ Examples:
 @click.option(
     "--bind",
     multiple=True,
-    metavar="HOST:PORT|unix:PATH",
+    metavar="HOST:PORT|unix:/PATH",
     help="Where to listen; may be given several times.  [default: 127.0.0.1:8420]",
 )
 @click.option("--workers", metavar="N", help="Processes that answer requests.  [default: 2]")
@@ -77,15 +79,31 @@ def serve(
     }
     with ExitStack() as stack:
         if demo:
+            stack.enter_context(_tidied_when_ended())
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ioncast-demo-"))
             flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
         settings = read_settings(config, flags)
+        stack.enter_context(_only_one(settings.state))
+        check_binds(settings.bind)
         if demo:
             _fill_demo(settings)
-        stack.enter_context(_only_one(settings.state))
-        _say_where(settings)
         _prepare_database(settings)
         _run(settings)
+
+
+@contextmanager
+def _tidied_when_ended() -> Iterator[None]:
+    """Let what is ended by a signal before gunicorn listens to signals tidy up, as Ctrl-C does."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _fill_demo(settings: Settings) -> None:
@@ -133,9 +151,11 @@ def _only_one(state: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _say_where(settings: Settings) -> None:
-    for bind in settings.bind:
-        if not bind.startswith("unix:"):
+def _say_where(binds: Iterable[str]) -> None:
+    for bind in binds:
+        if bind.startswith("unix:"):
+            click.echo(f"ioncast: interface on {bind}", err=True)
+        else:
             host, _, port = bind.rpartition(":")
             shown = "127.0.0.1" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104
             click.echo(f"ioncast: pages and interface on http://{shown}:{port}/", err=True)
@@ -157,6 +177,7 @@ def _run(settings: Settings) -> None:
 
     from predictor.service.app import create_app  # noqa: PLC0415
     from predictor.service.background import start  # noqa: PLC0415
+    from predictor.service.worker import Worker  # noqa: PLC0415
 
     logging.basicConfig(level=logging.INFO, format="ioncast: %(message)s", stream=sys.stderr)
 
@@ -169,6 +190,9 @@ def _run(settings: Settings) -> None:
 
         def load(self) -> Any:
             return create_app(settings)
+
+    def listening(_server: Any) -> None:
+        _say_where(settings.bind)
 
     def began(worker: Any) -> None:
         worker.end_background = start(worker.app.wsgi().extensions["ioncast"])
@@ -184,14 +208,19 @@ def _run(settings: Settings) -> None:
         "bind": list(settings.bind),
         "workers": settings.workers,
         "threads": settings.threads,
-        "worker_class": "gthread",
+        "worker_class": Worker,
         "preload_app": True,
         "keepalive": 5,
         "timeout": settings.upload_s + 60,
         "graceful_timeout": _GRACE_S,
         "limit_request_line": 8190,
+        # X-Forwarded headers are `proxies`' matter, and no header sets another path.
+        "forwarded_allow_ips": "",
+        "forwarder_headers": "",
+        "secure_scheme_headers": {},
         "proc_name": "ioncast",
         "loglevel": "warning",
+        "when_ready": listening,
         "post_worker_init": began,
         "worker_exit": ended,
         "child_exit": forgotten,

@@ -10,7 +10,17 @@ from typing import Annotated, Any, Literal, get_origin
 from pydantic import AfterValidator, Field, Strict, TypeAdapter, ValidationError
 
 from ioncast_errors import InputError
-from ior_configs.toml_files import Count, Line, Name, Table, parse_toml, read_toml, refusing
+from ior_configs.toml_files import (
+    Count,
+    Line,
+    Name,
+    Table,
+    distinct,
+    in_plain_words,
+    parse_toml,
+    read_toml,
+    refusing,
+)
 
 
 def _bind(text: str) -> str:
@@ -57,7 +67,7 @@ class Settings(Table):
         description="The folder of prepared answers and of decisions not yet in the database;"
         " on a local disk, of one service only.",
     )
-    bind: Annotated[tuple[Bind, ...], Strict(False)] = Field(
+    bind: Annotated[tuple[Bind, ...], Strict(False), AfterValidator(refusing(distinct))] = Field(
         ("127.0.0.1:8420",), min_length=1, description="HOST:PORT or unix:/PATH, one or several."
     )
     workers: Annotated[Count, Field(le=256)] = Field(
@@ -167,6 +177,6 @@ def _parsed(name: str, value: Any, where: str) -> Any:
             return adapter.validate_python(tuple(value))
         return adapter.validate_strings(str(value))
     except ValidationError as error:
-        what = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        what = in_plain_words(error.errors(include_url=False)[0]).removeprefix("Value error, ")
         shown = value if isinstance(value, str) else ", ".join(map(str, value))
         raise InputError(f"{shown!r}: {what}", where=where) from error

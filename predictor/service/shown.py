@@ -108,6 +108,28 @@ class MatchedRow:
 
 
 @dataclass(frozen=True)
+class AnswerShown:
+    """What a scheduler is told of an application.
+
+    Attributes
+    ----------
+    headline : str
+        What is decided.
+    expected : str or None
+        What is expected then.
+    said : tuple of str
+        The alternatives in sentences.
+    why : str
+        What the scheduler is told why, a clause.
+    """
+
+    headline: str
+    expected: str | None
+    said: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
 class PredictionShown:
     """A prediction on a page.
 
@@ -148,6 +170,37 @@ class PredictionShown:
     slowest: str
 
 
+def answer_shown(
+    record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
+) -> AnswerShown:
+    """Show the answer to a scheduler's question.
+
+    Parameters
+    ----------
+    record : mapping
+        The JSON of the answer.
+    measured : mapping of int to sequence of float
+        What runs of the application got, in MiB/s by number of I/O nodes.
+    ran_with : int, optional
+        I/O nodes of the newest run.
+    """
+    decided, mean_mib_s = record["io_nodes"], record["expected_mib_s"]
+    given = () if mean_mib_s is None else (record, *record["alternatives"])
+    return AnswerShown(
+        headline=_headline(decided),
+        expected=_expected(mean_mib_s, record["p10_mib_s"], record["p90_mib_s"]),
+        said=tuple(
+            _said(
+                {each["io_nodes"]: each["expected_mib_s"] for each in given},
+                decided,
+                ran_with,
+                measured,
+            )
+        ),
+        why=record["why"],
+    )
+
+
 def prediction_shown(
     record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
 ) -> PredictionShown:
@@ -170,11 +223,13 @@ def prediction_shown(
         figure = curve_figure(points, best=best["io_nodes"], decision=decided, measured=measured)
     by_number = {point.io_nodes: point for point in points}
     at_decided = by_number.get(decided)
+    speed = at_decided.bandwidth_mib_s if at_decided else None
+    means_mib_s = {n: point.bandwidth_mib_s.mean for n, point in by_number.items()}
     phases = phase_rows([{**each["phase"], "parts": each["parts"]} for each in record["phases"]])
     return PredictionShown(
         headline=_headline(decided),
-        expected=_expected(at_decided),
-        said=tuple(_said(by_number, decided, ran_with, measured)),
+        expected=_expected(speed.mean, speed.p10, speed.p90) if speed else None,
+        said=tuple(_said(means_mib_s, decided, ran_with, measured)),
         why=tuple(record["explanation"]),
         warnings=tuple(record["warnings"]),
         curve=figure,
@@ -231,7 +286,7 @@ def slowest_of(phases: Sequence[PhaseRow]) -> str:
 
 def _headline(decided: int | None) -> str:
     if decided is None:
-        return "No answer: the site's default holds"
+        return "No answer: the scheduler's default holds"
     words = in_words(decided)
     return words[:1].upper() + words[1:]
 
@@ -240,18 +295,20 @@ def _point(record: Mapping[str, Any]) -> Point:
     return Point(**{**record, "bandwidth_mib_s": Bandwidth(**record["bandwidth_mib_s"])})
 
 
-def _expected(point: Point | None) -> str | None:
-    if point is None:
+def _expected(mean: float | None, p10: float, p90: float) -> str | None:
+    if mean is None:
         return None
-    speed = point.bandwidth_mib_s
     return (
-        f"{in_digits(speed.mean)} MiB/s expected, eight runs in ten between"
-        f" {in_digits(speed.p10)} and {in_digits(speed.p90)} MiB/s"
+        f"{in_digits(mean)} MiB/s expected, eight runs in ten between"
+        f" {in_digits(p10)} and {in_digits(p90)} MiB/s"
     )
 
 
 def _said(
-    points: Mapping[int, Point], decided: int | None, ran_with: int | None, measured: Measured
+    means_mib_s: Mapping[int, float],
+    decided: int | None,
+    ran_with: int | None,
+    measured: Measured,
 ) -> list[str]:
     """What a user wants to know of the curve: what the run got, what could be had, what not."""
     told = []
@@ -262,24 +319,22 @@ def _said(
             f"With {in_words(ran_with)} {'its runs' if many else 'it'} got {in_digits(got)} MiB/s"
             f"{' on average' if many else ''}."
         )
-    at_decided = points.get(decided) if decided is not None else None
-    if at_decided is None:
+    if decided is None or decided not in means_mib_s:
         return told
-    speed = at_decided.bandwidth_mib_s.mean
-    before = points.get(ran_with) if ran_with is not None else None
-    if before is not None and before is not at_decided:
-        told.append(_compared(speed / before.bandwidth_mib_s.mean, at_decided, before))
-    slowest = min(points.values(), key=lambda point: point.bandwidth_mib_s.mean)
-    if slowest is not at_decided and slowest is not before:
+    if ran_with is not None and ran_with in means_mib_s and ran_with != decided:
+        ratio = means_mib_s[decided] / means_mib_s[ran_with]
+        told.append(_compared(ratio, decided, ran_with))
+    slowest = min(means_mib_s, key=means_mib_s.__getitem__)
+    if slowest not in (decided, ran_with):
         told.append(
-            f"The slowest choice, {in_words(slowest.io_nodes)}, is expected to give"
-            f" {in_digits(slowest.bandwidth_mib_s.mean)} MiB/s."
+            f"The slowest choice, {in_words(slowest)}, is expected to give"
+            f" {in_digits(means_mib_s[slowest])} MiB/s."
         )
     return told
 
 
-def _compared(ratio: float, decided: Point, before: Point) -> str:
-    names = in_words(decided.io_nodes), in_words(before.io_nodes)
+def _compared(ratio: float, decided: int, before: int) -> str:
+    names = in_words(decided), in_words(before)
     if abs(ratio - 1) < _SMALLEST_GAIN:
         return f"With {names[0]} it is expected to be about as fast as with {names[1]}."
     if ratio > 1:

@@ -17,6 +17,8 @@ from uuid import uuid4
 _SUFFIX = ".jsonl"
 # The keeper reads a file again from its start after it was ended.
 _LONGEST_FILE_BYTES = 16 << 20
+# About a million decisions: where reading is open anybody may ask for more, without end.
+_MOST_WAITING_BYTES = 1 << 30
 
 
 def spool_folder(state: str | Path) -> Path:
@@ -27,6 +29,15 @@ def spool_folder(state: str | Path) -> Path:
 def spool_files(folder: Path) -> list[Path]:
     """All files, in any order."""
     return list(folder.glob(f"*{_SUFFIX}"))
+
+
+def waiting_bytes(folder: Path) -> int:
+    """The size of all files, of which the keeper may delete any meanwhile."""
+    total = 0
+    for path in spool_files(folder):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
 
 
 class SpoolWriter:
@@ -50,10 +61,11 @@ class SpoolWriter:
         Raises
         ------
         OSError
-            When it cannot be kept: a full disk, a folder that is gone or not writable.
+            When it cannot be kept: a full disk, a folder that is not writable, too much that
+            waits already.
         """
         with self._lock:
-            if self._descriptor < 0 or self._bytes > _LONGEST_FILE_BYTES:
+            if self._must_begin():
                 self._begin_file()
             written = os.write(self._descriptor, line)
             self._bytes += written
@@ -68,8 +80,16 @@ class SpoolWriter:
         with self._lock:
             self._end_file()
 
+    def _must_begin(self) -> bool:
+        if self._descriptor < 0 or self._bytes > _LONGEST_FILE_BYTES:
+            return True
+        # Nobody finds what is written to a file that was deleted.
+        return os.fstat(self._descriptor).st_nlink == 0
+
     def _begin_file(self) -> None:
         self._end_file()
+        if waiting_bytes(self._folder) > _MOST_WAITING_BYTES:
+            raise OSError("too many decisions wait for the database")
         self._folder.mkdir(parents=True, exist_ok=True)
         name = self._folder / uuid4().hex
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

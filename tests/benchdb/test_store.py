@@ -10,7 +10,8 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import Engine, create_engine, inspect
+from sqlalchemy import Engine, QueuePool, create_engine, inspect
+from sqlalchemy.exc import InterfaceError
 
 from benchdb.exports import export_rows
 from benchdb.measurements import Measurement, store, system_names
@@ -337,3 +338,25 @@ def test_a_first_use_that_was_cut_off_can_be_repeated(
     engine = open_database(location)
     store_one(engine)
     engine.dispose()
+
+
+def test_a_database_whose_connections_others_have_is_unavailable(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'db.sqlite'}"
+    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.05}
+    engine = create_engine(url, poolclass=QueuePool, **options)
+    with (
+        transaction(engine),
+        pytest.raises(DatabaseError, match="refused"),
+        transaction(engine),
+    ):
+        pass
+    engine.dispose()
+
+
+def test_a_driver_that_lost_its_connection_is_an_unavailable_database(tmp_path: Path) -> None:
+    with (
+        opened_database(tmp_path / "db.sqlite") as engine,
+        pytest.raises(DatabaseError, match="the connection is closed"),
+        transaction(engine),
+    ):
+        raise InterfaceError("SELECT 1", {}, Exception("the connection is closed"))

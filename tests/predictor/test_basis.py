@@ -5,17 +5,19 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from benchdb.curves import curves
+from benchdb.curves import Curve, curves, curves_of_ids
 from benchdb.measurements import Measurement, store
 from benchdb.store import open_database, transaction
 from ioncast import cli
 from ioncast_errors import UnknownNameError
 from ior_configs import IorConfig
-from predictor.basis import choose_engine, lessons, read_basis, read_survey
+from predictor import basis
+from predictor.basis import choose_engine, lessons, read_basis, read_survey, read_unlearned
 from predictor.model import Knowledge
 from predictor.stored import keep
 from summario.phases import Phase
@@ -220,6 +222,44 @@ def test_a_survey_is_read_once_for_many_applications(mixed: Path) -> None:
             knowledge = survey.knowledge(connection, survey.near([wanted]))
             assert knowledge.curves == basis.knowledge.curves
         assert (survey.engine, survey.engines) == (basis.engine, basis.engines)
+
+
+def test_a_survey_reads_a_curve_once_and_keeps_no_more_than_some(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def noted(*given: Any) -> list[Curve]:
+        read.extend(given[2])
+        return curves_of_ids(*given)
+
+    monkeypatch.setattr(basis, "curves_of_ids", noted)
+    with transaction(open_database(large)) as connection:
+        survey = read_survey(connection, "here")
+        read.clear()
+        ids = survey.near([SAME])
+        first, again = (survey.knowledge(connection, ids) for _ in range(2))
+        assert read == list(ids)
+        assert first.curves == again.curves == tuple(curves_of_ids(connection, "here", ids))
+        monkeypatch.setattr(basis, "_MOST_CURVES", 1)
+        assert survey.knowledge(connection, ids).curves == first.curves
+        read.clear()
+        assert survey.knowledge(connection, ids).curves == first.curves
+        assert read == list(ids[:-1])
+
+
+def test_a_survey_without_its_model_says_what_to_learn(mixed: Path) -> None:
+    with transaction(open_database(mixed)) as connection:
+        unlearned = read_unlearned(connection, "here")
+        found = unlearned.lessons(connection)
+        assert found is not None
+        assert unlearned.model is None
+        learned = unlearned.learned(found.learn())
+        whole = read_survey(connection, "here")
+        assert (learned.rows, learned.engines) == (whole.rows, whole.engines)
+        assert learned.fitted is not None
+        assert learned.model is learned.fitted.model
+        assert learned.lessons(connection) is None
 
 
 def test_lessons_are_what_a_model_is_fitted_on_until_it_is_stored(location: Path) -> None:

@@ -171,3 +171,24 @@ def test_the_order_of_measurements_does_not_matter() -> None:
     back = condition(RICH, x[order], y[order]).posterior(places)
     np.testing.assert_allclose(there.mean, back.mean, rtol=1e-12)
     np.testing.assert_allclose(there.covariance, back.covariance, rtol=1e-9, atol=1e-12)
+
+
+def test_a_thousand_cells_say_what_scikit_learns_process_says() -> None:
+    """More than are counted with at once."""
+    x, y = measured(repetitions=1, cells=1000)
+    usual = np.exp(PLAIN.noise[0] + PLAIN.standardise(x) @ PLAIN.noise[1:])
+    places = np.random.default_rng(2).normal(size=(7, 2))
+    mean, covariance = expected(peer(x, y, usual + PLAIN.residual), places)
+    found = condition(PLAIN, x, y).posterior(places)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-6, atol=1e-9)
+
+
+def test_cells_that_are_as_good_as_equal_and_without_noise_are_no_trouble() -> None:
+    silent = replace(PLAIN, residual=0.0, noise=np.array([-1000.0, 0.0, 0.0]))
+    x = np.repeat([[3.0, -1.0], [4.0, -1.0]], 100, axis=0)
+    x[:, 0] += 1e-9 * np.arange(200)
+    y = np.repeat([4.0, 6.0], 100)
+    found = condition(silent, x, y).posterior(np.array([[3.0, -1.0], [4.0, -1.0]]))
+    assert found.mean == pytest.approx([4.0, 6.0], abs=1e-3)
+    assert np.diag(found.covariance) == pytest.approx([0.0, 0.0], abs=1e-6)

@@ -192,6 +192,7 @@ def test_runs_of_twice_the_size_are_history_and_larger_ones_are_not(
     found = asked([group()], tasks)
     assert found["source"] == source
     assert ("yet to be scaled to" in found["why"]) == (source == "model")
+    assert (found["confidence"] is None) == (source == "model")
 
 
 def test_scaled_phases_are_the_models_and_are_told() -> None:

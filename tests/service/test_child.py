@@ -154,9 +154,9 @@ def test_what_breaks_the_interpreter_is_stopped(children: Children) -> None:
 
 
 def test_a_large_result_arrives_and_one_that_is_too_large_does_not(children: Children) -> None:
-    assert len(children.run(job.return_bytes, 100 * MIB)) == 100 * MIB
-    with pytest.raises(InputError, match="more than 256 MiB"):
-        children.run(job.return_bytes, 256 * MIB)
+    assert len(children.run(job.return_bytes, 40 * MIB)) == 40 * MIB
+    with pytest.raises(InputError, match="more than 64 MiB"):
+        children.run(job.return_bytes, 64 * MIB)
 
 
 def test_what_a_process_started_ends_with_it(children: Children, tmp_path: Path) -> None:

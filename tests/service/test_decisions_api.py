@@ -61,6 +61,17 @@ def test_a_known_application_gets_what_its_runs_warrant(client: FlaskClient, fil
     assert 0.8 < found["confidence"] <= 1
 
 
+def test_the_page_of_the_application_says_the_same_first(client: FlaskClient, filled: None) -> None:
+    found = ask(client, **HACC)
+    page = client.get(f"/applications/{found['application_id']}", headers={"Accept": "text/html"})
+    answer, rest = page.text.split('id="answer"', 1)[1].split("</section>", 1)
+    low, mean, high = (f"{found[f'{name}_mib_s']:.3g}" for name in ("p10", "expected", "p90"))
+    assert '<p class="value">8 I/O nodes</p>' in answer
+    assert f"{mean} MiB/s expected, eight runs in ten between {low} and {high} MiB/s" in answer
+    assert found["why"] in answer
+    assert "What follows is predicted from this run alone" in rest
+
+
 @pytest.mark.parametrize(("available", "io_nodes"), [(100, 8), (8, 8), (7, 4), (1, 0), (0, 0)])
 def test_no_more_is_given_than_is_available(
     client: FlaskClient, filled: None, available: int, io_nodes: int
@@ -196,6 +207,31 @@ class TestScripts:
             client, authorised("scheduler"), user="ada", tasks=16, nodes=8, script=script
         )
         assert (found["io_nodes"], found["source"]) == (8, "history")
+
+    @pytest.mark.parametrize(
+        "before", ["#SBATCH -n 16\n", "./prepare\n", "python3 hacc_io_write_posix_fpp\n"]
+    )
+    def test_a_launched_program_says_more_than_preparations_and_the_jobs_name(
+        self,
+        client: FlaskClient,
+        filled: None,
+        authorised: Callable[[str], dict[str, Any]],
+        before: str,
+    ) -> None:
+        script = f"#!/bin/bash\n{before}srun --cpu-bind cores ./phaseapp in.dat\n"
+        # Of that name there are other runs.
+        asked = {"user": "demo", "name": "hacc-io", "tasks": 16, "nodes": 8, "script": script}
+        found = self.post(client, authorised("scheduler"), **asked)
+        assert "same program and user" in found["why"]
+        phaseapp = ask(client, system="testbed", user="demo", executable="phaseapp", tasks=16)
+        assert found["application_id"] == phaseapp["application_id"]
+
+    def test_of_unknown_programs_the_jobs_name_tells(
+        self, client: FlaskClient, filled: None, authorised: Callable[[str], dict[str, Any]]
+    ) -> None:
+        asked = {"user": "demo", "name": "hacc-io", "tasks": 16, "script": "srun ./unheard_of\n"}
+        found = self.post(client, authorised("scheduler"), **asked)
+        assert "same user and job name" in found["why"]
 
     def test_the_script_itself_is_not_kept(
         self,

@@ -25,11 +25,13 @@ from benchdb.tokens import add_token, digest, revoke_token
 from ior_configs import IorConfig
 from predictor.basis import read_basis
 from predictor.history import identities
-from predictor.prediction import Policy, predict
+from predictor.prediction import Policy, Prediction, predict
+from predictor.service import keeper, preparing
 from predictor.service.answers import answer
 from predictor.service.background import lock_file
 from predictor.service.keeper import Keeper
 from predictor.service.prepared import Heartbeat, Reader, prepared_file
+from predictor.service.preparing import Prepared, Preparing
 from predictor.service.settings import Settings
 from predictor.service.spool import SpoolWriter, spool_files, spool_folder
 from predictor.stored import Fitted, Lessons
@@ -360,6 +362,63 @@ def test_while_a_model_is_fitted_all_the_rest_goes_on(
     site.seconds()
     assert site.ask() is not None
     assert site.read(stored_model, "here", "ior") is not None
+
+
+def test_what_many_applications_do_alike_is_predicted_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predicted = []
+
+    def noted(phases: list[Phase], *given: Any, **told: Any) -> Prediction:
+        predicted.append(len(phases))
+        return predict(phases, *given, **told)
+
+    monkeypatch.setattr(preparing, "predict", noted)
+    site.measure()
+    for user in ("ada", "bob", "cid"):
+        site.run(phase(job=user, io_time_seconds=len(predicted) + 1.0), user=user)
+    site.seconds()
+    answers = [site.ask(user=user) for user in ("ada", "bob", "cid")]
+    assert len({found["application_id"] for found in answers if found}) == 3
+    assert len({found["expected_mib_s"] for found in answers if found}) == 1
+    assert len(predicted) == 1
+    site.run(phase(), phase(operation="read"), user="bob")
+    site.seconds()
+    assert predicted == [1, 2]
+    site.measure(factor=4, content=b"2")
+    site.now_s += 300
+    site.seconds()
+    now = site.ask(user="ada")
+    assert now is not None
+    assert answers[0] is not None
+    assert now["expected_mib_s"] > 1.5 * answers[0]["expected_mib_s"]
+
+
+def test_what_applications_share_is_prepared_again_for_what_came_meanwhile(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.measure()
+    for number in range(3):
+        site.run(executable=f"/opt/bin/part{number}")
+    prepare, prepared = Preparing.prepare, []
+
+    def slowly(of: Preparing, application_id: int) -> Prepared:
+        prepared.append(application_id)
+        time.sleep(0.05)
+        return prepare(of, application_id)
+
+    monkeypatch.setattr(Preparing, "prepare", slowly)
+    monkeypatch.setattr(keeper, "_BUSY_S", 0.01)
+    while not prepared:
+        site.keeper.round(site.now_s)
+        time.sleep(0.01)
+    assert len(prepared) == 1
+    assert site.keeper.is_behind
+    site.run(executable="/opt/bin/late")
+    site.seconds()
+    shared = site.ask(executable="other")
+    assert shared is not None
+    assert shared["why"].startswith("4 earlier runs of the same user and job name")
 
 
 def test_other_settings_give_other_answers(site: Site) -> None:

@@ -219,3 +219,26 @@ def test_a_state_folder_is_of_one_service_only(served: Served, tmp_path: Path) -
     assert other.process.wait(30) == 2
     assert "another service uses this state folder" in other.log.read_text()
     assert served.ask(DECIDE).status == 200
+
+
+def test_a_port_that_is_taken_is_one_line_before_anything_starts(
+    served: Served, tmp_path: Path
+) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = start(folder, "--db", str(folder / "other.sqlite"), port=served.port)
+    assert other.process.wait(30) == 2
+    [line] = other.log.read_text().splitlines()
+    assert line.startswith(f"ioncast: 127.0.0.1:{served.port}: the service cannot listen there")
+    assert not (folder / "other.sqlite").exists()
+
+
+def test_a_demonstration_that_is_ended_while_it_is_made_leaves_nothing(tmp_path: Path) -> None:
+    folder, rest = tmp_path / "served", tmp_path / "tmp"
+    folder.mkdir()
+    rest.mkdir()
+    service = start(folder, "--demo", environment={"TMPDIR": str(rest)})
+    wait_for(lambda: "importing" in service.log.read_text(), "beginning")
+    service.process.terminate()
+    assert service.process.wait(30) == 128 + signal.SIGTERM
+    assert list(rest.iterdir()) == []

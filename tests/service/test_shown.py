@@ -97,7 +97,7 @@ def test_a_small_gain_and_a_loss_are_called_so(before: float, says: str) -> None
 
 def test_no_decision_is_said_to_be_none() -> None:
     shown = prediction_shown(predicted((phase(8, 1), 1, None), curve={}, decided=None), {})
-    assert (shown.headline, shown.expected) == ("No answer: the site's default holds", None)
+    assert (shown.headline, shown.expected) == ("No answer: the scheduler's default holds", None)
     assert (shown.curve, shown.rows) == (None, ())
 
 

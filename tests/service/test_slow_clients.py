@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -111,7 +111,10 @@ def test_a_head_that_comes_in_drops_is_answered(served: Served) -> None:
         for _ in range(2):
             for letter in f"GET {DECIDE} HTTP/1.1\r\nHost: x\r\n\r\n":
                 client.sendall(letter.encode())
-            assert b" 200 " in client.recv(1 << 16)
+            answer = http.client.HTTPResponse(client)
+            answer.begin()
+            assert answer.status == 200
+            answer.read()
 
 
 def test_a_head_without_end_is_not_kept(served: Served) -> None:
@@ -130,8 +133,7 @@ def test_requests_that_come_together_are_all_answered(served: Served) -> None:
             found += client.recv(1 << 16)
 
 
-def test_a_long_body_of_a_scheduler_is_read(served: Served, tmp_path: Path) -> None:
-    del tmp_path
+def test_an_answer_to_a_body_that_was_not_read_arrives(served: Served) -> None:
     body = b'{"system": "' + b"x" * (1 << 20) + b'"}'
     answer = served.ask("/v1/outcomes", method="POST", body=body)
     assert answer.status == 401

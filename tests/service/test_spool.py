@@ -6,6 +6,7 @@ import fcntl
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from predictor.service import spool
-from predictor.service.spool import SpoolWriter, spool_files, spool_folder
+from predictor.service.spool import SpoolWriter, spool_files, spool_folder, waiting_bytes
 
 
 def lines_in(folder: Path) -> list[bytes]:
@@ -100,3 +101,34 @@ def test_a_full_disk_is_an_error_and_later_lines_are_wholes(
     monkeypatch.setattr(os, "write", write)
     writer.append(b"three\n")
     assert lines_in(tmp_path) == [b"one", b"tw", b"three"]
+
+
+def test_a_folder_that_was_deleted_is_made_again(tmp_path: Path) -> None:
+    writer = SpoolWriter(spool_folder(tmp_path))
+    writer.append(b"one\n")
+    shutil.rmtree(tmp_path)
+    writer.append(b"two\n")
+    assert lines_in(spool_folder(tmp_path)) == [b"two"]
+
+
+def test_no_more_waits_than_there_is_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "_LONGEST_FILE_BYTES", 10)
+    monkeypatch.setattr(spool, "_MOST_WAITING_BYTES", 20)
+    writer = SpoolWriter(tmp_path)
+    for i in range(4):
+        writer.append(b"a line %d\n" % i)
+    with pytest.raises(OSError, match="too many decisions wait"):
+        writer.append(b"another\n")
+    for path in spool_files(tmp_path):
+        path.unlink()
+    writer.append(b"the next\n")
+    assert lines_in(tmp_path) == [b"the next"]
+
+
+def test_a_file_that_the_keeper_deletes_meanwhile_counts_nothing(tmp_path: Path) -> None:
+    writer = SpoolWriter(tmp_path)
+    writer.append(b"one\n")
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    assert waiting_bytes(tmp_path) == 4
