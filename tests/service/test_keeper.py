@@ -318,6 +318,31 @@ def test_an_outcome_without_a_log_corrects_it_too(site: Site, spool: SpoolWriter
     assert after["expected_mib_s"] > before["expected_mib_s"]
 
 
+def test_a_job_whose_log_and_outcome_are_both_known_counts_once(
+    site: Site, spool: SpoolWriter
+) -> None:
+    site.measure()
+    got = {"io_nodes": 4, "bandwidth_mib_s": 150.0}
+    site.run(job_id="17", **got)
+    site.seconds()
+    once = site.decide(spool, "d1")
+    site.seconds()
+    site.write(store_outcome, system="here", job_id="17", decision_id="d1", **got)
+    site.seconds()
+    assert site.ask() == once
+    # Of another bandwidth it is what counts.
+    site.run(job_id="18", **got)
+    site.seconds()
+    twice = site.decide(spool, "d2")
+    site.seconds()
+    worse = {"io_nodes": 4, "bandwidth_mib_s": 60.0}
+    site.write(store_outcome, system="here", job_id="18", decision_id="d2", **worse)
+    site.seconds()
+    after = site.ask()
+    assert after is not None
+    assert after["expected_mib_s"] < twice["expected_mib_s"]
+
+
 def test_other_measurements_give_other_answers_but_not_all_the_time(site: Site) -> None:
     site.measure()
     site.run()

@@ -633,6 +633,15 @@ class TestTheInterface:
                 for parameter in operation["parameters"]:
                     assert f"<code>{parameter['name']}</code>" in text
 
+    def test_says_what_each_field_is(self, filled: FlaskClient) -> None:
+        [asked] = re.findall(
+            r"What GET /v1/decisions takes.*?</table>", page(filled, "/docs"), flags=re.DOTALL
+        )
+        *_, body = asked.split("<tbody>")
+        meanings = [words(row).split(" query ", 1)[1] for row in body.split("</tr>")[:-1]]
+        assert len(meanings) == 8
+        assert all(len(meaning.split()) > 1 for meaning in meanings), meanings
+
     def test_has_examples_that_work(self, filled: FlaskClient) -> None:
         examples = re.findall(
             r'aria-label="Example of GET [^"]*"><code>(.*?)</code>',
