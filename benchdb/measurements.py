@@ -335,6 +335,12 @@ def system_names(connection: Connection) -> list[str]:
     return sorted(connection.scalars(select(systems.c.name)))
 
 
+def measured_systems(connection: Connection) -> list[str]:
+    """Those that something was measured on, in the order of their names' bytes."""
+    measured = select(imports.c.id).where(imports.c.system_id == systems.c.id).exists()
+    return sorted(connection.scalars(select(systems.c.name).where(measured)))
+
+
 def require_system(connection: Connection, name: str) -> str:
     """The name of a system that the database has.
 

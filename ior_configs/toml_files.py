@@ -304,8 +304,9 @@ def _unfinished(text: str) -> int:
 
 def in_plain_words(problem: Any) -> str:
     """Say what one of pydantic's problems asks of a value, such as "must be a whole number"."""
-    words: str = _WORDS.get(problem["type"], problem["msg"])
-    return words.format(**problem.get("ctx", {}))
+    words = _WORDS.get(problem["type"])
+    # A message of pydantic's may quote braces.
+    return str(problem["msg"]) if words is None else words.format(**problem.get("ctx", {}))
 
 
 def _first_problem(

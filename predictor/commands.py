@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from benchdb.measurements import system_names
+from benchdb.measurements import measured_systems
 from benchdb.options import database_option, format_option
 from benchdb.store import default_location, reading, without_password
 from ioncast_errors import DatabaseError, InputError, UnknownNameError
@@ -226,7 +226,7 @@ def knowledge_of(
     basis, warnings = basis_of(location, system, wanted, engine)
     if basis.engine not in basis.engines:
         with reading(location) as connection:
-            names = ", ".join(basis.engines or system_names(connection))
+            names = ", ".join(basis.engines or measured_systems(connection))
         how = f" with {engine!r}" if basis.engines else ""
         raise UnknownNameError(
             f"nothing in the database was measured on {system!r}{how}",

@@ -65,9 +65,13 @@ def identities(executable: str | None, user: str | None, name: str | None) -> li
     >>> [found.key for found in identities("./hacc_io", None, "night")]
     ["('hacc_io', None, None)"]
     """
-    return [
-        Identity(*which, repr(which), says) for which, says in _identities(executable, user, name)
-    ]
+    return list(each_identity(executable, user, name))
+
+
+def each_identity(executable: str | None, user: str | None, name: str | None) -> Iterator[Identity]:
+    """Those of `identities` one after the other: most questions are answered by the first ones."""
+    for which, says in _identities(executable, user, name):
+        yield Identity(*which, repr(which), says)
 
 
 _Which = tuple[str | None, str | None, str | None]

@@ -83,11 +83,13 @@ def role_of(of: Service, token: str) -> Role:
     Raises
     ------
     RequestError
-        When it is none.
+        When it is none; 503 while nobody can know, just after the service's first start.
     """
     found = of.prepared.tokens.get(digest(token))
     if found is not None:
         return found
+    if of.prepared.heartbeat is None:
+        raise RequestError(503, "Not ready", "tokens are not known yet")
     client = request.remote_addr
     if client and not of.limiter.hit(of.wrong_tokens, "tokens", client):
         _refuse(of, of.wrong_tokens, "tokens", client)

@@ -14,7 +14,7 @@ from uuid import uuid4
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, Field
 
-from predictor.history import Identity, identities
+from predictor.history import Identity, each_identity
 from predictor.service import metrics
 from predictor.service.answers import PreparedAnswer, answer, default_answer
 from predictor.service.api import JSON, Given, operation
@@ -85,7 +85,7 @@ class DecisionAnswer(BaseModel):
 
     decision_id: str = Field(description="To be named when the job's outcome is reported.")
     io_nodes: int | None = Field(
-        description="How many; 0 is direct access, null no answer: the site's default holds."
+        description="How many; 0 is direct access, null no answer: the scheduler's default holds."
     )
     source: Literal["history", "model", "default"] = Field(
         description="Earlier runs of this size; the model, for runs of very different size;"
@@ -170,10 +170,10 @@ def find(question: Question, executables: Sequence[str | None]) -> PreparedAnswe
 def _identities(question: Question, executables: Sequence[str | None]) -> Iterator[Identity]:
     """What to look up: a job's name alone says less than any program of its script."""
     for executable in executables:
-        for identity in identities(executable, question.user, question.name):
+        for identity in each_identity(executable, question.user, question.name):
             if identity.executable is not None:
                 yield identity
-    yield from identities(None, question.user, question.name)
+    yield from each_identity(None, question.user, question.name)
 
 
 def _record(number: str, question: Question, body: bytes) -> None:

@@ -15,9 +15,9 @@ from benchdb.decisions import DecisionRow
 from ioncast_errors import InputError
 from predictor.service.spool import spool_files
 
-# About a thousand decisions each second; what a burst leaves follows. More would take a core from
-# those that answer, and nobody waits for it.
-_MOST_BYTES = 1 << 20
+# Some hundred decisions each second; what a burst leaves follows. More would take a core from those
+# that answer, and nobody waits for it.
+_MOST_BYTES = 512 << 10
 # A worker makes its file before it locks it.
 _NEW_S = 60.0
 

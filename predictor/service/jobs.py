@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from benchdb.importers import Source, is_export, read_export, read_measurements, text_of
-from benchdb.measurements import Measurement, store, system_names
+from benchdb.measurements import Measurement, measured_systems, store
 from benchdb.models import store_model
 from benchdb.parquet import MAGIC, csv_of
 from benchdb.restore import restore
@@ -347,7 +347,7 @@ def _phase(index: int, record: Mapping[str, Any]) -> Phase:
 
 
 def _nothing_measured(connection: Connection, asked: Asked, basis: Basis) -> UnknownNameError:
-    known = ", ".join(basis.engines or system_names(connection))
+    known = ", ".join(basis.engines or measured_systems(connection))
     how = f" with {asked.engine!r}" if basis.engines else ""
     return UnknownNameError(
         f"nothing was measured on {asked.system!r}{how}",

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from werkzeug.exceptions import HTTPException
 
 from ioncast_errors import IoncastError
+from ior_configs.toml_files import in_plain_words
 
 _LOG = logging.getLogger("ioncast.service")
 _MEDIA_TYPE = "application/problem+json"
@@ -102,11 +103,11 @@ def of_error(error: IoncastError) -> Response:
 
 def of_validation(error: ValidationError, place: str) -> RequestError:
     """What pydantic refuses; `place` is query, body or form."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    found = error.errors(include_url=False, include_input=False)
     errors = [
         {
             "where": ".".join([place, *map(str, each["loc"])]),
-            "what": each["msg"].removeprefix("Value error, "),
+            "what": in_plain_words(each).removeprefix("Value error, "),
         }
         for each in found[:_MOST_ERRORS]
     ]

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from benchdb import decisions as decided
 from benchdb import history
+from benchdb.measurements import measured_systems
 from benchdb.store import transaction
 from predictor.service.api import Given, operation
 from predictor.service.context import service
@@ -58,7 +59,7 @@ class TraceAnswer(BaseModel):
     tasks: int = Field(description="Processes.")
     phases: int = Field(description="How many phases of I/O it has.")
     bandwidth_mib_s: float | None = Field(description="All bytes over the time of the phases.")
-    warnings: list[str] = Field(description="What the log does not tell.")
+    warnings: list[str] = Field(description="What the log does not tell, and what decisions lack.")
 
 
 class ApplicationItem(BaseModel):
@@ -173,6 +174,11 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
         content = trace_of(upload)
         with transaction(service().database, write=True) as connection:
             run, new = store_trace(connection, upload, content, form)
+            measured = measured_systems(connection)
+    warnings = list(content.warnings)
+    if form.system not in measured:
+        known = f"; known are {', '.join(measured)}" if measured else ""
+        warnings.append(f"nothing was measured on {form.system!r}, so nothing is decided{known}")
     answer = TraceAnswer(
         run_id=run.id,
         application_id=run.application.id,
@@ -181,7 +187,7 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
         tasks=run.tasks,
         phases=len(run.phases),
         bandwidth_mib_s=run.bandwidth_mib_s,
-        warnings=list(content.warnings),
+        warnings=warnings,
     )
     return answer, 201 if new else 200
 

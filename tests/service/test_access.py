@@ -37,12 +37,19 @@ def test_a_role_may_what_lower_ones_may(
 
 @pytest.mark.parametrize("header", ["Bearer ion_wrong", "Basic YTpi", "Bearer", "ion_wrong"])
 def test_a_token_that_is_none_is_refused_also_where_none_is_needed(
-    client: FlaskClient, header: str
+    client: FlaskClient, keep: Callable[[], None], header: str
 ) -> None:
+    keep()
     answer = client.get("/v1/decisions?system=a", headers={"Authorization": header})
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
     assert "wrong" not in answer.text
+
+
+def test_before_tokens_are_known_a_token_is_not_called_wrong(client: FlaskClient) -> None:
+    answer = client.post("/v1/decisions", **BODY, headers={"Authorization": "Bearer ion_new"})
+    assert (answer.status_code, answer.get_json()["title"]) == (503, "Not ready")
+    assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_a_revoked_token_is_refused(
@@ -68,8 +75,12 @@ def test_a_cookie_reads_and_never_writes(
     assert browser.post("/v1/decisions", **BODY).status_code == 401
 
 
-def test_who_guesses_tokens_is_stopped_and_told_how_long_to_wait(settings: Settings) -> None:
+def test_who_guesses_tokens_is_stopped_and_told_how_long_to_wait(
+    settings: Settings, keep: Callable[[], None]
+) -> None:
+    keep()
     app = create_app(settings.model_copy(update={"requests_per_minute": 30}))
+    app.extensions["ioncast"].prepared.refresh()
     client = app.test_client()
 
     def guess() -> Any:

@@ -77,6 +77,12 @@ def test_a_log_joins_the_history_of_its_application(send: Send, service: Service
     assert {phase["log"] for phase in run.phases} == {"app.darshan"}
 
 
+def test_a_log_of_a_system_that_nothing_was_measured_on_says_so(filled: None, send: Send) -> None:
+    [told] = answer(send(HACC, system="tesbed"), 201)["warnings"]
+    assert told == "nothing was measured on 'tesbed', so nothing is decided; known are testbed"
+    assert answer(send(FIXTURES[0], system="testbed"), 201)["warnings"] == []
+
+
 def test_a_log_that_is_there_changes_nothing_but_what_was_not_known(send: Send) -> None:
     first = answer(send(HACC), 201)
     assert answer(send(HACC, "another-name.darshan", io_nodes=4)) == first
