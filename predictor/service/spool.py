@@ -11,12 +11,15 @@ import contextlib
 import fcntl
 import os
 import threading
+import time
 from pathlib import Path
 from uuid import uuid4
 
 _SUFFIX = ".jsonl"
 # The keeper reads a file again from its start after it was ended.
 _LONGEST_FILE_BYTES = 16 << 20
+# To look for each line would make threads take turns once more.
+_BETWEEN_LOOKS_S = 1.0
 # About a million decisions: where reading is open anybody may ask for more, without end.
 _MOST_WAITING_BYTES = 1 << 30
 
@@ -54,6 +57,7 @@ class SpoolWriter:
         self._lock = threading.Lock()
         self._descriptor = -1
         self._bytes = 0
+        self._looked_at_s = 0.0
 
     def append(self, line: bytes) -> None:
         """Append a line; it is there as a whole when this returns.
@@ -83,6 +87,10 @@ class SpoolWriter:
     def _must_begin(self) -> bool:
         if self._descriptor < 0 or self._bytes > _LONGEST_FILE_BYTES:
             return True
+        now_s = time.monotonic()
+        if now_s < self._looked_at_s + _BETWEEN_LOOKS_S:
+            return False
+        self._looked_at_s = now_s
         # Nobody finds what is written to a file that was deleted.
         return os.fstat(self._descriptor).st_nlink == 0
 

@@ -1,0 +1,545 @@
+"""What the scheduler's question costs: our service beside a bare Flask application.
+
+    python benchmarks/service.py [--measurements N] [--applications N] [--rounds N] [--seconds S]
+
+Both run under gunicorn with the same settings and answer the same requests. They take turns,
+so that a slow minute of the machine meets both. The claims at the end inform: a missed one
+does not change the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import http.client
+import importlib.metadata
+import itertools
+import json
+import os
+import platform
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlencode
+
+from database import SYSTEM, seeded, synthetic, write_csv
+from extraction import Claim, ioncast, machine
+
+from benchdb.history import store_run
+from benchdb.store import opened_database, transaction
+from benchdb.tokens import add_token
+from predictor.history import scaled
+from summario.extract import extract_phases
+from summario.log import read_log
+from summario.tables import to_record
+
+PACKAGES = ("ioncast", "flask", "gunicorn", "pydantic")
+HERE = Path(__file__).resolve().parent
+LOGS = HERE.parent / "experiments" / "data" / "testbed" / "logs"
+KINDS = ("hacc-io-ionodes0", "multiphase-ionodes0", "periodic-ionodes0")
+CELLS = 10
+RUNS = 3
+QUESTIONS = 2_000
+# What `ioncast serve` gives gunicorn by default.
+WORKERS, THREADS, KEEPALIVE_S = 2, 8, 5
+PREPARED_WITHIN_S = 3600
+BARE = """\
+from flask import Flask
+
+app = Flask(__name__)
+
+
+@app.get("/v1/decisions")
+def hello():
+    return "hello"
+"""
+
+WRK = shutil.which("wrk") or ""
+Ask = Callable[["Server"], "Asked"]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    pid : int
+        Of gunicorn's master.
+    port : int
+        On 127.0.0.1.
+    socket : Path
+        Where it listens as well.
+    """
+
+    name: str
+    pid: int
+    port: int
+    socket: Path
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a client found in one round."""
+
+    requests: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+    errors: int
+    cpu_seconds: float = 0.0
+
+    @property
+    def per_second(self) -> float:
+        return self.requests / self.seconds
+
+    @property
+    def cpu_us(self) -> float:
+        """The server's CPU time for a request, which a busy machine changes less."""
+        return 1e6 * self.cpu_seconds / self.requests
+
+
+@dataclass(frozen=True)
+class Case:
+    """A way to ask, and what was found, a round after the other.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    ask : callable
+        Asks a server for a round.
+    uploads : bool
+        Whether logs are sent to our service meanwhile.
+    uploaded : Counter of int
+        How the service answered them, by status.
+    bare, ours : list of Asked
+        What was found.
+    """
+
+    name: str
+    ask: Ask
+    uploads: bool = False
+    uploaded: Counter[int] = field(default_factory=Counter)
+    bare: list[Asked] = field(default_factory=list)
+    ours: list[Asked] = field(default_factory=list)
+
+    def ratio(self, figure: str) -> float:
+        """The median over the rounds of ours divided by the bare one's."""
+        pairs = zip(self.ours, self.bare, strict=True)
+        return statistics.median(getattr(a, figure) / getattr(b, figure) for a, b in pairs)
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    versions = (f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    print(f"{machine()}\nPython {platform.python_version()}, {', '.join(versions)}")
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ioncast-benchmark-")))
+        database = folder / "benchmark.sqlite"
+        fill_measurements(database, folder, arguments.measurements)
+        token = fill_history(database, arguments.applications)
+        paths = write_questions(folder, arguments.applications)
+        bare = stack.enter_context(bare_server(folder))
+        ours = stack.enter_context(our_service(folder, database))
+        wait_until_prepared(ours, arguments.applications)
+        cases = ways_to_ask(paths, arguments.seconds, arguments.connections)
+        for _ in range(arguments.rounds):
+            for case in cases:
+                measure(case, bare, ours, token)
+        print_cases(cases)
+        print_memory(bare, ours)
+        print("\nClaims, by the medians of the ratios of each round")
+        print(*claims(cases), sep="\n")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure what the scheduler's question costs.")
+    numbers = {
+        "measurements": (1_000_000, "measurements in the database, a multiple of 10"),
+        "applications": (10_000, f"applications in the history, {RUNS} runs each"),
+        "rounds": (5, "times that each way to ask is measured"),
+        "seconds": (5, "that each takes"),
+        "connections": (16, "at the same time"),
+    }
+    for name, (default, what) in numbers.items():
+        parser.add_argument(
+            f"--{name}", type=int, default=default, metavar="N", help=f"{what} ({default:,})"
+        )
+    arguments = parser.parse_args()
+    for name in numbers:
+        if getattr(arguments, name) < (CELLS if name == "measurements" else 1):
+            parser.error(f"--{name} is too small")
+    if not WRK:
+        parser.error("there is no wrk; install it (Debian's package has this name)")
+    if not ioncast().is_file():
+        parser.error(f"there is no {ioncast()}; run this with the Python ioncast is installed in")
+    return arguments
+
+
+def fill_measurements(database: Path, folder: Path, measurements: int) -> None:
+    table = folder / "measurements.csv"
+    write_csv(table, synthetic(measurements // CELLS))
+    start = time.monotonic()
+    command = ("bench", "import", table, "--system", SYSTEM, "--db", database)
+    subprocess.run([ioncast(), *command], check=True, stdout=subprocess.DEVNULL)
+    table.unlink()
+    print(f"{measurements:,} measurements, imported in {time.monotonic() - start:.0f} s")
+
+
+def fill_history(database: Path, applications: int) -> str:
+    """Store runs of applications of all sizes; give a token that may upload."""
+    chance = seeded(3)
+    kinds = [extract_phases(read_log(LOGS / f"{kind}.darshan")) for kind in KINDS]
+    start = time.monotonic()
+    with opened_database(database) as engine, transaction(engine, write=True) as connection:
+        for application in range(applications):
+            tasks = tasks_of(application)
+            phases = [to_record(phase) for phase in scaled(chance.choice(kinds), tasks)]
+            for run in range(RUNS):
+                store_run(
+                    connection,
+                    system=SYSTEM,
+                    executable=executable_of(application),
+                    user=user_of(application),
+                    name=f"job{application % 10}",
+                    sha256=hashlib.sha256(f"{application} {run}".encode()).hexdigest(),
+                    tasks=tasks,
+                    nodes=max(tasks // 32, 1),
+                    phases=phases,
+                )
+        token = add_token(connection, "benchmark", "scheduler")
+    took = time.monotonic() - start
+    print(f"{applications:,} applications with {RUNS} runs each, stored in {took:.0f} s")
+    return token
+
+
+def executable_of(application: int) -> str:
+    return f"/apps/group{application % 100}/bin/solver{application}"
+
+
+def tasks_of(application: int) -> int:
+    return 2 ** (4 + application * 7 % 9)
+
+
+def user_of(application: int) -> str:
+    return f"user{application % 500}"
+
+
+def write_questions(folder: Path, applications: int) -> Path:
+    """A file of requests, for jobs as schedulers ask for them: one in ten is unknown."""
+    chance = seeded(4)
+    lines = []
+    for _ in range(QUESTIONS):
+        application = chance.randrange(applications)
+        is_known = chance.random() < 0.9
+        # Of the size that was run, or twice that.
+        tasks = tasks_of(application) * chance.choice((1, 1, 2))
+        query = {
+            "system": SYSTEM,
+            "user": user_of(application),
+            "executable": executable_of(application) if is_known else "./a.out",
+            "name": f"job{application % 10}" if is_known else "test",
+            "nodes": max(tasks // 32, 1),
+            "tasks": tasks,
+            "job_id": chance.randrange(10_000_000),
+        }
+        lines.append(f"/v1/decisions?{urlencode(query)}\n")
+    path = folder / "questions"
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@contextlib.contextmanager
+def bare_server(folder: Path) -> Iterator[Server]:
+    (folder / "bare.py").write_text(BARE, encoding="utf-8")
+    port, place = free_port(), folder / "bare.sock"
+    options = {
+        "bind": f"127.0.0.1:{port}",
+        "workers": WORKERS,
+        "threads": THREADS,
+        "keep-alive": KEEPALIVE_S,
+        "worker-class": "predictor.service.worker.Worker",
+        "log-level": "warning",
+    }
+    arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    command = [sys.executable, "-m", "gunicorn", *arguments, "--bind", f"unix:{place}"]
+    with running([*command, "--preload", "--no-control-socket", "bare:app"], folder) as pid:
+        yield answering(Server("bare Flask", pid, port, place))
+
+
+@contextlib.contextmanager
+def our_service(folder: Path, database: Path) -> Iterator[Server]:
+    port, place = free_port(), folder / "ioncast.sock"
+    options = {
+        "bind": f"127.0.0.1:{port}",
+        "workers": WORKERS,
+        "threads": THREADS,
+        "state": folder / "state",
+        "db": database,
+    }
+    arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    command = [str(ioncast()), "serve", *arguments, "--bind", f"unix:{place}"]
+    # One client asks as much as a whole machine's users.
+    environment = {"IONCAST_REQUESTS_PER_MINUTE": "1000000", "OMP_NUM_THREADS": "1"}
+    with running(command, folder, environment) as pid:
+        yield answering(Server("ioncast", pid, port, place))
+
+
+@contextlib.contextmanager
+def running(
+    command: list[str], folder: Path, environment: dict[str, str] | None = None
+) -> Iterator[int]:
+    process = subprocess.Popen(
+        command, cwd=folder, env={**os.environ, **(environment or {})}, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+def answering(server: Server) -> Server:
+    """The server, when it answers."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            get(server, f"/v1/decisions?system={SYSTEM}")
+            return server
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def get(server: Server, path: str) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def wait_until_prepared(ours: Server, applications: int) -> None:
+    """Wait until each application has its answers."""
+    start = time.monotonic()
+    for application in range(applications):
+        query = {"system": SYSTEM, "executable": executable_of(application)}
+        path = f"/v1/decisions?{urlencode(query)}"
+        while json.loads(get(ours, path))["source"] == "default":
+            if time.monotonic() > start + PREPARED_WITHIN_S:
+                sys.exit(f"not prepared within {PREPARED_WITHIN_S} s: {query['executable']}")
+            time.sleep(1)
+    print(f"all answers prepared {time.monotonic() - start:.0f} s after the service's start")
+
+
+def ways_to_ask(paths: Path, seconds: int, connections: int) -> list[Case]:
+    def tcp(server: Server, *, close: bool = False) -> Asked:
+        return by_wrk(server, paths, seconds, connections, close=close)
+
+    def unix(server: Server, *, connections: int = connections, close: bool = False) -> Asked:
+        return by_ourselves(server, paths, seconds, connections, close=close)
+
+    return [
+        Case("TCP, wrk", tcp),
+        Case("TCP, a connection for each request, wrk", partial(tcp, close=True)),
+        Case("TCP, wrk, while logs are uploaded", tcp, uploads=True),
+        Case("unix socket", unix),
+        Case(
+            "unix socket, a connection for each request, one at a time",
+            partial(unix, connections=1, close=True),
+        ),
+    ]
+
+
+def by_wrk(server: Server, paths: Path, seconds: int, connections: int, *, close: bool) -> Asked:
+    options = ["--threads", "1", "--connections", str(connections), "--duration", f"{seconds}s"]
+    script = ["--script", str(HERE / "asking.lua")]
+    header = ["--header", "Connection: close"] if close else []
+    url = f"http://127.0.0.1:{server.port}"
+    done = subprocess.run(
+        [WRK, *options, *script, *header, url],
+        env={**os.environ, "IONCAST_PATHS": str(paths)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return read_asked(done.stdout)
+
+
+def by_ourselves(
+    server: Server, paths: Path, seconds: int, connections: int, *, close: bool
+) -> Asked:
+    command = [sys.executable, HERE / "asking.py", server.socket, paths]
+    options = ["--seconds", str(seconds), "--connections", str(connections)]
+    done = subprocess.run(
+        [*command, *options, *(["--close"] if close else [])],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return read_asked(done.stdout)
+
+
+def read_asked(output: str) -> Asked:
+    return Asked(**json.loads(output.strip().splitlines()[-1]))
+
+
+def measure(case: Case, bare: Server, ours: Server, token: str) -> None:
+    """Ask both for a round; where logs are uploaded, they are while either is asked."""
+    with uploading(case, ours, token) if case.uploads else contextlib.nullcontext():
+        case.bare.append(ask(case, bare))
+        case.ours.append(ask(case, ours))
+
+
+def ask(case: Case, server: Server) -> Asked:
+    before = cpu_seconds(server.pid)
+    found = case.ask(server)
+    return replace(found, cpu_seconds=cpu_seconds(server.pid) - before)
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process and those below it have used."""
+    ticks = 0
+    for each in (pid, *descendants(pid)):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields = (
+                Path(f"/proc/{each}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            )
+            ticks += sum(map(int, fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def uploading(case: Case, ours: Server, token: str) -> Iterator[None]:
+    """Send logs all the time, one after the other."""
+    stop = threading.Event()
+    thread = threading.Thread(target=upload_until, args=(stop, ours, token, case.uploaded))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def upload_until(stop: threading.Event, ours: Server, token: str, statuses: Counter[int]) -> None:
+    logs = [path.read_bytes() for path in sorted(LOGS.glob("*.darshan"))]
+    for log in itertools.cycle(logs):
+        if stop.is_set():
+            return
+        statuses[send_log(ours, token, log)] += 1
+
+
+def send_log(ours: Server, token: str, log: bytes) -> int:
+    """Send a log; give the status of the answer."""
+    fields = {"system": SYSTEM, "user": "uploader"}
+    parts = [
+        f'--limit\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in fields.items()
+    ]
+    head = '--limit\r\nContent-Disposition: form-data; name="log"; filename="run.darshan"\r\n\r\n'
+    body = b"".join([*(part.encode() for part in (*parts, head)), log, b"\r\n--limit--\r\n"])
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "multipart/form-data; boundary=limit",
+    }
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", ours.port)) as connection:
+        connection.request("POST", "/v1/traces", body, headers)
+        return connection.getresponse().status
+
+
+def print_cases(cases: Iterable[Case]) -> None:
+    print(
+        "\n| asked | requests/s, bare Flask | ioncast | ratio | p50 ms, bare | ioncast"
+        " | p99 ms, bare | ioncast | ratio | CPU µs, bare | ioncast |"
+    )
+    print("| --- " + "| ---: " * 10 + "|")
+    for case in cases:
+        cells = [
+            *(f"{middle(found, 'per_second'):,.0f}" for found in (case.bare, case.ours)),
+            f"{case.ratio('per_second'):.2f}",
+            *(f"{middle(found, 'p50_ms'):.2f}" for found in (case.bare, case.ours)),
+            *(f"{middle(found, 'p99_ms'):.2f}" for found in (case.bare, case.ours)),
+            f"{case.ratio('p99_ms'):.2f}",
+            *(f"{middle(found, 'cpu_us'):,.0f}" for found in (case.bare, case.ours)),
+        ]
+        print(f"| {case.name} | {' | '.join(cells)} |")
+    for case in cases:
+        if case.uploads:
+            told = ", ".join(f"{number} with {code}" for code, number in case.uploaded.items())
+            print(f"\nLogs that were uploaded meanwhile were answered: {told}")
+    lost = sum(each.errors for case in cases for each in (*case.bare, *case.ours))
+    print(f"\nRequests without an answer, or answered otherwise than with 200: {lost}")
+
+
+def middle(found: Iterable[Asked], figure: str) -> float:
+    return statistics.median(getattr(each, figure) for each in found)
+
+
+def print_memory(*servers: Server) -> None:
+    print("\n| memory (PSS) | MiB |\n| --- | ---: |")
+    for server in servers:
+        print(f"| {server.name}, master | {pss_mib(server.pid):.0f} |")
+        for worker in children(server.pid):
+            print(f"| {server.name}, a worker | {pss_mib(worker):.0f} |")
+            for pid in descendants(worker):
+                print(f"| {server.name}, {what_runs(pid)} | {pss_mib(pid):.0f} |")
+
+
+def descendants(pid: int) -> Iterator[int]:
+    for child in children(pid):
+        yield child
+        yield from descendants(child)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that any thread of one started."""
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for path in found for child in path.read_text(encoding="ascii").split()]
+
+
+def what_runs(pid: int) -> str:
+    command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
+    return "keeper" if "service.keeper" in command else "its process that reads uploads"
+
+
+def pss_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def claims(cases: Iterable[Case]) -> Iterator[Claim]:
+    for case in cases:
+        faster, later = case.ratio("per_second"), case.ratio("p99_ms")
+        yield Claim(
+            f"{case.name}: at least 0.6 × the bare throughput", f"{faster:.2f} ×", faster >= 0.6
+        )
+        yield Claim(f"{case.name}: p99 less than 3 × the bare one's", f"{later:.2f} ×", later < 3)
+
+
+if __name__ == "__main__":
+    main()
