@@ -36,7 +36,7 @@ from predictor.service.settings import Settings
 from tests.support.postgresql import Server
 
 # Together several thousand requests.
-_CASES_OF_AN_OPERATION = {"sqlite": 120, "postgresql": 40}
+_CASES_OF_AN_OPERATION = {"sqlite": 90, "postgresql": 30}
 _CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -14,7 +14,7 @@ from tests.support.serving import Answer, Asking, Served, running, wait_for
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
 FIXTURES = Path(__file__).resolve().parents[1] / "summario" / "fixtures"
 # On SQLite, and on PostgreSQL.
-UPLOADS = (500, 120)
+UPLOADS = (500, 60)
 # At once: as many as may be read, and as many again that find no place and send theirs later.
 SENDERS = 4
 DECIDE = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
