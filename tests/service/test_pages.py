@@ -769,7 +769,10 @@ class TestWhereReadingIsClosed:
         assert "Log out" not in page(client, response.location)
 
     @pytest.mark.parametrize("token", ["", "ion_nothing", "\ud800"])
-    def test_a_wrong_token_is_a_readable_line(self, client: FlaskClient, token: str) -> None:
+    def test_a_wrong_token_is_a_readable_line(
+        self, client: FlaskClient, keep: Callable[[], None], token: str
+    ) -> None:
+        keep()
         response = client.post(
             "/login",
             data={"token": token.encode("utf-8", "surrogatepass")},
@@ -779,8 +782,12 @@ class TestWhereReadingIsClosed:
         assert "The token is unknown or was revoked." in words(response.text)
         assert "Set-Cookie" not in response.headers
 
-    def test_guessing_tokens_is_slowed_down(self, settings: Settings) -> None:
+    def test_guessing_tokens_is_slowed_down(
+        self, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        keep()
         with application(settings, requests_per_minute=30) as app:
+            app.extensions["ioncast"].prepared.refresh()
             client = app.test_client()
             statuses = [self.log_in(client, f"ion_{n}").status_code for n in range(5)]
         assert statuses == [401, 401, 401, 429, 429]
