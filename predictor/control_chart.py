@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # How much the newest value counts, and how many standard deviations are chance.
-_WEIGHT = 0.2
+WEIGHT = 0.2
 _LIMIT = 3.0
 # What rounding makes of a value at its limit.
 _ROUNDING = 1e-9
@@ -60,9 +60,9 @@ def control_chart(values: Sequence[float]) -> Chart:
     average, limit, since = 0.0, 0.0, None
     for place, value in enumerate(values):
         bounded = max(-_LIMIT, min(value, _LIMIT))
-        average += _WEIGHT * (bounded - average)
-        spread = 1 - (1 - _WEIGHT) ** (2 * (place + 1))
-        limit = _LIMIT * math.sqrt(_WEIGHT / (2 - _WEIGHT) * spread)
+        average += WEIGHT * (bounded - average)
+        spread = 1 - (1 - WEIGHT) ** (2 * (place + 1))
+        limit = _LIMIT * math.sqrt(WEIGHT / (2 - WEIGHT) * spread)
         if abs(average) <= limit * (1 + _ROUNDING):
             since = None
         elif since is None:

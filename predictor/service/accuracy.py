@@ -10,6 +10,7 @@ from statistics import fmean, median
 
 from benchdb.decisions import JoinedOutcome
 from benchdb.history import program_of
+from predictor.control_chart import WEIGHT
 from predictor.outcomes import Drift, ErrorsSoFar, Judged, drift, errors_so_far
 from predictor.service.figures import (
     Figure,
@@ -24,8 +25,6 @@ MOST_OUTCOMES = 1000
 # A figure with more is not read.
 _MOST_APPLICATIONS = 12
 _MOST_KINDS = 8
-# Of the newest in a moving average, as in `predictor.control_chart`.
-_WEIGHT = 0.2
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def ratios(compared: Sequence[Judged]) -> Figure:
         if each.expected is None or kind not in series:
             continue
         ratio = each.observed_mib_s / each.expected.mean
-        averages[kind] += _WEIGHT * (math.log(ratio) - averages[kind])
+        averages[kind] += WEIGHT * (math.log(ratio) - averages[kind])
         point = Ratio(number, each.reported_at, ratio, math.exp(averages[kind]))
         series[kind].append(point)
     return ratios_figure(series)
