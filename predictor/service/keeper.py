@@ -24,6 +24,7 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from math import inf
 from pathlib import Path
+from types import FrameType
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -73,12 +74,12 @@ class Keeper:
 
     Attributes
     ----------
-    stopping : threading.Event
-        When set, what is being done ends early.
+    is_stopping : bool
+        What is being done ends early when it is set.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.stopping = threading.Event()
+        self.is_stopping = False
         self._settings = settings
         self._database: Engine = existing_database(settings.database, patience_s=_PATIENCE_S)
         self._drain = Drain(spool_folder(settings.state))
@@ -122,7 +123,7 @@ class Keeper:
             ("decisions wait for the database", lambda: self._store_decisions(now_s)),
             ("summaries are not made", lambda: self._sum_up(now_s)),
         ]
-        done = [self.stopping.is_set() or self._attempt(*step) for step in steps]
+        done = [self.is_stopping or self._attempt(*step) for step in steps]
         self._attempt("the state folder cannot be used", lambda: self._beat(now_s, all(done)))
 
     def close(self) -> None:
@@ -205,7 +206,7 @@ class Keeper:
             )
             give_up_at = time.monotonic() + _BUSY_S
             for application_id in self._pending:
-                if self.stopping.is_set() or time.monotonic() > give_up_at:
+                if self.is_stopping or time.monotonic() > give_up_at:
                     break
                 prepared += self._prepared(preparing, application_id)
                 done.append(application_id)
@@ -402,15 +403,29 @@ def keep(settings: Settings) -> None:
         except BlockingIOError:
             return
         keeper = Keeper(settings)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _signal, _frame: keeper.stopping.set())
+        _end_on_signals(keeper)
         # Without its lock another one may be at work.
-        while not keeper.stopping.is_set() and _is_at(lock.fileno(), path):
-            began = time.monotonic()
+        while not keeper.is_stopping and _is_at(lock.fileno(), path):
+            next_s = time.monotonic() + _PERIOD_S
             keeper.round(time.time())
-            rest = 0.0 if keeper.is_behind else began + _PERIOD_S - time.monotonic()
-            keeper.stopping.wait(max(rest, _PAUSE_S))
+            time.sleep(_PAUSE_S)
+            while not (keeper.is_behind or keeper.is_stopping) and time.monotonic() < next_s:
+                time.sleep(_PAUSE_S)
         keeper.close()
+
+
+def _end_on_signals(keeper: Keeper) -> None:
+    """Note signals; of a parent's threads each sends one as it dies.
+
+    An Event would be set under a lock that the interrupted code, or the handler of the signal
+    before, may hold already.
+    """
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        keeper.is_stopping = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

@@ -837,6 +837,30 @@ def test_a_keeper_ends_with_its_parent(sqlite_site: Site) -> None:
         wait_for(lambda: is_free(lock.fileno()))
 
 
+def test_a_keeper_ends_that_is_told_so_again_and_again(sqlite_site: Site) -> None:
+    site = sqlite_site
+    # As when a parent of many threads is killed.
+    for _ in range(5):
+        began_s = time.time()
+        keeper = start(site.settings)
+        wait_for(lambda began_s=began_s: has_beaten_since(site, began_s))  # type: ignore[misc]
+        for _ in range(1000):
+            keeper.send_signal(signal.SIGTERM)
+        try:
+            # Python takes its handlers away as it ends.
+            assert keeper.wait(20) in {0, -signal.SIGTERM}
+        finally:
+            keeper.kill()
+            assert keeper.stderr is not None
+            keeper.stderr.close()
+
+
+def has_beaten_since(site: Site, moment_s: float) -> bool:
+    site.reader.refresh()
+    heartbeat = site.reader.heartbeat
+    return heartbeat is not None and heartbeat.at_s > moment_s
+
+
 def is_free(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
