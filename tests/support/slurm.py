@@ -1,4 +1,4 @@
-"""A real Slurm on this machine, from Debian's packages: one controller, two nodes, licences.
+"""A real Slurm on this machine, from Debian's packages.
 
 Needs root: slurmd starts jobs for other users.
 """
@@ -6,27 +6,32 @@ Needs root: slurmd starts jobs for other users.
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmrestd", "sbatch", "scontrol")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-_START_SECONDS = 30
+_PATIENCE_S = 30.0
+_API = "openapi/v0.0.38"
 
 _CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={ctld}
+SlurmctldPort={controller}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={root}/munge.sock
 CryptoType=crypto/munge
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={root}/jwt.key
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -35,6 +40,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 ReturnToService=2
+MinJobAge=3600
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
@@ -46,10 +52,9 @@ SlurmctldPidFile={root}/slurmctld.pid
 SlurmdPidFile={root}/slurmd-%n.pid
 SlurmctldLogFile={root}/slurmctld.log
 SlurmdLogFile={root}/slurmd-%n.log
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={n1} CPUs=2 RealMemory=1000
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={n2} CPUs=2 RealMemory=1000
-PartitionName=batch Nodes=n1,n2 Default=YES State=UP MaxTime=10
 """
+_NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=1000"
+_PARTITION = "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=10"
 
 
 def missing() -> list[str]:
@@ -58,17 +63,183 @@ def missing() -> list[str]:
     return absent if os.geteuid() == 0 else [*absent, "root"]
 
 
+@dataclass
+class Cluster:
+    """A controller, nodes, and what was asked for beside them; the folder has all their files.
+
+    Attributes
+    ----------
+    folder : Path
+        Of slurm.conf, and of plugins' scripts.
+    environment : dict
+        For Slurm's commands.
+    """
+
+    folder: Path
+    environment: dict[str, str]
+    _commands: dict[str, list[str]]
+    _daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def run(
+        self, *command: str, user: str | None = None, check: bool = True, told: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one of Slurm's commands, perhaps as another user."""
+        return subprocess.run(
+            command,
+            env=self.environment,
+            user=user,
+            group=user and pwd.getpwnam(user).pw_gid,
+            cwd=self.folder,
+            input=told,
+            check=check,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+        )
+
+    def submit(
+        self, *options: str, script: str = "#!/bin/sh\ntrue\n", user: str | None = None
+    ) -> int:
+        """Submit a job script; gives the job's id."""
+        out = ("--parsable", "--output=/dev/null")
+        submitted = self.run("sbatch", *out, *options, user=user, told=script)
+        return int(submitted.stdout.split(";")[0])
+
+    def job(self, job_id: int) -> dict[str, str]:
+        """What `scontrol show job` says; of an array or a het job, of its first part."""
+        lines = (
+            self.run("scontrol", "show", "job", str(job_id)).stdout.split("\n\n")[0].splitlines()
+        )
+        fields: dict[str, str] = {}
+        for line in lines:
+            # Texts of users and admins may hold anything, in lines of their own.
+            words = [line.strip()] if _is_text(line) else line.split()
+            fields |= dict(word.split("=", 1) for word in words if "=" in word)
+        return fields
+
+    def wait_for(self, job_id: int, *states: str) -> dict[str, str]:
+        """Wait until a job is in one of these states."""
+        self.wait(lambda: self.job(job_id)["JobState"] in states, f"{states} of job {job_id}")
+        return self.job(job_id)
+
+    def controller_log(self) -> str:
+        """What slurmctld said."""
+        return (self.folder / "slurmctld.log").read_text(errors="replace")
+
+    @property
+    def rest(self) -> Path:
+        """The socket of slurmrestd."""
+        return self.folder / "rest" / "slurmrestd.sock"
+
+    def token(self, user: str = "root", lifespan_s: int = 3600) -> str:
+        """A token for slurmrestd."""
+        said = self.run("scontrol", "token", f"lifespan={lifespan_s}", f"username={user}").stdout
+        return said.strip().removeprefix("SLURM_JWT=")
+
+    def start(self, name: str) -> None:
+        """Start a daemon and wait until it can be used."""
+        extra = {"SLURM_JWT": "daemon"} if name == "slurmrestd" else {}
+        with (self.folder / f"{name}.out").open("ab") as output:
+            self._daemons[name] = subprocess.Popen(
+                self._commands[name],
+                env={**self.environment, **extra},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self.wait(lambda: self._is_up(name), name)
+
+    def stop(self, name: str) -> None:
+        """End a daemon."""
+        process = self._daemons.pop(name)
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait until a condition holds."""
+        give_up_at = time.monotonic() + _PATIENCE_S
+        while not condition():
+            if time.monotonic() > give_up_at:
+                files = self.folder.glob("*.out")
+                logs = "\n".join(each.read_text(errors="replace")[-1500:] for each in files)
+                raise TimeoutError(f"Slurm: no {what}\n{logs}")
+            time.sleep(0.05)
+
+    def end(self) -> None:
+        """End all daemons, the last that was started first."""
+        for name in reversed(list(self._daemons)):
+            self.stop(name)
+
+    def _is_up(self, name: str) -> bool:
+        if name == "munged":
+            return (self.folder / "munge.sock").exists()
+        if name == "slurmctld":
+            return "UP" in self._said("scontrol", "ping")
+        if name == "slurmrestd":
+            return _accepts(self.rest)
+        return self._said("sinfo", "-hn", name, "-o%t").strip() == "idle"
+
+    def _said(self, *command: str) -> str:
+        try:
+            return self.run(*command, check=False).stdout
+        except subprocess.TimeoutExpired:
+            return ""
+
+
+def _is_text(line: str) -> bool:
+    return line.strip().startswith(("AdminComment=", "Comment=", "Command=", "WorkDir="))
+
+
+def _accepts(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 @contextmanager
-def slurm(root: Path) -> Iterator[dict[str, str]]:
-    """Run a cluster whose files are in a folder; yields the environment of its clients."""
+def cluster(
+    root: Path,
+    *,
+    nodes: int = 4,
+    files: Mapping[str, str] | None = None,
+    lines: Sequence[str] = (),
+    rest: bool = False,
+) -> Iterator[Cluster]:
+    """Run a cluster with two cores on each node, and 8 licences of `ionode`.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of all its files; made if it is not there. Other users may read it.
+    nodes : int
+        How many; they are called n1, n2, …
+    files : mapping of str to str, optional
+        Names and texts of files beside slurm.conf.
+    lines : sequence of str
+        Added to slurm.conf.
+    rest : bool
+        Whether slurmrestd runs as well.
+    """
     (root / "state").mkdir(parents=True)
-    ports = dict(zip(("ctld", "n1", "n2"), _free_ports(3), strict=True))
-    configuration = root / "slurm.conf"
-    configuration.write_text(_CONFIGURATION.format(root=root, host=socket.gethostname(), **ports))
-    environment = {**os.environ, "PATH": _PATH, "SLURM_CONF": str(configuration)}
-    (root / "munge.key").write_bytes(os.urandom(128))
-    (root / "munge.key").chmod(0o600)
-    daemons = {
+    _open_to_all(root)
+    names = [f"n{number}" for number in range(1, nodes + 1)]
+    controller, *ports = _free_ports(nodes + 1)
+    host = socket.gethostname()
+    texts = [_CONFIGURATION.format(root=root, host=host, controller=controller)]
+    texts += [
+        _NODE.format(name=name, host=host, port=port)
+        for name, port in zip(names, ports, strict=True)
+    ]
+    (root / "slurm.conf").write_text("\n".join([*texts, _PARTITION, *lines, ""]))
+    for name, text in (files or {}).items():
+        (root / name).write_text(text)
+    for key in ("munge.key", "jwt.key"):
+        (root / key).write_bytes(os.urandom(128))
+        (root / key).chmod(0o600)
+    environment = {**os.environ, "PATH": _PATH, "SLURM_CONF": str(root / "slurm.conf")}
+    commands = {
         "munged": [
             "munged",
             "--foreground",
@@ -80,51 +251,36 @@ def slurm(root: Path) -> Iterator[dict[str, str]]:
             f"--seed-file={root}/munged.seed",
         ],
         "slurmctld": ["slurmctld", "-D"],
-        "n1": ["slurmd", "-D", "-N", "n1"],
-        "n2": ["slurmd", "-D", "-N", "n2"],
+        **{name: ["slurmd", "-D", "-N", name] for name in names},
     }
+    if rest:
+        (root / "rest").mkdir()
+        shutil.chown(root / "rest", "nobody", "nogroup")
+        socket_of_rest = f"unix:{root}/rest/slurmrestd.sock"
+        who = ["-u", "nobody", "-g", "nogroup", "-a", "rest_auth/jwt"]
+        commands["slurmrestd"] = ["slurmrestd", *who, "-s", _API, socket_of_rest]
     with ExitStack() as stack:
-        for name, command in daemons.items():
-            stack.enter_context(_daemon(command, environment, root / f"{name}.out"))
-            if name == "munged":
-                _wait((root / "munge.sock").exists, root)
-            if name == "slurmctld":
-                _wait(lambda: "UP" in _said(["scontrol", "ping"], environment), root)
-        _wait(lambda: "idle 2" in _said(["sinfo", "-h", "-o", "%t %D"], environment), root)
-        yield environment
+        found = Cluster(root, environment, commands)
+        stack.callback(found.end)
+        for name in commands:
+            found.start(name)
+        yield found
 
 
 @contextmanager
-def _daemon(command: list[str], environment: dict[str, str], output: Path) -> Iterator[None]:
-    with output.open("wb") as file:
-        process = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)
-    try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def slurm(root: Path) -> Iterator[dict[str, str]]:
+    """Run a cluster of two nodes; yields the environment of its clients."""
+    with cluster(root, nodes=2) as found:
+        yield found.environment
 
 
-def _said(command: list[str], environment: dict[str, str]) -> str:
-    try:
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=10
-        ).stdout
-    except subprocess.TimeoutExpired:
-        return ""
-
-
-def _wait(ready: Callable[[], bool], root: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while not ready():
-        if time.monotonic() > deadline:
-            logs = "\n".join(p.read_text(errors="replace")[-2000:] for p in root.glob("*.log"))
-            raise TimeoutError(f"Slurm did not start\n{logs}")
-        time.sleep(0.1)
+def _open_to_all(folder: Path) -> None:
+    """Let other users in; temporary folders of tests are closed to them."""
+    for each in (folder, *folder.parents):
+        mode = each.stat().st_mode
+        if each.owner() == "root" and mode & 0o011 != 0o011:
+            each.chmod(mode | 0o011)
+    folder.chmod(0o755)
 
 
 def _free_ports(count: int) -> list[int]:
