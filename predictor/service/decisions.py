@@ -5,6 +5,7 @@ Answered from memory; nothing here waits for a database, a log or a model.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -142,10 +143,21 @@ def _answered(question: Question, executables: Sequence[str | None]) -> Response
     metrics.decisions(found.source).inc()
     accepted = request.headers.get("Accept", JSON)
     if _TEXT in accepted and request.accept_mimetypes.best_match((JSON, _TEXT)) == _TEXT:
+        headers = _headers(number, found)
         if found.io_nodes is None:
-            return Response(status=204, headers={"X-Decision-Id": number})
-        return Response(str(found.io_nodes), mimetype=_TEXT, headers={"X-Decision-Id": number})
+            return Response(status=204, headers=headers)
+        return Response(str(found.io_nodes), mimetype=_TEXT, headers=headers)
     return Response(b'{"decision_id":"%b",%b' % (number.encode(), found.body[1:]), mimetype=JSON)
+
+
+def _headers(number: str, found: PreparedAnswer) -> dict[str, str]:
+    """What a scheduler without a JSON reader wants for its log beside the number."""
+    why: str = json.loads(found.body)["why"]
+    return {
+        "X-Decision-Id": number,
+        "X-Decision-Source": found.source,
+        "X-Decision-Why": "".join(c if " " <= c <= "~" else "?" for c in why),
+    }
 
 
 def find(question: Question, executables: Sequence[str | None]) -> PreparedAnswer:

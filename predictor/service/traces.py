@@ -286,6 +286,14 @@ def list_decisions(number: int, query: DecisionQuery) -> DecisionPage:
     return _decisions(rows, query.limit)
 
 
+@traces.get("/v1/decisions/<number>")
+@operation("What was decided?", answers={200: DecisionItem}, also=(404, 503))
+def get_decision(number: str) -> DecisionItem:
+    """Answer with a decision, which is stored a second or two after it was made."""
+    with transaction(service().database) as connection:
+        return DecisionItem(**asdict(decided.decision(connection, number)))
+
+
 def _application(summary: history.ApplicationSummary) -> ApplicationItem:
     application = summary.application
     return ApplicationItem(**asdict(application), runs=summary.runs, newest=summary.newest)

@@ -83,6 +83,8 @@ def test_plain_text_is_just_the_number(client: FlaskClient, filled: None) -> Non
     answer = client.get("/v1/decisions", query_string=HACC, headers={"Accept": "text/plain"})
     assert (answer.status_code, answer.mimetype, answer.text) == (200, "text/plain", "8")
     assert len(answer.headers["X-Decision-Id"]) == 32
+    assert answer.headers["X-Decision-Source"] == "history"
+    assert answer.headers["X-Decision-Why"] == ask(client, **HACC)["why"]
 
 
 def test_another_program_of_the_same_name_counts_where_no_better_is_known(
@@ -123,6 +125,21 @@ def test_of_an_unknown_job_nothing_is_invented(
 def test_no_answer_as_plain_text_has_no_content(client: FlaskClient) -> None:
     answer = client.get("/v1/decisions?system=a", headers={"Accept": "text/plain"})
     assert (answer.status_code, answer.data) == (204, b"")
+    assert answer.headers["X-Decision-Source"] == "default"
+    assert "the site has no default" in answer.headers["X-Decision-Why"]
+
+
+def test_a_decision_can_be_looked_up_again(client: FlaskClient, filled: None, keep: Keep) -> None:
+    told = ask(client, **HACC)
+    assert client.get(f"/v1/decisions/{told['decision_id']}").status_code == 404
+    keep()
+    found = client.get(f"/v1/decisions/{told['decision_id']}").get_json()
+    assert (found["user"], found["io_nodes"], found["why"]) == ("demo", 8, told["why"])
+    curve = {io_nodes: expected for io_nodes, expected, _p10, _p90 in found["curve"]}
+    assert curve == {
+        each["io_nodes"]: each["expected_mib_s"] for each in [told, *told["alternatives"]]
+    }
+    assert client.get("/v1/decisions/unheard-of").status_code == 404
 
 
 def test_an_unknown_job_gets_the_default_of_the_system(settings: Settings) -> None:
