@@ -10,6 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from benchdb.store import existing_database
 from predictor.service import bodies, metrics, problems
+from predictor.service.allocations import allocations
 from predictor.service.assets import assets
 from predictor.service.benchmarks import benchmarks
 from predictor.service.child import ChildLimits, Children
@@ -93,6 +94,7 @@ def create_app(settings: Settings) -> Flask:
         decisions,
         operations,
         predictions,
+        allocations,
         traces,
         outcomes,
         benchmarks,

@@ -36,7 +36,8 @@ _PATIENCE_S = 5.0
 # With the worker's module path, and with what tasks need, so that a fork has it already.
 _PROGRAM = (
     "import sys; descriptor, *sys.path = sys.argv[1:];"
-    " import predictor.service.predictions; from predictor.service._fork_server import serve;"
+    " import predictor.service.allocations, predictor.service.predictions;"
+    " from predictor.service._fork_server import serve;"
     " serve(int(descriptor))"
 )
 # Threads of libraries would not survive a fork, and each takes address space.

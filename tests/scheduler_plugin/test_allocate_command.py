@@ -1,0 +1,262 @@
+"""`ioncast allocate` as a user types it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ioncast import cli
+from ioncast_errors import InputError
+from scheduler_plugin.allocate_command import allocate_command
+
+TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed"
+JOBS: list[dict[str, Any]] = [
+    {"id": "4711", "nodes": 8, "curve": {"0": 45.0, "2": 53.1, "4": 66.0}},
+    {"id": 4712, "nodes": 2, "curve": {"2": 80.0, "4": 170}},
+    {"id": "4690", "nodes": 4, "current": 4, "fixed": True},
+]
+DECISION = {
+    "decision_id": "04a94459990f44be8a32fd781700b04e",
+    "io_nodes": 4,
+    "expected_mib_s": 66.0,
+    "p10_mib_s": 58.9,
+    "p90_mib_s": 73.6,
+    "source": "history",
+    "alternatives": [
+        {"io_nodes": 0, "expected_mib_s": 45.0, "p10_mib_s": 41.1, "p90_mib_s": 49.0},
+        {"io_nodes": 2, "expected_mib_s": 53.1, "p10_mib_s": 48.9, "p90_mib_s": 57.7},
+    ],
+    "confidence": 1.0,
+    "application_id": 1,
+    "why": "3 earlier runs",
+}
+PREDICTION = {
+    "system": "testbed",
+    "curve": [
+        {"io_nodes": n, "bandwidth_mib_s": {"mean": mean, "p10": 1.0, "median": 2.0, "p90": 3.0}}
+        for n, mean in ((0, 45.0), (2, 53.1), (4, 66.0))
+    ],
+    "phases": [],
+}
+
+
+def run(document: Any, *options: str, pool: int = 8) -> Result:
+    """Give the jobs on standard input."""
+    text = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return CliRunner().invoke(allocate_command, ["-", "--pool", str(pool), *options], input=text)
+
+
+def printed(document: Any, *options: str, pool: int = 8) -> str:
+    found = run(document, *options, pool=pool)
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def refused(document: Any, *options: str, pool: int = 8) -> str:
+    """The one line that says what is wrong."""
+    error = run(document, *options, pool=pool).exception
+    assert isinstance(error, InputError)
+    assert "\n" not in str(error)
+    return str(error)
+
+
+def divided(document: Any, *options: str, pool: int = 8) -> dict[str, dict[str, int | None]]:
+    """I/O nodes by policy and job."""
+    record = json.loads(printed(document, "--format", "json", *options, pool=pool))
+    assert record["pool"] == pool
+    return {
+        each["policy"]: {job["id"]: job["io_nodes"] for job in each["jobs"]}
+        for each in record["allocations"]
+    }
+
+
+def test_policies_are_shown_side_by_side() -> None:
+    assert printed(JOBS, pool=6).splitlines() == [
+        "policy    MiB/s    of mckp    I/O nodes    jobs that wait",
+        "--------  -------  ---------  -----------  ----------------",
+        "mckp      125.0    100.0%     6 of 6       0",
+        "best      53.1     42.5%      6 of 6       1",
+        "static    53.1     42.5%      6 of 6       1",
+        "equal     45.0     36.0%      4 of 6       1",
+        "",
+        "job    nodes    mckp      best      static    equal",
+        "-----  -------  --------  --------  --------  --------",
+        "4711   8        0 (45.0)  2 (53.1)  2 (53.1)  0 (45.0)",
+        "4712   2        2 (80.0)  waits     waits     waits",
+        "4690   4        4 (?)     4 (?)     4 (?)     4 (?)",
+    ]
+
+
+def test_one_policy_is_shown_alone_with_the_weights_that_count() -> None:
+    assert printed(JOBS, "--policy", "mckp", "--weight", "nodes").splitlines() == [
+        "policy    MiB/s    weighted    I/O nodes    jobs that wait",
+        "--------  -------  ----------  -----------  ----------------",
+        "mckp      215.0    700.0       8 of 8       0",
+        "",
+        "job    nodes    weight    mckp",
+        "-----  -------  --------  ---------",
+        "4711   8        8         0 (45.0)",
+        "4712   2        2         4 (170.0)",
+        "4690   4        4         4 (?)",
+    ]
+
+
+def test_csv_has_a_row_for_each_job_and_policy() -> None:
+    rows = list(csv.DictReader(io.StringIO(printed(JOBS, "--format", "csv", pool=6))))
+    assert len(rows) == 4 * 3
+    assert rows[4] == {
+        "policy": "best",
+        "id": "4712",
+        "nodes": "2",
+        "weight": "1.0",
+        "current": "",
+        "fixed": "false",
+        "io_nodes": "",
+        "expected_mib_s": "0.0",
+    }
+
+
+def test_json_has_what_all_get_and_what_each_gets() -> None:
+    found = json.loads(printed(JOBS[:2], "--policy", "best", "--format", "json", pool=4))
+    assert found == {
+        "pool": 4,
+        "allocations": [
+            {
+                "policy": "best",
+                "io_nodes": 4,
+                "expected_mib_s": 66.0,
+                "weighted_mib_s": 66.0,
+                "jobs": [
+                    {"id": "4711", "io_nodes": 4, "expected_mib_s": 66.0},
+                    {"id": "4712", "io_nodes": None, "expected_mib_s": 0.0},
+                ],
+            }
+        ],
+    }
+
+
+def test_a_file_may_be_a_list_or_an_object_with_one(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps({"jobs": JOBS, "made": "today"}), encoding="utf-8")
+    found = CliRunner().invoke(allocate_command, [str(file), "--pool", "8"])
+    assert found.stdout == printed(JOBS)
+
+
+@pytest.mark.parametrize("curve", [DECISION, PREDICTION], ids=["decision", "prediction"])
+def test_answers_of_ours_are_curves(curve: dict[str, Any]) -> None:
+    assert divided([JOBS[0] | {"curve": curve}, JOBS[1]]) == divided(JOBS[:2])
+
+
+def test_what_ioncast_predict_prints_is_a_curve(tmp_path: Path) -> None:
+    place = ("--system", "testbed", "--nodes", "8", "--db", str(tmp_path / "bench.sqlite"))
+    benchmarks, log = (
+        str(TESTBED / "benchmarks.csv"),
+        str(TESTBED / "logs/hacc-io-ionodes0.darshan"),
+    )
+    imported = CliRunner().invoke(cli, ["bench", "import", benchmarks, "--tasks", "16", *place])
+    assert imported.exit_code == 0, imported.output
+    predicted = CliRunner().invoke(cli, ["predict", log, *place, "--format", "json"])
+    prediction = json.loads(predicted.stdout)
+    found = divided([{"id": "hacc", "nodes": 8, "curve": prediction}], "--policy", "mckp")
+    assert found["mckp"]["hacc"] == prediction["best"]["io_nodes"]
+
+
+def test_options_reach_the_allocation() -> None:
+    jobs = [
+        {"id": "a", "nodes": 1, "curve": {"0": 10.0, "2": 100.0}, "current": 0},
+        {"id": "b", "nodes": 1, "curve": {"0": 10.0, "2": 20.0, "4": 500.0}, "weight": 0.1},
+    ]
+    mckp = ("--policy", "mckp")
+    assert divided(jobs, *mckp, pool=4)["mckp"] == {"a": 2, "b": 2}
+    assert divided(jobs, *mckp, "--weight", "none", pool=4)["mckp"] == {"a": 0, "b": 4}
+    assert divided(jobs, *mckp, "--weight", "none", "--floor", "1", pool=4)["mckp"] == {
+        "a": 2,
+        "b": 2,
+    }
+    one = [jobs[0] | {"curve": {"0": 10.0, "2": 11.0}}]
+    assert divided(one, *mckp)["mckp"] == {"a": 2}
+    assert divided(one, *mckp, "--minimum-gain", "0.2")["mckp"] == {"a": 0}
+    static = ("--policy", "static", "--machine-nodes", "4")
+    assert divided(jobs, *static)["static"] == {"a": 2, "b": 2}
+
+
+def test_no_jobs_get_nothing() -> None:
+    assert printed([]).splitlines()[2].split() == ["mckp", "0.0", "0.0%", "0", "of", "8", "0"]
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (b"{", "standard input: it is not JSON: "),
+        (b"[" * 100_000, "standard input: it is not JSON: "),
+        (b"\xff", "standard input: it is not JSON: "),
+        (b"[" + b"1" * 5000 + b"]", "standard input: it is not JSON: "),
+        ({}, "standard input: it holds no list of jobs"),
+        (3, "standard input: it holds no list of jobs"),
+        ([3], "standard input: job number 1: must be an object"),
+    ],
+)
+def test_what_is_no_list_of_jobs_is_said_to_be_none(document: Any, said: str) -> None:
+    assert refused(document).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": ""}, "standard input: job number 2: id: "),
+        ({"id": "a\nb"}, "standard input: job a b: id: must be one line of visible"),
+        ({"nodes": 0}, "standard input: job x: nodes: must be at least 1"),
+        ({"nodes": "many"}, "standard input: job x: nodes: must be a whole number"),
+        ({"nodes": None}, "standard input: job x: nodes: must be a whole number"),
+        ({"curve": None}, "standard input: job x: curve: must be an object"),
+        ({"curve": [1, 2]}, "standard input: job x: curve: must be an object"),
+        ({"curve": {}}, "standard input: job x: curve: it is empty"),
+        ({"curve": {"4": 0}}, "standard input: job x: curve.4: must be at least 1e-09"),
+        ({"curve": {"4": "fast"}}, "standard input: job x: curve.4: must be a number"),
+        ({"curve": {"4": float("nan")}}, "standard input: job x: curve.4: "),
+        ({"curve": {"-4": 1.0}}, "standard input: job x: curve.-4: is no number of I/O nodes"),
+        ({"curve": {"04": 1.0}}, "standard input: job x: curve.04"),
+        (
+            {"curve": DECISION | {"expected_mib_s": -1}},
+            "standard input: job x: curve.expected_mib_s: must be at least 1e-09",
+        ),
+        (
+            {"curve": PREDICTION | {"curve": [{"io_nodes": 2}]}},
+            "standard input: job x: curve.curve.0.bandwidth_mib_s: is missing",
+        ),
+        ({"weight": 0}, "standard input: job x: weight: must be at least 1e-12"),
+        ({"current": -1}, "standard input: job x: current: must be at least 0"),
+        ({"fixed": True}, "standard input: job x: fixed without current; say how many it has"),
+        ({"decision": {}}, "standard input: job x: decision: is no field of a job"),
+        ({"wieght": 2}, "standard input: job x: wieght: is no field of a job"),
+        ({"id": "4711"}, "job 4711: two jobs have this id"),
+    ],
+)
+def test_a_job_that_cannot_be_is_named(change: dict[str, Any], said: str) -> None:
+    jobs = [JOBS[0], {"id": "x", "nodes": 2, "curve": {"2": 80.0}} | change]
+    assert refused(jobs).startswith(said)
+
+
+def test_a_missing_field_is_named() -> None:
+    assert refused([{"id": "x", "curve": {"0": 1.0}}]) == "standard input: job x: nodes: is missing"
+
+
+def test_fixed_jobs_must_fit_into_the_pool() -> None:
+    assert refused(JOBS, pool=3).startswith("pool: fixed jobs have 4 I/O nodes, more than the 3")
+
+
+def test_a_floor_that_is_no_number_is_refused() -> None:
+    assert refused(JOBS, "--floor", "nan") == "floor: nan is not from 0 to 1"
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    found = CliRunner().invoke(allocate_command, [str(tmp_path / "no.json"), "--pool", "1"])
+    # The command that all are collected in says it in a line.
+    assert isinstance(found.exception, FileNotFoundError)
+    assert found.exception.filename == str(tmp_path / "no.json")
