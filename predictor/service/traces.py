@@ -58,6 +58,7 @@ class TraceAnswer(BaseModel):
     user: str
     tasks: int = Field(description="Processes.")
     phases: int = Field(description="How many phases of I/O it has.")
+    bytes: int = Field(description="How many bytes they moved.")
     bandwidth_mib_s: float | None = Field(description="All bytes over the time of the phases.")
     warnings: list[str] = Field(description="What the log does not tell, and what decisions lack.")
 
@@ -186,6 +187,7 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
         user=run.application.user,
         tasks=run.tasks,
         phases=len(run.phases),
+        bytes=sum(phase["bytes"] for phase in run.phases),
         bandwidth_mib_s=run.bandwidth_mib_s,
         warnings=warnings,
     )

@@ -1,0 +1,224 @@
+"""`ioncast slurm arbitrate`: shares I/O nodes among the jobs that wait, again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from ioncast_errors import IoncastError
+from scheduler_plugin.arbitration import Change, decisions_of, plan, releases
+from scheduler_plugin.service_client import Ioncast
+from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.slurm.client import Slurm
+from scheduler_plugin.slurm.errors import SlurmAnswerError, SlurmError
+from scheduler_plugin.tokens import read_token
+
+_STEP_S = 0.2
+_SUBMISSION_S = 0.5
+# A job's decision is asked for while Slurm's users wait.
+_SERVICE_TIMEOUT_S = 5.0
+
+
+@click.command(
+    "arbitrate",
+    epilog="""\b
+Examples:
+  ioncast slurm arbitrate --config /etc/ioncast/slurm.toml
+  ioncast slurm arbitrate --config slurm.toml --once --dry-run
+""",
+)
+@click.option(
+    "--config", metavar="FILE.toml", required=True, type=click.Path(), help="The settings."
+)
+@click.option("--once", is_flag=True, help="Look at the jobs once.")
+@click.option("--dry-run", is_flag=True, help="Say what would be changed, and change nothing.")
+def arbitrate(config: str, once: bool, dry_run: bool) -> None:
+    """Share the I/O nodes among all jobs that wait, for the highest global bandwidth.
+
+    Jobs that job_submit.lua holds (mode "arbitrate") are released with the licences they get;
+    what others that wait got is changed until they start. Running jobs keep theirs. At its end
+    it releases what is held, as it was decided at submission.
+    """
+    settings = read_settings(config)
+    at_slurm, at_service = settings.slurmrestd, settings.service
+    with (
+        Slurm(
+            at_slurm.address,
+            at_slurm.user,
+            lambda: read_token(at_slurm.token_file),
+            at_slurm.timeout_s,
+        ) as slurm,
+        Ioncast(
+            at_service.address, lambda: read_token(at_service.token_file), _SERVICE_TIMEOUT_S
+        ) as service,
+    ):
+        arbiter = Arbiter(settings, slurm, service, is_dry=dry_run)
+        if once:
+            arbiter.round(time.time())
+        else:
+            _go_on(arbiter, settings)
+
+
+@dataclass
+class Arbiter:
+    """What is done each time.
+
+    Parameters
+    ----------
+    settings : Settings
+        The site's.
+    slurm : Slurm
+        Whose jobs.
+    service : Ioncast
+        Whose decisions.
+    is_dry : bool
+        Whether nothing is changed.
+    """
+
+    settings: Settings
+    slurm: Slurm
+    service: Ioncast
+    is_dry: bool = False
+    # Decisions do not change.
+    _curves: dict[str, dict[int, float]] = field(default_factory=dict)
+
+    def round(self, now_s: float) -> list[Change]:
+        """Change what is to be changed now.
+
+        Returns
+        -------
+        list of Change
+            What was changed.
+
+        Raises
+        ------
+        SlurmError
+            When Slurm cannot be asked.
+        """
+        jobs = self.slurm.jobs()
+        self._learn(decisions_of(jobs))
+        licence = self.settings.licence.name
+        changes = plan(jobs, self._curves, self._pool(), licence, self.settings.arbitrate, now_s)
+        return [change for change in changes if self._made(change)]
+
+    def release_all(self) -> None:
+        """End the holds of all jobs that we hold."""
+        for change in releases(self.slurm.jobs()):
+            self._made(change)
+
+    def _pool(self) -> int:
+        if self.settings.licence.pool is not None:
+            return self.settings.licence.pool
+        name = self.settings.licence.name
+        for licence in self.slurm.licences():
+            if licence.name == name:
+                return licence.total
+        raise SlurmAnswerError(
+            f"Slurm has no licence {name!r}", remedy="set Licenses= in slurm.conf"
+        )
+
+    def _learn(self, decisions: set[str]) -> None:
+        """Get curves that are not known yet, and forget those of jobs that do not wait."""
+        self._curves = {key: curve for key, curve in self._curves.items() if key in decisions}
+        for decision_id in decisions - self._curves.keys():
+            try:
+                found = self.service.decision(decision_id)
+            except IoncastError as error:
+                # Jobs that nothing is known of are not held for long.
+                _say(f"{error}")
+                return
+            if found is not None:
+                self._curves[decision_id] = _curve(found)
+
+    def _made(self, change: Change) -> bool:
+        if not self.is_dry:
+            try:
+                self.slurm.change(
+                    change.job.id,
+                    licenses=change.licenses,
+                    held=False if change.is_release else None,
+                    admin_comment=change.admin_comment,
+                )
+            except SlurmAnswerError as error:
+                # It started or ended meanwhile.
+                _say(f"job {change.job.id} stays as it is: {error}")
+                return False
+        _say(_told(change, self.is_dry))
+        return True
+
+
+def _curve(decision: dict[str, Any]) -> dict[int, float]:
+    return {int(io_nodes): float(expected) for io_nodes, expected, *_ in decision["curve"]}
+
+
+def _told(change: Change, is_dry: bool) -> str:
+    job = change.job
+    verb = "would be " if is_dry else ""
+    done = "released with" if change.is_release else "changed to"
+    return (
+        f"job {job.id} of {job.user} {verb}{done} {change.licenses or 'no licences'}"
+        f" (it had {job.licenses or 'none'}): {change.why}"
+    )
+
+
+def _say(line: str) -> None:
+    click.echo(f"ioncast: {line}", err=True)
+
+
+def _go_on(arbiter: Arbiter, settings: Settings) -> None:
+    """Arbitrate until a signal comes."""
+    heartbeat = Path(settings.arbitrate.heartbeat)
+    failing = ""
+    with _signals() as stopping:
+        while not stopping:
+            next_s = time.monotonic() + settings.arbitrate.period_s
+            try:
+                arbiter.round(time.time())
+                if not arbiter.is_dry:
+                    _beat(heartbeat)
+                failing = ""
+            except IoncastError as error:
+                if str(error) != failing:
+                    failing = str(error)
+                    _say(failing)
+            while not stopping and time.monotonic() < next_s:
+                time.sleep(_STEP_S)
+    if not arbiter.is_dry:
+        # What is being submitted may have seen it just now.
+        heartbeat.unlink(missing_ok=True)
+        time.sleep(_SUBMISSION_S)
+        with contextlib.suppress(SlurmError):
+            arbiter.release_all()
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collect those that tell to end, in a list that is empty before."""
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = {each: signal.signal(each, note) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _beat(heartbeat: Path) -> None:
+    """Say when it was alive; who reads it never finds half a number."""
+    heartbeat.parent.mkdir(parents=True, exist_ok=True)
+    new = heartbeat.with_name(f"{heartbeat.name}.{os.getpid()}")
+    new.write_text(f"{int(time.time())}\n")
+    new.replace(heartbeat)

@@ -1,0 +1,136 @@
+# What the hooks beside this file share; they read it with `.`.
+# shellcheck shell=sh
+
+IONCAST_HOOKS_CONF=${IONCAST_HOOKS_CONF:-/etc/ioncast/hooks.conf}
+# slurmctld gives its hooks no PATH; sh has one of its own, which awk and the others need too.
+export PATH
+
+LICENCE=ionode
+JOBS_FOLDER=
+SITE_SCRIPT=
+GEKKOFWD_DAEMONS=
+
+# slurmctld throws away what a failing hook prints: the system's log keeps it.
+fail() {
+    echo "ioncast: $1" >&2
+    logger -t ioncast -p daemon.err -- "$1" 2>/dev/null
+    exit 1
+}
+
+read_configuration() {
+    [ -r "$IONCAST_HOOKS_CONF" ] || return 1
+    # shellcheck source-path=SCRIPTDIR source=hooks.conf
+    . "$IONCAST_HOOKS_CONF"
+}
+
+# licence_count LICENCES NAME: how many of a licence Slurm's text names, as in
+# `matlab:2,ionode:4`, `ionode` (one), `ionode@server:4`; 0 where it names none.
+licence_count() {
+    printf '%s\n' "$1" | awk -v name="$2" '
+        {
+            parts = split($0, licence, /[,;]/)
+            for (i = 1; i <= parts; i++) {
+                fields = split(licence[i], field, /[:=]/)
+                gsub(/[ \t]/, "", field[1])
+                local_name = field[1]
+                sub(/@.*/, "", local_name)
+                if (field[1] == name || local_name == name)
+                    total += fields == 1 ? 1 : field[2]
+            }
+        }
+        END { print int(total) }'
+}
+
+# start_io_nodes JOB N NODES: gives a job its I/O nodes; a second time changes nothing.
+start_io_nodes() {
+    umask 022
+    if [ -n "$GEKKOFWD_DAEMONS" ]; then
+        give_daemons "$1" "$2" "$3"
+    fi
+    if [ -n "$SITE_SCRIPT" ] && ! "$SITE_SCRIPT" start "$1" "$2" "$3"; then
+        remove_files "$1"
+        fail "job $1: $SITE_SCRIPT start $1 $2 $3 failed"
+    fi
+    if [ -n "$JOBS_FOLDER" ]; then
+        put "$1.count" "$2" || fail "job $1: cannot write $JOBS_FOLDER/$1.count"
+    fi
+}
+
+# end_io_nodes JOB N NODES: takes them back; a second time changes nothing.
+end_io_nodes() {
+    ended=0
+    if [ -n "$SITE_SCRIPT" ]; then
+        "$SITE_SCRIPT" end "$1" "$2" "$3" || ended=$?
+    fi
+    remove_files "$1"
+    [ "$ended" -eq 0 ] || fail "job $1: $SITE_SCRIPT end $1 $2 $3 failed"
+}
+
+# started_count JOB: what start_io_nodes gave the job; fails where that is not known.
+started_count() {
+    [ -n "$JOBS_FOLDER" ] && [ -r "$JOBS_FOLDER/$1.count" ] &&
+        read -r started <"$JOBS_FOLDER/$1.count" && echo "$started"
+}
+
+# put NAME TEXT: a file is there as a whole or not at all.
+put() {
+    printf '%s\n' "$2" >"$JOBS_FOLDER/.$1.new" && mv -f "$JOBS_FOLDER/.$1.new" "$JOBS_FOLDER/$1"
+}
+
+remove_files() {
+    [ -n "$JOBS_FOLDER" ] || return 0
+    rm -f "$JOBS_FOLDER/$1.count" "$JOBS_FOLDER/$1.map" "$JOBS_FOLDER/$1.hosts"
+}
+
+# The files JOB.hosts are the record of which daemon serves which job, so what the disk says is
+# always true, also after a crash of slurmctld.
+#
+# GekkoFWD's client (jeanbez/gekko-fwd, src/client/preload_util.cpp; "Forwarding mode" in GekkoFS's
+# documentation) reads two files: LIBGKFS_HOSTS_FILE has lines `HOST URI`, and any other line is an
+# error; LIBGKFS_FORWARDING_MAP_FILE has a line `NODE INDEX` for each compute node by its short name,
+# INDEX being the line of the hosts file, counted from 0. The client reads the map again and again
+# while the job runs, and ends the job where it is missing.
+give_daemons() {
+    [ -d "$JOBS_FOLDER" ] || fail "JOBS_FOLDER $JOBS_FOLDER is not a folder ($IONCAST_HOOKS_CONF)"
+    [ -r "$GEKKOFWD_DAEMONS" ] || fail "cannot read GEKKOFWD_DAEMONS $GEKKOFWD_DAEMONS"
+    (
+        flock -w 30 9 || fail "job $1: $JOBS_FOLDER/lock was busy for 30 s"
+        hosts=$(choose_daemons "$1" "$2") || exit 1
+        map=$(forwarding_map "$2" "$3") || exit 1
+        if ! put "$1.hosts" "$hosts" || ! put "$1.map" "$map"; then
+            remove_files "$1"
+            fail "job $1: cannot write to $JOBS_FOLDER"
+        fi
+    ) 9>"$JOBS_FOLDER/lock" || exit 1
+}
+
+# Those the job has already, where it has the right number, else the first that no job has.
+choose_daemons() {
+    own=$JOBS_FOLDER/$1.hosts
+    if [ -r "$own" ] && [ "$(wc -l <"$own")" -eq "$2" ]; then
+        cat "$own"
+        return
+    fi
+    free=$(
+        for file in "$JOBS_FOLDER"/*.hosts; do
+            [ "$file" = "$own" ] || [ ! -r "$file" ] || cat "$file"
+        done | awk '
+            reading == "taken" { taken[$2]; next }
+            NF == 2 && !($2 in taken) { print $1, $2; taken[$2] }
+        ' reading=taken - reading=daemons "$GEKKOFWD_DAEMONS"
+    )
+    count=$(printf '%s\n' "$free" | grep -c .)
+    [ "$count" -ge "$2" ] ||
+        fail "job $1: $2 I/O nodes, but $count daemons of $GEKKOFWD_DAEMONS are free (see $JOBS_FOLDER)"
+    printf '%s\n' "$free" | head -n "$2"
+}
+
+# forwarding_map N NODES: neighbouring nodes share a daemon, as in GekkoFS's own example.
+forwarding_map() {
+    # It exits with 0 where it cannot read them too.
+    nodes=$(scontrol show hostnames "$2")
+    [ -n "$nodes" ] || fail "scontrol finds no nodes in '$2'; is SLURM_CONF right?"
+    printf '%s\n' "$nodes" | awk -v daemons="$1" '
+        { sub(/\..*/, ""); node[NR] = $0 }
+        END { for (i = 1; i <= NR; i++) print node[i], int((i - 1) * daemons / NR) }'
+}

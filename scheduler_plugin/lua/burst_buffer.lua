@@ -1,0 +1,170 @@
+-- I/O nodes as a pool of burst buffers, instead of licences: BurstBufferType=burst_buffer/lua.
+-- It lies beside slurm.conf and ioncast_settings.lua, which names the pool and its size.
+--
+-- With it I/O nodes are switched without PrologSlurmctld, Slurm's reason of a failure is in the job's
+-- SystemComment, and ION_COUNT is in the environment of batch jobs, srun and salloc without TaskProlog.
+-- But root's jobs cannot use it, a job may start seconds later, and one that asks for more than the pool
+-- has is accepted and waits for ever.
+
+-- The folder of prolog_slurmctld.sh and epilog_slurmctld.sh, which switch I/O nodes; LICENCE in hooks.conf
+-- is the pool's name then. "" where nothing has to be switched. A job whose prolog fails is queued again
+-- for two minutes later, and held at the fourth time; an epilog that fails is tried three times.
+local HOOKS = ""
+
+local FOLDER = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
+
+local function log(text)
+    slurm.log_info("ioncast: %s", text)
+end
+
+-- The name of the pool and its number of I/O nodes, or nil and why not.
+local function pool()
+    local chunk, problem = loadfile(FOLDER .. "ioncast_settings.lua")
+    if not chunk then
+        return nil, problem
+    end
+    local ran, settings = pcall(chunk)
+    if not ran or type(settings) ~= "table" then
+        return nil, FOLDER .. "ioncast_settings.lua does not return a table"
+    end
+    local size = tonumber(settings.pool)
+    if not size or size < 0 or size % 1 ~= 0 then
+        return nil, FOLDER .. "ioncast_settings.lua: pool is not a number of I/O nodes"
+    end
+    return settings.licence or "ionode", size
+end
+
+-- Only slurm_bb_setup is told the size, so it is kept beside the job's script, in StateSaveLocation,
+-- as a text such as ionode:4.
+local function request_file(job_id, job_script)
+    return (job_script:match("^(.*/)") or "./") .. "ionodes." .. job_id
+end
+
+local function keep_request(job_id, job_script, request)
+    local path = request_file(job_id, job_script)
+    local file = io.open(path, "w")
+    local is_kept = file and file:write(request, "\n") and file:flush()
+    if file then
+        file:close()
+    end
+    return not is_kept and "cannot write " .. path or nil
+end
+
+-- nil where the job has no I/O nodes.
+local function kept_request(job_id, job_script)
+    local file = io.open(request_file(job_id, job_script))
+    if not file then
+        return nil
+    end
+    local request = file:read("*l")
+    file:close()
+    return request and request:match("^.+:%d+$")
+end
+
+local function quoted(text)
+    return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+-- What a command says, without the end of its last line, and whether it succeeded.
+local function run(command)
+    -- close() tells nothing of the exit code in Lua 5.1.
+    local pipe = io.popen(command .. " 2>&1; echo \":$?\"")
+    local said = pipe:read("*a")
+    pipe:close()
+    local text, code = said:match("^(.-)%s*:(%d+)%s*$")
+    return text, code == "0"
+end
+
+-- Of an array, squeue lists all tasks under the first one's id.
+local function nodes_of(job_id)
+    local said = run("squeue -h -t all -o '%A %N' -j " .. quoted(job_id))
+    return ("\n" .. said):match("\n" .. job_id .. " (%S+)") or ""
+end
+
+local function call_hook(hook, job_id, request)
+    local said, succeeded = run(string.format(
+        "SLURM_JOB_ID=%s SLURM_JOB_LICENSES=%s SLURM_JOB_NODELIST=%s %s",
+        quoted(job_id), quoted(request), quoted(nodes_of(job_id)), quoted(HOOKS .. "/" .. hook)))
+    if succeeded then
+        return slurm.SUCCESS
+    end
+    local line = said:gsub("%s*\n%s*", "; ")
+    log("job " .. job_id .. ": " .. hook .. " failed: " .. line)
+    return slurm.ERROR, line
+end
+
+local function switch(hook, job_id, job_script)
+    local request = HOOKS ~= "" and kept_request(job_id, job_script)
+    if not request then
+        return slurm.SUCCESS
+    end
+    return call_hook(hook, job_id, request)
+end
+
+-- slurmctld waits for this one, and asks again every half a minute.
+function slurm_bb_pools()
+    local name, size = pool()
+    if not name then
+        log(size)
+        return slurm.ERROR, size
+    end
+    return slurm.SUCCESS, string.format('{"pools":[{"id":"%s","quantity":%d,"granularity":1}]}', name, size)
+end
+
+-- slurmctld waits for this one, at every submission.
+function slurm_bb_job_process()
+    return slurm.SUCCESS
+end
+
+function slurm_bb_setup(job_id, _, _, job_pool, count, job_script)
+    if count == "0" then
+        return slurm.SUCCESS
+    end
+    local problem = keep_request(job_id, job_script, job_pool .. ":" .. count)
+    if problem then
+        return slurm.ERROR, problem
+    end
+    return slurm.SUCCESS
+end
+
+-- slurmctld waits for this one, when the job starts: no more than one small file of its own.
+function slurm_bb_paths(job_id, job_script, path_file)
+    local request = kept_request(job_id, job_script)
+    local file = request and io.open(path_file, "w")
+    if file then
+        file:write("ION_COUNT=", request:match("%d+$"), "\n")
+        file:close()
+    end
+    return slurm.SUCCESS
+end
+
+-- The job has its nodes and waits for this; it starts when the I/O nodes are there.
+function slurm_bb_pre_run(job_id, job_script)
+    return switch("prolog_slurmctld.sh", job_id, job_script)
+end
+
+-- Others get the job's I/O nodes after this. It comes too for a job that never ran.
+function slurm_bb_job_teardown(job_id, job_script)
+    return switch("epilog_slurmctld.sh", job_id, job_script)
+end
+
+local function nothing_to_do()
+    return slurm.SUCCESS
+end
+
+-- Slurm loads no script in which one of these is missing; the two tests came with 24.05.
+slurm_bb_data_in = nothing_to_do
+slurm_bb_test_data_in = nothing_to_do
+slurm_bb_real_size = nothing_to_do
+slurm_bb_post_run = nothing_to_do
+slurm_bb_data_out = nothing_to_do
+slurm_bb_test_data_out = nothing_to_do
+
+-- `scontrol show bbstat`
+function slurm_bb_get_status()
+    local name, size = pool()
+    if not name then
+        return slurm.SUCCESS, size .. "\n"
+    end
+    return slurm.SUCCESS, string.format("%s: %d I/O nodes\n", name, size)
+end
