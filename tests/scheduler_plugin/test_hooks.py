@@ -59,7 +59,10 @@ class Site:
             env={
                 "SLURM_JOB_ID": str(job),
                 "IONCAST_HOOKS_CONF": str(self.conf),
-                **{f"SLURM_{name}": value for name, value in environment.items()},
+                **{
+                    name if name == "ION_COUNT" else f"SLURM_{name}": value
+                    for name, value in environment.items()
+                },
             },
             capture_output=True,
             text=True,
@@ -391,6 +394,12 @@ def test_what_was_started_counts_more_than_the_environment(site: Site) -> None:
     site.use_script()
     site.prolog(7, "ionode:4")
     assert site.tells_tasks(7, JOB_LICENSES="ionode:2") == {"ION_COUNT": "4"}
+
+
+def test_a_job_whose_io_nodes_were_taken_while_it_waited_is_told_so(site: Site) -> None:
+    site.use_script()
+    assert site.tells_tasks(7, ION_COUNT="4") == {"ION_COUNT": "0"}
+    assert site.tells_tasks(7) == {}
 
 
 def test_tasks_start_where_there_are_no_settings(site: Site) -> None:
