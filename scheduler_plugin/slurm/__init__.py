@@ -1,0 +1,23 @@
+"""A thin client of Slurm's REST interface, for slurmrestd of Slurm 22.05 to 25.11."""
+
+from scheduler_plugin.slurm.client import Slurm
+from scheduler_plugin.slurm.errors import (
+    SlurmAnswerError,
+    SlurmError,
+    SlurmRefusedError,
+    SlurmUnreachableError,
+)
+from scheduler_plugin.slurm.jobs import Job
+from scheduler_plugin.slurm.licences import Licence, licence_count, with_licence
+
+__all__ = [
+    "Job",
+    "Licence",
+    "Slurm",
+    "SlurmAnswerError",
+    "SlurmError",
+    "SlurmRefusedError",
+    "SlurmUnreachableError",
+    "licence_count",
+    "with_licence",
+]

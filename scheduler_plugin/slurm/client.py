@@ -1,0 +1,289 @@
+"""The client: what of slurmrestd ioncast uses, each request with a deadline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ioncast_errors import InputError
+from scheduler_plugin.slurm import refusals
+from scheduler_plugin.slurm.errors import (
+    SlurmAnswerError,
+    SlurmRefusedError,
+    SlurmUnreachableError,
+)
+from scheduler_plugin.slurm.exchange import Address, Answer, exchange
+from scheduler_plugin.slurm.jobs import Job
+from scheduler_plugin.slurm.licences import Licence
+from scheduler_plugin.slurm.versions import NEWEST_FIRST, Version38, without_unread
+
+_Read = TypeVar("_Read")
+_NOT_FOUND = 404
+
+
+class Slurm:
+    """What slurmrestd offers of which ioncast makes use.
+
+    Every method raises `SlurmUnreachableError` where nobody answers in time,
+    `SlurmRefusedError` where the token or its user's rights are not enough, and
+    `SlurmAnswerError` where Slurm says no or something that cannot be understood.
+
+    Parameters
+    ----------
+    address : str
+        Where slurmrestd listens: ``unix:/path/of/socket`` or ``http://host:port``.
+    user : str
+        Whose token it is.
+    token : callable
+        Gives the JWT; asked anew for every request, so that it can be renewed.
+    timeout_s : float
+        Seconds that one request may take in all.
+
+    Raises
+    ------
+    InputError
+        If the address is none, or the user's name cannot stand in a request.
+    """
+
+    def __init__(
+        self, address: str, user: str, token: Callable[[], str], timeout_s: float = 10.0
+    ) -> None:
+        self._address = Address.of(address)
+        if not _is_one_line(user):
+            raise InputError("not a user's name", where=repr(user))
+        self._user = user
+        self._token = token
+        self._timeout_s = timeout_s
+        self._known: Version38 | None = None
+
+    def __enter__(self) -> Slurm:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget what was found out; connections end with each request."""
+        self._known = None
+
+    @property
+    def version(self) -> str:
+        """The newest version of the interface that both sides know, such as ``0.0.38``."""
+        return self._version.name
+
+    @property
+    def can_change_admin_comment(self) -> bool:
+        """Whether `change` takes `admin_comment`; from Slurm 23.02 on."""
+        return self._version.can_change_admin_comment
+
+    def ping(self) -> None:
+        """Return when slurmctld is up; raise `SlurmUnreachableError` otherwise."""
+        pings = _listed(self._ask("GET", "slurm", "ping"), "pings", lambda told: told)
+        if not any(_has_answered(ping) for ping in pings):
+            raise SlurmUnreachableError(
+                "slurmctld does not answer slurmrestd",
+                where=self._address.text,
+                remedy="see whether it runs",
+            )
+
+    def jobs(self, since_s: int | None = None) -> list[Job]:
+        """All jobs that slurmctld knows; with `since_s` without those that ended before.
+
+        slurmctld forgets jobs `MinJobAge` (300 s by default) after their end. The times are of
+        its clock.
+        """
+        jobs = _listed(self._ask("GET", "slurm", "jobs"), "jobs", self._version.job)
+        if since_s is None:
+            return jobs
+        return [job for job in jobs if job.ended_s is None or job.ended_s >= since_s]
+
+    def job(self, job_id: int) -> Job | None:
+        """One job; None where slurmctld does not know it, or no more."""
+        jobs = self._jobs_of(job_id)
+        return next((job for job in jobs if job.id == job_id), None)
+
+    def change(
+        self,
+        job_id: int,
+        *,
+        licenses: str | None = None,
+        held: bool | None = None,
+        admin_comment: str | None = None,
+    ) -> None:
+        """Change a job, all at once; what is None stays as it is.
+
+        The id of an array stands for all its tasks.
+
+        Raises
+        ------
+        SlurmAnswerError
+            If Slurm does not take it; if the licences of a job are to be changed that runs,
+            which Slurm lets operators do, though the job keeps using what it has; or if
+            slurmrestd is too old to change `admin_comment`.
+        """
+        if admin_comment is not None and not self.can_change_admin_comment:
+            raise SlurmAnswerError(
+                f"administrators' comments cannot be changed through version {self.version}",
+                where=self._address.text,
+                remedy="Slurm 23.02 and newer can",
+            )
+        if licenses is not None:
+            self._refuse_running(job_id)
+        wanted = {"licenses": licenses, "hold": held, "admin_comment": admin_comment}
+        body = {key: value for key, value in wanted.items() if value is not None}
+        self._ask("POST", "slurm", f"job/{job_id}", json=body)
+
+    def licences(self) -> list[Licence]:
+        """The cluster's licences."""
+        return _listed(self._ask("GET", "slurm", "licenses"), "licenses", self._version.licence)
+
+    def ended_jobs(self, since_s: int, until_s: int) -> list[Job]:
+        """Jobs that ended within a span of Unix times, as slurmdbd tells of them.
+
+        The span is without its end. A job that was requeued is there once for each of its ends.
+
+        Raises
+        ------
+        SlurmAnswerError
+            If the cluster has no slurmdbd, or slurmrestd does not offer it.
+        """
+        # Without "uts" versions before 0.0.40 take a number for a date.
+        span = {"start_time": f"uts{since_s}", "end_time": f"uts{until_s}"}
+        told = self._ask("GET", "slurmdb", "jobs", params=span)
+        jobs = _listed(told, "jobs", self._version.accounted_job)
+        return [job for job in jobs if job.ended_s is not None and since_s <= job.ended_s < until_s]
+
+    @property
+    def _version(self) -> Version38:
+        if self._known is None:
+            self._known = self._find_version()
+        return self._known
+
+    def _find_version(self) -> Version38:
+        for version in NEWEST_FIRST:
+            token = self._checked_token()
+            answer = self._send("GET", f"/slurm/v{version.name}/ping", token)
+            if answer.status != _NOT_FOUND:
+                self._read(answer, token)
+                return version
+        raise SlurmAnswerError(
+            f"no version of the interface from {NEWEST_FIRST[-1].name} to {NEWEST_FIRST[0].name}"
+            " is offered",
+            where=self._address.text,
+            remedy="let slurmrestd load one, with its option -s or SLURMRESTD_OPENAPI_PLUGINS",
+        )
+
+    def _jobs_of(self, job_id: int) -> list[Job]:
+        """A job, or all tasks of an array, or all components of a heterogeneous job."""
+        told = self._ask("GET", "slurm", f"job/{job_id}", may_be_unknown=True)
+        return _listed(told, "jobs", self._version.job)
+
+    def _refuse_running(self, job_id: int) -> None:
+        running = [
+            job for job in self._jobs_of(job_id) if job.state != "PENDING" and not job.has_ended
+        ]
+        if running:
+            raise SlurmAnswerError(
+                f"job {running[0].id} is {running[0].state}",
+                where=self._address.text,
+                remedy="only licences of jobs that wait can be changed",
+            )
+
+    def _ask(
+        self,
+        method: str,
+        part: str,
+        path: str,
+        *,
+        may_be_unknown: bool = False,
+        **content: Any,
+    ) -> Mapping[str, Any]:
+        token = self._checked_token()
+        answer = self._send(method, f"/{part}/v{self.version}/{path}", token, **content)
+        if _is_unknown_path(answer):
+            # slurmrestd may have been upgraded.
+            self._known = None
+            answer = self._send(method, f"/{part}/v{self.version}/{path}", token, **content)
+        if _is_unknown_path(answer):
+            raise SlurmAnswerError(
+                f"slurmrestd does not offer /{part}/v{self.version}/{path.partition('/')[0]}",
+                where=self._address.text,
+                remedy="see whether slurmdbd is set up, and what slurmrestd's option -s loads",
+            )
+        return self._read(answer, token, may_be_unknown=may_be_unknown)
+
+    def _send(self, method: str, path: str, token: str, **content: Any) -> Answer:
+        return exchange(
+            self._address,
+            method,
+            path,
+            headers={"X-SLURM-USER-NAME": self._user, "X-SLURM-USER-TOKEN": token},
+            timeout_s=self._timeout_s,
+            **content,
+        )
+
+    def _checked_token(self) -> str:
+        token = self._token()
+        if not _is_one_line(token):
+            raise SlurmRefusedError(
+                "the token is not one line of printable characters",
+                where=self._address.text,
+                remedy="make one with `scontrol token lifespan=SECONDS`",
+            )
+        return token
+
+    def _read(
+        self, answer: Answer, token: str, *, may_be_unknown: bool = False
+    ) -> Mapping[str, Any]:
+        where = self._address.text
+        told = _decoded(answer.body)
+        errors = None if told is None else refusals.real_errors(told)
+        if told is None or errors is None:
+            raise refusals.not_slurm(where, token, answer.status, answer.body)
+        if may_be_unknown and any(
+            entry.get("error_number") == refusals.UNKNOWN_JOB for entry in errors
+        ):
+            return {"jobs": []}
+        if errors or answer.status >= 400:
+            raise refusals.refusal(where, token, answer.took_s, answer.status, errors)
+        return told
+
+
+def _decoded(body: bytes) -> Mapping[str, Any] | None:
+    """JSON's object; None where it is none."""
+    try:
+        told = json.loads(body, object_hook=without_unread)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _is_one_line(text: str) -> bool:
+    return bool(text) and text.isascii() and text.isprintable()
+
+
+def _is_unknown_path(answer: Answer) -> bool:
+    """Whether there is no such path; of a job that is not known slurmrestd tells in JSON."""
+    return answer.status == _NOT_FOUND and _decoded(answer.body) is None
+
+
+def _has_answered(ping: Mapping[str, Any]) -> bool:
+    return "UP" in (ping.get("pinged"), ping.get("ping")) or ping.get("responding") is True
+
+
+def _listed(
+    told: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], _Read]
+) -> list[_Read]:
+    try:
+        return [read(entry) for entry in told[key]]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise SlurmAnswerError(
+            f"{key} are not told as they should be ({type(error).__name__}: {error})"
+        ) from None

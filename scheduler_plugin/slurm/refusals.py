@@ -1,0 +1,127 @@
+"""What an answer that is none means: error numbers of slurm_errno.h and HTTP's own.
+
+Up to 24.05 slurmrestd answers alike, with HTTP 500 and the number -1 (1000 to a change), when
+slurmctld refuses a token and when there is no slurmctld. But the first it learns at once; the
+second after having tried for `MessageTimeout`, 10 s by default, less a second. The token
+itself says when it ends. With 23.11 a bad token shows as a database that is not reached.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scheduler_plugin.slurm.errors import (
+    SlurmAnswerError,
+    SlurmError,
+    SlurmRefusedError,
+    SlurmUnreachableError,
+)
+
+UNKNOWN_JOB = 2017
+
+_SAYS_NOTHING = frozenset({-1, 1000})
+_TRIED_S = 3.0
+_TOKEN = frozenset({1007, *range(6000, 6011)})
+_RIGHTS = frozenset({2002, 2010})
+_CONTROLLER_AWAY = frozenset(
+    {1001, 1002, 1003, 1004, *range(1800, 1806), 2029, 5003, 5004, 5005, 7000}
+)
+_TOKEN_STATUSES = frozenset({401, 403, 511})
+_AWAY_STATUSES = frozenset({502, 503, 504})
+# 25.11.0 answers so, with 500, to a request without a token.
+_NO_TOKEN = b"Authentication does not apply"
+
+
+def real_errors(told: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Those of an answer's errors that are some; None where they are not what Slurm writes.
+
+    22.05 tells the tasks of an array that it changed among them, without a number.
+    """
+    try:
+        entries = [*(told.get("errors") or []), *(told.get("results") or [])]
+        return [entry for entry in entries if _number(entry)]
+    except (TypeError, AttributeError):
+        return None
+
+
+def refusal(
+    where: str, token: str, took_s: float, status: int, errors: Sequence[Mapping[str, Any]]
+) -> SlurmError:
+    """The error to raise for an answer with errors in it."""
+    numbers = {_number(entry) for entry in errors}
+    words = _words(errors)
+    if numbers & _TOKEN or status in _TOKEN_STATUSES or _has_ended(token):
+        return refused_token(where, token)
+    if numbers & _RIGHTS:
+        return SlurmRefusedError(
+            words, where=where, remedy="the token's user has to be an operator of Slurm"
+        )
+    if numbers & _CONTROLLER_AWAY or status in _AWAY_STATUSES:
+        return _away(where, words)
+    if numbers and numbers <= _SAYS_NOTHING:
+        return refused_token(where, token) if took_s < _TRIED_S else _away(where, words)
+    return SlurmAnswerError(words, where=where)
+
+
+def not_slurm(where: str, token: str, status: int, body: bytes) -> SlurmError:
+    """The error to raise for an answer that is not slurmrestd's JSON."""
+    if status in _TOKEN_STATUSES or body.startswith(_NO_TOKEN):
+        return refused_token(where, token)
+    if status in _AWAY_STATUSES:
+        return _away(where, f"HTTP {status}")
+    return SlurmAnswerError(
+        f"the answer (HTTP {status}) is not slurmrestd's JSON",
+        where=where,
+        remedy="see whether slurmrestd listens there",
+    )
+
+
+def refused_token(where: str, token: str) -> SlurmRefusedError:
+    """Say when the token ended, if that is why."""
+    why = (
+        f"the token ended at {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(_ends_s(token)))}"
+        if _has_ended(token)
+        else "the token is not accepted"
+    )
+    return SlurmRefusedError(
+        why, where=where, remedy="make a new one with `scontrol token lifespan=SECONDS`"
+    )
+
+
+def _away(where: str, words: str) -> SlurmUnreachableError:
+    return SlurmUnreachableError(
+        f"slurmrestd does not reach slurmctld or slurmdbd ({words})",
+        where=where,
+        remedy="see whether they run, and whether the token is good",
+    )
+
+
+def _number(entry: Mapping[str, Any]) -> int:
+    found = entry.get("error_number", entry.get("error_code"))
+    return found if isinstance(found, int) else 0
+
+
+def _words(errors: Sequence[Mapping[str, Any]]) -> str:
+    """The first error in Slurm's words, each once."""
+    first = errors[0] if errors else {}
+    told = [first.get(key) for key in ("error", "description", "why")]
+    return ": ".join(dict.fromkeys(str(words) for words in told if words)) or "an unknown error"
+
+
+def _has_ended(token: str) -> bool:
+    return _ends_s(token) <= time.time()
+
+
+def _ends_s(token: str) -> float:
+    """When a JWT ends, as it says itself; infinite where it does not."""
+    try:
+        claims = token.split(".")[1]
+        ends_s = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
+        return float(ends_s)
+    except (ValueError, LookupError, TypeError):
+        return math.inf

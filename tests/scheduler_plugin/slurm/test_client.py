@@ -1,0 +1,435 @@
+"""Versions found, errors told apart, deadlines kept; against servers that answer as slurmrestd."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ioncast_errors import InputError
+from scheduler_plugin.slurm import (
+    Slurm,
+    SlurmAnswerError,
+    SlurmError,
+    SlurmRefusedError,
+    SlurmUnreachableError,
+)
+from scheduler_plugin.slurm.refusals import refusal
+from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, recorded, served
+
+_PATIENCE_S = 0.4
+
+
+@pytest.fixture
+def slurmrestd() -> Slurmrestd:
+    """Of Slurm 25.05."""
+    return Slurmrestd(("0.0.40", "0.0.41", "0.0.42", "0.0.43"))
+
+
+@pytest.fixture
+def slurm(slurmrestd: Slurmrestd, tmp_path: Path) -> Iterator[Slurm]:
+    with served(slurmrestd, tmp_path / "rest.sock") as address:
+        yield Slurm(address, "ada", lambda: "token")
+
+
+# Versions
+
+
+def test_the_newest_version_that_both_know_is_taken(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    assert slurm.version == "0.0.43"
+    assert slurmrestd.paths() == ["/slurm/v0.0.44/ping", "/slurm/v0.0.43/ping"]
+
+
+def test_a_version_newer_than_ours_is_not_asked_for(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurmrestd.versions = ("0.0.43", "0.0.44", "0.0.45")
+    assert slurm.version == "0.0.44"
+
+
+def test_the_version_is_remembered(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurm.jobs()
+    slurmrestd.asked.clear()
+    slurm.jobs()
+    assert slurmrestd.paths() == ["/slurm/v0.0.43/jobs"]
+
+
+def test_after_an_upgrade_the_version_is_found_anew(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurmrestd.versions = ("0.0.39",)
+    before = slurm.jobs()
+    slurmrestd.versions = ("0.0.41", "0.0.42", "0.0.43", "0.0.44")
+    assert slurm.jobs() == before
+    assert slurm.version == "0.0.44"
+
+
+def test_an_upgrade_between_two_requests_changes_a_job_once(
+    slurm: Slurm, slurmrestd: Slurmrestd
+) -> None:
+    slurm.change(101, held=False)
+    slurmrestd.versions = ("0.0.44",)
+    slurmrestd.asked.clear()
+    slurm.change(101, held=False)
+    posted = [path for method, path, _, _ in slurmrestd.asked if method == "POST"]
+    assert posted == ["/slurm/v0.0.43/job/101", "/slurm/v0.0.44/job/101"]
+
+
+def test_a_slurmrestd_with_no_version_of_ours_is_said_to_be_so(
+    slurm: Slurm, slurmrestd: Slurmrestd
+) -> None:
+    slurmrestd.versions = ("0.0.37",)
+    with pytest.raises(SlurmAnswerError, match=r"no version .* 0\.0\.38 to 0\.0\.44 is offered"):
+        slurm.jobs()
+
+
+def test_a_version_is_not_taken_from_a_failure(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurmrestd.instead["ping"] = (502, _errors(1800), 0.0)
+    with pytest.raises(SlurmUnreachableError):
+        slurm.jobs()
+    del slurmrestd.instead["ping"]
+    assert slurm.version == "0.0.43"
+
+
+def test_without_slurmdbd_its_jobs_are_refused_in_plain_words(
+    slurm: Slurm, slurmrestd: Slurmrestd
+) -> None:
+    slurmrestd.has_accounting = False
+    with pytest.raises(SlurmAnswerError, match="does not offer /slurmdb/"):
+        slurm.ended_jobs(0, 1)
+    assert slurm.version == "0.0.43"
+
+
+# What is sent
+
+
+def test_the_token_is_asked_for_anew(slurmrestd: Slurmrestd) -> None:
+    tokens = iter(f"token{number}" for number in range(9))
+    with served(slurmrestd) as address:
+        slurm = Slurm(address, "ada", lambda: next(tokens))
+        slurm.jobs()
+        slurm.jobs()
+    headers = [headers for _, _, headers, _ in slurmrestd.asked]
+    assert {each["X-SLURM-USER-NAME"] for each in headers} == {"ada"}
+    used = [each["X-SLURM-USER-TOKEN"] for each in headers]
+    assert used[-1] != used[-2]
+
+
+@pytest.mark.parametrize("token", ["", "two\nlines", "tokén", "tab\t"])
+def test_a_token_that_is_none_is_not_sent_or_told(token: str, slurmrestd: Slurmrestd) -> None:
+    with served(slurmrestd) as address:
+        slurm = Slurm(address, "ada", lambda: token)
+        with pytest.raises(SlurmRefusedError, match="not one line of printable") as caught:
+            slurm.jobs()
+    assert slurmrestd.asked == []
+    assert not token or token not in str(caught.value)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_change_says_only_what_is_to_be_changed(version: str) -> None:
+    slurmrestd = Slurmrestd((version,))
+    with served(slurmrestd) as address:
+        slurm = Slurm(address, "ada", lambda: "token")
+        slurm.change(101, licenses="ionode:2", held=False)
+        slurm.change(101, held=True)
+        slurm.change(102, licenses="")
+    posted = [(path, body) for method, path, _, body in slurmrestd.asked if method == "POST"]
+    assert posted == [
+        (f"/slurm/v{version}/job/101", {"licenses": "ionode:2", "hold": False}),
+        (f"/slurm/v{version}/job/101", {"hold": True}),
+        (f"/slurm/v{version}/job/102", {"licenses": ""}),
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS[1:])
+def test_an_administrators_comment_changes_from_0_0_39_on(version: str) -> None:
+    slurmrestd = Slurmrestd((version,))
+    with served(slurmrestd) as address:
+        slurm = Slurm(address, "ada", lambda: "token")
+        assert slurm.can_change_admin_comment
+        slurm.change(101, admin_comment="ioncast:d1")
+    assert slurmrestd.asked[-1][3] == {"admin_comment": "ioncast:d1"}
+
+
+def test_an_administrators_comment_does_not_change_with_0_0_38() -> None:
+    slurmrestd = Slurmrestd(("0.0.38",))
+    with served(slurmrestd) as address:
+        slurm = Slurm(address, "ada", lambda: "token")
+        assert not slurm.can_change_admin_comment
+        with pytest.raises(SlurmAnswerError, match=r"23\.02 and newer"):
+            slurm.change(101, held=False, admin_comment="ioncast:d1")
+    assert all(method == "GET" for method, *_ in slurmrestd.asked)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_licences_of_a_job_that_runs_are_not_changed(version: str) -> None:
+    slurmrestd = Slurmrestd((version,))
+    with served(slurmrestd) as address:
+        slurm = Slurm(address, "ada", lambda: "token")
+        with pytest.raises(SlurmAnswerError, match="job 103 is RUNNING"):
+            slurm.change(103, licenses="ionode:4")
+    assert all(method == "GET" for method, *_ in slurmrestd.asked)
+
+
+def test_jobs_of_slurmdbd_are_asked_for_by_unix_time(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurm.ended_jobs(1790000000, 1790000100)
+    asked = "/slurmdb/v0.0.43/jobs?start_time=uts1790000000&end_time=uts1790000100"
+    assert slurmrestd.paths()[-1] == asked
+
+
+# Errors
+
+
+def _errors(*numbers: int) -> str:
+    words = "words of Slurm"
+    told = [{"error_number": number, "error": words, "description": "more"} for number in numbers]
+    return json.dumps({"errors": told, "jobs": []})
+
+
+@pytest.mark.parametrize(
+    ("status", "number", "kind"),
+    [
+        (511, 1007, SlurmRefusedError),  # 24.11 and newer
+        (500, 1007, SlurmRefusedError),
+        (401, 6001, SlurmRefusedError),
+        (500, -1, SlurmRefusedError),  # up to 24.05; at once
+        (500, 1000, SlurmRefusedError),  # 22.05, to a change
+        (500, 2010, SlurmRefusedError),  # another user's job
+        (500, 2002, SlurmRefusedError),
+        (502, 1800, SlurmUnreachableError),
+        (500, 1800, SlurmUnreachableError),
+        (504, 5004, SlurmUnreachableError),
+        (500, 7000, SlurmUnreachableError),  # slurmdbd
+        (500, 2029, SlurmUnreachableError),  # a backup controller in standby
+        (500, 2048, SlurmAnswerError),  # licences that there are not
+        (200, 9001, SlurmAnswerError),  # part of it failed
+        (400, 9002, SlurmAnswerError),
+        (422, 9000, SlurmAnswerError),
+    ],
+)
+def test_errors_of_slurm_are_told_apart(
+    slurm: Slurm, slurmrestd: Slurmrestd, status: int, number: int, kind: type[SlurmError]
+) -> None:
+    slurmrestd.instead["jobs"] = (status, _errors(number), 0.0)
+    with pytest.raises(SlurmError) as caught:
+        slurm.jobs()
+    assert type(caught.value) is kind
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [-1, 1000])
+def test_an_error_without_words_that_took_a_while_is_the_controllers(number: int) -> None:
+    # slurmrestd tries for 9 s to reach slurmctld.
+    found = refusal("address", "token", 9.0, 500, [{"error_number": number, "error": "words"}])
+    assert type(found) is SlurmUnreachableError
+
+
+@pytest.mark.parametrize("number", [-1, 1007, 7000])
+def test_a_token_that_ended_is_said_to_have(slurmrestd: Slurmrestd, number: int) -> None:
+    # 23.11 tells of a database that it cannot reach: it goes there with the token.
+    claims = base64.urlsafe_b64encode(b'{"exp": 1790000000, "sun": "ada"}').decode().strip("=")
+    slurmrestd.instead["jobs"] = (500, _errors(number), 0.0)
+    with served(slurmrestd) as address:
+        slurm = Slurm(address, "ada", lambda: f"head.{claims}.signature")
+        with pytest.raises(SlurmRefusedError, match="the token ended at 2026-09-21T14:13:20Z"):
+            slurm.jobs()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (401, "Authentication failure", SlurmRefusedError),
+        (500, "Authentication does not apply to request", SlurmRefusedError),  # 25.11.0
+        (502, "<html>Bad Gateway</html>", SlurmUnreachableError),
+        (503, "", SlurmUnreachableError),
+        (200, "<html>It works!</html>", SlurmAnswerError),
+        (200, "", SlurmAnswerError),
+        (200, "[]", SlurmAnswerError),
+        (200, "[" * 100_000, SlurmAnswerError),
+        (200, '{"jobs": [', SlurmAnswerError),
+        (200, "{}", SlurmAnswerError),
+        (200, '{"jobs": null}', SlurmAnswerError),
+        (200, '{"jobs": [null]}', SlurmAnswerError),
+        (200, '{"jobs": [{"job_id": 1}]}', SlurmAnswerError),
+        (200, '{"jobs": [{"job_id": 1, "job_state": "RUNNING"}]}', SlurmAnswerError),
+        (200, '{"jobs": [{"job_id": "one", "job_state": ["RUNNING"]}]}', SlurmAnswerError),
+        (200, '{"jobs": [{"job_id": 1, "job_state": []}]}', SlurmAnswerError),
+        (200, '{"errors": ["a text"], "jobs": []}', SlurmAnswerError),
+        (200, '{"errors": 5, "jobs": []}', SlurmAnswerError),
+        (500, '{"errors": [], "jobs": []}', SlurmAnswerError),
+    ],
+)
+def test_answers_that_are_none_are_refused(
+    slurm: Slurm, slurmrestd: Slurmrestd, status: int, body: str, kind: type[SlurmError]
+) -> None:
+    slurmrestd.instead["jobs"] = (status, body, 0.0)
+    with pytest.raises(SlurmError) as caught:
+        slurm.jobs()
+    assert type(caught.value) is kind
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_tasks_that_22_05_changed_are_no_errors() -> None:
+    # It tells of an array's tasks that it changed among the errors, without a number.
+    told = {"errors": [{"description": "job array update failed", "source": "_parse_job_list"}]}
+    slurmrestd = Slurmrestd(("0.0.38",), instead={})
+    with served(slurmrestd) as address:
+        slurm = Slurm(address, "ada", lambda: "token")
+        assert slurm.version == "0.0.38"
+        slurmrestd.instead["job/101"] = (200, json.dumps(told), 0.0)
+        slurm.change(101, held=False)
+
+
+def test_tasks_that_newer_versions_did_not_change_are_errors(
+    slurm: Slurm, slurmrestd: Slurmrestd
+) -> None:
+    results = [
+        {"job_id": 105, "error_code": 0, "error": "No error", "why": ""},
+        {"job_id": 106, "error_code": 2021, "error": "Job/step already completing", "why": ""},
+    ]
+    told = {"results": results, "errors": [], "warnings": []}
+    slurmrestd.instead["job/105"] = (200, json.dumps(told), 0.0)
+    with pytest.raises(SlurmAnswerError, match="already completing"):
+        slurm.change(105, held=False)
+
+
+def test_a_slurmctld_that_is_down_fails_the_ping(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurm.jobs()
+    down = {"pings": [{"hostname": "ctl", "pinged": "DOWN", "responding": False}], "errors": []}
+    slurmrestd.instead["ping"] = (200, json.dumps(down), 0.0)
+    with pytest.raises(SlurmUnreachableError, match="slurmctld does not answer"):
+        slurm.ping()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "unix:",
+        "unix:relative.sock",
+        "http://",
+        "http://host:port",
+        "http://host/slurm",
+        "ftp://host",
+        "host:6820",
+    ],
+)
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(InputError, match="not an address"):
+        Slurm(address, "ada", lambda: "token")
+
+
+@pytest.mark.parametrize("user", ["", "ada\nX-SLURM-USER-NAME: root", "adä"])
+def test_a_users_name_that_is_none_is_refused(user: str) -> None:
+    with pytest.raises(InputError, match="not a user's name"):
+        Slurm("unix:/run/slurmrestd.sock", user, lambda: "token")
+
+
+@pytest.mark.parametrize("address", ["unix:/no/such/socket", "http://127.0.0.1:1"])
+def test_nobody_there_is_unreachable(address: str) -> None:
+    with pytest.raises(SlurmUnreachableError, match="nobody answers"):
+        Slurm(address, "ada", lambda: "token").jobs()
+
+
+# Deadlines
+
+
+def _say_nothing(connection: socket.socket) -> None:
+    time.sleep(20 * _PATIENCE_S)
+
+
+def _trickle_headers(connection: socket.socket) -> None:
+    for letter in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1000:
+        connection.sendall(bytes([letter]))
+        time.sleep(_PATIENCE_S / 8)
+
+
+def _trickle_body(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+    for letter in b" " * 1000:
+        connection.sendall(bytes([letter]))
+        time.sleep(_PATIENCE_S / 8)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    connection.recv(65536)
+
+
+def _stop_within_the_body(connection: socket.socket) -> None:
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
+
+
+def _speak_something_else(connection: socket.socket) -> None:
+    connection.recv(65536)
+    connection.sendall(b"220 mail ready\r\n")
+
+
+@contextmanager
+def _misbehaving(how: Callable[[socket.socket], None]) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                try:
+                    how(connection)
+                except OSError:
+                    return
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("how", [_say_nothing, _trickle_headers, _trickle_body])
+def test_a_request_ends_at_its_deadline(how: Callable[[socket.socket], None]) -> None:
+    with _misbehaving(how) as address:
+        slurm = Slurm(address, "ada", lambda: "token", _PATIENCE_S)
+        began = time.monotonic()
+        with pytest.raises(SlurmUnreachableError, match=r"no answer within 0\.4 s"):
+            slurm.jobs()
+    assert time.monotonic() - began < 3 * _PATIENCE_S
+
+
+def test_a_server_that_accepts_nobody_is_unreachable() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        address = server.getsockname()
+        with socket.create_connection(address), socket.socket() as second:
+            second.setblocking(False)
+            second.connect_ex(address)
+            slurm = Slurm(f"http://127.0.0.1:{address[1]}", "ada", lambda: "t", _PATIENCE_S)
+            with pytest.raises(SlurmUnreachableError):
+                slurm.jobs()
+
+
+@pytest.mark.parametrize("how", [_hang_up, _stop_within_the_body, _speak_something_else])
+def test_what_is_no_whole_answer_is_an_error(how: Callable[[socket.socket], None]) -> None:
+    with _misbehaving(how) as address:
+        slurm = Slurm(address, "ada", lambda: "token", 5.0)
+        with pytest.raises(SlurmError):
+            slurm.jobs()
+
+
+def test_an_answer_too_large_is_not_taken(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert slurm.version
+    monkeypatch.setattr("scheduler_plugin.slurm.exchange._LARGEST_ANSWER_BYTES", 100)
+    with pytest.raises(SlurmAnswerError, match="larger than"):
+        slurm.jobs()
+
+
+def test_thousands_of_jobs_with_all_their_fields_are_read(
+    slurm: Slurm, slurmrestd: Slurmrestd
+) -> None:
+    told: dict[str, Any] = json.loads(recorded("0.0.43", "jobs"))
+    unread = {f"unread_{number}": {"set": True, "number": number} for number in range(100)}
+    told["jobs"] = [job | unread for job in told["jobs"]] * 500
+    assert slurm.version
+    slurmrestd.instead["jobs"] = (200, json.dumps(told), 0.0)
+    assert len(slurm.jobs()) == 3500

@@ -1,0 +1,258 @@
+"""Against a real slurmrestd, of Debian's Slurm 22.05."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from scheduler_plugin.slurm import (
+    Licence,
+    Slurm,
+    SlurmAnswerError,
+    SlurmRefusedError,
+    SlurmUnreachableError,
+    licence_count,
+)
+from tests.support.slurm import Cluster, cluster, missing
+
+_SLEEP = "#!/bin/sh\nsleep 300\n"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    absent = missing()
+    if absent:
+        message = f"Slurm cannot run here: {', '.join(absent)} missing"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    with cluster(tmp_path_factory.mktemp("slurm") / "lab", nodes=2, rest=True) as found:
+        yield found
+
+
+@pytest.fixture
+def slurm(running: Cluster) -> Iterator[Slurm]:
+    token = running.token()
+    with Slurm(f"unix:{running.rest}", "root", lambda: token) as found:
+        yield found
+    running.run("scancel", "--user=root")
+    running.wait(lambda: not running.run("squeue", "--noheader").stdout, "empty queue")
+
+
+def test_its_version_is_found(slurm: Slurm) -> None:
+    assert slurm.version == "0.0.38"
+    slurm.ping()
+
+
+def test_jobs_are_told_as_scontrol_tells_them(running: Cluster, slurm: Slurm) -> None:
+    held = running.submit("--hold", "-Lionode:3", "-N2", "-n4", "-Jwaits")
+    runs = running.submit("-Lionode:4", "-Jruns", "--comment=any", script=_SLEEP)
+    fails = running.submit(script="#!/bin/sh\nexit 3\n")
+    running.wait_for(runs, "RUNNING")
+    running.wait_for(fails, "FAILED")
+    jobs = {job.id: job for job in slurm.jobs()}
+
+    waiting = jobs[held]
+    assert (waiting.user, waiting.name, waiting.partition) == ("root", "waits", "batch")
+    assert (waiting.state, waiting.reason, waiting.is_held) == ("PENDING", "JobHeldUser", True)
+    assert (waiting.priority, waiting.nodes, waiting.tasks) == (0, 2, 4)
+    assert licence_count(waiting.licenses, "ionode") == 3
+    assert (waiting.started_s, waiting.ended_s) == (None, None)
+    assert not waiting.has_ended
+
+    job = jobs[runs]
+    assert (job.state, job.is_held, job.ended_s) == ("RUNNING", False, None)
+    told = running.job(runs)
+    assert job.priority == int(told["Priority"])
+    assert job.submitted_s == _unix_time(told["SubmitTime"])
+    assert job.started_s == _unix_time(told["StartTime"])
+
+    ended = jobs[fails]
+    assert (ended.state, ended.reason) == ("FAILED", "NonZeroExitCode")
+    assert ended.has_ended
+    assert ended.ended_s == _unix_time(running.job(fails)["EndTime"])
+    assert slurm.job(fails) == ended
+    assert fails not in {job.id for job in slurm.jobs(ended.ended_s + 1)}
+
+
+def _unix_time(text: str) -> int:
+    return int(time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S")))
+
+
+def test_a_cancelled_job_has_ended(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("--hold")
+    running.run("scancel", str(job_id))
+    running.wait_for(job_id, "CANCELLED")
+    job = slurm.job(job_id)
+    assert job is not None
+    assert (job.state, job.has_ended, job.is_held) == ("CANCELLED", True, False)
+
+
+def test_a_job_that_slurm_does_not_know_is_none(slurm: Slurm) -> None:
+    assert slurm.job(999_999) is None
+
+
+def test_licences_are_those_that_are_used(running: Cluster, slurm: Slurm) -> None:
+    before = slurm.licences()
+    running.wait_for(running.submit("-Lionode:5", script=_SLEEP), "RUNNING")
+    assert before == [Licence("ionode", 8, 0)]
+    assert slurm.licences() == [Licence("ionode", 8, 5)]
+
+
+def test_a_held_job_is_released_with_its_licences_at_once(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("--hold", "-Lionode:8", script=_SLEEP)
+    slurm.change(job_id, licenses="ionode:2", held=False)
+    assert running.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:2"
+    assert slurm.licences() == [Licence("ionode", 8, 2)]
+
+
+def test_a_job_is_held_and_released(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("--begin=now+1hour")
+    slurm.change(job_id, held=True)
+    assert running.job(job_id)["Reason"] == "JobHeldAdmin"
+    held = slurm.job(job_id)
+    assert held is not None
+    assert held.is_held
+    slurm.change(job_id, held=False)
+    slurm.change(job_id, held=False)
+    released = slurm.job(job_id)
+    assert released is not None
+    assert not released.is_held
+    assert released.priority
+
+
+def test_licences_of_a_job_that_waits_are_taken_away(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("--hold", "-Lionode:8")
+    slurm.change(job_id, licenses="")
+    job = slurm.job(job_id)
+    assert job is not None
+    assert job.licenses == ""
+
+
+def test_licences_that_there_are_not_are_refused(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("--hold", "-Lionode:8")
+    for licenses in ("ionode:9", "matlab:1"):
+        with pytest.raises(SlurmAnswerError, match="Invalid license specification"):
+            slurm.change(job_id, licenses=licenses)
+    assert running.job(job_id)["Licenses"] == "ionode:8"
+
+
+def test_licences_of_a_job_that_runs_stay(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("-Lionode:4", script=_SLEEP)
+    running.wait_for(job_id, "RUNNING")
+    with pytest.raises(SlurmAnswerError, match=f"job {job_id} is RUNNING"):
+        slurm.change(job_id, licenses="ionode:2")
+    assert running.job(job_id)["Licenses"] == "ionode:4"
+
+
+def test_a_job_that_is_not_known_does_not_change(slurm: Slurm) -> None:
+    with pytest.raises(SlurmAnswerError, match="Invalid job id"):
+        slurm.change(999_999, held=True)
+
+
+def test_an_arrays_tasks_change_together(running: Cluster, slurm: Slurm) -> None:
+    array = running.submit("--hold", "--array=1-3", "-Lionode:4", script=_SLEEP)
+    waiting = slurm.job(array)
+    assert waiting is not None
+    assert (waiting.array_job_id, waiting.array_task_id) == (array, None)
+    slurm.change(array, licenses="ionode:2", held=False)
+    running.wait(lambda: len(_tasks(slurm, array)) == 3, "three tasks that run")
+    assert sorted(_tasks(slurm, array)) == [(1, "ionode:2"), (2, "ionode:2"), (3, "ionode:2")]
+    last = slurm.job(array)
+    assert last is not None
+    assert (last.id, last.array_job_id) == (array, array)
+    with pytest.raises(SlurmAnswerError, match="is RUNNING"):
+        slurm.change(array, licenses="ionode:1")
+
+
+def _tasks(slurm: Slurm, array: int) -> list[tuple[int | None, str]]:
+    return [
+        (job.array_task_id, job.licenses)
+        for job in slurm.jobs()
+        if job.array_job_id == array and job.state == "RUNNING"
+    ]
+
+
+def test_components_of_a_heterogeneous_job_are_jobs_of_their_own(
+    running: Cluster, slurm: Slurm
+) -> None:
+    first = running.submit("--hold", "-Lionode:2", "-n1", ":", "-n2")
+    jobs = [job for job in slurm.jobs() if job.het_job_id == first]
+    assert [(job.id, job.tasks) for job in jobs] == [(first, 1), (first + 1, 2)]
+    assert slurm.job(first) == jobs[0]
+    assert slurm.job(first + 1) == jobs[1]
+
+
+def test_a_comment_cannot_be_changed(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("--hold")
+    with pytest.raises(SlurmAnswerError, match="administrators' comments"):
+        slurm.change(job_id, held=False, admin_comment="ioncast:d1")
+    assert running.job(job_id)["Reason"] == "JobHeldUser"
+
+
+def test_without_slurmdbd_its_jobs_are_refused(slurm: Slurm) -> None:
+    with pytest.raises(SlurmAnswerError, match="does not offer /slurmdb/"):
+        slurm.ended_jobs(0, 2_000_000_000)
+
+
+def test_other_users_may_look_but_not_change(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("--hold")
+    token = running.token("nobody")
+    with Slurm(f"unix:{running.rest}", "nobody", lambda: token) as other:
+        assert other.job(job_id) == slurm.job(job_id)
+        with pytest.raises(SlurmRefusedError, match="operator"):
+            other.change(job_id, held=False)
+
+
+def test_a_bad_token_is_refused_whatever_is_asked(running: Cluster) -> None:
+    with Slurm(f"unix:{running.rest}", "root", lambda: "bad") as slurm:
+        for ask in (slurm.ping, slurm.jobs, slurm.licences, lambda: slurm.job(1)):
+            with pytest.raises(SlurmRefusedError, match="not accepted"):
+                ask()
+
+
+def test_a_token_that_is_renewed_is_good_again(running: Cluster) -> None:
+    tokens = [running.token(lifespan_s=1)]
+    job_id = running.submit("--hold")
+    with Slurm(f"unix:{running.rest}", "root", lambda: tokens[-1]) as slurm:
+        slurm.jobs()
+        time.sleep(2.1)
+        with pytest.raises(SlurmRefusedError, match="the token ended at"):
+            slurm.jobs()
+        with pytest.raises(SlurmRefusedError, match="the token ended at"):
+            slurm.change(job_id, held=False)
+        tokens.append(running.token())
+        slurm.change(job_id, held=False)
+
+
+def test_a_controller_that_is_away_is_unreachable_and_comes_back(
+    running: Cluster, slurm: Slurm
+) -> None:
+    job_id = running.submit("--hold")
+    before = slurm.job(job_id)
+    running.stop("slurmctld")
+    try:
+        began = time.monotonic()
+        with pytest.raises(SlurmUnreachableError):
+            slurm.jobs()
+        assert time.monotonic() - began < 11
+    finally:
+        running.start("slurmctld")
+    assert slurm.job(job_id) == before
+
+
+def test_a_slurmrestd_that_is_away_is_unreachable_and_comes_back(
+    running: Cluster, slurm: Slurm
+) -> None:
+    slurm.ping()
+    running.stop("slurmrestd")
+    try:
+        with pytest.raises(SlurmUnreachableError, match="nobody answers"):
+            slurm.jobs()
+    finally:
+        running.rest.unlink(missing_ok=True)
+        running.start("slurmrestd")
+    slurm.ping()

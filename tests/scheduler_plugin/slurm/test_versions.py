@@ -1,0 +1,197 @@
+"""Each version's answers mean the same jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler_plugin.slurm import Job, Licence, Slurm
+from scheduler_plugin.slurm.versions import NEWEST_FIRST
+from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, served
+
+_JOB = Job(
+    id=0,
+    user="ada",
+    name="hacc",
+    partition="batch",
+    state="PENDING",
+    reason="None",
+    is_held=False,
+    priority=1,
+    submitted_s=1790000000,
+    started_s=None,
+    ended_s=None,
+    nodes=1,
+    tasks=1,
+    licenses="",
+    admin_comment="",
+)
+_T = 1790000000
+JOBS = [
+    replace(
+        _JOB,
+        id=101,
+        reason="JobHeldUser",
+        is_held=True,
+        priority=0,
+        nodes=4,
+        tasks=16,
+        licenses="ionode:4,matlab:1",
+        admin_comment="ioncast:d1:held",
+    ),
+    replace(
+        _JOB,
+        id=102,
+        reason="Licenses",
+        priority=4294901751,
+        submitted_s=_T + 10,
+        nodes=2,
+        tasks=8,
+        licenses="ionode:8",
+        burst_buffer="#BB_LUA pool=ionode capacity=4",
+    ),
+    replace(
+        _JOB,
+        id=103,
+        state="RUNNING",
+        priority=4294901750,
+        submitted_s=_T + 20,
+        started_s=_T + 30,
+        nodes=2,
+        tasks=8,
+        licenses="ionode:2",
+        admin_comment="ioncast:d2",
+    ),
+    replace(
+        _JOB,
+        id=104,
+        state="COMPLETED",
+        priority=4294901749,
+        submitted_s=_T + 40,
+        started_s=_T + 50,
+        ended_s=_T + 110,
+        tasks=2,
+    ),
+    replace(
+        _JOB,
+        id=106,
+        state="TIMEOUT",
+        reason="TimeLimit",
+        submitted_s=_T + 60,
+        started_s=_T + 70,
+        ended_s=_T + 670,
+        tasks=None,
+        array_job_id=105,
+        array_task_id=3,
+    ),
+    replace(
+        _JOB,
+        id=107,
+        state="RUNNING",
+        submitted_s=_T + 80,
+        started_s=_T + 90,
+        het_job_id=107,
+    ),
+    # Its nodes are being cleaned up; the user's name is not known where slurmrestd runs.
+    replace(
+        _JOB,
+        id=108,
+        user="1001",
+        name="",
+        state="COMPLETING",
+        reason="NonZeroExitCode",
+        submitted_s=_T + 80,
+        started_s=_T + 90,
+    ),
+]
+_ENDED = replace(_JOB, priority=100, tasks=None, started_s=_T + 10)
+ENDED_JOBS = [
+    replace(
+        _ENDED,
+        id=90,
+        state="COMPLETED",
+        ended_s=_T + 100,
+        nodes=4,
+        licenses="ionode:4,matlab:1",
+        admin_comment="ioncast:d0",
+    ),
+    replace(_ENDED, id=92, state="NODE_FAIL", ended_s=_T + 200, array_job_id=91, array_task_id=2),
+    # Cancelled while it waited.
+    replace(
+        _ENDED,
+        id=93,
+        state="CANCELLED",
+        started_s=None,
+        ended_s=_T + 150,
+        nodes=0,
+        het_job_id=93,
+    ),
+]
+
+
+@pytest.fixture(params=VERSIONS)
+def slurm(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Slurm]:
+    with served(Slurmrestd((request.param,)), tmp_path / "rest.sock") as address:
+        yield Slurm(address, "ada", lambda: "token")
+
+
+def test_jobs_are_the_same_in_every_version(slurm: Slurm) -> None:
+    assert slurm.jobs() == JOBS
+
+
+def test_one_job_is_the_same_in_every_version(slurm: Slurm) -> None:
+    assert slurm.job(101) == JOBS[0]
+    assert slurm.job(104) == JOBS[3]
+
+
+def test_a_job_that_is_not_known_is_none_in_every_version(slurm: Slurm) -> None:
+    assert slurm.job(999) is None
+
+
+def test_jobs_of_slurmdbd_are_the_same_in_every_version(slurm: Slurm) -> None:
+    # The one that runs is not among them.
+    assert slurm.ended_jobs(_T, _T + 1000) == ENDED_JOBS
+
+
+def test_jobs_of_slurmdbd_ended_within_the_span(slurm: Slurm) -> None:
+    assert [job.id for job in slurm.ended_jobs(_T + 100, _T + 200)] == [90, 93]
+
+
+def test_jobs_that_ended_before_are_left_out(slurm: Slurm) -> None:
+    assert len(slurm.jobs(_T + 110)) == len(JOBS)
+    assert [job.id for job in slurm.jobs(_T + 111)] == [101, 102, 103, 106, 107, 108]
+
+
+def test_licences_are_the_same_in_every_version(slurm: Slurm) -> None:
+    assert slurm.licences() == [Licence("ionode", 8, 6), Licence("matlab", 2, 0)]
+
+
+def test_slurmctld_is_up_in_every_version(slurm: Slurm) -> None:
+    slurm.ping()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        0xFFFFFFFE,  # NO_VAL
+        0xFFFFFFFF,  # INFINITE
+        {"set": False, "infinite": False, "number": 0},
+        {"set": False, "infinite": True, "number": 0},
+        {"set": True, "infinite": True, "number": 0},
+        {"set": True, "infinite": False, "number": 0xFFFFFFFE},
+    ],
+)
+def test_numbers_that_are_none_are_none(told: Any) -> None:
+    assert NEWEST_FIRST[0].number(told) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "ended"), [("COMPLETED", True), ("TIMEOUT", True), ("COMPLETING", False)]
+)
+def test_a_job_has_ended_when_its_nodes_are_free(state: str, ended: bool) -> None:
+    assert replace(_JOB, state=state).has_ended is ended
