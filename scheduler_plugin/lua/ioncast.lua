@@ -1,0 +1,769 @@
+-- How many I/O nodes a job gets: asks the ioncast service while Slurm takes the job in.
+--
+-- This runs inside slurmctld, which does nothing else meanwhile. So nothing here takes longer than
+-- the deadline, raises an error, or keeps a job from being accepted. For Lua 5.1 to 5.4.
+--
+-- Of a site with a job_submit.lua of its own (the one beside this file is another example):
+--
+--     local folder = "/etc/slurm/"
+--     local settings = dofile(folder .. "ioncast_settings.lua")
+--     local ioncast = dofile(folder .. "ioncast.lua").new(settings, slurm)
+--
+-- under pcall when it is loaded, and for each job `ioncast.submit(job_desc, part_list)`.
+
+local LONGEST_RESPONSE = 16 * 1024
+local LONGEST_SCRIPT = 64 * 1024
+local LONGEST_ID = 32
+local HEARTBEAT_S = 30
+local NAMES_OF_SLURM = { wrap = true, sbatch = true, interactive = true }
+
+-- Numbers and texts ------------------------------------------------------------------------------
+
+local function is_whole(value, least)
+    return type(value) == "number" and value >= least and value < 2 ^ 31
+        and value == math.floor(value)
+end
+
+-- Lua 5.3 and later write 4.0 for some fours.
+local function digits(number)
+    return string.format("%d", math.floor(number))
+end
+
+-- nil where Slurm says nothing.
+local function text_of(value, longest)
+    if type(value) == "string" and value ~= "" then
+        return value:sub(1, longest)
+    end
+    return nil
+end
+
+local function count_of(value, unset)
+    if value ~= unset and is_whole(value, 1) then
+        return math.floor(value)
+    end
+    return nil
+end
+
+-- One line that can stand between quotes.
+local function printable(value, longest)
+    local text = tostring(value):gsub('"', "'"):gsub("[^\32-\126]", "?")
+    return text:sub(1, longest)
+end
+
+local UTF8_CHARACTERS = {
+    "^[\194-\223][\128-\191]",
+    "^\224[\160-\191][\128-\191]",
+    "^[\225-\236\238\239][\128-\191][\128-\191]",
+    "^\237[\128-\159][\128-\191]",
+    "^\240[\144-\191][\128-\191][\128-\191]",
+    "^[\241-\243][\128-\191][\128-\191][\128-\191]",
+    "^\244[\128-\143][\128-\191][\128-\191]",
+}
+
+local function utf8_character(text, at)
+    for _, pattern in ipairs(UTF8_CHARACTERS) do
+        local character = text:match(pattern, at)
+        if character then
+            return character
+        end
+    end
+    return nil
+end
+
+local function without_strays(run)
+    local kept, at = {}, 1
+    while at <= #run do
+        local character = utf8_character(run, at)
+        kept[#kept + 1] = character or "?"
+        at = at + #kept[#kept]
+    end
+    return table.concat(kept)
+end
+
+-- Bytes that are no UTF-8 become question marks: the service takes none.
+local function valid_utf8(text)
+    return (text:gsub("[\128-\255]+", without_strays))
+end
+
+local function percent_encoded(text)
+    return (valid_utf8(text):gsub("[^A-Za-z0-9._~-]", function(character)
+        return string.format("%%%02X", character:byte())
+    end))
+end
+
+local function json_string(text)
+    local quoted = valid_utf8(text):gsub('["\\]', "\\%0")
+    local inner = quoted:gsub("[^\32-\126\128-\255]", function(character)
+        return string.format("\\u%04x", character:byte())
+    end)
+    return '"' .. inner .. '"'
+end
+
+-- Settings ---------------------------------------------------------------------------------------
+
+local function is_ipv4(host)
+    local parts = { host:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$") }
+    for _, part in ipairs(parts) do
+        if #part > 3 or tonumber(part) > 255 then
+            return false
+        end
+    end
+    return #parts == 4
+end
+
+local function is_ipv6(host)
+    local groups = 0
+    for group in host:gmatch("[^:]+") do
+        groups = groups + 1
+        if not group:match("^%x%x?%x?%x?$") then
+            return false
+        end
+    end
+    local _, colons = host:gsub(":", "")
+    local _, gaps = host:gsub("::", "")
+    if gaps == 0 then
+        return groups == 8 and colons == 7
+    end
+    return gaps == 1 and groups < 8 and not host:find(":::", 1, true)
+        and not host:match("^:[^:]") and not host:match("[^:]:$")
+end
+
+-- Where the service listens; nil for all that would have to be looked up, which has no deadline.
+local function address_of(text)
+    local path = text:match("^unix:(/.+)$")
+    if path then
+        return { place = path, name = "localhost" }
+    end
+    local ipv4, ipv4_port = text:match("^([%d.]+):(%d+)$")
+    local ipv6, ipv6_port = text:match("^%[([%x:]+)%]:(%d+)$")
+    local port = tonumber(ipv4_port or ipv6_port)
+    if port and port < 65536 and (ipv4 and is_ipv4(ipv4) or ipv6 and is_ipv6(ipv6)) then
+        return { place = ipv4 or ipv6, port = port, name = text }
+    end
+    return nil
+end
+
+local function is_address(value)
+    return type(value) == "string" and address_of(value) ~= nil
+end
+
+local function is_text(value)
+    return type(value) == "string" and value ~= ""
+end
+
+local function is_io_nodes(value)
+    return is_whole(value, 0)
+end
+
+local function is_at_least_one(value)
+    return is_whole(value, 1)
+end
+
+local function is_table(value)
+    return type(value) == "table"
+end
+
+local function is_within(least, most)
+    return function(value)
+        return type(value) == "number" and value >= least and value <= most
+    end
+end
+
+local function is_one_of(names)
+    return function(value)
+        return value ~= nil and names[value] == true
+    end
+end
+
+local function is_made_of(pattern)
+    return function(value)
+        return type(value) == "string" and value:match(pattern) ~= nil
+    end
+end
+
+local is_mode = is_one_of({ off = true, shadow = true, on = true, arbitrate = true })
+local is_resource = is_one_of({ licence = true, burst_buffer = true })
+local is_licence = is_made_of("^[%w_.@/-]+$")
+local is_token = is_made_of("^[%w._~+/=-]+$")
+
+local function setting(is_right, wants, default)
+    return { is_right = is_right, wants = wants, default = default }
+end
+
+local KNOWN = {
+    address = setting(
+        is_address,
+        'must be "unix:/path", "127.0.0.1:8420" or "[::1]:8420", no name to be looked up'
+    ),
+    system = setting(is_text, "must be a text"),
+    mode = setting(is_mode, 'must be "off", "shadow", "on" or "arbitrate"', "off"),
+    pool = setting(is_io_nodes, "must be a number of I/O nodes"),
+    default = setting(is_io_nodes, "must be a number of I/O nodes"),
+    resource = setting(is_resource, 'must be "licence" or "burst_buffer"', "licence"),
+    licence = setting(is_licence, "must be a name without separators", "ionode"),
+    deadline_ms = setting(is_within(1, 10000), "must be milliseconds, 1 to 10000", 50),
+    failures = setting(is_at_least_one, "must be a number of at least 1", 2),
+    pause_s = setting(is_within(0, 86400), "must be seconds, 0 to 86400", 5),
+    token = setting(is_token, "must be what `ioncast token add` printed"),
+    token_file = setting(is_text, "must be a file's name"),
+    heartbeat = setting(is_text, "must be a file's name"),
+    partitions = setting(is_table, "must be a table of tables", {}),
+}
+
+local OF_PARTITIONS = { mode = true, default = true, pool = true, deadline_ms = true }
+
+-- The settings among `given` that are right; the other ones are complained about.
+local function right_ones(given, where, is_allowed, complain)
+    local right = {}
+    for name, value in pairs(given) do
+        local known = KNOWN[name]
+        local label = printable(where .. tostring(name), 100)
+        if not known or not is_allowed(name) then
+            complain("there is no setting " .. label)
+        elseif known.is_right(value) then
+            right[name] = value
+        else
+            complain(string.format("the setting %s %s", label, known.wants))
+        end
+    end
+    return right
+end
+
+local function with_defaults(right)
+    for name, known in pairs(KNOWN) do
+        if right[name] == nil then
+            right[name] = known.default
+        end
+    end
+    return right
+end
+
+local function file_content(path, longest)
+    local file = io.open(path, "r")
+    if not file then
+        return nil
+    end
+    local content = file:read(longest)
+    file:close()
+    return content
+end
+
+local function token_in(path, complain)
+    local token = (file_content(path, 1000) or ""):match("^%s*(.-)%s*$")
+    if is_token(token) then
+        return token
+    end
+    complain("no token can be read from " .. printable(path, 200))
+    return nil
+end
+
+local function is_used(settings)
+    if settings.mode ~= "off" then
+        return true
+    end
+    for _, partition in pairs(settings.partitions) do
+        if partition.mode ~= "off" then
+            return true
+        end
+    end
+    return false
+end
+
+local function partition_settings(base, complain)
+    local partitions = {}
+    for name, given in pairs(base.partitions) do
+        local where = "partitions." .. tostring(name)
+        if not is_table(given) then
+            complain("the setting " .. printable(where, 100) .. " must be a table")
+            given = {}
+        end
+        local right = right_ones(given, where .. ".", function(key)
+            return OF_PARTITIONS[key]
+        end, complain)
+        partitions[name] = setmetatable(right, { __index = base })
+    end
+    return partitions
+end
+
+-- What is wrong has been complained about already.
+local function find_gaps(settings, given, complain)
+    for _, name in ipairs({ "address", "system", "pool" }) do
+        settings.cannot_work = settings.cannot_work or settings[name] == nil
+        if given[name] == nil then
+            complain("nothing is asked: the setting " .. name .. " is missing")
+        end
+    end
+end
+
+-- Settings with which all the rest works; whatever is wrong is complained about, once.
+local function checked(given, complain)
+    if not is_table(given) then
+        complain("the settings must be a table")
+        given = {}
+    end
+    local settings = with_defaults(right_ones(given, "", function()
+        return true
+    end, complain))
+    settings.partitions = partition_settings(settings, complain)
+    if is_used(settings) then
+        find_gaps(settings, given, complain)
+    end
+    settings.address = settings.address and address_of(settings.address)
+    if settings.token_file then
+        settings.token = token_in(settings.token_file, complain)
+    end
+    return settings
+end
+
+-- The question -----------------------------------------------------------------------------------
+
+-- What srun runs; the program of a batch job is in its script.
+local function executable_of(job)
+    if job.script or type(job.argv) ~= "table" then
+        return nil
+    end
+    return text_of(job.argv[0], 1000)
+end
+
+-- nil where the user says nothing: how many `mpirun` starts, the script decides.
+local function tasks_of(job, nodes, slurm)
+    local per_node = count_of(job.ntasks_per_node, slurm.NO_VAL16)
+    return count_of(job.num_tasks, slurm.NO_VAL) or nodes and per_node and nodes * per_node
+end
+
+-- Slurm's own names for jobs without one say nothing of what they do.
+local function name_of(job)
+    local name = text_of(job.name, 200)
+    return not NAMES_OF_SLURM[name or ""] and name or nil
+end
+
+-- Pairs of name and value, in an order that never changes.
+local function question_of(job, settings, slurm)
+    local nodes = count_of(job.min_nodes, slurm.NO_VAL)
+    local asked = {
+        { "system", settings.system },
+        { "user", text_of(job.user_name, 100) },
+        { "name", name_of(job) },
+        { "executable", executable_of(job) },
+        { "nodes", nodes },
+        { "tasks", tasks_of(job, nodes, slurm) },
+        { "available", settings.pool },
+    }
+    local question = {}
+    for _, pair in ipairs(asked) do
+        if pair[2] ~= nil then
+            question[#question + 1] = pair
+        end
+    end
+    return question
+end
+
+local function as_query(question)
+    local parts = {}
+    for _, pair in ipairs(question) do
+        local value = type(pair[2]) == "number" and digits(pair[2]) or pair[2]
+        parts[#parts + 1] = pair[1] .. "=" .. percent_encoded(value)
+    end
+    return table.concat(parts, "&")
+end
+
+local function as_json(question, script)
+    local parts = {}
+    for _, pair in ipairs(question) do
+        local value = type(pair[2]) == "number" and digits(pair[2]) or json_string(pair[2])
+        parts[#parts + 1] = json_string(pair[1]) .. ":" .. value
+    end
+    parts[#parts + 1] = '"script":' .. json_string(script)
+    return "{" .. table.concat(parts, ",") .. "}"
+end
+
+local function message(first_line, settings, more_headers, body)
+    local lines = {
+        first_line .. " HTTP/1.0",
+        "Host: " .. settings.address.name,
+        "Accept: text/plain",
+        "Connection: close",
+    }
+    if settings.token then
+        lines[#lines + 1] = "Authorization: Bearer " .. settings.token
+    end
+    for _, header in ipairs(more_headers) do
+        lines[#lines + 1] = header
+    end
+    return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
+end
+
+local function request_for(question, script, settings)
+    if not (settings.token and script) then
+        return message("GET /v1/decisions?" .. as_query(question), settings, {}, "")
+    end
+    local body = as_json(question, script)
+    local headers = { "Content-Type: application/json", "Content-Length: " .. digits(#body) }
+    return message("POST /v1/decisions", settings, headers, body)
+end
+
+-- The answer -------------------------------------------------------------------------------------
+
+local function headers_in(head)
+    local headers = {}
+    for name, value in head:gmatch("\n([^:\r\n]+):[ \t]*([^\r\n]*)") do
+        headers[name:lower()] = value
+    end
+    return headers
+end
+
+local function decision_in(headers, number)
+    local id = headers["x-decision-id"] or ""
+    return {
+        io_nodes = number,
+        id = #id <= LONGEST_ID and id:match("^[%w_-]+$") or nil,
+        source = (headers["x-decision-source"] or ""):match("^%l+$") or "service",
+        why = headers["x-decision-why"] or "",
+    }
+end
+
+-- What the service decided; or nil, why not, and whether that was the service's own word.
+local function answer_in(response)
+    local head, body = response:match("^(.-)\r?\n\r?\n(.*)$")
+    local status = tonumber(head and head:match("^HTTP/%d%.%d (%d%d%d)"))
+    if not status then
+        return nil, "the answer is not HTTP"
+    end
+    local headers = headers_in(head)
+    if status == 204 then
+        return decision_in(headers, nil)
+    elseif status ~= 200 then
+        return nil, "HTTP status " .. digits(status), status >= 400 and status < 500
+    end
+    local length = headers["content-length"]
+    if length and tonumber(length) ~= #body then
+        return nil, "the answer is cut off"
+    end
+    local number = tonumber(body:match("^%s*(%d+)%s*$"))
+    if not number then
+        return nil, "the answer is not a number of I/O nodes"
+    end
+    return decision_in(headers, number)
+end
+
+-- One exchange over lua-socket -------------------------------------------------------------------
+
+-- What of lua-socket is needed; nil without it. What socket.unix is differs between its versions.
+local function lua_socket()
+    local is_there, socket = pcall(require, "socket")
+    if not is_there then
+        return nil
+    end
+    local has_unix, unix = pcall(require, "socket.unix")
+    if has_unix and type(unix) == "table" then
+        unix = unix.stream or unix.tcp
+    end
+    return { gettime = socket.gettime, tcp = socket.tcp, unix = has_unix and unix or nil }
+end
+
+-- A timeout of lua-socket is for one call: what is left is set before each. Until the service hangs
+-- up there is one call to receive, so that bytes that trickle make it no longer.
+local function converse(connection, address, request, is_in_time)
+    local function call(method, ...)
+        if not is_in_time() then
+            return nil, "timeout"
+        end
+        return connection[method](connection, ...)
+    end
+    local partial
+    local done, problem = call("connect", address.place, address.port)
+    if not done then
+        return nil, problem
+    end
+    done, problem = call("send", request)
+    if not done then
+        return nil, problem
+    end
+    done, problem, partial = call("receive", LONGEST_RESPONSE + 1)
+    if done then
+        return nil, "the answer is too long"
+    elseif problem ~= "closed" then
+        return nil, problem
+    end
+    return partial or ""
+end
+
+-- The response to a request; or nil and why there is none.
+local function exchange(library, address, request, deadline_s)
+    local open = address.port and library.tcp or library.unix
+    if not open then
+        return nil, "this lua-socket has no unix sockets"
+    end
+    local connection, problem = open()
+    if not connection then
+        return nil, problem
+    end
+    local began = library.gettime()
+    local function is_in_time()
+        local passed = library.gettime() - began
+        -- The clock may have been set back.
+        if passed < 0 or passed >= deadline_s then
+            return false
+        end
+        connection:settimeout(deadline_s - passed, "t")
+        return true
+    end
+    local is_fine, response, why = pcall(converse, connection, address, request, is_in_time)
+    connection:close()
+    if not is_fine then
+        return nil, response
+    end
+    return response, why
+end
+
+-- Lets no questions through for a while after several that failed; then one, to try.
+local function new_breaker(most_failures, pause_s)
+    local failures, failed_at = 0, 0
+    local breaker = {}
+
+    function breaker.is_open(now)
+        return failures >= most_failures and now >= failed_at and now < failed_at + pause_s
+    end
+
+    function breaker.note(has_failed, now)
+        failures = has_failed and failures + 1 or 0
+        failed_at = now
+    end
+
+    return breaker
+end
+
+-- What the job asks for itself -------------------------------------------------------------------
+
+local function local_name(licence)
+    return licence:match("^[^@]*")
+end
+
+-- Whether licences name one, and how many of it; nil where they are alternatives.
+local function own_licences(licences, name)
+    local is_named, count = false, 0
+    for part in (licences or ""):gmatch("[^,;|]+") do
+        local part_name, separator, number = part:match("^([^:*=]+)([:*=]?)(.*)$")
+        if part_name and local_name(part_name) == local_name(name) then
+            is_named = true
+            count = count + (separator == "" and 1 or tonumber(number:match("^%+?(%d+)$")) or 0)
+        end
+    end
+    if is_named and not licences:find("|", 1, true) then
+        return true, count
+    end
+    return is_named, nil
+end
+
+-- The same of burst buffers, whose requests may be in the script too.
+local function own_burst_buffer(job, name)
+    local lines = "\n" .. (job.burst_buffer or "") .. "\n" .. (job.script or "")
+    for line in lines:gmatch("\n#BB_LUA([^\r\n]*)") do
+        if line:match("pool=([%w_.@/-]+)") == name then
+            return true, tonumber(line:match("capacity=(%d+)"))
+        end
+    end
+    return false, nil
+end
+
+local function own_request(job, settings)
+    if settings.resource == "burst_buffer" then
+        return own_burst_buffer(job, settings.licence)
+    end
+    return own_licences(job.licenses, settings.licence)
+end
+
+-- What is done to the job ------------------------------------------------------------------------
+
+local function joined(before, separator, after)
+    return before and before ~= "" and before .. separator .. after or after
+end
+
+-- Why Slurm would refuse the job with I/O nodes of ours; nil where it would not.
+local function obstacle(job, settings)
+    if settings.resource == "burst_buffer" then
+        return job.user_id == 0 and "root may have no burst buffer" or nil
+    elseif (job.licenses or ""):find("|", 1, true) then
+        return "its licences are alternatives, to which none can be added"
+    end
+    return nil
+end
+
+local function resource_changes(job, settings, io_nodes)
+    if io_nodes == 0 then
+        return {}
+    elseif settings.resource == "burst_buffer" then
+        local line = "#BB_LUA pool=" .. settings.licence .. " capacity=" .. digits(io_nodes)
+        return { burst_buffer = joined(job.burst_buffer, "\n", line) }
+    end
+    local licence = settings.licence .. ":" .. digits(io_nodes)
+    return { licenses = joined(job.licenses, ",", licence) }
+end
+
+local function is_arbiter_there(settings)
+    if not settings.heartbeat then
+        return false
+    end
+    local beat = tonumber(file_content(settings.heartbeat, 40))
+    return beat ~= nil and math.abs(os.time() - beat) < HEARTBEAT_S
+end
+
+-- Only what the service knows can be arbitrated; what its user holds is not ours to release.
+local function is_to_be_held(job, settings, decision)
+    return settings.mode == "arbitrate" and decision.id ~= nil and decision.is_known
+        and job.priority ~= 0 and is_arbiter_there(settings)
+end
+
+local function changes_of(job, settings, decision)
+    local changes = {}
+    if decision.io_nodes and decision.source ~= "user" then
+        changes = resource_changes(job, settings, decision.io_nodes)
+    end
+    decision.is_held = is_to_be_held(job, settings, decision)
+    if decision.is_held then
+        changes.priority = 0
+    end
+    if decision.id then
+        local mark = "ioncast:" .. decision.id .. (decision.is_held and ":held" or "")
+        changes.admin_comment = joined(job.admin_comment, " ", mark)
+    end
+    return changes
+end
+
+local function apply(job, changes, decision)
+    for field, value in pairs(changes) do
+        job[field] = value
+    end
+    -- srun and salloc leave their environment with their user; of a job that is held the number is
+    -- not known yet, and TaskProlog tells it.
+    if decision.io_nodes and job.script and not decision.is_held then
+        job.environment["ION_COUNT"] = digits(decision.io_nodes)
+    end
+end
+
+-- The line of the log ----------------------------------------------------------------------------
+
+local LINE = 'mode=%s partition=%s user=%s job="%s" io_nodes=%s source=%s ms=%.1f '
+    .. 'decision=%s%s why="%s"'
+
+local function line_of(job, partition, settings, decision)
+    return string.format(
+        LINE,
+        settings.mode,
+        printable(partition or "none", 100),
+        printable(job.user_name or "none", 100),
+        printable(job.name or "", 100),
+        decision.io_nodes and digits(decision.io_nodes) or "none",
+        decision.source,
+        decision.ms or 0,
+        decision.id or "none",
+        decision.is_held and " held=yes" or "",
+        printable(decision.why, 500)
+    )
+end
+
+-- The default partition has no name in the request.
+local function partition_of(job, partitions)
+    local named = text_of(job.partition, 1000)
+    if named then
+        return named:match("^[^,]+")
+    end
+    for name, partition in pairs(partitions or {}) do
+        if partition.flag_default == 1 then
+            return name
+        end
+    end
+    return nil
+end
+
+-- The module -------------------------------------------------------------------------------------
+
+-- Parameters: the table of settings, Slurm's table `slurm`, and of lua-socket the functions
+-- `gettime`, `tcp` and `unix`, where it is not to be looked for.
+-- Returns a table whose function `submit(job_desc, part_list)` is to be called for each job. It
+-- never raises an error, and returns nothing.
+local function new(given, slurm, library)
+    local function complain(text)
+        slurm.log_error("ioncast: %s", text)
+    end
+
+    local settings = checked(given, complain)
+    local breaker = new_breaker(settings.failures, settings.pause_s)
+    library = library or lua_socket()
+    if not library and is_used(settings) then
+        complain("lua-socket is not installed: nothing is asked, all jobs get the default")
+    end
+
+    local function ask(job, chosen)
+        if not library then
+            return nil, "lua-socket is not installed"
+        end
+        local began = library.gettime()
+        if breaker.is_open(began) then
+            return nil, "not asked, for questions before it failed"
+        end
+        local script = text_of(job.script, LONGEST_SCRIPT)
+        local request = request_for(question_of(job, chosen, slurm), script, chosen)
+        local response, why = exchange(library, chosen.address, request, chosen.deadline_ms / 1000)
+        local decision, is_word
+        if response then
+            decision, why, is_word = answer_in(response)
+        end
+        local ended = library.gettime()
+        breaker.note(not decision and not is_word, ended)
+        return decision, why, (ended - began) * 1000
+    end
+
+    local function fallback(why)
+        return { source = "fallback", why = "no answer: " .. tostring(why) }
+    end
+
+    local function decide(job, chosen)
+        local is_own, count = own_request(job, chosen)
+        if is_own then
+            return { io_nodes = count, source = "user", why = "asked for by the user" }
+        end
+        local problem = obstacle(job, chosen)
+        if problem then
+            return { source = "fallback", why = problem }
+        end
+        local found, why, ms = ask(job, chosen)
+        local decision = found or fallback(why)
+        decision.ms = ms
+        decision.is_known = decision.io_nodes ~= nil
+        local io_nodes = decision.io_nodes or chosen.default
+        decision.io_nodes = io_nodes and math.min(io_nodes, chosen.pool)
+        return decision
+    end
+
+    local function take_in(job, partitions)
+        local partition = partition_of(job, partitions)
+        local chosen = settings.partitions[partition or ""] or settings
+        if chosen.mode == "off" or settings.cannot_work then
+            return
+        end
+        local decision = decide(job, chosen)
+        if chosen.mode ~= "shadow" then
+            apply(job, changes_of(job, chosen, decision), decision)
+        end
+        slurm.log_info("ioncast: %s", line_of(job, partition, chosen, decision))
+    end
+
+    local function submit(job, partitions)
+        local is_fine, problem = pcall(take_in, job, partitions)
+        if not is_fine then
+            pcall(complain, "a job is left as it is: " .. printable(problem, 500))
+        end
+    end
+
+    return { submit = submit }
+end
+
+return {
+    new = new,
+    -- For tests.
+    percent_encoded = percent_encoded,
+    json_string = json_string,
+    own_licences = own_licences,
+    address_of = address_of,
+}
