@@ -1,0 +1,157 @@
+"""`ioncast slurm watch`: tells the service what jobs did, from their Darshan logs."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import click
+
+from ioncast_errors import InputError, IoncastError
+from scheduler_plugin.darshan_logs import LogFolder
+from scheduler_plugin.service_client import Ioncast, RunOf
+from scheduler_plugin.settings import DarshanSettings, Settings, read_settings
+from scheduler_plugin.signals import ended_by_signals
+from scheduler_plugin.slurm import Slurm
+from scheduler_plugin.tokens import is_open, read_token
+from scheduler_plugin.watch_state import WatchState, copied_state, opened_state
+from scheduler_plugin.watching import Receiver, Watch
+
+_LOG = logging.getLogger("ioncast.watch")
+
+
+@click.command(
+    "watch",
+    epilog="""\b
+Examples:
+  ioncast slurm watch --config /etc/ioncast/slurm.toml
+  ioncast slurm watch --config slurm.toml --dry-run
+""",
+)
+@click.option(
+    "--config", metavar="FILE.toml", required=True, type=click.Path(), help="The settings."
+)
+@click.option("--once", is_flag=True, help="Look once and end; 1 is returned if anything failed.")
+@click.option("--dry-run", is_flag=True, help="Look once, say what would be sent, send nothing.")
+@click.option("--verbose", is_flag=True, help="Name jobs without a log too.")
+def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
+    """Follow jobs to their end and send their Darshan logs to the service.
+
+    What jobs got with the I/O nodes that they had is the history that later decisions rest on.
+    Settings are explained in docs/slurm.md.
+    """
+    settings = read_settings(config)
+    if settings.darshan is None:
+        raise InputError(
+            "key `darshan` is missing",
+            where=config,
+            remedy='add a table [darshan] with `folder = "/var/log/darshan"`',
+        )
+    level = logging.DEBUG if verbose else logging.INFO
+    logging.basicConfig(level=logging.WARNING, format="ioncast: %(message)s", stream=sys.stderr)
+    _LOG.setLevel(level)
+    logs = LogFolder(settings.darshan.folder, settings.darshan.layout)
+    logs.check()
+    _check_tokens(settings)
+    state_of = copied_state if dry_run else opened_state
+    with (
+        ended_by_signals() as came,
+        _clients(settings) as (slurm, service),
+        state_of(settings.watch.state) as state,
+    ):
+        receiver = _Nobody() if dry_run else service
+        watcher = _watcher(settings, settings.darshan, state, slurm, receiver, logs)
+        if once or dry_run:
+            sys.exit(0 if watcher.round(math.inf) else 1)
+        _LOG.info(
+            "jobs of %s are followed; logs come from %s", settings.system, settings.darshan.folder
+        )
+        _check_services(slurm, service)
+        try:
+            _go_on(watcher, settings.watch.period_s, came)
+        finally:
+            watcher.sum_up()
+
+
+def _watcher(
+    settings: Settings,
+    darshan: DarshanSettings,
+    state: WatchState,
+    slurm: Slurm,
+    receiver: Receiver,
+    logs: LogFolder,
+) -> Watch:
+    return Watch(
+        state,
+        slurm,
+        receiver,
+        logs,
+        system=settings.system,
+        licence=settings.licence.name,
+        period_s=settings.watch.period_s,
+        wait_s=darshan.wait_s,
+    )
+
+
+def _go_on(watcher: Watch, period_s: float, came: list[int]) -> None:
+    while not came:
+        next_s = time.monotonic() + period_s
+        watcher.round(period_s)
+        time.sleep(max(next_s - time.monotonic(), 0))
+
+
+@contextmanager
+def _clients(settings: Settings) -> Iterator[tuple[Slurm, Ioncast]]:
+    slurmrestd, service = settings.slurmrestd, settings.service
+    with (
+        Slurm(
+            slurmrestd.address,
+            slurmrestd.user,
+            lambda: read_token(slurmrestd.token_file),
+            slurmrestd.timeout_s,
+        ) as slurm,
+        Ioncast(service.address, lambda: read_token(service.token_file)) as ioncast,
+    ):
+        yield slurm, ioncast
+
+
+def _check_tokens(settings: Settings) -> None:
+    for path in (settings.slurmrestd.token_file, settings.service.token_file):
+        read_token(path)
+        if is_open(path):
+            _LOG.warning("%s: everybody can read this token; chmod o-r it", path)
+
+
+def _check_services(slurm: Slurm, service: Ioncast) -> None:
+    """Say what is away; it may come."""
+    for check in (slurm.ping, service.ping):
+        try:
+            check()
+        except IoncastError as error:
+            _LOG.warning("%s; the watch goes on", error)
+
+
+class _Nobody:
+    """Says what would be sent."""
+
+    def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+        """Say it of a trace."""
+        return self._say("trace", log, file_name, run)
+
+    def send_outcome(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+        """Say it of an outcome."""
+        return self._say("outcome", log, file_name, run)
+
+    def _say(self, kind: str, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+        known = " ".join(
+            f"{name}={value}" for name, value in vars(run).items() if value is not None
+        )
+        click.echo(f"would send {kind} {file_name}: {known}")
+        # Only the service knows how many bytes it moved; a larger log mostly more.
+        return {"bytes": os.fstat(log.fileno()).st_size}

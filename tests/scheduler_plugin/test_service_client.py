@@ -1,0 +1,224 @@
+"""The client of ioncast's service, with a real one and with what only looks like one."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from benchdb.store import opened_database, transaction
+from benchdb.tokens import add_token
+from scheduler_plugin.service_client import (
+    Ioncast,
+    RunOf,
+    ServiceRefusedError,
+    ServiceUnreachableError,
+)
+from tests.support.serving import running, wait_for
+
+_LOGS = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
+_RUN = RunOf("testbed", job_id="42", user="ann", name="restart", nodes=8, io_nodes=4)
+_SECRET = "ion_secret"  # noqa: S105
+
+
+@contextmanager
+def _server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Answers one request, however."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                try:
+                    answer(connection)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        thread.join(10)
+
+
+def _hang(connection: socket.socket) -> None:
+    while connection.recv(1 << 16):
+        pass
+
+
+def _trickle(connection: socket.socket) -> None:
+    connection.recv(1 << 16)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX-A: ")
+    while True:
+        connection.sendall(b"a")
+        time.sleep(0.1)
+
+
+def _says(text: bytes) -> Callable[[socket.socket], None]:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(1 << 20)
+        connection.sendall(text)
+        connection.shutdown(socket.SHUT_WR)
+        _hang(connection)
+
+    return answer
+
+
+def _send(client: Ioncast) -> None:
+    client.send_trace(io.BytesIO(b"log"), "app.darshan", _RUN)
+
+
+@pytest.mark.parametrize("answer", [_hang, _trickle])
+def test_a_deadline_holds_for_all_of_a_request(answer: Callable[[socket.socket], None]) -> None:
+    began_s = time.monotonic()
+    with (
+        _server(answer) as url,
+        Ioncast(url, lambda: _SECRET, timeout_s=0.5) as client,
+        pytest.raises(ServiceUnreachableError, match=r"within 0\.5 s") as raised,
+    ):
+        _send(client)
+    assert 0.5 <= time.monotonic() - began_s < 1.5
+    assert _SECRET not in f"{raised.value!r} {raised.value}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n<html></html>",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+        b"HTTP/1.1 201 OK\r\nContent-Length: 100\r\n\r\n{}",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"",
+    ],
+)
+def test_what_is_no_answer_of_the_service_is_not_taken_for_one(text: bytes) -> None:
+    with (
+        _server(_says(text)) as url,
+        Ioncast(url, lambda: _SECRET, timeout_s=5) as client,
+        pytest.raises(ServiceUnreachableError),
+    ):
+        _send(client)
+
+
+def test_a_refusal_says_why_and_when_to_come_again() -> None:
+    problem = b'{"status": 429, "detail": "too\\nmany"}'
+    head = b"HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: %d\r\n\r\n" % len(problem)
+    with (
+        _server(_says(head + problem)) as url,
+        Ioncast(url, lambda: _SECRET) as client,
+        pytest.raises(ServiceRefusedError) as raised,
+    ):
+        _send(client)
+    assert (raised.value.status, raised.value.retry_after_s) == (429, 7.0)
+    assert str(raised.value) == f"{url}: the service answers 429: too many"
+
+
+def test_nobody_there_is_said_in_a_line(tmp_path: Path) -> None:
+    for address in ("http://127.0.0.1:9", f"unix:{tmp_path}/none.sock"):
+        with (
+            Ioncast(address, lambda: _SECRET) as client,
+            pytest.raises(ServiceUnreachableError, match="cannot be reached"),
+        ):
+            client.ping()
+
+
+def test_a_large_log_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    size = 200 << 20
+    path = tmp_path / "large.darshan"
+    with path.open("wb") as file:
+        file.truncate(size)
+    received = []
+
+    def take(connection: socket.socket) -> None:
+        head, _, body = connection.recv(1 << 20).partition(b"\r\n\r\n")
+        told, count = int(head.lower().partition(b"content-length: ")[2].split()[0]), len(body)
+        while count < told and (chunk := connection.recv(1 << 20)):
+            count += len(chunk)
+        received.append(count)
+        connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
+
+    with _server(take) as url, Ioncast(url, lambda: _SECRET) as client, path.open("rb") as log:
+        tracemalloc.start()
+        client.send_trace(log, path.name, _RUN)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert received[0] >= size
+    assert peak_bytes < 16 << 20
+
+
+def test_the_service_takes_what_is_sent(tmp_path: Path) -> None:
+    location = str(tmp_path / "ioncast.sqlite")
+    with opened_database(location) as database, transaction(database, write=True) as connection:
+        token = add_token(connection, "slurm", "scheduler")
+    with (
+        running(tmp_path, "--db", location) as served,
+        Ioncast(f"unix:{served.socket}", lambda: token) as client,
+    ):
+        client.ping()
+        path = _LOGS / "periodic-ionodes4.darshan"
+        for _ in range(2):
+            with path.open("rb") as log:
+                trace = client.send_trace(log, path.name, _RUN)
+            with path.open("rb") as log:
+                outcome = client.send_outcome(log, path.name, _RUN)
+        assert outcome["run_id"] == trace["run_id"]
+        application = served.ask(f"/v1/applications/{trace['application_id']}").json
+        assert application["user"] == "ann"
+        [run] = application["newest_runs"]["items"]
+        assert trace["bytes"] == sum(phase["bytes"] for phase in run["phases"]) > 0
+        with pytest.raises(ServiceRefusedError) as raised:
+            client.send_outcome(io.BytesIO(b"no log"), "no.darshan", _RUN)
+        assert raised.value.status == 422
+        assert "no.darshan" in raised.value.detail
+        assert client.decision("unknown/../id") is None
+        name = "x" * 1000
+        with path.open("rb") as log, pytest.raises(ServiceRefusedError, match="409"):
+            client.send_trace(log, path.name, RunOf("testbed", user="ann", name=name))
+
+
+_ASKS = """
+import io, sys
+from scheduler_plugin.service_client import Ioncast, RunOf
+from scheduler_plugin.slurm import Slurm
+from scheduler_plugin.watch_command import _ended_by_signals
+with (
+    _ended_by_signals(),
+    Ioncast(sys.argv[1], lambda: "ion_secret") as service,
+    Slurm(sys.argv[1], "root", lambda: "secret") as slurm,
+):
+    print("asking", flush=True)
+    if sys.argv[2] == "slurm":
+        slurm.jobs()
+    service.send_trace(io.BytesIO(b"log"), "app.darshan", RunOf("testbed"))
+"""
+
+
+@pytest.mark.parametrize("whom", ["slurm", "service"])
+def test_a_signal_ends_a_request_at_once(whom: str) -> None:
+    with _server(_hang) as url:
+        command = [sys.executable, "-c", _ASKS, url, whom]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"asking\n"
+            wait_for(lambda: _is_asleep(process.pid), "a process that waits")
+            began_s = time.monotonic()
+            os.kill(process.pid, signal.SIGTERM)
+            assert process.wait(5) == 0
+            assert time.monotonic() - began_s < 1
+            assert process.stderr is not None
+            assert process.stderr.read() == b""
+
+
+def _is_asleep(pid: int) -> bool:
+    time.sleep(0.2)
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"

@@ -1,0 +1,97 @@
+"""The settings of `ioncast slurm`, and its tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ioncast_errors import InputError
+from scheduler_plugin.settings import read_settings
+from scheduler_plugin.tokens import is_open, read_token
+
+_DEPLOY = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "deploy"
+_LEAST = """\
+system = "testbed"
+[slurmrestd]
+address = "http://127.0.0.1:6820"
+user = "slurm"
+token_file = "/etc/ioncast/slurm.jwt"
+[service]
+token_file = "/etc/ioncast/token"
+"""
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "slurm.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_sample_says_what_holds_without_it(tmp_path: Path) -> None:
+    sample = (_DEPLOY / "slurm.toml").read_text()
+    uncommented = "".join(
+        line.removeprefix("# ") if " = " in line and line.startswith("# ") else line
+        for line in sample.splitlines(keepends=True)
+    )
+    said = read_settings(_file(tmp_path, uncommented)).model_dump()
+    assert said["licence"].pop("pool") and said["arbitrate"].pop("machine_nodes")
+    without = read_settings(_file(tmp_path, sample)).model_dump()
+    assert without["licence"].pop("pool") is without["arbitrate"].pop("machine_nodes") is None
+    assert said == without
+
+
+def test_few_settings_are_enough(tmp_path: Path) -> None:
+    settings = read_settings(_file(tmp_path, _LEAST))
+    assert settings.service.address == "http://127.0.0.1:8420"
+    assert settings.licence.name == "ionode"
+    assert settings.darshan is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_LEAST + "[watch]\nperiod = 3\n", ":9: key `watch.period` is unknown; did you mean"),
+        (_LEAST.replace("http://", ""), ":3: key `slurmrestd.address`: '127.0.0.1:6820' is no"),
+        (_LEAST + '[darshan]\nfolder = "/d"\nlayout = "/%Y"\n', ":10: key `darshan.layout`"),
+        (_LEAST + '[darshan]\nfolder = "/d"\nlayout = "../%Y"\n', ":10: key `darshan.layout`"),
+        (_LEAST + "[watch]\nperiod_s = 0\n", ":9: key `watch.period_s`: must be greater than 0"),
+        (_LEAST + '[arbitrate]\npolicy = "most"\n', ":9: key `arbitrate.policy`: must be one of"),
+        (_LEAST.replace('system = "testbed"\n', ""), "key `system` is missing; add it"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_that_names_the_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = _file(tmp_path, text)
+    with pytest.raises(InputError) as raised:
+        read_settings(path)
+    line = str(raised.value)
+    assert said in line
+    assert line.startswith(f"{path}:")
+    assert "\n" not in line
+
+
+def test_a_token_is_read_alone_or_as_scontrol_prints_it(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    for text in ("abc.def\n", "SLURM_JWT=abc.def\n", "abc.def"):
+        path.write_text(text)
+        assert read_token(str(path)) == "abc.def"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "two words", "two\nlines", "schlüssel"])
+def test_what_is_no_token_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "token"
+    path.write_text(text)
+    with pytest.raises(InputError) as raised:
+        read_token(str(path))
+    assert not text.strip() or text not in str(raised.value)
+
+
+def test_a_token_that_everybody_can_read_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("abc")
+    path.chmod(0o600)
+    assert not is_open(str(path))
+    path.chmod(0o644)
+    assert is_open(str(path))

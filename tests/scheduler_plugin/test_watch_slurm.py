@@ -1,0 +1,215 @@
+"""`ioncast slurm watch` on a real Slurm, with a real service."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from benchdb.store import opened_database, transaction
+from benchdb.tokens import add_token
+from tests.support.serving import Served, running, wait_for
+from tests.support.slurm import Cluster, cluster, missing
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=f"needs {', '.join(missing())}")
+
+_LOGS = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
+_DECISION = "04a94459990f44be8a32fd781700b04e"
+# Leaves a genuine log where Darshan would, under the name that Darshan would give it.
+_JOB = """\
+#!/bin/sh
+sleep {seconds}
+day={folder}/$(date +%Y/%-m/%-d)
+second=$(($(date +%-H) * 3600 + $(date +%-M) * 60 + $(date +%-S)))
+mkdir -p $day
+log=$day/root_app_id$SLURM_JOBID-$$_$(date +%-m-%-d)-$second-1234567
+cp {source} $log.darshan_partial
+mv $log.darshan_partial ${{log}}_1.darshan
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("watch") / "slurm", rest=True) as found:
+        yield found
+
+
+class Site:
+    """A service, a cluster, and the settings of a watch between them."""
+
+    def __init__(self, slurm: Cluster, folder: Path) -> None:
+        self.slurm = slurm
+        self.folder = folder
+        self.database = str(folder / "ioncast.sqlite")
+        with opened_database(self.database) as opened, transaction(opened, write=True) as inside:
+            (folder / "token").write_text(add_token(inside, "slurm", "scheduler"))
+        (folder / "jwt").write_text(slurm.token())
+        (folder / "logs").mkdir()
+        self.config = folder / "slurm.toml"
+        self.config.write_text(
+            f"""
+            system = "testbed"
+            [slurmrestd]
+            address = "unix:{slurm.rest}"
+            user = "root"
+            token_file = "{folder}/jwt"
+            timeout_s = 3
+            [service]
+            address = "unix:{folder}/ioncast.sock"
+            token_file = "{folder}/token"
+            [darshan]
+            folder = "{folder}/logs"
+            wait_s = 600
+            [watch]
+            state = "{folder}/watch.sqlite"
+            period_s = 0.3
+            """
+        )
+        for token in ("jwt", "token"):
+            (folder / token).chmod(0o600)
+
+    def submit(self, source: str, *options: str, seconds: float = 0) -> int:
+        told = {"seconds": seconds, "folder": self.folder / "logs", "source": _LOGS / source}
+        return self.slurm.submit(*options, script=_JOB.format(**told))
+
+    def watch(self, *options: str) -> list[str]:
+        command = [sys.executable, "-m", "ioncast", "slurm", "watch", "--config", str(self.config)]
+        return [*command, *options]
+
+    def once(self, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.watch("--once", *options), capture_output=True, text=True, check=False
+        )
+
+    def served(self) -> AbstractContextManager[Served]:
+        return running(self.folder, "--db", self.database)
+
+
+@pytest.fixture
+def site(slurm: Cluster, tmp_path: Path) -> Site:
+    return Site(slurm, tmp_path)
+
+
+def _outcomes(served: Served) -> dict[str, int]:
+    items = served.ask("/v1/outcomes").json["items"]
+    found = {item["job_id"]: item["io_nodes"] for item in items}
+    assert len(found) == len(items)
+    return found
+
+
+def _runs(served: Served) -> dict[str, int | None]:
+    found = {}
+    for application in served.ask("/v1/applications").json["items"]:
+        for run in served.ask(f"/v1/applications/{application['id']}/runs").json["items"]:
+            assert run["job_id"] not in found
+            found[run["job_id"]] = run["io_nodes"]
+    return found
+
+
+def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
+    site: Site,
+) -> None:
+    slurm = site.slurm
+    log = (site.folder / "watch.log").open("ab")
+    with log, site.served() as served:
+        first = subprocess.Popen(site.watch(), stderr=log)
+        direct = site.submit("periodic-ionodes0.darshan", "--hold")
+        slurm.run("scontrol", "update", f"JobId={direct}", f"AdminComment=ioncast:{_DECISION}")
+        slurm.run("scontrol", "release", str(direct))
+        unknown = site.submit("multiphase-ionodes0.darshan")
+        wait_for(lambda: len(_runs(served)) == 2, "two runs")
+        assert _runs(served) == {str(direct): 0, str(unknown): None}
+        assert _outcomes(served) == {str(direct): 0}
+        [outcome] = served.ask("/v1/outcomes").json["items"]
+        assert outcome["decision_id"] == _DECISION
+
+        running_through = site.submit("hacc-io-ionodes4.darshan", "-Lionode:4", seconds=1.5)
+        slurm.wait_for(running_through, "RUNNING")
+        slurm.stop("slurmctld")
+        time.sleep(1.0)
+        slurm.start("slurmctld")
+        wait_for(lambda: str(running_through) in _outcomes(served), "outcome")
+        assert _outcomes(served)[str(running_through)] == 4
+
+        array = site.submit("multiphase-ionodes4.darshan", "--array=7", "-Lionode:2")
+        task = slurm.job(array)["JobId"]
+        wait_for(lambda: task in _outcomes(served), "outcome")
+        assert _outcomes(served)[task] == 2
+
+        first.kill()
+        first.wait()
+    while_away = site.submit("periodic-ionodes4.darshan", "-Lionode:1")
+    slurm.wait_for(while_away, "COMPLETED")
+    log = (site.folder / "watch.log").open("ab")
+    with log, subprocess.Popen(site.watch(), stderr=log) as second:
+        wait_for(lambda: "logs wait" in (site.folder / "watch.log").read_text(), "line")
+        with site.served() as served:
+            wait_for(lambda: _outcomes(served).get(str(while_away)) == 1, "outcome")
+            assert len(_runs(served)) == 5
+            assert len(_outcomes(served)) == 4
+            began_s = time.monotonic()
+            second.send_signal(signal.SIGTERM)
+            assert second.wait() == 0
+            assert time.monotonic() - began_s < 1
+    lines = (site.folder / "watch.log").read_text().splitlines()
+    assert all(line.startswith("ioncast: ") for line in lines), lines
+    assert f"ioncast: job {direct} of root: 1 outcome sent, 0 I/O nodes" in lines
+    assert f"ioncast: job {unknown} of root: 1 trace sent, I/O nodes unknown" in lines
+    assert "accounting cannot tell which jobs slurmctld has forgotten" in "\n".join(lines)
+
+
+def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> None:
+    with site.served() as served:
+        job = site.submit("hacc-io-ionodes4-dxt.darshan", "-Lionode:3")
+        site.slurm.wait_for(job, "COMPLETED")
+        tried = site.once("--dry-run")
+        assert tried.returncode == 0, tried.stderr
+        assert f"would send outcome root_app_id{job}-" in tried.stdout
+        assert f"job_id={job} user=root name=sbatch nodes=1 io_nodes=3" in tried.stdout
+        assert not _runs(served)
+        assert site.once().returncode == 0
+        assert _outcomes(served) == {str(job): 3}
+    assert site.once().returncode == 0
+
+
+def test_a_second_watch_on_a_state_is_refused_in_one_line(site: Site) -> None:
+    with subprocess.Popen(site.watch(), stderr=subprocess.PIPE) as first:
+        wait_for((site.folder / "watch.sqlite.lock").exists, "a lock")
+        second = site.once()
+        first.terminate()
+        assert first.wait() == 0
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert "another watch uses this state" in second.stderr
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda site: (site.folder / "logs").rmdir(), "the folder of the logs cannot be read"),
+        (lambda site: (site.folder / "jwt").unlink(), "jwt: cannot be read: No such file"),
+        (lambda site: site.config.write_text("system = 3\n"), "slurm.toml:1: key `system`"),
+    ],
+)
+def test_what_is_set_wrongly_is_one_line(
+    site: Site, spoil: Callable[[Site], None], said: str
+) -> None:
+    spoil(site)
+    done = site.once()
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+
+
+def test_a_token_that_slurm_refuses_is_said(site: Site) -> None:
+    (site.folder / "jwt").write_text("not.a.token")
+    done = site.once()
+    assert done.returncode == 1
+    assert "jobs are not followed" in done.stderr
+    assert "not.a.token" not in done.stderr
