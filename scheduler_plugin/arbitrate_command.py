@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
 from ioncast_errors import IoncastError
 from scheduler_plugin.arbitration import Change, decisions_of, plan, releases
+from scheduler_plugin.marks import without_hold
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import SlurmAnswerError, SlurmError
+from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.tokens import read_token
 
-_STEP_S = 0.2
 _SUBMISSION_S = 0.5
 # A job's decision is asked for while Slurm's users wait.
 _SERVICE_TIMEOUT_S = 5.0
@@ -90,6 +89,8 @@ class Arbiter:
     is_dry: bool = False
     # Decisions do not change.
     _curves: dict[str, dict[int, float]] = field(default_factory=dict)
+    # Who holds these again is somebody else.
+    _released: set[int] = field(default_factory=set)
 
     def round(self, now_s: float) -> list[Change]:
         """Change what is to be changed now.
@@ -104,7 +105,7 @@ class Arbiter:
         SlurmError
             When Slurm cannot be asked.
         """
-        jobs = self.slurm.jobs()
+        jobs = self._jobs()
         self._learn(decisions_of(jobs))
         licence = self.settings.licence.name
         changes = plan(jobs, self._curves, self._pool(), licence, self.settings.arbitrate, now_s)
@@ -112,8 +113,18 @@ class Arbiter:
 
     def release_all(self) -> None:
         """End the holds of all jobs that we hold."""
-        for change in releases(self.slurm.jobs()):
+        for change in releases(self._jobs()):
             self._made(change)
+
+    def _jobs(self) -> list[Job]:
+        jobs = self.slurm.jobs()
+        self._released &= {job.id for job in jobs if job.state == "PENDING"}
+        return [
+            replace(job, admin_comment=without_hold(job.admin_comment))
+            if job.id in self._released
+            else job
+            for job in jobs
+        ]
 
     def _pool(self) -> int:
         if self.settings.licence.pool is not None:
@@ -146,14 +157,21 @@ class Arbiter:
                     change.job.id,
                     licenses=change.licenses,
                     held=False if change.is_release else None,
-                    admin_comment=change.admin_comment,
+                    admin_comment=self._comment(change),
                 )
             except SlurmAnswerError as error:
                 # It started or ended meanwhile.
                 _say(f"job {change.job.id} stays as it is: {error}")
                 return False
+            if change.is_release:
+                self._released.add(change.job.id)
         _say(_told(change, self.is_dry))
         return True
+
+    def _comment(self, change: Change) -> str | None:
+        """The job's comment without the hold, where Slurm takes it."""
+        is_new = change.admin_comment != change.job.admin_comment
+        return change.admin_comment if is_new and self.slurm.can_change_admin_comment else None
 
 
 def _curve(decision: dict[str, Any]) -> dict[int, float]:
@@ -178,42 +196,32 @@ def _go_on(arbiter: Arbiter, settings: Settings) -> None:
     """Arbitrate until a signal comes."""
     heartbeat = Path(settings.arbitrate.heartbeat)
     failing = ""
-    with _signals() as stopping:
-        while not stopping:
-            next_s = time.monotonic() + settings.arbitrate.period_s
-            try:
-                arbiter.round(time.time())
-                if not arbiter.is_dry:
-                    _beat(heartbeat)
-                failing = ""
-            except IoncastError as error:
-                if str(error) != failing:
-                    failing = str(error)
-                    _say(failing)
-            while not stopping and time.monotonic() < next_s:
-                time.sleep(_STEP_S)
-    if not arbiter.is_dry:
-        # What is being submitted may have seen it just now.
-        heartbeat.unlink(missing_ok=True)
-        time.sleep(_SUBMISSION_S)
-        with contextlib.suppress(SlurmError):
-            arbiter.release_all()
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collect those that tell to end, in a list that is empty before."""
-    came: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
-
-    before = {each: signal.signal(each, note) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield came
+        with ended_by_signals() as came:
+            while not came:
+                next_s = time.monotonic() + settings.arbitrate.period_s
+                try:
+                    arbiter.round(time.time())
+                    if not arbiter.is_dry:
+                        _beat(heartbeat)
+                    failing = ""
+                except IoncastError as error:
+                    if str(error) != failing:
+                        failing = str(error)
+                        _say(failing)
+                time.sleep(max(next_s - time.monotonic(), 0))
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not arbiter.is_dry:
+            _end(arbiter, heartbeat)
+
+
+def _end(arbiter: Arbiter, heartbeat: Path) -> None:
+    """Hold nothing any more."""
+    heartbeat.unlink(missing_ok=True)
+    # What is being submitted may have seen it just now.
+    time.sleep(_SUBMISSION_S)
+    with contextlib.suppress(SlurmError):
+        arbiter.release_all()
 
 
 def _beat(heartbeat: Path) -> None:

@@ -149,6 +149,8 @@ class Cluster:
 
     def start(self, name: str) -> None:
         """Start a daemon and wait until it can be used."""
+        # Each pytest that starts closes the folder of them all to other users again.
+        _open_to_all(self.folder)
         extra = {"SLURM_JWT": "daemon"} if name == "slurmrestd" else {}
         with (self.folder / f"{name}.out").open("ab") as output:
             self._daemons[name] = subprocess.Popen(

@@ -1,0 +1,23 @@
+"""`ioncast slurm`: what runs beside Slurm."""
+
+from __future__ import annotations
+
+import click
+
+from scheduler_plugin.arbitrate_command import arbitrate
+from scheduler_plugin.watch_command import watch
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  ioncast slurm watch --config /etc/ioncast/slurm.toml
+  ioncast slurm arbitrate --config /etc/ioncast/slurm.toml
+""",
+)
+def slurm() -> None:
+    """Tell ioncast what jobs got, and share I/O nodes among those that wait."""
+
+
+slurm.add_command(watch)
+slurm.add_command(arbitrate)

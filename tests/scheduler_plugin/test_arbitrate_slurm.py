@@ -1,0 +1,168 @@
+"""The arbiter on a real Slurm, with decisions of a real service."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchdb.store import opened_database, transaction
+from benchdb.tokens import add_token
+from predictor.service.demo import fill
+from scheduler_plugin.arbitrate_command import Arbiter
+from scheduler_plugin.service_client import Ioncast
+from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.slurm.client import Slurm
+from scheduler_plugin.tokens import read_token
+from tests.support.serving import Served, running, wait_for
+from tests.support.slurm import Cluster, cluster
+
+# As in the demonstration's history.
+HACC = "system=testbed&user=demo&executable=hacc_io_write_posix_fpp&name=hacc-io&nodes=8&tasks=16"
+SLEEPS = "#!/bin/sh\nsleep 60\n"
+POOL = 8
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("arbiter") / "slurm", rest=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("service")
+    database = str(folder / "demo.sqlite")
+    fill(database)
+    with opened_database(database) as opened, transaction(opened, write=True) as connection:
+        (folder / "token").write_text(add_token(connection, "slurm", "scheduler"))
+    with running(folder, "--db", database) as service:
+        wait_for(lambda: service.ask(f"/v1/decisions?{HACC}").json["source"] == "history", "answer")
+        yield service
+
+
+@pytest.fixture
+def config(slurm: Cluster, served: Served, tmp_path: Path) -> Path:
+    (tmp_path / "jwt").write_text(slurm.token())
+    path = tmp_path / "slurm.toml"
+    path.write_text(
+        f"""
+        system = "testbed"
+        [slurmrestd]
+        address = "unix:{slurm.rest}"
+        user = "root"
+        token_file = "{tmp_path}/jwt"
+        [service]
+        address = "unix:{served.socket}"
+        token_file = "{served.log.parent}/token"
+        [licence]
+        pool = {POOL}
+        [arbitrate]
+        period_s = 0.5
+        heartbeat = "{tmp_path}/arbiter"
+        """
+    )
+    return path
+
+
+@pytest.fixture
+def settings(config: Path) -> Settings:
+    return read_settings(config)
+
+
+@pytest.fixture
+def arbiter(settings: Settings) -> Iterator[Arbiter]:
+    token_files = settings.slurmrestd.token_file, settings.service.token_file
+    with (
+        Slurm(settings.slurmrestd.address, "root", lambda: read_token(token_files[0])) as client,
+        Ioncast(settings.service.address, lambda: read_token(token_files[1])) as service,
+    ):
+        yield Arbiter(settings, client, service)
+
+
+@pytest.fixture
+def jobs(slurm: Cluster, served: Served) -> Iterator[list[int]]:
+    """Two held jobs of an application that is best with 8, as job_submit.lua leaves them."""
+    made = []
+    for _ in range(2):
+        decided = served.ask(f"/v1/decisions?{HACC}").json
+        assert decided["io_nodes"] == POOL
+        made.append(slurm.submit("--hold", f"-Lionode:{POOL}", "-N1", script=SLEEPS))
+        comment = f"AdminComment=ioncast:{decided['decision_id']}:held"
+        slurm.run("scontrol", "update", f"JobId={made[-1]}", comment)
+    path = f"/v1/decisions/{decided['decision_id']}"
+    wait_for(lambda: served.ask(path).status == 200, "a decision in the database")
+    yield made
+    slurm.run("scancel", *map(str, made))
+    for job_id in made:
+        slurm.wait_for(job_id, "CANCELLED", "COMPLETED")
+
+
+def test_held_jobs_share_the_pool_and_run(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    assert {change.job.id for change in arbiter.round(time.time())} == set(jobs)
+    for job_id in jobs:
+        # Two times 4 reach more than 8 and direct access: 70 and 70 MiB/s to 78 and 45.
+        assert slurm.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:4"
+    assert arbiter.round(time.time()) == []
+
+
+def test_a_job_that_somebody_else_holds_again_stays_held(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    slurm.run("scontrol", "update", f"JobId={jobs[0]}", "StartTime=now+1hour")
+    arbiter.round(time.time())
+    slurm.run("scontrol", "hold", str(jobs[0]))
+    assert jobs[0] not in {change.job.id for change in arbiter.round(time.time())}
+    assert slurm.job(jobs[0])["Priority"] == "0"
+
+
+def test_a_dry_run_changes_nothing(slurm: Cluster, config: Path, jobs: list[int]) -> None:
+    said = command("--config", str(config), "--once", "--dry-run")
+    assert said.count("would be released with ionode:4 (it had ionode:8)") == 2
+    assert all(slurm.job(job_id)["JobState"] == "PENDING" for job_id in jobs)
+
+
+def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_held_at_its_end(
+    slurm: Cluster, config: Path, settings: Settings, jobs: list[int], tmp_path: Path
+) -> None:
+    slurm.stop("slurmctld")
+    heartbeat = Path(settings.arbitrate.heartbeat)
+    said = tmp_path / "said"
+    with (
+        said.open("w") as errors,
+        subprocess.Popen(arguments("--config", str(config)), stderr=errors) as process,
+    ):
+        wait_for(lambda: "slurmctld" in said.read_text(), "complaint")
+        assert not heartbeat.exists()
+        slurm.start("slurmctld")
+        for job_id in jobs:
+            slurm.wait_for(job_id, "RUNNING")
+        wait_for(heartbeat.exists, "heartbeat")
+        assert abs(time.time() - int(heartbeat.read_text())) < 30
+        # A decision that the service does not know: it is held until the end.
+        later = slurm.submit("--hold", script="#!/bin/sh\ntrue\n")
+        slurm.run("scontrol", "update", f"JobId={later}", "AdminComment=ioncast:elsewhere:held")
+        time.sleep(2)
+        assert slurm.job(later)["JobState"] == "PENDING"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    slurm.wait_for(later, "COMPLETED")
+    assert not heartbeat.exists()
+    assert f"job {later} of root released with no licences" in said.read_text()
+
+
+def command(*options: str) -> str:
+    done = subprocess.run(arguments(*options), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def arguments(*options: str) -> list[str]:
+    return [sys.executable, "-m", "ioncast", "slurm", "arbitrate", *options]

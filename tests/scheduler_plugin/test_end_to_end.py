@@ -1,0 +1,174 @@
+"""The whole way round, all of it real: a submission is decided, the job runs and leaves its Darshan
+log, the watch sends it, and the next submission is decided from what that one did.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from benchdb.store import opened_database, transaction
+from benchdb.tokens import add_token
+from tests.support.serving import Served, running, wait_for
+from tests.support.slurm import Cluster, cluster
+
+PROJECT = Path(__file__).resolve().parents[2]
+TESTBED = PROJECT / "experiments" / "data" / "testbed"
+LUA = PROJECT / "scheduler_plugin" / "lua"
+PROGRAM = "hacc_io_write_posix_fpp"
+# What jobs get of which nothing is known.
+DEFAULT = 2
+
+SETTINGS = """
+return {{
+    mode = "on",
+    address = "unix:{socket}",
+    system = "testbed",
+    pool = 8,
+    default = {default},
+    token_file = "{folder}/token",
+    -- Machines that run tests are slow.
+    deadline_ms = 2000,
+}}
+"""
+WATCH = """
+system = "testbed"
+[slurmrestd]
+address = "unix:{rest}"
+user = "root"
+token_file = "{folder}/jwt"
+[service]
+address = "unix:{socket}"
+token_file = "{folder}/token"
+[darshan]
+folder = "{folder}/logs"
+layout = "."
+[watch]
+state = "{folder}/watch.sqlite"
+"""
+# In place of the application: it leaves a genuine log of it where Darshan would.
+APPLICATION = """#!/bin/sh
+echo "$ION_COUNT" > "$1/ion_count.$SLURM_JOB_ID"
+second=$(($(date +%-H) * 3600 + $(date +%-M) * 60 + $(date +%-S)))
+cp {log} "$1/logs/nobody_{program}_id$SLURM_JOB_ID-$$_$(date +%-m-%-d)-$second-7_1.darshan"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    # Other users may not read pytest's folders.
+    with TemporaryDirectory(prefix="end-to-end-") as name:
+        path = Path(name)
+        path.chmod(0o777)
+        (path / "logs").mkdir()
+        (path / "logs").chmod(0o777)
+        log = shutil.copy(TESTBED / "logs" / "hacc-io-ionodes4.darshan", path / "run.darshan")
+        Path(log).chmod(0o644)
+        program = path / PROGRAM
+        program.write_text(APPLICATION.format(log=log, program=PROGRAM))
+        program.chmod(0o755)
+        yield path
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> Iterator[Served]:
+    """The service, with benchmarks and nothing else."""
+    database = str(folder / "ioncast.sqlite")
+    benchmarks = str(TESTBED / "benchmarks.csv")
+    size = ("--system", "testbed", "--tasks", "16", "--nodes", "8")
+    ioncast("bench", "import", benchmarks, *size, "--db", database)
+    with opened_database(database) as opened, transaction(opened, write=True) as connection:
+        (folder / "token").write_text(add_token(connection, "slurm", "scheduler"))
+    # One worker: two need not know of a new run at the same time.
+    with running(folder, "--db", database, "--workers", "1") as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def slurm(folder: Path, served: Served) -> Iterator[Cluster]:
+    files = {name: (LUA / name).read_text() for name in ("job_submit.lua", "ioncast.lua")}
+    told = {"socket": served.socket, "folder": folder, "default": DEFAULT}
+    files["ioncast_settings.lua"] = SETTINGS.format(**told)
+    with cluster(folder / "slurm", files=files, lines=["JobSubmitPlugins=lua"], rest=True) as found:
+        (folder / "jwt").write_text(found.token())
+        (folder / "watch.toml").write_text(WATCH.format(rest=found.rest, **told))
+        yield found
+
+
+def ioncast(*arguments: str) -> str:
+    command = [sys.executable, "-m", "ioncast", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=PROJECT)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def script(folder: Path) -> str:
+    return (
+        f"#!/bin/sh\n# The run\nmodule() {{ :; }}\nmodule load hacc\n{folder}/{PROGRAM} {folder}\n"
+    )
+
+
+def licences_of(job: dict[str, str]) -> int:
+    return int(job["Licenses"].removeprefix("ionode:"))
+
+
+def lines_of(slurm: Cluster, job: dict[str, str]) -> str:
+    """What slurmctld's log says of a job's decision."""
+    number = job["AdminComment"].removeprefix("ioncast:")
+    [line] = re.findall(rf"ioncast: .*{number}.*", slurm.controller_log())
+    return str(line)
+
+
+def test_a_job_is_known_by_what_the_one_before_did(
+    slurm: Cluster, served: Served, folder: Path
+) -> None:
+    submission = ("--job-name=hacc", "--nodes=4", "--ntasks=8")
+    first = slurm.submit(*submission, script=script(folder), user="nobody")
+    done = slurm.wait_for(first, "COMPLETED")
+    assert licences_of(done) == DEFAULT
+    assert "source=default" in lines_of(slurm, done)
+    assert (folder / f"ion_count.{first}").read_text() == f"{DEFAULT}\n"
+
+    ioncast("slurm", "watch", "--config", str(folder / "watch.toml"), "--once")
+    [outcome] = served.ask("/v1/outcomes").json["items"]
+    assert (outcome["job_id"], outcome["io_nodes"]) == (str(first), DEFAULT)
+    assert outcome["decision_id"] == done["AdminComment"].removeprefix("ioncast:")
+
+    question = f"/v1/decisions?system=testbed&user=nobody&executable={PROGRAM}&nodes=4&tasks=8"
+    wait_for(lambda: served.ask(question).json["source"] == "history", "prepared answer")
+    expected = served.ask(f"{question}&name=hacc&available=8").json
+    second = slurm.submit(*submission, script=script(folder), user="nobody")
+    done = slurm.wait_for(second, "COMPLETED")
+    assert licences_of(done) == expected["io_nodes"] != DEFAULT
+    assert (folder / f"ion_count.{second}").read_text() == f"{expected['io_nodes']}\n"
+    line = lines_of(slurm, done)
+    assert "source=history" in line
+    assert "1 earlier run of the same program, user and job name" in line
+
+
+def test_submissions_over_rest_are_decided_too(slurm: Cluster, folder: Path) -> None:
+    job = {
+        "name": "over-rest",
+        "current_working_directory": str(folder),
+        "environment": {"PATH": "/usr/bin:/bin"},
+        "standard_output": "/dev/null",
+    }
+    submitted = slurm.run(
+        *("curl", "-sf", "--unix-socket", str(slurm.rest), "-H", "Content-Type: application/json"),
+        *("-H", "X-SLURM-USER-NAME: root", "-H", f"X-SLURM-USER-TOKEN: {slurm.token()}"),
+        *("--data-binary", "@-", "http://localhost/slurm/v0.0.38/job/submit"),
+        told=json.dumps({"script": f"#!/bin/sh\n{folder}/{PROGRAM} {folder}\n", "job": job}),
+    )
+    job_id = json.loads(submitted.stdout)["job_id"]
+    done = slurm.wait_for(job_id, "COMPLETED")
+    assert done["Licenses"].startswith("ionode:")
+    count = (folder / f"ion_count.{job_id}").read_text()
+    assert count == f"{licences_of(done)}\n"
