@@ -1,0 +1,1 @@
+"""A queue of jobs replayed with a pool of I/O nodes: policies side by side."""

@@ -1,0 +1,236 @@
+"""A queue replayed: first come, first served, with EASY backfill.
+
+A job needs its compute nodes and its I/O nodes from its start to its end. When the first job in
+the queue lacks either, it gets a reservation at the time when, by the time limits of those that
+run, there will be enough of both; jobs behind it start before it where they do not delay that.
+
+References
+----------
+.. [1] D. Lifka: "The ANL/IBM SP scheduling system", JSSPP 1995: EASY backfill.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+
+import numpy as np
+
+from experiments.scheduling.machine import Machine
+from experiments.scheduling.policies import Arbiter, Policy
+from experiments.scheduling.workload import Floats, Ints, Workload
+
+# How many jobs behind the first are looked at: Slurm's default (bf_max_job_test).
+DEPTH = 500
+_JOBS_BETWEEN_REPORTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """When each job ran and with what; arrays have a place for each job, by submission.
+
+    Attributes
+    ----------
+    start_s, end_s : array of float
+        When it started and ended.
+    io_nodes : array of int
+        I/O nodes that it had.
+    io_s : array of float
+        How long its I/O took.
+    held_up : array of bool
+        Whether it could have started earlier, had there been more I/O nodes.
+    """
+
+    start_s: Floats
+    end_s: Floats
+    io_nodes: Ints
+    io_s: Floats
+    held_up: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+
+def replay(
+    work: Workload,
+    machine: Machine,
+    policy: Policy,
+    progress: Callable[[int], object] = lambda jobs: None,
+) -> Schedule:
+    """Run all jobs of a queue.
+
+    Parameters
+    ----------
+    work : Workload
+        The queue; no job is larger than the machine.
+    machine : Machine
+        Where it runs.
+    policy : Policy
+        How many I/O nodes jobs get.
+    progress : callable
+        Called now and then with how many more jobs have started.
+    """
+    replayed = _Replay(work, machine, policy, progress)
+    replayed.run()
+    return Schedule(
+        start_s=np.array(replayed.start_s),
+        end_s=np.array(replayed.end_s),
+        io_nodes=np.array(replayed.io_nodes, dtype=np.int64),
+        io_s=np.array(replayed.io_s),
+        held_up=np.array(replayed.held_up),
+    )
+
+
+class _Replay:
+    """The state of a machine with a queue.
+
+    Lists, because single numbers are read from them several times faster than from arrays.
+    """
+
+    def __init__(
+        self,
+        work: Workload,
+        machine: Machine,
+        policy: Policy,
+        progress: Callable[[int], object],
+    ) -> None:
+        count = len(work)
+        self.submit_s: list[float] = work.submit_s.tolist()
+        self.limit_s: list[float] = work.limit_s.tolist()
+        self.nodes: list[int] = work.nodes.tolist()
+        self.curve: list[int] = work.curve.tolist()
+        self.compute_s: list[float] = work.compute_s.tolist()
+        self.moved_mib: list[float] = work.moved_mib.tolist()
+        self.mib_s = [curve.mib_s for curve in work.curves]
+        self.io_nodes: list[int] = policy.asks(work, machine).tolist()
+        self.arbiter = Arbiter(work.curves, machine) if policy.arbitrates else None
+        self.progress = progress
+        self.start_s, self.end_s, self.io_s = [0.0] * count, [0.0] * count, [0.0] * count
+        self.held_up = [False] * count
+        self.free_nodes, self.free_io_nodes = machine.nodes, machine.pool
+        # By when they end, and by when their limits say so.
+        self.running: list[tuple[float, int]] = []
+        self.limits: list[tuple[float, int]] = []
+        # The first of the queue that are looked at; those that follow have not yet come or wait.
+        self.front: list[int] = []
+        self.next = self.submitted = 0
+        self.started = 0
+
+    def run(self) -> None:
+        """Go from event to event: jobs end, come, start."""
+        count = len(self.submit_s)
+        while self.submitted < count or self.running:
+            coming_s = self.submit_s[self.submitted] if self.submitted < count else inf
+            now_s = min(coming_s, self.running[0][0]) if self.running else coming_s
+            # Who comes behind all that are looked at changes nothing.
+            is_news = len(self.front) <= DEPTH
+            while self.running and self.running[0][0] <= now_s:
+                self._end(heappop(self.running)[1])
+                is_news = True
+            while self.submitted < count and self.submit_s[self.submitted] <= now_s:
+                self.submitted += 1
+            if is_news:
+                self._start_those_that_can(now_s)
+        self.progress(self.started % _JOBS_BETWEEN_REPORTS)
+
+    def _end(self, job: int) -> None:
+        self.free_nodes += self.nodes[job]
+        self.free_io_nodes += self.io_nodes[job]
+        del self.limits[bisect_left(self.limits, (self.start_s[job] + self.limit_s[job], job))]
+
+    def _start_those_that_can(self, now_s: float) -> None:
+        starting: list[int] = []
+        self._look_further()
+        while self.front and self._fits(self.front[0]):
+            starting.append(self.front.pop(0))
+            self._take(starting[-1], now_s)
+            self._look_further()
+        spare_io_nodes = self.free_io_nodes
+        if self.front:
+            spare_io_nodes = self._backfill(now_s, starting)
+        if starting:
+            if self.arbiter:
+                self._arbitrate(self.arbiter, starting, min(self.free_io_nodes, spare_io_nodes))
+            self._begin(starting)
+
+    def _look_further(self) -> None:
+        while len(self.front) <= DEPTH and self.next < self.submitted:
+            self.front.append(self.next)
+            self.next += 1
+
+    def _fits(self, job: int) -> bool:
+        return self.nodes[job] <= self.free_nodes and self.io_nodes[job] <= self.free_io_nodes
+
+    def _take(self, job: int, now_s: float) -> None:
+        self.start_s[job] = now_s
+        self.free_nodes -= self.nodes[job]
+        self.free_io_nodes -= self.io_nodes[job]
+        insort(self.limits, (now_s + self.limit_s[job], job))
+
+    def _backfill(self, now_s: float, starting: list[int]) -> int:
+        """Start jobs that do not delay the first; gives the I/O nodes that it leaves for long."""
+        first = self.front[0]
+        self.held_up[first] |= self.nodes[first] <= self.free_nodes
+        reserved_s, spare_nodes, spare_io_nodes = self._reservation(first, now_s)
+        if not self.free_nodes:
+            return spare_io_nodes
+        # Most of the time of a replay is spent here, so it is written without calls.
+        nodes, io_nodes, limit_s, held_up = self.nodes, self.io_nodes, self.limit_s, self.held_up
+        free_nodes, free_io_nodes = self.free_nodes, self.free_io_nodes
+        longest_s = reserved_s - now_s
+        found: list[int] = []
+        for job in self.front[1:]:
+            if nodes[job] > free_nodes:
+                continue
+            if limit_s[job] <= longest_s:
+                if io_nodes[job] > free_io_nodes:
+                    held_up[job] = True
+                    continue
+            elif nodes[job] > spare_nodes:
+                continue
+            elif io_nodes[job] > free_io_nodes or io_nodes[job] > spare_io_nodes:
+                held_up[job] = True
+                continue
+            else:
+                spare_nodes -= nodes[job]
+                spare_io_nodes -= io_nodes[job]
+            free_nodes -= nodes[job]
+            free_io_nodes -= io_nodes[job]
+            found.append(job)
+        for job in found:
+            self.front.remove(job)
+            self._take(job, now_s)
+        starting += found
+        return spare_io_nodes
+
+    def _reservation(self, job: int, now_s: float) -> tuple[float, int, int]:
+        """When there will be enough for a job, and what nodes and I/O nodes are left then."""
+        spare_nodes = self.free_nodes - self.nodes[job]
+        spare_io_nodes = self.free_io_nodes - self.io_nodes[job]
+        reserved_s = inf
+        for limit_s, other in self.limits:
+            if limit_s > reserved_s:
+                break
+            spare_nodes += self.nodes[other]
+            spare_io_nodes += self.io_nodes[other]
+            if reserved_s == inf and spare_nodes >= 0 and spare_io_nodes >= 0:
+                # Who runs for longer than allowed may end at any time.
+                reserved_s = max(limit_s, now_s)
+        return reserved_s, spare_nodes, spare_io_nodes
+
+    def _arbitrate(self, arbiter: Arbiter, starting: list[int], free: int) -> None:
+        given = arbiter.divide([self.curve[job] for job in starting], free)
+        for job, io_nodes in zip(starting, given, strict=True):
+            self.free_io_nodes -= io_nodes - self.io_nodes[job]
+            self.io_nodes[job] = io_nodes
+
+    def _begin(self, starting: list[int]) -> None:
+        """Run those that have what they need."""
+        for job in starting:
+            bandwidth_mib_s = self.mib_s[self.curve[job]][self.io_nodes[job]]
+            self.io_s[job] = self.moved_mib[job] / bandwidth_mib_s
+            self.end_s[job] = self.start_s[job] + self.compute_s[job] + self.io_s[job]
+            heappush(self.running, (self.end_s[job], job))
+            self.started += 1
+            if self.started % _JOBS_BETWEEN_REPORTS == 0:
+                self.progress(_JOBS_BETWEEN_REPORTS)

@@ -1,0 +1,163 @@
+"""What the jobs of a queue do for I/O: known of few, assumed of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import log2
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.scheduling.curves import IoCurve
+from experiments.scheduling.jobs import Job
+from experiments.scheduling.machine import Machine, static
+from ioncast_errors import InputError
+
+MIB = 1 << 20
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """A queue with its I/O; arrays have a place for each job, by submission.
+
+    Attributes
+    ----------
+    curves : tuple of IoCurve
+        What the jobs' I/O follows.
+    submit_s, recorded_s, limit_s : array of float
+        When each was submitted, how long it ran, and was allowed to.
+    nodes : array of int
+        Compute nodes.
+    curve : array of int
+        Its I/O, a place in `curves`.
+    compute_s : array of float
+        What of its run is no I/O.
+    moved_mib : array of float
+        MiB that it reads and writes.
+    overlong : int
+        How many jobs are told to move more bytes than static allocation could in their run.
+    """
+
+    curves: tuple[IoCurve, ...]
+    submit_s: Floats
+    recorded_s: Floats
+    limit_s: Floats
+    nodes: Ints
+    curve: Ints
+    compute_s: Floats
+    moved_mib: Floats
+    overlong: int
+
+    def __len__(self) -> int:
+        return len(self.submit_s)
+
+
+def workload(
+    jobs: Sequence[Job],
+    curves: Sequence[IoCurve],
+    machine: Machine,
+    *,
+    io_share: tuple[float, float],
+    seed: int,
+) -> Workload:
+    """Give each job the I/O that it did when its run time was recorded.
+
+    Where the queue does not tell, an application follows one of the curves that were measured
+    with a number of compute nodes near to the job's, and spends a share of its run on I/O; both
+    are drawn. Bytes are what takes that share with static allocation, as which the run time is
+    taken to be recorded.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        By the time of their submission.
+    curves : sequence of IoCurve
+        What I/O can be like.
+    machine : Machine
+        Where the jobs ran.
+    io_share : tuple of float
+        The least and the largest share of I/O in run times, above 0 and below 1.
+    seed : int
+        The same one draws the same.
+
+    Raises
+    ------
+    InputError
+        When a job is larger than the machine, or names a curve that there is not.
+    """
+    _check_sizes(jobs, machine)
+    places = {curve.name: place for place, curve in enumerate(curves)}
+    of_application = cache(lambda application: _drawn(seed, application, io_share))
+    near = cache(lambda nodes: _near(nodes, curves))
+    recorded_with = cache(lambda place, nodes: static(curves[place], nodes, machine))
+
+    @cache
+    def followed(application: str, nodes: int) -> int:
+        candidates = near(nodes)
+        return candidates[int(of_application(application)[0] * len(candidates))]
+
+    chosen = [
+        followed(job.application, job.nodes) if job.curve is None else _named(job.curve, places)
+        for job in jobs
+    ]
+    bandwidth = np.array(
+        [
+            curves[place].mib_s[recorded_with(place, job.nodes)]
+            for place, job in zip(chosen, jobs, strict=True)
+        ]
+    )
+    recorded_s = np.array([job.run_s for job in jobs])
+    shares = np.array([of_application(job.application)[1] for job in jobs])
+    told_mib = np.array([np.nan if job.bytes is None else job.bytes / MIB for job in jobs])
+    moved_mib = np.where(np.isnan(told_mib), shares * recorded_s * bandwidth, told_mib)
+    compute_s = recorded_s - moved_mib / bandwidth
+    return Workload(
+        curves=tuple(curves),
+        submit_s=np.array([job.submit_s for job in jobs]),
+        recorded_s=recorded_s,
+        limit_s=np.array([job.limit_s for job in jobs]),
+        nodes=np.array([job.nodes for job in jobs], dtype=np.int64),
+        curve=np.array(chosen, dtype=np.int64),
+        compute_s=np.maximum(compute_s, 0),
+        moved_mib=moved_mib,
+        overlong=int((compute_s < 0).sum()),
+    )
+
+
+def _check_sizes(jobs: Sequence[Job], machine: Machine) -> None:
+    largest = max(job.nodes for job in jobs)
+    if largest > machine.nodes:
+        raise InputError(
+            f"a job of the queue has {largest} nodes, the machine {machine.nodes}",
+            where="--nodes",
+            remedy=f"give at least {largest}",
+        )
+
+
+def _drawn(seed: int, application: str, io_share: tuple[float, float]) -> tuple[float, float]:
+    """Which curve, from 0 to 1, and what share of I/O; the same for an application always."""
+    random = Random(f"{seed} {application}")  # noqa: S311
+    return random.random(), random.uniform(*io_share)
+
+
+def _near(nodes: int, curves: Sequence[IoCurve]) -> list[int]:
+    """Places of the curves whose nodes are nearest in their logarithm, or are not known."""
+    distances = [abs(log2(curve.nodes / nodes)) if curve.nodes else None for curve in curves]
+    least = min((distance for distance in distances if distance is not None), default=None)
+    return [place for place, distance in enumerate(distances) if distance in {None, least}]
+
+
+def _named(name: str, places: dict[str, int]) -> int:
+    if name not in places:
+        raise InputError(
+            f"no curve {name!r}",
+            where="column Curve",
+            remedy=f"known are {', '.join(list(places)[:20])}",
+        )
+    return places[name]
