@@ -22,6 +22,9 @@ COMMANDS = {
     "campaign": "benchdb.campaigns.commands:campaign",
     "serve": "predictor.service.serve_command:serve",
     "token": "benchdb.token_commands:token",
+    "allocate": "scheduler_plugin.allocate_command:allocate_command",
+    "slurm": "scheduler_plugin.commands:slurm",
+    "experiment": "experiments.commands:experiment",
 }
 # What a group has from another room: the predictor knows what should be measured.
 SUBCOMMANDS = {"campaign": {"plan": "predictor.plan_command:plan"}}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[1]
-PACKAGES = ("summario", "ior_configs", "benchdb", "predictor")
+PACKAGES = ("summario", "ior_configs", "benchdb", "predictor", "scheduler_plugin")
 
 
 def files_of(folder: Path) -> set[str]:
@@ -39,6 +39,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_wheel_has_every_file_of_the_packages(built: Path) -> None:
     assert files_of(built) == files_of(PROJECT)
+
+
+def test_a_wheel_has_the_experiments_that_are_commands(built: Path) -> None:
+    found = {path.name for path in (built / "experiments").rglob("*.py")}
+    source = PROJECT / "experiments"
+    assert found == {path.name for path in source.rglob("*.py")}
 
 
 def test_a_wheel_has_the_data_of_the_demonstration_as_they_are(built: Path) -> None:
