@@ -179,7 +179,7 @@ tr:nth-child(even) td { background: #f4f6f9; }
 """
 _BODY = Template("""\
 <p>$queue; compute nodes: $nodes; I/O nodes: $pool.
-Of direct access best and mckp $direct make use.</p>
+best and mckp $direct choose direct access.</p>
 $results
 <p>Global bandwidth: all bytes over the sum of the times that the jobs' I/O takes. Waiting: from
 submission to start; turnaround: to the end. Slowdown: turnaround over the recorded run time, of at
