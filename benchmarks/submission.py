@@ -1,0 +1,141 @@
+"""What ioncast costs submissions: 60 at once on a real Slurm, with the service well, ill or away.
+
+    python benchmarks/submission.py [--rounds N]
+
+As root, because slurmd starts jobs for other users. In each round every case is measured once, the
+one without a plugin first; ratios are to that one, in the same round. The claim at the end informs:
+a missed one does not change the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+from extraction import Claim, machine
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchdb.store import opened_database, transaction  # noqa: E402
+from benchdb.tokens import add_token  # noqa: E402
+from predictor.service.demo import fill  # noqa: E402
+from tests.scheduler_plugin.standin import stand_in  # noqa: E402
+from tests.support.serving import Served, running, wait_for  # noqa: E402
+from tests.support.slurm import Cluster, cluster, missing  # noqa: E402
+
+LUA = HERE.parent / "scheduler_plugin" / "lua"
+SUBMISSIONS = 60
+CLAIM_S = 1.0
+# As in the demonstration's history.
+JOB = ("--job-name=hacc-io", "--ntasks=16", "--hold", "--output=/dev/null")
+SCRIPT = "#!/bin/sh\nsrun hacc_io_write_posix_fpp 400000 out\n"
+QUESTION = "/v1/decisions?system=testbed&user=root&executable=hacc_io_write_posix_fpp&tasks=16"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (7)")
+    rounds = parser.parse_args().rounds
+    if absent := missing():
+        sys.exit(f"submission.py: Slurm cannot run here: {', '.join(absent)} missing")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="submission-")))
+        folder.chmod(0o755)
+        token, service = started(folder, stack)
+        ill = stack.enter_context(stand_in(folder / "ill.sock"))
+        plain = stack.enter_context(cluster(folder / "plain"))
+        plugin = stack.enter_context(with_plugin(folder / "plugin"))
+        address = f"unix:{service.socket}"
+        cases: dict[str, tuple[str, dict[str, str | int]]] = {
+            "plugin off": ("", {"address": address, "mode": "off"}),
+            "service": ("", {"address": address}),
+            "service, with the job script": ("", {"address": address, "token": token}),
+            "down": ("", {"address": f"unix:{folder}/nobody.sock"}),
+            "hung": ("hung", {"address": ill.address}),
+            "slow": ("slow", {"address": ill.address}),
+            "trickling": ("trickling", {"address": ill.address}),
+            "500": ("500", {"address": ill.address}),
+            "hung, asked each time": ("hung", {"address": ill.address, "failures": 10**6}),
+        }
+        seconds: dict[str, list[float]] = {"no plugin": []} | {name: [] for name in cases}
+        waited_ms: dict[str, list[float]] = {}
+        for number in range(rounds):
+            print(f"submission.py: round {number + 1} of {rounds}", file=sys.stderr)
+            seconds["no plugin"].append(submit_all(plain))
+            for name, (behaviour, settings) in cases.items():
+                ill.behaviour = behaviour or ill.behaviour
+                waited_ms.setdefault(name, []).extend(one(plugin, settings, seconds[name]))
+    print(machine())
+    report(seconds, waited_ms)
+
+
+def started(folder: Path, stack: ExitStack) -> tuple[str, Served]:
+    """The service with the demonstration's history; and a token for it."""
+    database = str(folder / "demo.sqlite")
+    fill(database)
+    with opened_database(database) as opened, transaction(opened, write=True) as connection:
+        token = add_token(connection, "slurm", "scheduler")
+    service = stack.enter_context(running(folder, "--db", database))
+    wait_for(lambda: service.ask(QUESTION).json["source"] == "history", "prepared answer")
+    return token, service
+
+
+def with_plugin(root: Path) -> AbstractContextManager[Cluster]:
+    files = {name: (LUA / name).read_text() for name in ("job_submit.lua", "ioncast.lua")}
+    files["ioncast_settings.lua"] = 'return { mode = "off" }'
+    return cluster(root, files=files, lines=["JobSubmitPlugins=lua"])
+
+
+def one(found: Cluster, settings: dict[str, str | int], seconds: list[float]) -> list[float]:
+    """Measure a case; gives how long slurmctld waited for each answer, in ms."""
+    given = {"system": "testbed", "mode": "on", "pool": 8, **settings}
+    texts = (f"{key} = {value!r}," for key, value in given.items())
+    (found.folder / "ioncast_settings.lua").write_text(f"return {{ {' '.join(texts)} }}")
+    # slurmctld looks at whole seconds.
+    changed = int(time.time()) + 1
+    os.utime(found.folder / "job_submit.lua", (changed, changed))
+    time.sleep(changed + 0.1 - time.time())
+    before = len(found.controller_log())
+    seconds.append(submit_all(found))
+    lines = found.controller_log()[before:]
+    return [float(ms) for ms in re.findall(r"ioncast: .* ms=([\d.]+)", lines)]
+
+
+def submit_all(found: Cluster) -> float:
+    """Seconds until all submissions that begin at the same time are accepted."""
+    (found.folder / "job.sh").write_text(SCRIPT)
+    began = time.perf_counter()
+    with ThreadPoolExecutor(SUBMISSIONS) as pool:
+        list(pool.map(lambda _: found.run("sbatch", *JOB, "job.sh"), range(SUBMISSIONS)))
+    took = time.perf_counter() - began
+    found.run("scancel", "--state=PENDING", "--user=root")
+    return took
+
+
+def report(seconds: dict[str, list[float]], waited_ms: dict[str, list[float]]) -> None:
+    heads = ("s, median", "longest", "ratio", "a question, ms: p50", "p99")
+    print(f"\n| {SUBMISSIONS} sbatch at once | {' | '.join(heads)} |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name, took in seconds.items():
+        ratios = [one / bare for one, bare in zip(took, seconds["no plugin"], strict=True)]
+        row = f"{statistics.median(took):.2f} | {max(took):.2f} | {statistics.median(ratios):.1f}"
+        ms = waited_ms.get(name, [])
+        quantiles = statistics.quantiles(ms, n=100) if len(ms) > 1 else None
+        told = f"{quantiles[49]:.1f} | {quantiles[98]:.1f}" if quantiles else "– | –"
+        print(f"| {name} | {row} | {told} |")
+    hung = statistics.median(seconds["hung"])
+    claim = f"{SUBMISSIONS} sbatch at once with a service that hangs in less than {CLAIM_S:g} s"
+    print(f"\n{Claim(claim, f'{hung:.2f} s', hung < CLAIM_S)}")
+
+
+if __name__ == "__main__":
+    main()
