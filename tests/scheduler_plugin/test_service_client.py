@@ -189,10 +189,10 @@ def test_the_service_takes_what_is_sent(tmp_path: Path) -> None:
 _ASKS = """
 import io, sys
 from scheduler_plugin.service_client import Ioncast, RunOf
+from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm import Slurm
-from scheduler_plugin.watch_command import _ended_by_signals
 with (
-    _ended_by_signals(),
+    ended_by_signals(),
     Ioncast(sys.argv[1], lambda: "ion_secret") as service,
     Slurm(sys.argv[1], "root", lambda: "secret") as slurm,
 ):
