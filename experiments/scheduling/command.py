@@ -23,7 +23,7 @@ from experiments.scheduling.policies import POLICIES, chosen_policies
 from experiments.scheduling.replay import Schedule, replay
 from experiments.scheduling.sacct import read_extract
 from experiments.scheduling.tables import table
-from experiments.scheduling.workload import workload
+from experiments.scheduling.workload import Workload, workload
 from ioncast_errors import InputError
 
 _JOBS, _LOAD = 10_000, 0.8
@@ -154,6 +154,16 @@ def scheduling(
     if io_share[0] > io_share[1]:
         raise InputError("the least is more than the most", where="--io-share")
     machine = Machine(nodes, pool, direct)
+    settings = {
+        "queue": queue,
+        "load": None if queue else load or _LOAD,
+        "seed": seed,
+        "nodes": nodes,
+        "pool": pool,
+        "direct": direct,
+        "io_share": io_share,
+        "system": system,
+    }
     curves = shipped_curves() if system is None else stored_curves(location, system)
     check_pool(curves, machine)
     policies = chosen_policies(names, curves)
@@ -175,19 +185,18 @@ def scheduling(
         # Plotly takes longer to import than a short queue to replay.
         from experiments.scheduling.page import write_html  # noqa: PLC0415
 
-        title = f"{queue or 'A synthetic queue'} with {len(work):,} jobs"
-        write_html(output, title, work, schedules, results, machine)
-    settings = {
-        "queue": queue,
-        "load": None if queue else load or _LOAD,
-        "seed": seed,
-        "nodes": nodes,
-        "pool": pool,
-        "direct": direct,
-        "io_share": io_share,
-        "system": system,
-    }
+        write_html(output, _described(settings, work), work, schedules, results, machine)
     click.echo(_shown(results, output_format, settings, curves))
+
+
+def _described(settings: Mapping[str, Any], work: Workload) -> str:
+    """What was replayed, in words."""
+    queue = settings["queue"] or f"A synthetic queue (load {settings['load']:g})"
+    least, most = settings["io_share"]
+    return (
+        f"{queue} with {len(work):,} jobs; curves of {settings['system'] or 'the shipped testbed'};"
+        f" share of I/O {least:.0%} to {most:.0%}; seed {settings['seed']}"
+    )
 
 
 def _jobs(

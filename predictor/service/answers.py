@@ -206,7 +206,9 @@ def answer(
     return _without_basis(told, group.application_id)
 
 
-def default_answer(default: int | None, available: int | None = None) -> PreparedAnswer:
+def default_answer(
+    default: int | None, available: int | None = None, unheard_of: str | None = None
+) -> PreparedAnswer:
     """The answer for a job of which nothing is known.
 
     Parameters
@@ -215,8 +217,11 @@ def default_answer(default: int | None, available: int | None = None) -> Prepare
         The site's number of I/O nodes for it.
     available : int, optional
         At most so many.
+    unheard_of : str, optional
+        The system, where nothing at all ran that is known.
     """
-    reason = "no earlier run of this executable, user or job name is known"
+    what = f"on {unheard_of}" if unheard_of else "of this executable, user or job name"
+    reason = f"no earlier run {what} is known"
     return _without_basis(abstain(reason, Policy.tolerance, available, default), None)
 
 

@@ -176,7 +176,9 @@ def find(question: Question, executables: Sequence[str | None]) -> PreparedAnswe
         entry = entries.get((question.system, identity.key))
         if entry is not None:
             return answer(entry, identity.says, question.tasks, question.nodes, question.available)
-    return default_answer(of.settings.default_of(question.system), question.available)
+    unheard_of = None if question.system in entries.systems else question.system
+    default = of.settings.default_of(question.system)
+    return default_answer(default, question.available, unheard_of)
 
 
 def _identities(question: Question, executables: Sequence[str | None]) -> Iterator[Identity]:

@@ -74,9 +74,15 @@ class Entries:
     """Prepared entries by system and key (see `predictor.history.Identity`).
 
     Packed, because ten thousand applications as objects would take twice the memory.
+
+    Attributes
+    ----------
+    systems : set of str
+        All systems that there are entries of.
     """
 
     def __init__(self) -> None:
+        self.systems: set[str] = set()
         self._packed: dict[str, bytes] = {}
 
     def __len__(self) -> int:
@@ -93,6 +99,7 @@ class Entries:
         """Take entries over: system, key and the number of the document, which may be shared."""
         for system, key, document in rows:
             self._packed[f"{system}\0{key}"] = documents[document]
+            self.systems.add(system)
 
 
 class Reader:

@@ -120,6 +120,8 @@ def test_of_an_unknown_job_nothing_is_invented(
     assert found["expected_mib_s"] is found["confidence"] is found["application_id"] is None
     assert found["alternatives"] == []
     assert "the site has no default" in found["why"]
+    is_heard_of = question["system"] == "testbed"
+    assert ("no earlier run on elsewhere is known" in found["why"]) == (not is_heard_of)
 
 
 def test_no_answer_as_plain_text_has_no_content(client: FlaskClient) -> None:

@@ -121,7 +121,7 @@ def test_the_report_has_everything_it_needs_inside(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     output(*SHORT, "--output", str(page))
     text = page.read_text(encoding="utf-8")
-    assert "A synthetic queue with 300 jobs; compute nodes: 128; I/O nodes: 16." in text
+    assert "A synthetic queue (load 0.8) with 300 jobs; curves of the shipped testbed;" in text
     for heading in ("Global bandwidth", "Waiting", "I/O nodes in use"):
         assert f"<h2>{heading}</h2>" in text
     assert "plotly.js v" in text
