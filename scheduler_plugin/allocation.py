@@ -79,7 +79,7 @@ class JobCurve:
             raise InputError("fixed without current", where=where, remedy="say how many it has")
         if not self.is_fixed and not self.curve:
             raise InputError(
-                "curve: it is empty, so nothing can be chosen from",
+                "curve: there is none, so nothing can be chosen from",
                 where=where,
                 remedy="leave the job out, or give it as fixed",
             )

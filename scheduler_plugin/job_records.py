@@ -215,7 +215,9 @@ def _job(record: object, place: int, where: str) -> JobCurve:
 
 def _first_problem(error: ValidationError) -> str:
     """What is wrong, the field first."""
-    problem = error.errors(include_url=False, include_input=False)[0]
+    problems = error.errors(include_url=False, include_input=False)
+    # What is missing may stand there under another name.
+    problem = min(problems, key=lambda one: one["type"] != "extra_forbidden")
     # What an id or a curve could have been is no part of its name.
     field, *inside = problem["loc"] or [""]
     place = ".".join([str(field), *(str(part) for part in inside if part not in _ALTERNATIVES)])

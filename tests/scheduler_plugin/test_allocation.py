@@ -347,7 +347,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
         ({"is_fixed": True}, "job a: fixed without current; say how many it has"),
         (
             {"curve": {}},
-            "job a: curve: it is empty, so nothing can be chosen from; leave the job out, or give"
+            "job a: curve: there is none, so nothing can be chosen from; leave the job out, or give"
             " it as fixed",
         ),
     ],

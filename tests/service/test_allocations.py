@@ -113,7 +113,7 @@ def test_a_decision_of_which_nothing_was_known_has_no_curve(
     number = client.get("/v1/decisions", query_string=asked).get_json()["decision_id"]
     keep()
     job = {"id": "a", "decision_id": number}
-    assert problem(ask(client, jobs=[job]), 422).startswith("job a: curve: it is empty")
+    assert problem(ask(client, jobs=[job]), 422).startswith("job a: curve: there is none")
     fixed = ask(client, jobs=[job | {"current": 2, "fixed": True}])
     assert fixed.status_code == 200, fixed.text
 
@@ -148,7 +148,7 @@ def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None
         ({"jobs": [{"id": "a", "curve": {"4": 0}}]}, "body.jobs.0.curve.4: "),
         ({"jobs": [{"id": "a", "curve": {"-4": 1}}]}, "body.jobs.0.curve"),
         ({"jobs": [{"id": "a", "curve": dict.fromkeys(range(65), 1)}]}, "body.jobs.0.curve: "),
-        ({"jobs": [{"id": "a", "nodes": 1}]}, "job a: curve: it is empty"),
+        ({"jobs": [{"id": "a", "nodes": 1}]}, "job a: curve: there is none"),
         ({"jobs": [{"id": "a", "curve": {"4": 1}}]}, "job a: nobody says how many compute nodes"),
         (
             {"jobs": [{"id": "a", "nodes": 1, "curve": {"4": 1}, "decision_id": "b"}]},
