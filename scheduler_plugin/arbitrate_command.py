@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from ioncast_errors import IoncastError
-from scheduler_plugin.arbitration import Change, decisions_of, plan, releases
+from ioncast_errors import InputError, IoncastError
+from scheduler_plugin.arbitration import Change, as_decided, decisions_of, plan, releases
 from scheduler_plugin.marks import without_hold
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm.client import Slurm
-from scheduler_plugin.slurm.errors import SlurmAnswerError, SlurmError
+from scheduler_plugin.slurm.errors import SlurmAnswerError
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.tokens import read_token
 
@@ -91,6 +91,9 @@ class Arbiter:
     _curves: dict[str, dict[int, float]] = field(default_factory=dict)
     # Who holds these again is somebody else.
     _released: set[int] = field(default_factory=set)
+    # Of this round, and of the one before: what goes on is said once.
+    _complaints: set[str] = field(default_factory=set)
+    _said: set[str] = field(default_factory=set)
 
     def round(self, now_s: float) -> list[Change]:
         """Change what is to be changed now.
@@ -105,6 +108,7 @@ class Arbiter:
         SlurmError
             When Slurm cannot be asked.
         """
+        self._said, self._complaints = self._complaints, set()
         jobs = self._jobs()
         self._learn(decisions_of(jobs))
         licence = self.settings.licence.name
@@ -118,7 +122,7 @@ class Arbiter:
 
     def _jobs(self) -> list[Job]:
         jobs = self.slurm.jobs()
-        self._released &= {job.id for job in jobs if job.state == "PENDING"}
+        self._released &= {job.id for job in jobs}
         return [
             replace(job, admin_comment=without_hold(job.admin_comment))
             if job.id in self._released
@@ -145,28 +149,35 @@ class Arbiter:
                 found = self.service.decision(decision_id)
             except IoncastError as error:
                 # Jobs that nothing is known of are not held for long.
-                _say(f"{error}")
+                self._complain("decisions cannot be read", error)
                 return
             if found is not None:
                 self._curves[decision_id] = _curve(found)
 
     def _made(self, change: Change) -> bool:
         if not self.is_dry:
+            is_new = change.licenses != change.job.licenses
             try:
                 self.slurm.change(
                     change.job.id,
-                    licenses=change.licenses,
+                    licenses=change.licenses if is_new else None,
                     held=False if change.is_release else None,
                     admin_comment=self._comment(change),
                 )
             except SlurmAnswerError as error:
-                # It started or ended meanwhile.
-                _say(f"job {change.job.id} stays as it is: {error}")
-                return False
+                # It started or ended meanwhile; or Slurm has not so many licences.
+                self._complain(f"job {change.job.id} stays as it is", error)
+                can_be_released = change.is_release and is_new
+                return can_be_released and self._made(as_decided(change.job, "Slurm says no"))
             if change.is_release:
                 self._released.add(change.job.id)
         _say(_told(change, self.is_dry))
         return True
+
+    def _complain(self, failure: str, error: IoncastError) -> None:
+        if failure not in self._said | self._complaints:
+            _say(f"{failure}: {error}")
+        self._complaints.add(failure)
 
     def _comment(self, change: Change) -> str | None:
         """The job's comment without the hold, where Slurm takes it."""
@@ -217,16 +228,25 @@ def _go_on(arbiter: Arbiter, settings: Settings) -> None:
 
 def _end(arbiter: Arbiter, heartbeat: Path) -> None:
     """Hold nothing any more."""
-    heartbeat.unlink(missing_ok=True)
+    # One that stays is old soon.
+    with contextlib.suppress(OSError):
+        heartbeat.unlink()
     # What is being submitted may have seen it just now.
     time.sleep(_SUBMISSION_S)
-    with contextlib.suppress(SlurmError):
+    try:
         arbiter.release_all()
+    except IoncastError as error:
+        _say(f"jobs may still be held: {error}")
 
 
 def _beat(heartbeat: Path) -> None:
     """Say when it was alive; who reads it never finds half a number."""
-    heartbeat.parent.mkdir(parents=True, exist_ok=True)
     new = heartbeat.with_name(f"{heartbeat.name}.{os.getpid()}")
-    new.write_text(f"{int(time.time())}\n")
-    new.replace(heartbeat)
+    try:
+        heartbeat.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(f"{int(time.time())}\n")
+        new.replace(heartbeat)
+    except OSError as error:
+        raise InputError(
+            f"the heartbeat cannot be written: {error.strerror}", where=str(heartbeat)
+        ) from error

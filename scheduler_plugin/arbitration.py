@@ -17,6 +17,9 @@ _CURVE_PATIENCE_S = 60
 _HOLDS_LICENCES = frozenset({"RUNNING", "SUSPENDED", "COMPLETING"})
 # Others wait for something that no I/O node gives them, and may do so for ever.
 _IN_LINE = frozenset({"None", "Resources", "Priority", "Licenses"})
+# Of jobs that ran, were put back into the queue and are held since: job_requeued_in_held_state,
+# launch_failed_requeued_held, JobHoldMaxRequeue.
+_HELD_AGAIN = "requeue"
 
 Curves = Mapping[str, Mapping[int, float]]
 
@@ -54,7 +57,8 @@ def plan(
 ) -> list[Change]:
     """Share what running jobs leave of the pool among jobs that wait and were decided by us.
 
-    Planned again on what came of it, nothing is to be changed any more.
+    Planned again on what came of it, nothing is to be changed any more. No job stays held: one that
+    gets none now waits in Slurm's own order for the fewest that it can do with.
 
     Parameters
     ----------
@@ -71,10 +75,15 @@ def plan(
     now_s : float
         Seconds since 1970.
     """
-    waiting = _first_in_line([job for job in jobs if _is_ours(job)], settings.machine_nodes)
+    waiting = [job for job in jobs if _is_ours(job)]
+    begun = _begun_arrays(jobs)
     # In an order that does not change as they are released.
     known = sorted(
-        (job for job in waiting if _curve(job, curves)),
+        (
+            job
+            for job in _first_in_line(waiting, settings.machine_nodes)
+            if _curve(job, curves) and _can_be_changed(job, begun)
+        ),
         key=lambda job: (job.submitted_s or 0, job.id),
     )
     running = [job for job in jobs if job.state in _HOLDS_LICENCES and _has(job, licence)]
@@ -96,19 +105,26 @@ def plan(
     for job in waiting:
         share = shares.get(str(job.id))
         if share is not None:
-            changes += _given(job, share, licence, settings.policy)
+            changes += _given(job, share, curves, licence, settings.policy)
         elif _is_held(job) and _is_known_by_now(job, curves, now_s):
-            changes.append(_released(job, "as decided: nothing is known of it"))
+            is_known = _curve(job, curves)
+            why = "it is not its turn to share" if is_known else "nothing is known of it"
+            changes.append(as_decided(job, why))
     return changes
 
 
 def releases(jobs: Sequence[Job]) -> list[Change]:
     """End all holds, for when nobody will be there to end them."""
     return [
-        _released(job, "as decided: the arbiter ends")
+        as_decided(job, "the arbiter ends")
         for job in jobs
         if job.state == "PENDING" and _is_held(job)
     ]
+
+
+def as_decided(job: Job, why: str) -> Change:
+    """The end of a hold, with the licences that the job has."""
+    return Change(job, job.licenses, without_hold(job.admin_comment), True, f"as decided: {why}")
 
 
 def decisions_of(jobs: Sequence[Job]) -> set[str]:
@@ -123,7 +139,8 @@ def _mark(job: Job) -> Mark | None:
 def _is_held(job: Job) -> bool:
     """Whether it is held by us; jobs that others hold are theirs to release."""
     mark = _mark(job)
-    return job.is_held and mark is not None and mark.is_held
+    is_held = job.is_held and _HELD_AGAIN not in job.reason.lower()
+    return is_held and mark is not None and mark.is_held
 
 
 def _is_ours(job: Job) -> bool:
@@ -132,6 +149,16 @@ def _is_ours(job: Job) -> bool:
         and _mark(job) is not None
         and (_is_held(job) or (not job.is_held and job.reason in _IN_LINE))
     )
+
+
+def _begun_arrays(jobs: Sequence[Job]) -> set[int | None]:
+    """Arrays of which tasks run: Slurm changes their licences together with those that wait."""
+    return {job.array_job_id for job in jobs if job.state != "PENDING" and not job.has_ended}
+
+
+def _can_be_changed(job: Job, begun: set[int | None]) -> bool:
+    """Whether Slurm takes another number; not beside alternatives, as ``a:1|b:1``."""
+    return job.id not in begun and "|" not in job.licenses
 
 
 def _first_in_line(jobs: Sequence[Job], machine_nodes: int | None) -> list[Job]:
@@ -190,14 +217,12 @@ def _waiting(job: Job, curves: Curves, licence: str, weight: float) -> JobCurve:
     return JobCurve(str(job.id), job.nodes or 1, _curve(job, curves), weight, current)
 
 
-def _given(job: Job, share: Share, licence: str, policy: str) -> Iterator[Change]:
-    if share.io_nodes is None:
-        return
-    licenses = with_licence(job.licenses, licence, share.io_nodes)
-    if _is_held(job) or _has(job, licence) != share.io_nodes:
-        why = f"{policy}, {share.expected_mib_s:.4g} MiB/s expected"
+def _given(job: Job, share: Share, curves: Curves, licence: str, policy: str) -> Iterator[Change]:
+    io_nodes, why = share.io_nodes, f"{policy}, {share.expected_mib_s:.4g} MiB/s expected"
+    if io_nodes is None:
+        if not _is_held(job):
+            return
+        io_nodes, why = min(_curve(job, curves)), f"{policy}, none are left now"
+    if _is_held(job) or _has(job, licence) != io_nodes:
+        licenses = with_licence(job.licenses, licence, io_nodes)
         yield Change(job, licenses, without_hold(job.admin_comment), _is_held(job), why)
-
-
-def _released(job: Job, why: str) -> Change:
-    return Change(job, job.licenses, without_hold(job.admin_comment), True, why)

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
+import httpx
 from pydantic import AfterValidator, Field
 
 from ioncast_errors import InputError
@@ -17,9 +18,17 @@ _ADDRESS = re.compile(r"unix:/.+|https?://[^\s/]+/?")
 
 
 def _address(text: str) -> str:
-    if not _ADDRESS.fullmatch(text):
+    if not _ADDRESS.fullmatch(text) or not _is_url(text):
         raise InputError(f"{text!r} is no address", remedy="give unix:/PATH or http://HOST:PORT")
     return text.rstrip("/")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        httpx.URL(text)
+    except httpx.InvalidURL:
+        return False
+    return True
 
 
 def _layout(text: str) -> str:
@@ -102,7 +111,9 @@ class WatchSettings(Table):
 class ArbitrateSettings(Table):
     """`ioncast slurm arbitrate`."""
 
-    period_s: Seconds = Field(default=5.0, description="How often waiting jobs are looked at.")
+    period_s: Annotated[float, Field(gt=0, le=15)] = Field(
+        default=5.0, description="How often waiting jobs are looked at, which are held meanwhile."
+    )
     policy: Literal["mckp", "best", "static", "equal"] = Field(
         default="mckp", description="How the I/O nodes are shared."
     )
@@ -121,7 +132,7 @@ class ArbitrateSettings(Table):
         description="Compute nodes of the machine: jobs that they could run at once share.",
     )
     heartbeat: Line = Field(
-        default="/run/ioncast/arbiter",
+        default="/run/ioncast-arbiter/heartbeat",
         description="The file that tells job_submit.lua that it runs.",
     )
 

@@ -150,8 +150,15 @@ class _Nobody:
 
     def _say(self, kind: str, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
         known = " ".join(
-            f"{name}={value}" for name, value in vars(run).items() if value is not None
+            f"{name}={_visible(str(value))}"
+            for name, value in vars(run).items()
+            if value is not None
         )
-        click.echo(f"would send {kind} {file_name}: {known}")
+        click.echo(f"would send {kind} {_visible(file_name)}: {known}")
         # Only the service knows how many bytes it moved; a larger log mostly more.
         return {"bytes": os.fstat(log.fileno()).st_size}
+
+
+def _visible(text: str) -> str:
+    """Users name jobs and files, and terminals obey some characters."""
+    return text if text.isprintable() else repr(text)

@@ -338,7 +338,7 @@ local function name_of(job)
 end
 
 -- Pairs of name and value, in an order that never changes.
-local function question_of(job, settings, slurm)
+local function question_of(job, settings, available, slurm)
     local nodes = count_of(job.min_nodes, slurm.NO_VAL)
     local asked = {
         { "system", settings.system },
@@ -347,7 +347,7 @@ local function question_of(job, settings, slurm)
         { "executable", executable_of(job) },
         { "nodes", nodes },
         { "tasks", tasks_of(job, nodes, slurm) },
-        { "available", settings.pool },
+        { "available", available },
     }
     local question = {}
     for _, pair in ipairs(asked) do
@@ -583,6 +583,8 @@ end
 local function obstacle(job, settings)
     if settings.resource == "burst_buffer" then
         return job.user_id == 0 and "root may have no burst buffer" or nil
+    elseif job.immediate == true or job.immediate == 1 then
+        return "it starts at once or not at all, and I/O nodes may not be free"
     elseif (job.licenses or ""):find("|", 1, true) then
         return "its licences are alternatives, to which none can be added"
     end
@@ -608,18 +610,25 @@ local function is_arbiter_there(settings)
     return beat ~= nil and math.abs(os.time() - beat) < HEARTBEAT_S
 end
 
--- Only what the service knows can be arbitrated; what its user holds is not ours to release.
-local function is_to_be_held(job, settings, decision)
-    return settings.mode == "arbitrate" and decision.id ~= nil and decision.is_known
-        and job.priority ~= 0 and is_arbiter_there(settings)
+-- The arbiter cannot tell of a held job that it waits for something else too, and would share with it.
+local function can_run_now(job)
+    return not text_of(job.dependency, 1) and (tonumber(job.begin_time) or 0) <= os.time()
 end
 
-local function changes_of(job, settings, decision)
+-- Only licences that the service knows of can be arbitrated. A priority that somebody set, to hold
+-- the job or to have it sooner, would be lost.
+local function is_to_be_held(job, settings, decision, slurm)
+    return settings.mode == "arbitrate" and settings.resource == "licence"
+        and decision.id ~= nil and decision.is_known
+        and job.priority == slurm.NO_VAL and can_run_now(job) and is_arbiter_there(settings)
+end
+
+local function changes_of(job, settings, decision, slurm)
     local changes = {}
     if decision.io_nodes and decision.source ~= "user" then
         changes = resource_changes(job, settings, decision.io_nodes)
     end
-    decision.is_held = is_to_be_held(job, settings, decision)
+    decision.is_held = is_to_be_held(job, settings, decision, slurm)
     if decision.is_held then
         changes.priority = 0
     end
@@ -694,7 +703,7 @@ local function new(given, slurm, library)
         complain("lua-socket is not installed: nothing is asked, all jobs get the default")
     end
 
-    local function ask(job, chosen)
+    local function ask(job, chosen, available)
         if not library then
             return nil, "lua-socket is not installed"
         end
@@ -703,7 +712,8 @@ local function new(given, slurm, library)
             return nil, "not asked, for questions before it failed"
         end
         local script = text_of(job.script, LONGEST_SCRIPT)
-        local request = request_for(question_of(job, chosen, slurm), script, chosen)
+        local question = question_of(job, chosen, available, slurm)
+        local request = request_for(question, script, chosen)
         local response, why = exchange(library, chosen.address, request, chosen.deadline_ms / 1000)
         local decision, is_word
         if response then
@@ -718,33 +728,44 @@ local function new(given, slurm, library)
         return { source = "fallback", why = "no answer: " .. tostring(why) }
     end
 
-    local function decide(job, chosen)
+    local function decide(job, chosen, available)
         local is_own, count = own_request(job, chosen)
         if is_own then
             return { io_nodes = count, source = "user", why = "asked for by the user" }
         end
         local problem = obstacle(job, chosen)
+        if not problem and available < chosen.pool and available == 0 then
+            problem = "the components before it have all I/O nodes"
+        end
         if problem then
             return { source = "fallback", why = problem }
         end
-        local found, why, ms = ask(job, chosen)
+        local found, why, ms = ask(job, chosen, available)
         local decision = found or fallback(why)
         decision.ms = ms
         decision.is_known = decision.io_nodes ~= nil
         local io_nodes = decision.io_nodes or chosen.default
-        decision.io_nodes = io_nodes and math.min(io_nodes, chosen.pool)
+        decision.io_nodes = io_nodes and math.min(io_nodes, available)
         return decision
     end
 
+    -- Of a het job the components come one after the other; Slurm starts them together, and does not
+    -- add up their licences.
+    local given = 0
+
     local function take_in(job, partitions)
+        if not is_whole(job.het_job_offset, 1) then
+            given = 0
+        end
         local partition = partition_of(job, partitions)
         local chosen = settings.partitions[partition or ""] or settings
         if chosen.mode == "off" or settings.cannot_work then
             return
         end
-        local decision = decide(job, chosen)
+        local decision = decide(job, chosen, math.max(chosen.pool - given, 0))
+        given = given + (decision.io_nodes or 0)
         if chosen.mode ~= "shadow" then
-            apply(job, changes_of(job, chosen, decision), decision)
+            apply(job, changes_of(job, chosen, decision, slurm), decision)
         end
         slurm.log_info("ioncast: %s", line_of(job, partition, chosen, decision))
     end

@@ -40,7 +40,7 @@ return {
 
     -- In mode "arbitrate": the file that `ioncast slurm arbitrate` writes the time to. No job is
     -- held without it, or when it is older than 30 seconds. Without it: none.
-    -- heartbeat = "/run/ioncast/arbitrate.heartbeat",
+    -- heartbeat = "/run/ioncast-arbiter/heartbeat",
 
     -- What differs in some partitions: `mode`, `default`, `pool` or `deadline_ms`. Of a job for
     -- several partitions the first one counts. Without it: none.

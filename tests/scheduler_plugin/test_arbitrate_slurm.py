@@ -41,7 +41,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     fill(database)
     with opened_database(database) as opened, transaction(opened, write=True) as connection:
         (folder / "token").write_text(add_token(connection, "slurm", "scheduler"))
-    with running(folder, "--db", database) as service:
+    # Two workers need not know of new answers at the same time.
+    with running(folder, "--db", database, "--workers", "1") as service:
         wait_for(lambda: service.ask(f"/v1/decisions?{HACC}").json["source"] == "history", "answer")
         yield service
 
@@ -121,6 +122,69 @@ def test_a_job_that_somebody_else_holds_again_stays_held(
     slurm.run("scontrol", "hold", str(jobs[0]))
     assert jobs[0] not in {change.job.id for change in arbiter.round(time.time())}
     assert slurm.job(jobs[0])["Priority"] == "0"
+
+
+def test_a_job_that_an_admin_puts_back_and_holds_stays_held(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    arbiter.round(time.time())
+    slurm.wait_for(jobs[0], "RUNNING")
+    arbiter.round(time.time())
+    slurm.run("scontrol", "requeuehold", str(jobs[0]))
+    slurm.wait_for(jobs[0], "PENDING")
+    slurm.wait(lambda: slurm.job(jobs[0])["Priority"] == "0", "hold")
+    assert arbiter.round(time.time()) == []
+    slurm.run("scontrol", "hold", str(jobs[0]))
+    assert arbiter.round(time.time()) == []
+
+
+def test_a_job_whose_licences_slurm_does_not_take_is_released_as_decided(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = arbiter.settings.licence.model_copy(update={"name": "nosuch"})
+    arbiter.settings = arbiter.settings.model_copy(update={"licence": other})
+    arbiter.round(time.time())
+    assert slurm.wait_for(jobs[0], "RUNNING")["Licenses"] == f"ionode:{POOL}"
+    for _ in range(2):
+        arbiter.round(time.time())
+    complaint = f"job {jobs[1]} stays as it is: "
+    assert capsys.readouterr().err.count(complaint) == 1
+
+
+def test_an_array_gets_its_licences_once(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    slurm.run("scancel", str(jobs[1]))
+    comment = slurm.job(jobs[0])["AdminComment"]
+    jobs.append(slurm.submit("--hold", f"-Lionode:{POOL}", "-N1", "--array=1-9", script=SLEEPS))
+    slurm.run("scontrol", "update", f"JobId={jobs[-1]}", f"AdminComment={comment}")
+    slurm.run("scancel", str(jobs[0]))
+    assert [change.job.id for change in arbiter.round(time.time())] == [jobs[-1]]
+    slurm.wait_for(jobs[-1], "PENDING", "RUNNING")
+    slurm.wait(lambda: "RUNNING" in slurm.run("squeue", "-ho%T").stdout, "task")
+    assert arbiter.round(time.time()) == []
+    assert "stays as it is" not in capsys.readouterr().err
+
+
+def test_a_heartbeat_that_cannot_be_written_is_one_line(
+    config: Path, settings: Settings, tmp_path: Path, jobs: list[int], slurm: Cluster
+) -> None:
+    (tmp_path / "file").touch()
+    config.write_text(
+        config.read_text().replace(settings.arbitrate.heartbeat, f"{tmp_path}/file/beat")
+    )
+    said = tmp_path / "said"
+    with (
+        said.open("w") as errors,
+        subprocess.Popen(arguments("--config", str(config)), stderr=errors) as process,
+    ):
+        for job_id in jobs:
+            slurm.wait_for(job_id, "RUNNING")
+        wait_for(lambda: "heartbeat" in said.read_text(), "complaint")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert said.read_text().count("the heartbeat cannot be written") == 1
+    assert "Traceback" not in said.read_text()
 
 
 def test_a_dry_run_changes_nothing(slurm: Cluster, config: Path, jobs: list[int]) -> None:

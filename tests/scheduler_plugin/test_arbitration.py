@@ -18,7 +18,15 @@ NOW_S = 1_800_000_000.0
 RISING = {0: 100.0, 1: 110.0, 2: 200.0, 4: 400.0, 8: 500.0}
 ONE = {0: 100.0, 1: 300.0, 2: 290.0, 4: 280.0, 8: 270.0}
 DIRECT = {0: 500.0, 1: 100.0, 2: 150.0, 4: 200.0, 8: 250.0}
-CURVES = {"rising": RISING, "one": ONE, "direct": DIRECT, "unknown": {}}
+# Has no direct access.
+FORWARDED = {2: 100.0, 4: 200.0}
+CURVES = {
+    "rising": RISING,
+    "one": ONE,
+    "direct": DIRECT,
+    "forwarded": FORWARDED,
+    "unknown": {},
+}
 POOL = 8
 
 
@@ -107,10 +115,11 @@ def test_a_job_is_not_changed_for_little() -> None:
 
 def test_jobs_of_others_are_left_alone() -> None:
     asked_itself = waiting(1, "", held=False, admin_comment="")
+    put_back_by_an_admin = waiting(5, "one", reason="job_requeued_in_held_state")
     held_by_its_user = waiting(2, "one", held=False, is_held=True, reason="JobHeldUser")
     waits_for_another = waiting(3, "one", held=False, reason="Dependency")
     runs = replace(running(4, 1), admin_comment="ioncast:one")
-    jobs = asked_itself, held_by_its_user, waits_for_another, runs
+    jobs = asked_itself, held_by_its_user, waits_for_another, runs, put_back_by_an_admin
     assert planned(*jobs) == []
     assert decisions_of(jobs) == set()
     assert releases(jobs) == []
@@ -128,17 +137,48 @@ def test_a_decision_that_cannot_be_read_is_waited_for_a_minute() -> None:
     assert (change.licenses, change.is_release) == ("ionode:8", True)
 
 
-def test_jobs_that_cannot_run_yet_do_not_share() -> None:
-    jobs = [waiting(number, "rising", submitted_s=int(NOW_S) + number) for number in range(6)]
+def test_jobs_that_cannot_run_yet_do_not_share_and_have_slurms_order() -> None:
+    jobs = [waiting(number, "rising", submitted_s=int(NOW_S) + number) for number in range(3)]
     changes = planned(*jobs, machine_nodes=8)
+    assert all(each.is_release for each in changes)
     assert [(each.job.id, each.licenses) for each in changes] == [
         (0, "ionode:4"),
         (1, "ionode:4"),
+        (2, "ionode:8"),
     ]
+    assert planned(*applied(jobs, changes), machine_nodes=8) == []
+
+
+def test_a_job_for_which_none_are_left_waits_in_slurms_order() -> None:
+    job = waiting(1, "forwarded")
+    busy = running(2, POOL)
+    [change] = planned(job, busy)
+    assert (change.licenses, change.is_release) == ("ionode:2", True)
+    assert planned(*applied([job, busy], [change])) == []
+
+
+def test_an_array_that_has_begun_is_left_alone() -> None:
+    rest = waiting(1, "one", held=False, array_job_id=1)
+    begun = replace(running(2, 4), array_job_id=1, array_task_id=7)
+    assert planned(rest, begun) == []
+    assert len(planned(rest, replace(begun, state="COMPLETED"))) == 1
+
+
+def test_alternatives_that_a_user_asks_for_later_are_left_alone() -> None:
+    held = waiting(1, "one", licenses="a:1|b:1")
+    waits = waiting(2, "one", held=False, licenses="a:1|b:1")
+    first, other = planned(held, waits, waiting(3, "one"))
+    assert (first.job.id, first.licenses, first.is_release) == (1, "a:1|b:1", True)
+    assert (other.job.id, other.licenses) == (3, "ionode:1")
 
 
 def test_a_job_larger_than_the_machine_is_not_forgotten() -> None:
     assert len(planned(waiting(1, "rising", nodes=100), machine_nodes=8)) == 1
+
+
+def test_a_job_that_waits_for_another_is_not_held_as_well() -> None:
+    [change] = planned(waiting(1, "one", reason="Dependency"))
+    assert change.is_release
 
 
 def test_all_holds_end_with_the_arbiter() -> None:
@@ -151,7 +191,7 @@ jobs_of_all_kinds = st.lists(
         st.builds(
             waiting,
             st.just(0),
-            st.sampled_from(sorted(CURVES)),
+            st.sampled_from(sorted(CURVES.keys() - {"forwarded"})),
             held=st.booleans(),
             nodes=st.integers(1, 64),
             priority=st.integers(0, 10_000),

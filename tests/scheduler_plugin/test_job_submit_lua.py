@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -241,6 +242,29 @@ def test_no_job_gets_more_than_the_pool_has(controller: Controller) -> None:
     assert controller.submit()["licenses"] == "ionode:8"
 
 
+def test_the_components_of_a_het_job_get_no_more_than_the_pool_has_together(
+    controller: Controller,
+) -> None:
+    controller.answer = response("5")
+    submit = controller.start()
+    components = [
+        controller.submit_to(submit, {"het_job_offset": offset, **other})
+        for offset, other in [
+            (0.0, {}),
+            (1.0, {}),
+            (2.0, {}),
+            (0.0, {"licenses": "ionode:7"}),
+            (1.0, {}),
+            (NO_VAL, {}),
+        ]
+    ]
+    found = [component.get("licenses") for component in components]
+    assert found == ["ionode:5", "ionode:3", None, "ionode:7", "ionode:1", "ionode:5"]
+    asked = [int(re.search(rb"available=(\d+)", each)[1]) for each in controller.requests]  # type: ignore[index]
+    assert asked == [8, 3, 1, 8]
+    assert 'why="the components before it have all' in controller.lines[2]
+
+
 def test_direct_access_needs_no_licence(controller: Controller) -> None:
     controller.answer = response("0")
     job = controller.submit({"licenses": "matlab"})
@@ -343,6 +367,21 @@ def test_what_cannot_be_added_to_is_left_alone(controller: Controller) -> None:
 
 
 # Burst buffers
+
+
+@pytest.mark.parametrize("immediate", [True, 1.0])
+def test_a_job_that_starts_now_or_never_is_left_as_it_is(
+    controller: Controller, immediate: object
+) -> None:
+    job = {"immediate": immediate}
+    assert changed(controller.submit(job, default=1), job) == {}
+    assert 'why="it starts at once or not at all' in controller.lines[0]
+    assert controller.requests == []
+
+
+@pytest.mark.parametrize("immediate", [False, 0.0])
+def test_other_jobs_can_wait(controller: Controller, immediate: object) -> None:
+    assert controller.submit({"immediate": immediate})["licenses"] == "ionode:4"
 
 
 def test_io_nodes_may_be_burst_buffers(controller: Controller) -> None:
@@ -488,6 +527,30 @@ def test_a_job_that_its_user_holds_is_not_the_arbiters(
     heartbeat.write_text(f"{time.time():.0f}")
     held(controller, {"priority": 0.0}, heartbeat=str(heartbeat))
     assert "held" not in controller.lines[0]
+
+
+def test_a_priority_that_somebody_sets_is_kept(controller: Controller, tmp_path: Path) -> None:
+    heartbeat = tmp_path / "heartbeat"
+    heartbeat.write_text(f"{time.time():.0f}")
+    assert not held(controller, {"priority": 777.0}, heartbeat=str(heartbeat))
+
+
+def test_only_jobs_that_can_run_now_are_held(controller: Controller, tmp_path: Path) -> None:
+    heartbeat = tmp_path / "heartbeat"
+    heartbeat.write_text(f"{time.time():.0f}")
+    beats = {"heartbeat": str(heartbeat)}
+    assert not held(controller, {"dependency": "afterok:17"}, **beats)
+    assert not held(controller, {"begin_time": float(int(time.time()) + 3600)}, **beats)
+    assert held(controller, {"dependency": "", "begin_time": 0.0}, **beats)
+    assert held(controller, {"begin_time": float(int(time.time()) - 1)}, **beats)
+
+
+def test_jobs_with_burst_buffers_are_not_the_arbiters(
+    controller: Controller, tmp_path: Path
+) -> None:
+    heartbeat = tmp_path / "heartbeat"
+    heartbeat.write_text(f"{time.time():.0f}")
+    assert not held(controller, heartbeat=str(heartbeat), resource="burst_buffer")
 
 
 # The question

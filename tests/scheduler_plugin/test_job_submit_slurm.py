@@ -171,6 +171,16 @@ def test_each_part_of_a_het_job_gets_its_own(site: Site) -> None:
     site.cluster.wait_for(job, "COMPLETED")
 
 
+def test_the_parts_of_a_het_job_get_no_more_than_there_are(site: Site) -> None:
+    site.set()
+    site.service.io_nodes = 8
+    parts = ("--nodes=1", ":", "--nodes=1")
+    job = site.cluster.submit("--job-name=too-much", *parts, script="#!/bin/sh\nsleep 60\n")
+    site.cluster.wait_for(job, "RUNNING")
+    assert "Used=8" in site.cluster.run("scontrol", "show", "licenses").stdout
+    site.cluster.run("scancel", str(job))
+
+
 def test_jobs_of_other_users_are_asked_for_by_name(site: Site) -> None:
     site.set()
     job = site.cluster.submit(user="nobody")
@@ -220,6 +230,22 @@ def _settled(job: dict[str, str]) -> dict[str, str]:
     """What does not differ between two submissions of the same."""
     differing = r"JobId|JobName|.*Time|.*Eval|.*NodeList|NodeList|BatchHost|Priority|Scheduler"
     return {name: value for name, value in job.items() if not re.fullmatch(differing, name)}
+
+
+@pytest.mark.parametrize("mode", ["on", "arbitrate"])
+@pytest.mark.parametrize("command", ["srun", "salloc"])
+def test_a_job_that_starts_now_or_never_starts_without_io_nodes(
+    site: Site, tmp_path: Path, mode: str, command: str
+) -> None:
+    (tmp_path / "heartbeat").write_text(f"{time.time():.0f}\n")
+    site.service.io_nodes = 8
+    site.set(mode="on")
+    busy = site.cluster.submit(script="#!/bin/sh\nsleep 60\n")
+    site.cluster.wait_for(busy, "RUNNING")
+    site.set(mode=mode, heartbeat=str(tmp_path / "heartbeat"))
+    site.cluster.run(command, "--immediate", "--nodes=1", "true")
+    site.cluster.run("scancel", str(busy))
+    site.cluster.wait_for(busy, "CANCELLED")
 
 
 def test_shadow_leaves_the_job_as_it_was(site: Site) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ioncast_errors import InputError
-from scheduler_plugin.settings import read_settings
+from scheduler_plugin.settings import ArbitrateSettings, read_settings
 from scheduler_plugin.tokens import is_open, read_token
 
 _DEPLOY = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "deploy"
@@ -41,6 +41,16 @@ def test_the_sample_says_what_holds_without_it(tmp_path: Path) -> None:
     assert said == without
 
 
+def test_all_samples_name_the_same_heartbeat() -> None:
+    heartbeat = ArbitrateSettings().heartbeat
+    lua = _DEPLOY.parent / "lua" / "ioncast_settings.lua"
+    assert f'-- heartbeat = "{heartbeat}",' in lua.read_text()
+    unit = (_DEPLOY / "ioncast-arbiter.service").read_text()
+    assert f"RuntimeDirectory={Path(heartbeat).parent.relative_to('/run')}\n" in unit
+    manual = Path(__file__).resolve().parents[2] / "docs" / "slurm.md"
+    assert f'`heartbeat = "{heartbeat}"`' in manual.read_text()
+
+
 def test_few_settings_are_enough(tmp_path: Path) -> None:
     settings = read_settings(_file(tmp_path, _LEAST))
     assert settings.service.address == "http://127.0.0.1:8420"
@@ -53,9 +63,14 @@ def test_few_settings_are_enough(tmp_path: Path) -> None:
     [
         (_LEAST + "[watch]\nperiod = 3\n", ":9: key `watch.period` is unknown; did you mean"),
         (_LEAST.replace("http://", ""), ":3: key `slurmrestd.address`: '127.0.0.1:6820' is no"),
+        (
+            _LEAST.replace("127.0.0.1:6820", "[::1"),
+            ":3: key `slurmrestd.address`: 'http://[::1' is",
+        ),
         (_LEAST + '[darshan]\nfolder = "/d"\nlayout = "/%Y"\n', ":10: key `darshan.layout`"),
         (_LEAST + '[darshan]\nfolder = "/d"\nlayout = "../%Y"\n', ":10: key `darshan.layout`"),
         (_LEAST + "[watch]\nperiod_s = 0\n", ":9: key `watch.period_s`: must be greater than 0"),
+        (_LEAST + "[arbitrate]\nperiod_s = 60\n", ":9: key `arbitrate.period_s`: must be"),
         (_LEAST + '[arbitrate]\npolicy = "most"\n', ":9: key `arbitrate.policy`: must be one of"),
         (_LEAST.replace('system = "testbed"\n', ""), "key `system` is missing; add it"),
     ],

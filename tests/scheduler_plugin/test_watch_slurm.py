@@ -166,12 +166,12 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
 
 def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> None:
     with site.served() as served:
-        job = site.submit("hacc-io-ionodes4-dxt.darshan", "-Lionode:3")
+        job = site.submit("hacc-io-ionodes4-dxt.darshan", "-Lionode:3", "--job-name=a\x1b[2J\nb")
         site.slurm.wait_for(job, "COMPLETED")
         tried = site.once("--dry-run")
         assert tried.returncode == 0, tried.stderr
         assert f"would send outcome root_app_id{job}-" in tried.stdout
-        assert f"job_id={job} user=root name=sbatch nodes=1 io_nodes=3" in tried.stdout
+        assert f"job_id={job} user=root name='a\\x1b[2J\\nb' nodes=1 io_nodes=3" in tried.stdout
         assert not _runs(served)
         assert site.once().returncode == 0
         assert _outcomes(served) == {str(job): 3}
