@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,7 @@ Examples:
     "--config", metavar="FILE.toml", required=True, type=click.Path(), help="The settings."
 )
 @click.option("--once", is_flag=True, help="Look at the jobs once.")
-@click.option("--dry-run", is_flag=True, help="Say what would be changed, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Look once, and only say what would be changed.")
 def arbitrate(config: str, once: bool, dry_run: bool) -> None:
     """Share the I/O nodes among all jobs that wait, for the highest global bandwidth.
 
@@ -61,8 +63,8 @@ def arbitrate(config: str, once: bool, dry_run: bool) -> None:
         ) as service,
     ):
         arbiter = Arbiter(settings, slurm, service, is_dry=dry_run)
-        if once:
-            arbiter.round(time.time())
+        if once or dry_run:
+            _look_once(arbiter)
         else:
             _go_on(arbiter, settings)
 
@@ -112,13 +114,29 @@ class Arbiter:
         jobs = self._jobs()
         self._learn(decisions_of(jobs))
         licence = self.settings.licence.name
-        changes = plan(jobs, self._curves, self._pool(), licence, self.settings.arbitrate, now_s)
+        changes = plan(jobs, self._curves, self.pool(), licence, self.settings.arbitrate, now_s)
         return [change for change in changes if self._made(change)]
+
+    def held(self) -> list[Change]:
+        """The ends of all holds of ours that there still are."""
+        return releases(self._jobs())
 
     def release_all(self) -> None:
         """End the holds of all jobs that we hold."""
-        for change in releases(self._jobs()):
+        for change in self.held():
             self._made(change)
+
+    def pool(self) -> int:
+        """How many I/O nodes there are."""
+        name = self.settings.licence.name
+        for licence in self.slurm.licences():
+            if licence.name == name:
+                return licence.total
+        raise SlurmAnswerError(
+            f"Slurm has no licence {name!r}",
+            where="slurm.conf",
+            remedy=f"set Licenses={name}:N there, or licence.name in the settings",
+        )
 
     def _jobs(self) -> list[Job]:
         jobs = self.slurm.jobs()
@@ -129,17 +147,6 @@ class Arbiter:
             else job
             for job in jobs
         ]
-
-    def _pool(self) -> int:
-        if self.settings.licence.pool is not None:
-            return self.settings.licence.pool
-        name = self.settings.licence.name
-        for licence in self.slurm.licences():
-            if licence.name == name:
-                return licence.total
-        raise SlurmAnswerError(
-            f"Slurm has no licence {name!r}", remedy="set Licenses= in slurm.conf"
-        )
 
     def _learn(self, decisions: set[str]) -> None:
         """Get curves that are not known yet, and forget those of jobs that do not wait."""
@@ -193,9 +200,11 @@ def _told(change: Change, is_dry: bool) -> str:
     job = change.job
     verb = "would be " if is_dry else ""
     done = "released with" if change.is_release else "changed to"
+    is_new = change.licenses != job.licenses
+    before = f" (it had {job.licenses or 'none'})" if is_new else ""
     return (
-        f"job {job.id} of {job.user} {verb}{done} {change.licenses or 'no licences'}"
-        f" (it had {job.licenses or 'none'}): {change.why}"
+        f"job {job.id} of {job.user} {verb}{done} {change.licenses or 'no licences'}{before}:"
+        f" {change.why}"
     )
 
 
@@ -203,27 +212,60 @@ def _say(line: str) -> None:
     click.echo(f"ioncast: {line}", err=True)
 
 
+def _look_once(arbiter: Arbiter) -> None:
+    changes = arbiter.round(time.time())
+    if arbiter.is_dry:
+        _say(f"{len(changes)} jobs would be changed")
+    else:
+        held = len(arbiter.held())
+        left = f"; {held} still held, whose decisions cannot be read yet" if held else ""
+        _say(f"{len(changes)} jobs changed{left}")
+
+
 def _go_on(arbiter: Arbiter, settings: Settings) -> None:
     """Arbitrate until a signal comes."""
     heartbeat = Path(settings.arbitrate.heartbeat)
-    failing = ""
-    try:
-        with ended_by_signals() as came:
-            while not came:
-                next_s = time.monotonic() + settings.arbitrate.period_s
-                try:
-                    arbiter.round(time.time())
-                    if not arbiter.is_dry:
-                        _beat(heartbeat)
-                    failing = ""
-                except IoncastError as error:
-                    if str(error) != failing:
-                        failing = str(error)
-                        _say(failing)
-                time.sleep(max(next_s - time.monotonic(), 0))
-    finally:
-        if not arbiter.is_dry:
+    failure = ""
+    with _only_one(heartbeat):
+        _say(f"jobs share {settings.licence.name} by {settings.arbitrate.policy}")
+        try:
+            with ended_by_signals() as came:
+                while not came:
+                    next_s = time.monotonic() + settings.arbitrate.period_s
+                    failure = _attempt(arbiter, heartbeat, failure)
+                    time.sleep(max(next_s - time.monotonic(), 0))
+        finally:
             _end(arbiter, heartbeat)
+
+
+def _attempt(arbiter: Arbiter, heartbeat: Path, before: str) -> str:
+    """Do what is to be done; gives what failed, which is said when it begins and ends."""
+    try:
+        arbiter.round(time.time())
+        _beat(heartbeat)
+    except IoncastError as error:
+        if str(error) != before:
+            _say(str(error))
+        return str(error)
+    if before:
+        _say(f"no longer so: {before}")
+    return ""
+
+
+@contextlib.contextmanager
+def _only_one(heartbeat: Path) -> Iterator[None]:
+    """Two would undo what the other one does."""
+    path = heartbeat.with_name(f"{heartbeat.name}.lock")
+    with _writable(path):
+        lock = path.open("ab")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another arbiter runs", where=str(path), remedy="stop it first"
+            ) from None
+        yield
 
 
 def _end(arbiter: Arbiter, heartbeat: Path) -> None:
@@ -242,11 +284,19 @@ def _end(arbiter: Arbiter, heartbeat: Path) -> None:
 def _beat(heartbeat: Path) -> None:
     """Say when it was alive; who reads it never finds half a number."""
     new = heartbeat.with_name(f"{heartbeat.name}.{os.getpid()}")
-    try:
-        heartbeat.parent.mkdir(parents=True, exist_ok=True)
+    with _writable(heartbeat):
         new.write_text(f"{int(time.time())}\n")
         new.replace(heartbeat)
+
+
+@contextlib.contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         raise InputError(
-            f"the heartbeat cannot be written: {error.strerror}", where=str(heartbeat)
+            f"arbitrate.heartbeat cannot be written: {error.strerror}",
+            where=str(path),
+            remedy="make the folder, for this user",
         ) from error

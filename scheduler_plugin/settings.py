@@ -80,9 +80,6 @@ class LicenceSettings(Table):
     name: Name = Field(
         default="ionode", description="The licence that jobs have one of per I/O node."
     )
-    pool: Annotated[int, Field(gt=0)] | None = Field(
-        default=None, description="How many there are; Slurm is asked where it is not said."
-    )
 
 
 class DarshanSettings(Table):

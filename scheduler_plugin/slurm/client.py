@@ -93,16 +93,12 @@ class Slurm:
                 remedy="see whether it runs",
             )
 
-    def jobs(self, since_s: int | None = None) -> list[Job]:
-        """All jobs that slurmctld knows; with `since_s` without those that ended before.
+    def jobs(self) -> list[Job]:
+        """All jobs that slurmctld knows.
 
-        slurmctld forgets jobs `MinJobAge` (300 s by default) after their end. The times are of
-        its clock.
+        It forgets them `MinJobAge` (300 s by default) after their end. The times are of its clock.
         """
-        jobs = _listed(self._ask("GET", "slurm", "jobs"), "jobs", self._version.job)
-        if since_s is None:
-            return jobs
-        return [job for job in jobs if job.ended_s is None or job.ended_s >= since_s]
+        return _listed(self._ask("GET", "slurm", "jobs"), "jobs", self._version.job)
 
     def job(self, job_id: int) -> Job | None:
         """One job; None where slurmctld does not know it, or no more."""

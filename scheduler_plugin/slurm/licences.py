@@ -19,11 +19,6 @@ class Licence:
     total: int
     used: int
 
-    @property
-    def free(self) -> int:
-        """How many a job could have now."""
-        return max(self.total - self.used, 0)
-
 
 def licence_count(licenses: str, name: str) -> int | None:
     """How many of a licence a job asks for; None where the text does not name it.

@@ -61,8 +61,6 @@ def config(slurm: Cluster, served: Served, tmp_path: Path) -> Path:
         [service]
         address = "unix:{served.socket}"
         token_file = "{served.log.parent}/token"
-        [licence]
-        pool = {POOL}
         [arbitrate]
         period_s = 0.5
         heartbeat = "{tmp_path}/arbiter"
@@ -139,8 +137,14 @@ def test_a_job_that_an_admin_puts_back_and_holds_stays_held(
 
 
 def test_a_job_whose_licences_slurm_does_not_take_is_released_as_decided(
-    slurm: Cluster, arbiter: Arbiter, jobs: list[int], capsys: pytest.CaptureFixture[str]
+    slurm: Cluster,
+    arbiter: Arbiter,
+    jobs: list[int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # As if slurm.conf were changed just now.
+    monkeypatch.setattr(Arbiter, "pool", lambda _: POOL)
     other = arbiter.settings.licence.model_copy(update={"name": "nosuch"})
     arbiter.settings = arbiter.settings.model_copy(update={"licence": other})
     arbiter.round(time.time())
@@ -167,28 +171,28 @@ def test_an_array_gets_its_licences_once(
 
 
 def test_a_heartbeat_that_cannot_be_written_is_one_line(
-    config: Path, settings: Settings, tmp_path: Path, jobs: list[int], slurm: Cluster
+    config: Path, settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     config.write_text(
         config.read_text().replace(settings.arbitrate.heartbeat, f"{tmp_path}/file/beat")
     )
-    said = tmp_path / "said"
-    with (
-        said.open("w") as errors,
-        subprocess.Popen(arguments("--config", str(config)), stderr=errors) as process,
-    ):
-        for job_id in jobs:
-            slurm.wait_for(job_id, "RUNNING")
-        wait_for(lambda: "heartbeat" in said.read_text(), "complaint")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-    assert said.read_text().count("the heartbeat cannot be written") == 1
-    assert "Traceback" not in said.read_text()
+    done = run("--config", str(config))
+    assert done.returncode == 2
+    assert "arbitrate.heartbeat cannot be written" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_licence_that_slurm_does_not_have_is_named(config: Path) -> None:
+    config.write_text(config.read_text() + '[licence]\nname = "ionodes"\n')
+    done = run("--config", str(config), "--once")
+    assert done.returncode == 2
+    assert "Slurm has no licence 'ionodes'" in done.stderr
 
 
 def test_a_dry_run_changes_nothing(slurm: Cluster, config: Path, jobs: list[int]) -> None:
-    said = command("--config", str(config), "--once", "--dry-run")
+    said = command("--config", str(config), "--dry-run")
+    assert "2 jobs would be changed" in said
     assert said.count("would be released with ionode:4 (it had ionode:8)") == 2
     assert all(slurm.job(job_id)["JobState"] == "PENDING" for job_id in jobs)
 
@@ -210,6 +214,9 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
             slurm.wait_for(job_id, "RUNNING")
         wait_for(heartbeat.exists, "heartbeat")
         assert abs(time.time() - int(heartbeat.read_text())) < 30
+        another = run("--config", str(config))
+        assert another.returncode == 2
+        assert "another arbiter runs" in another.stderr
         # A decision that the service does not know: it is held until the end.
         later = slurm.submit("--hold", script="#!/bin/sh\ntrue\n")
         slurm.run("scontrol", "update", f"JobId={later}", "AdminComment=ioncast:elsewhere:held")
@@ -220,12 +227,17 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
     slurm.wait_for(later, "COMPLETED")
     assert not heartbeat.exists()
     assert f"job {later} of root released with no licences" in said.read_text()
+    assert said.read_text().count("no longer so: ") == 1
 
 
 def command(*options: str) -> str:
-    done = subprocess.run(arguments(*options), capture_output=True, text=True, check=False)
+    done = run(*options)
     assert done.returncode == 0, done.stderr
     return done.stderr
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(arguments(*options), capture_output=True, text=True, check=False)
 
 
 def arguments(*options: str) -> list[str]:

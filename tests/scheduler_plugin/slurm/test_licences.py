@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ioncast_errors import InputError
-from scheduler_plugin.slurm import Licence, licence_count, with_licence
+from scheduler_plugin.slurm import licence_count, with_licence
 
 _names = st.text("abcdefghijklmnopqrstuvwxyz_-0123456789", min_size=1, max_size=8)
 _entries = st.tuples(_names, st.none() | st.integers(0, 10_000)).map(
@@ -75,8 +75,3 @@ def test_a_text_with_alternatives_is_not_added_to() -> None:
     # Slurm 25.05 and newer refuse "a|b,c".
     with pytest.raises(InputError, match="one licence or another"):
         with_licence("matlab:1|comsol:1", "ionode", 4)
-
-
-def test_free_licences_are_those_not_used() -> None:
-    assert Licence("ionode", total=8, used=6).free == 2
-    assert Licence("ionode", total=4, used=6).free == 0  # the admin took some away

@@ -161,11 +161,6 @@ def test_jobs_of_slurmdbd_ended_within_the_span(slurm: Slurm) -> None:
     assert [job.id for job in slurm.ended_jobs(_T + 100, _T + 200)] == [90, 93]
 
 
-def test_jobs_that_ended_before_are_left_out(slurm: Slurm) -> None:
-    assert len(slurm.jobs(_T + 110)) == len(JOBS)
-    assert [job.id for job in slurm.jobs(_T + 111)] == [101, 102, 103, 106, 107, 108]
-
-
 def test_licences_are_the_same_in_every_version(slurm: Slurm) -> None:
     assert slurm.licences() == [Licence("ionode", 8, 6), Licence("matlab", 2, 0)]
 
