@@ -19,6 +19,7 @@ _LONGEST_DETAIL = 300
 # What the service takes.
 _LONGEST_NAME, _LONGEST_USER = 200, 100
 _STORED = (200, 201)
+_LARGEST_PAGE = 500
 _NOT_FOUND = 404
 _UNIX = "unix:"
 
@@ -134,9 +135,22 @@ class Ioncast:
         self._loop.run_until_complete(self._client.aclose())
         self._loop.close()
 
-    def ping(self) -> None:
-        """Return when the service answers."""
-        self._ask("GET", "/healthz", authorised=False)
+    def measured_systems(self) -> list[str]:
+        """The systems that something was measured on, by name (`GET /v1/systems`).
+
+        The service refuses a token that is none here too, also where reading needs none.
+        """
+        names: list[str] = []
+        page_of = {"limit": str(_LARGEST_PAGE)}
+        while True:
+            page = self._ask("GET", "/v1/systems", params=page_of)
+            try:
+                names += [str(item["name"]) for item in page["items"] if item["imports"]]
+                if page["next"] is None:
+                    return names
+                page_of["after"] = page["items"][-1]["name"]
+            except (LookupError, TypeError) as error:
+                raise self._stranger() from error
 
     def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
         """Put a run into the history (`POST /v1/traces`); sent again it changes nothing.
@@ -180,12 +194,8 @@ class Ioncast:
         called = "".join(each if each.isprintable() else "?" for each in file_name)
         return self._ask("POST", path, data=given, files={"log": (called, log)})
 
-    def _ask(
-        self, method: str, path: str, *, authorised: bool = True, **content: Any
-    ) -> dict[str, Any]:
-        headers = {"Accept": "application/json"}
-        if authorised:
-            headers["Authorization"] = f"Bearer {self._token()}"
+    def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
+        headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token()}"}
         asking = self._answer(self._client.build_request(method, path, headers=headers, **content))
         try:
             return self._loop.run_until_complete(asyncio.wait_for(asking, self._timeout_s))
@@ -218,8 +228,11 @@ class Ioncast:
                 retry_after_s=_seconds(response.headers.get("Retry-After")),
             )
         if document is None:
-            raise ServiceUnreachableError("what answers is not ioncast", where=self._address)
+            raise self._stranger()
         return document
+
+    def _stranger(self) -> ServiceUnreachableError:
+        return ServiceUnreachableError("what answers is not ioncast", where=self._address)
 
 
 def _fields(run: RunOf) -> dict[str, Any]:

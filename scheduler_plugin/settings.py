@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 from ioncast_errors import InputError
 from ior_configs.toml_files import Line, Name, Table, read_toml, refusing
 
+_LARGEST_PORT = 65_535
 _ADDRESS = re.compile(r"unix:/.+|https?://[^\s/]+/?")
 
 
@@ -25,10 +26,10 @@ def _address(text: str) -> str:
 
 def _is_url(text: str) -> bool:
     try:
-        httpx.URL(text)
+        port = httpx.URL(text).port
     except httpx.InvalidURL:
         return False
-    return True
+    return port is None or 0 < port <= _LARGEST_PORT
 
 
 def _layout(text: str) -> str:

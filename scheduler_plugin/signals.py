@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ def ended_by_signals() -> Iterator[list[int]]:
         came.append(number)
         sys.exit(0)
 
+    # Of a request that was cut off nobody is left to take the error.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield came

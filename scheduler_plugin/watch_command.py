@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from ioncast_errors import InputError, IoncastError
+from ioncast_errors import InputError
 from scheduler_plugin.darshan_logs import LogFolder
 from scheduler_plugin.service_client import Ioncast, RunOf
 from scheduler_plugin.settings import DarshanSettings, Settings, read_settings
@@ -21,7 +21,7 @@ from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.tokens import is_open, read_token
 from scheduler_plugin.watch_state import WatchState, copied_state, opened_state
-from scheduler_plugin.watching import Receiver, Watch
+from scheduler_plugin.watching import Watch
 
 _LOG = logging.getLogger("ioncast.watch")
 
@@ -37,8 +37,18 @@ Examples:
 @click.option(
     "--config", metavar="FILE.toml", required=True, type=click.Path(), help="The settings."
 )
-@click.option("--once", is_flag=True, help="Look once and end; 1 is returned if anything failed.")
-@click.option("--dry-run", is_flag=True, help="Look once, say what would be sent, send nothing.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Look once and end: with 1 if Slurm or the service is away or refuses the token, or a"
+    " file cannot be read. That a log is refused is final, and no failure.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Look once, ask the service whether it takes the token, say what would be sent, and send"
+    " nothing. It ends as --once does.",
+)
 @click.option("--verbose", is_flag=True, help="Name jobs without a log too.")
 def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
     """Follow jobs to their end and send their Darshan logs to the service.
@@ -65,15 +75,15 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
         _clients(settings) as (slurm, service),
         state_of(settings.watch.state) as state,
     ):
-        receiver = _Nobody() if dry_run else service
-        watcher = _watcher(settings, settings.darshan, state, slurm, receiver, logs)
-        if once or dry_run:
-            sys.exit(0 if watcher.round(math.inf) else 1)
-        _LOG.info(
-            "jobs of %s are followed; logs come from %s", settings.system, settings.darshan.folder
-        )
-        _check_services(slurm, service)
+        watcher = _watcher(settings, settings.darshan, state, slurm, service, logs, is_dry=dry_run)
         try:
+            if once or dry_run:
+                sys.exit(0 if watcher.round(math.inf) else 1)
+            _LOG.info(
+                "jobs of %s are followed; logs come from %s",
+                settings.system,
+                settings.darshan.folder,
+            )
             _go_on(watcher, settings.watch.period_s, came)
         finally:
             watcher.sum_up()
@@ -84,18 +94,21 @@ def _watcher(
     darshan: DarshanSettings,
     state: WatchState,
     slurm: Slurm,
-    receiver: Receiver,
+    service: Ioncast,
     logs: LogFolder,
+    *,
+    is_dry: bool,
 ) -> Watch:
     return Watch(
         state,
         slurm,
-        receiver,
+        _Nobody(service) if is_dry else service,
         logs,
         system=settings.system,
         licence=settings.licence.name,
         period_s=settings.watch.period_s,
         wait_s=darshan.wait_s,
+        is_dry=is_dry,
     )
 
 
@@ -128,17 +141,15 @@ def _check_tokens(settings: Settings) -> None:
             _LOG.warning("%s: everybody can read this token; chmod o-r it", path)
 
 
-def _check_services(slurm: Slurm, service: Ioncast) -> None:
-    """Say what is away; it may come."""
-    for check in (slurm.ping, service.ping):
-        try:
-            check()
-        except IoncastError as error:
-            _LOG.warning("%s; the watch goes on", error)
-
-
 class _Nobody:
-    """Says what would be sent."""
+    """Says what would be sent, once the service could be asked."""
+
+    def __init__(self, service: Ioncast) -> None:
+        self._service = service
+
+    def measured_systems(self) -> list[str]:
+        """Ask the service, which refuses a wrong token."""
+        return self._service.measured_systems()
 
     def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
         """Say it of a trace."""

@@ -29,6 +29,8 @@ _BETWEEN_SUMMARIES_S = 3600.0
 _CLOCKS_S = 120.0
 # slurm.conf's MinJobAge should be longer than so many rounds: then no job is missed.
 _ROUNDS_OF_JOBS = 3
+# MinJobAge where nobody sets it: so long slurmctld itself tells of jobs that ended.
+_REMEMBERED_S = 300.0
 _FOLLOWED, _GAP = "followed", "gap"
 
 
@@ -44,6 +46,9 @@ class SlurmJobs(Protocol):
 
 class Receiver(Protocol):
     """What of `scheduler_plugin.service_client.Ioncast` is needed."""
+
+    def measured_systems(self) -> list[str]:
+        """Those that decisions can be made for."""
 
     def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
         """Put a run into the history."""
@@ -69,6 +74,8 @@ class Watch:
         The machine in ioncast, and what an I/O node is to Slurm.
     period_s, wait_s : float
         Between rounds; how long after its end logs of a job may come.
+    is_dry : bool
+        Whether the receiver sends nothing, so that nothing is said to be sent.
     clock : callable
         Gives the Unix time.
     """
@@ -84,6 +91,7 @@ class Watch:
         licence: str,
         period_s: float,
         wait_s: float,
+        is_dry: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
@@ -94,6 +102,7 @@ class Watch:
         self._licence = licence
         self._period_s = period_s
         self._wait_s = wait_s
+        self._sent = "would be sent" if is_dry else "sent"
         self._clock = clock
         self._failing: dict[str, str] = {}
         self._counted: Counter[str] = Counter()
@@ -102,6 +111,8 @@ class Watch:
         self._silences = 0
         self._silent_until_s = 0.0
         self._is_without_accounting = False
+        self._is_system_checked = False
+        self._warnings: set[str] = set()
 
     def round(self, sending_s: float) -> bool:
         """Do once what is to be done.
@@ -133,11 +144,12 @@ class Watch:
         """Say what happened since the last time."""
         count = self._counted
         _LOG.info(
-            "%s done, %d without a log; %s and %s sent, %d refused, %d waiting",
+            "%s done, %d without a log; %s and %s %s, %d refused, %d waiting",
             _number(count["done"], "job"),
             count["without"],
             _number(count["trace"], "trace"),
             _number(count["outcome"], "outcome"),
+            self._sent,
             count["refused"],
             self._state.waiting(),
         )
@@ -182,14 +194,15 @@ class Watch:
         try:
             jobs = self._slurm.ended_jobs(int(since_s - _CLOCKS_S), int(now_s) + 1)
         except SlurmAnswerError as error:
-            if not self._is_without_accounting:
+            is_too_long = now_s - since_s > _REMEMBERED_S
+            if is_too_long and not self._is_without_accounting:
+                self._is_without_accounting = True
                 _LOG.warning(
                     "nobody watched since %s, and accounting cannot tell which jobs slurmctld"
                     " has forgotten meanwhile: %s",
                     datetime.fromtimestamp(since_s).isoformat(" ", "seconds"),
                     error,
                 )
-            self._is_without_accounting = True
             jobs = []
         with self._state.transaction():
             self._state.fill_in(job_runs(jobs, self._licence, now_s))
@@ -235,6 +248,9 @@ class Watch:
                 _LOG.debug("job %d of %s: no log", run.id, run.user)
 
     def _send(self, until_s: float) -> None:
+        """Send what is due; also where nothing is, it is found out whether that could be sent."""
+        if not self._is_system_checked:
+            self._check_system()
         unreadable = None
         while self._clock() <= until_s and (delivery := self._state.next_delivery(self._clock())):
             run = self._state.run_of(delivery)
@@ -251,6 +267,35 @@ class Watch:
                 self._silences = 0
         if unreadable is not None:
             raise unreadable
+
+    def _check_system(self) -> None:
+        try:
+            measured = self._service.measured_systems()
+        except IoncastError as error:
+            self._be_silent(error)
+            raise
+        if self._system not in measured:
+            self._refuse_other_spelling(measured)
+            # As the service says it with each trace.
+            known = f"; known are {', '.join(measured)}" if measured else ""
+            self._warn(f"nothing was measured on {self._system!r}, so nothing is decided{known}")
+        self._is_system_checked = True
+
+    def _refuse_other_spelling(self, measured: list[str]) -> None:
+        """The service would refuse each log, and none be sent again."""
+        for name in measured:
+            if name.casefold() == self._system.casefold():
+                raise InputError(
+                    f"the system is called {name!r} in ioncast, not {self._system!r}",
+                    where="system",
+                    remedy="change it in the settings",
+                )
+
+    def _warn(self, warning: str) -> None:
+        """Pass on what the service warns of, once."""
+        if warning not in self._warnings:
+            self._warnings.add(warning)
+            _LOG.warning("the service warns: %s", " ".join(warning.split()))
 
     def _deliver(self, delivery: Delivery, run: JobRun) -> None:
         """Send a log and note what became of it; it is sent again if this ends in between."""
@@ -276,6 +321,8 @@ class Watch:
             self._state.note(delivery, self._clock(), delivery.kind, moved_bytes=moved_bytes)
             self._choose_outcome(run)
         self._counted[delivery.kind] += 1
+        for warning in answer.get("warnings") or []:
+            self._warn(str(warning))
         self._say(run)
 
     def _refuse(self, delivery: Delivery, run: JobRun, why: str, *, is_log: bool = True) -> None:
@@ -314,7 +361,8 @@ class Watch:
             if count
         ]
         had = "I/O nodes unknown" if run.io_nodes is None else _number(run.io_nodes, "I/O node")
-        _LOG.info("job %d of %s: %s sent, %s", run.id, run.user, " and ".join(sent), had)
+        told = " and ".join(sent)
+        _LOG.info("job %d of %s: %s %s, %s", run.id, run.user, told, self._sent, had)
 
     def _told(self, run: JobRun) -> RunOf:
         return RunOf(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from benchdb.measurements import insert_import, system_id_of
 from benchdb.store import opened_database, transaction
 from benchdb.tokens import add_token
 from scheduler_plugin.service_client import (
@@ -129,7 +130,45 @@ def test_nobody_there_is_said_in_a_line(tmp_path: Path) -> None:
             Ioncast(address, lambda: _SECRET) as client,
             pytest.raises(ServiceUnreachableError, match="cannot be reached"),
         ):
-            client.ping()
+            client.measured_systems()
+
+
+_TEXT = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"items": {}}', b'{"items": [7], "next": null}', b'{"items": [], "next": 1}']
+)
+def test_a_list_that_is_none_of_the_services_is_said_to_be_a_strangers(body: bytes) -> None:
+    with (
+        _server(_says(_TEXT % (len(body), body))) as url,
+        Ioncast(url, lambda: _SECRET) as client,
+        pytest.raises(ServiceUnreachableError, match="is not ioncast"),
+    ):
+        client.measured_systems()
+
+
+def test_systems_are_known_by_what_was_measured_on_them_however_many_there_are(
+    tmp_path: Path,
+) -> None:
+    location = str(tmp_path / "ioncast.sqlite")
+    measured = [f"system{number:04}" for number in range(1200)]
+    with opened_database(location) as database, transaction(database, write=True) as connection:
+        token = add_token(connection, "slurm", "scheduler")
+        for name in ("another", *measured):
+            system_id = system_id_of(connection, name)
+            if name != "another":
+                about = {"sha256": name, "file": "a.csv", "format": "csv", "imported_at": "2026"}
+                insert_import(connection, system_id=system_id, **about)
+    with running(tmp_path, "--db", location) as served:
+        with Ioncast(served.url, lambda: token) as client:
+            assert client.measured_systems() == measured
+        # Also where everybody may read.
+        with (
+            Ioncast(served.url, lambda: "ion_wrong") as client,
+            pytest.raises(ServiceRefusedError, match="answers 401"),
+        ):
+            client.measured_systems()
 
 
 def test_a_large_log_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
@@ -164,7 +203,6 @@ def test_the_service_takes_what_is_sent(tmp_path: Path) -> None:
         running(tmp_path, "--db", location) as served,
         Ioncast(f"unix:{served.socket}", lambda: token) as client,
     ):
-        client.ping()
         path = _LOGS / "periodic-ionodes4.darshan"
         for _ in range(2):
             with path.open("rb") as log:

@@ -46,7 +46,8 @@ class _Patient(Ioncast):
                 if error.status != 503 or time.monotonic() > give_up_at:
                     raise
             time.sleep(0.2)
-            content["files"]["log"][1].seek(0)
+            if "files" in content:
+                content["files"]["log"][1].seek(0)
 
 
 class Site:
@@ -280,9 +281,77 @@ def test_without_accounting_the_watch_goes_on(site: Site, caplog: pytest.LogCapt
     site.round()
     site.listed = [_job()]
     site.log("periodic-ionodes4")
-    site.round(later_s=300)
+    site.round(later_s=400)
     assert len(site.outcomes()) == 1
     assert "accounting cannot tell which jobs slurmctld has forgotten" in caplog.text
+
+
+def test_of_a_gap_that_slurmctld_remembers_nobody_is_warned(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.round()
+    site.round(later_s=50)
+    site.round(later_s=300)
+    assert len(site.asked) == 2
+    assert "accounting" not in caplog.text
+    site.round(later_s=301)
+    assert caplog.text.count("accounting cannot tell") == 1
+
+
+def test_a_system_that_nothing_was_measured_on_is_said_once_before_it_is_made(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.round()
+    assert caplog.messages == [
+        f"the service warns: nothing was measured on {site.system!r}, so nothing is decided"
+    ]
+    site.listed = [_job(), _job(id=43)]
+    site.log("periodic-ionodes4")
+    site.log("hacc-io-ionodes4", 43)
+    caplog.clear()
+    site.round(rounds=2)
+    assert caplog.text.count("nothing was measured on") == 1
+
+
+class _Warns:
+    """A service that has something to say of each log."""
+
+    def measured_systems(self) -> list[str]:
+        return ["mn4"]
+
+    def send_trace(self, *_: Any) -> dict[str, Any]:
+        return {"bytes": 1, "warnings": ["half of it\nis missing", "all is late"]}
+
+    def send_outcome(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+
+def test_what_the_service_warns_of_is_said_once(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.system = "mn4"
+    site.listed = [_job(), _job(id=43)]
+    for job_id in (42, 43):
+        site.log("periodic-ionodes4", job_id)
+        site.log("hacc-io-ionodes4", job_id)
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        assert site.watch(state, _Warns()).round(float("inf"))
+    assert caplog.messages == [
+        "the service warns: half of it is missing",
+        "the service warns: all is late",
+    ]
+
+
+def test_logs_wait_where_the_system_is_spelled_otherwise(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.system = "MN4"
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        assert not site.watch(state, _Warns()).round(float("inf"))
+        assert state.waiting() == 1
+    assert "the system is called 'mn4' in ioncast, not 'MN4'" in caplog.text
 
 
 def test_a_job_that_is_put_back_into_the_queue_is_two_runs(
@@ -341,12 +410,19 @@ def test_whatever_users_call_files_and_jobs_the_watch_goes_on(
     assert all("\n" not in message for message in caplog.messages)
 
 
+class _Deaf:
+    """Cannot be sent anything."""
+
+    def measured_systems(self) -> list[str]:
+        return []
+
+
 def test_what_is_sent_already_is_not_sent_again(site: Site) -> None:
     site.listed = [_job()]
     site.log("periodic-ionodes4")
     site.round(rounds=2)
     with opened_state(str(site.folder / "watch.sqlite")) as state:
-        site.watch(state, None).round(float("inf"))
+        assert site.watch(state, _Deaf()).round(float("inf"))
 
 
 def test_a_wrong_token_loses_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -435,7 +511,7 @@ def test_what_is_old_is_forgotten_and_what_runs_is_not(site: Site) -> None:
 
 
 _KILLED = """
-import json, os, signal, sys
+import json, logging, os, signal, sys
 from pathlib import Path
 from scheduler_plugin.darshan_logs import LogFolder
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
@@ -443,6 +519,7 @@ from scheduler_plugin.slurm import Job
 from scheduler_plugin.watch_state import opened_state
 from scheduler_plugin.watching import Watch
 
+logging.disable()
 told = json.load(sys.stdin)
 
 class Slurm:
