@@ -1,7 +1,7 @@
 # What the hooks beside this file share; they read it with `.`.
 # shellcheck shell=sh
 
-IONCAST_HOOKS_CONF=${IONCAST_HOOKS_CONF:-/etc/ioncast/hooks.conf}
+IONCAST_HOOKS_CONF=${IONCAST_HOOKS_CONF:-${0%/*}/hooks.conf}
 # slurmctld gives its hooks no PATH; sh has one of its own, which awk and the others need too.
 export PATH
 
@@ -19,16 +19,21 @@ fail() {
 
 read_configuration() {
     [ -r "$IONCAST_HOOKS_CONF" ] || return 1
+    # A syntax error in what sh reads with `.` ends it, so another one looks first.
+    /bin/sh -n "$IONCAST_HOOKS_CONF" || return 1
     # shellcheck source-path=SCRIPTDIR source=hooks.conf
     . "$IONCAST_HOOKS_CONF"
+    # Its last line may be a test that is false.
+    return 0
 }
 
 # licence_count LICENCES NAME: how many of a licence Slurm's text names, as in
-# `matlab:2,ionode:4`, `ionode` (one), `ionode@server:4`; 0 where it names none.
+# `matlab:2,ionode:4`, `ionode` (one), `ionode@server:4`; 0 where it names none. Slurm 25.05's
+# `matlab:1|ionode:4` is one or the other, and read as both.
 licence_count() {
     printf '%s\n' "$1" | awk -v name="$2" '
         {
-            parts = split($0, licence, /[,;]/)
+            parts = split($0, licence, /[,;|]/)
             for (i = 1; i <= parts; i++) {
                 fields = split(licence[i], field, /[:=]/)
                 gsub(/[ \t]/, "", field[1])

@@ -28,8 +28,10 @@ read_configuration || exit 0
 job=$(job_of_this_node)
 # Slurm 22.05 tells a task nothing of its licences; 23.02 and later do.
 count=$(started_count "$job") || count=$(licence_count "${SLURM_JOB_LICENSES-}" "$LICENCE")
-# What was decided at submission may have been changed while the job waited.
-if [ "$count" -gt 0 ] || { [ -n "$JOBS_FOLDER" ] && [ -n "${ION_COUNT-}" ]; }; then
+# What was decided at submission may have been changed while the job waited; what burst_buffer.lua
+# says when the job starts may not.
+if [ "${IONCAST_BURST_BUFFER_OF-}" != "$job" ] &&
+    { [ "$count" -gt 0 ] || { [ -n "$JOBS_FOLDER" ] && [ -n "${ION_COUNT-}" ]; }; }; then
     echo "export ION_COUNT=$count"
 fi
 if [ -r "$JOBS_FOLDER/$job.hosts" ]; then

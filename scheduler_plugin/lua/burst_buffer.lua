@@ -6,9 +6,10 @@
 -- But root's jobs cannot use it, a job may start seconds later, and one that asks for more than the pool
 -- has is accepted and waits for ever.
 
--- The folder of prolog_slurmctld.sh and epilog_slurmctld.sh, which switch I/O nodes; LICENCE in hooks.conf
--- is the pool's name then. "" where nothing has to be switched. A job whose prolog fails is queued again
--- for two minutes later, and held at the fourth time; an epilog that fails is tried three times.
+-- The folder of prolog_slurmctld.sh and epilog_slurmctld.sh, which switch I/O nodes, such as
+-- "/etc/ioncast/hooks"; LICENCE in the hooks.conf beside them is the pool's name then. "" where nothing has
+-- to be switched. A job whose prolog fails is queued again for two minutes later, and held at the fourth
+-- time; an epilog that fails is tried three times.
 local HOOKS = ""
 
 local FOLDER = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
@@ -133,6 +134,8 @@ function slurm_bb_paths(job_id, job_script, path_file)
     local file = request and io.open(path_file, "w")
     if file then
         file:write("ION_COUNT=", request:match("%d+$"), "\n")
+        -- Tells task_prolog.sh that this is right, though no hook knows of it.
+        file:write("IONCAST_BURST_BUFFER_OF=", job_id, "\n")
         file:close()
     end
     return slurm.SUCCESS

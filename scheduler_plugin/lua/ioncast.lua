@@ -132,13 +132,13 @@ end
 local function address_of(text)
     local path = text:match("^unix:(/.+)$")
     if path then
-        return { place = path, name = "localhost" }
+        return { place = path, name = "localhost", text = text }
     end
     local ipv4, ipv4_port = text:match("^([%d.]+):(%d+)$")
     local ipv6, ipv6_port = text:match("^%[([%x:]+)%]:(%d+)$")
     local port = tonumber(ipv4_port or ipv6_port)
     if port and port < 65536 and (ipv4 and is_ipv4(ipv4) or ipv6 and is_ipv6(ipv6)) then
-        return { place = ipv4 or ipv6, port = port, name = text }
+        return { place = ipv4 or ipv6, port = port, name = text, text = text }
     end
     return nil
 end
@@ -210,10 +210,40 @@ local KNOWN = {
     partitions = setting(is_table, "must be a table of tables", {}),
 }
 
+local NEEDED = { "address", "system", "pool" }
 local OF_PARTITIONS = { mode = true, default = true, pool = true, deadline_ms = true }
 
--- The settings among `given` that are right; the other ones are complained about.
-local function right_ones(given, where, is_allowed, complain)
+local function shown(value)
+    if type(value) == "string" then
+        return '"' .. printable(value, 50) .. '"'
+    elseif is_table(value) then
+        return "a table"
+    end
+    return printable(value, 50)
+end
+
+-- With which consequence a setting that is wrong does not count.
+local function what_holds(name, instead)
+    if instead ~= nil and not is_table(instead) then
+        return shown(instead) .. " holds"
+    end
+    for _, needed in ipairs(NEEDED) do
+        if name == needed then
+            return "jobs are left as they are"
+        end
+    end
+    return "nothing holds"
+end
+
+local function complaint(name, label, value, instead)
+    -- A log is no place for a token.
+    local but = name == "token" and "" or ", not " .. shown(value)
+    return string.format("%s %s%s: %s", label, KNOWN[name].wants, but, what_holds(name, instead))
+end
+
+-- The settings among `given` that are right; the other ones are complained about, and what is in
+-- `instead` holds.
+local function right_ones(given, where, is_allowed, instead, complain)
     local right = {}
     for name, value in pairs(given) do
         local known = KNOWN[name]
@@ -223,19 +253,18 @@ local function right_ones(given, where, is_allowed, complain)
         elseif known.is_right(value) then
             right[name] = value
         else
-            complain(string.format("the setting %s %s", label, known.wants))
+            complain(complaint(name, label, value, instead[name]))
         end
     end
     return right
 end
 
-local function with_defaults(right)
+local function defaults()
+    local found = {}
     for name, known in pairs(KNOWN) do
-        if right[name] == nil then
-            right[name] = known.default
-        end
+        found[name] = known.default
     end
-    return right
+    return found
 end
 
 local function file_content(path, longest)
@@ -253,20 +282,22 @@ local function token_in(path, complain)
     if is_token(token) then
         return token
     end
-    complain("no token can be read from " .. printable(path, 200))
+    complain("no token can be read from " .. printable(path, 200) .. ": none is sent")
     return nil
 end
 
-local function is_used(settings)
-    if settings.mode ~= "off" then
-        return true
-    end
+-- The modes of the partitions and of what is in none of them.
+local function modes_of(settings)
+    local modes = { [settings.mode] = true }
     for _, partition in pairs(settings.partitions) do
-        if partition.mode ~= "off" then
-            return true
-        end
+        modes[partition.mode] = true
     end
-    return false
+    return modes
+end
+
+local function is_used(settings)
+    local modes = modes_of(settings)
+    return modes.shadow or modes.on or modes.arbitrate
 end
 
 local function partition_settings(base, complain)
@@ -274,12 +305,13 @@ local function partition_settings(base, complain)
     for name, given in pairs(base.partitions) do
         local where = "partitions." .. tostring(name)
         if not is_table(given) then
-            complain("the setting " .. printable(where, 100) .. " must be a table")
+            complain(string.format("%s must be a table, not %s: the general settings hold",
+                printable(where, 100), shown(given)))
             given = {}
         end
         local right = right_ones(given, where .. ".", function(key)
             return OF_PARTITIONS[key]
-        end, complain)
+        end, base, complain)
         partitions[name] = setmetatable(right, { __index = base })
     end
     return partitions
@@ -287,23 +319,31 @@ end
 
 -- What is wrong has been complained about already.
 local function find_gaps(settings, given, complain)
-    for _, name in ipairs({ "address", "system", "pool" }) do
+    for _, name in ipairs(NEEDED) do
         settings.cannot_work = settings.cannot_work or settings[name] == nil
         if given[name] == nil then
-            complain("nothing is asked: the setting " .. name .. " is missing")
+            complain("the setting " .. name .. " is missing: jobs are left as they are")
         end
+    end
+    if modes_of(settings).arbitrate and given.heartbeat == nil then
+        complain('the mode "arbitrate" needs the setting heartbeat; jobs are not held')
     end
 end
 
 -- Settings with which all the rest works; whatever is wrong is complained about, once.
 local function checked(given, complain)
     if not is_table(given) then
-        complain("the settings must be a table")
+        complain("it must return a table, not " .. shown(given) .. ": jobs are left as they are")
         given = {}
     end
-    local settings = with_defaults(right_ones(given, "", function()
+    local settings = right_ones(given, "", function()
         return true
-    end, complain))
+    end, defaults(), complain)
+    for name, default in pairs(defaults()) do
+        if settings[name] == nil then
+            settings[name] = default
+        end
+    end
     settings.partitions = partition_settings(settings, complain)
     if is_used(settings) then
         find_gaps(settings, given, complain)
@@ -422,6 +462,11 @@ local function decision_in(headers, number)
     }
 end
 
+local function refusal(status)
+    local is_denied = status == 401 or status == 403
+    return "HTTP status " .. digits(status) .. (is_denied and ": is the token right?" or "")
+end
+
 -- What the service decided; or nil, why not, and whether that was the service's own word.
 local function answer_in(response)
     local head, body = response:match("^(.-)\r?\n\r?\n(.*)$")
@@ -433,7 +478,7 @@ local function answer_in(response)
     if status == 204 then
         return decision_in(headers, nil)
     elseif status ~= 200 then
-        return nil, "HTTP status " .. digits(status), status >= 400 and status < 500
+        return nil, refusal(status), status >= 400 and status < 500
     end
     local length = headers["content-length"]
     if length and tonumber(length) ~= #body then
@@ -602,25 +647,40 @@ local function resource_changes(job, settings, io_nodes)
     return { licenses = joined(job.licenses, ",", licence) }
 end
 
-local function is_arbiter_there(settings)
+-- nil where the arbiter is there.
+local function absence_of_arbiter(settings)
     if not settings.heartbeat then
-        return false
+        return "the setting heartbeat is missing"
     end
     local beat = tonumber(file_content(settings.heartbeat, 40))
-    return beat ~= nil and math.abs(os.time() - beat) < HEARTBEAT_S
+    if not beat then
+        return "no heartbeat in " .. settings.heartbeat
+    end
+    local age_s = os.time() - beat
+    if math.abs(age_s) < HEARTBEAT_S then
+        return nil
+    elseif age_s < 0 then
+        return "the heartbeat is " .. HEARTBEAT_S .. " s ahead of this machine's clock, or more"
+    end
+    return "the heartbeat is older than " .. HEARTBEAT_S .. " s"
 end
 
--- The arbiter cannot tell of a held job that it waits for something else too, and would share with it.
-local function can_run_now(job)
-    return not text_of(job.dependency, 1) and (tonumber(job.begin_time) or 0) <= os.time()
-end
-
--- Only licences that the service knows of can be arbitrated. A priority that somebody set, to hold
--- the job or to have it sooner, would be lost.
-local function is_to_be_held(job, settings, decision, slurm)
-    return settings.mode == "arbitrate" and settings.resource == "licence"
-        and decision.id ~= nil and decision.is_known
-        and job.priority == slurm.NO_VAL and can_run_now(job) and is_arbiter_there(settings)
+-- Why a job in mode "arbitrate" is not held for the arbiter; nil where it is. A priority that somebody
+-- set, to hold the job or to have it sooner, would be lost. The arbiter cannot tell of a held job that it
+-- waits for something else too, and would share with it.
+local function hindrance(job, settings, decision, slurm)
+    if settings.resource ~= "licence" then
+        return "burst buffers are not arbitrated"
+    elseif not decision.id then
+        return "the answer has no id"
+    elseif job.priority ~= slurm.NO_VAL then
+        return "its priority is set already"
+    elseif text_of(job.dependency, 1) then
+        return "it waits for another job"
+    elseif (tonumber(job.begin_time) or 0) > os.time() then
+        return "it is to begin later"
+    end
+    return absence_of_arbiter(settings)
 end
 
 local function changes_of(job, settings, decision, slurm)
@@ -628,7 +688,10 @@ local function changes_of(job, settings, decision, slurm)
     if decision.io_nodes and decision.source ~= "user" then
         changes = resource_changes(job, settings, decision.io_nodes)
     end
-    decision.is_held = is_to_be_held(job, settings, decision, slurm)
+    if settings.mode == "arbitrate" and decision.is_known then
+        decision.not_held = hindrance(job, settings, decision, slurm)
+        decision.is_held = not decision.not_held
+    end
     if decision.is_held then
         changes.priority = 0
     end
@@ -655,6 +718,19 @@ end
 local LINE = 'mode=%s partition=%s user=%s job="%s" io_nodes=%s source=%s ms=%.1f '
     .. 'decision=%s%s why="%s"'
 
+local function held_field(decision)
+    if decision.is_held == nil then
+        return ""
+    end
+    return decision.is_held and " held=yes" or " held=no"
+end
+
+local function why_of(decision)
+    local why = printable(decision.why, 500)
+    local not_held = decision.not_held
+    return why .. (not_held and "; not held: " .. printable(not_held, 300) or "")
+end
+
 local function line_of(job, partition, settings, decision)
     return string.format(
         LINE,
@@ -666,8 +742,8 @@ local function line_of(job, partition, settings, decision)
         decision.source,
         decision.ms or 0,
         decision.id or "none",
-        decision.is_held and " held=yes" or "",
-        printable(decision.why, 500)
+        held_field(decision),
+        why_of(decision)
     )
 end
 
@@ -696,7 +772,9 @@ local function new(given, slurm, library)
         slurm.log_error("ioncast: %s", text)
     end
 
-    local settings = checked(given, complain)
+    local settings = checked(given, function(text)
+        complain("ioncast_settings.lua: " .. text)
+    end)
     local breaker = new_breaker(settings.failures, settings.pause_s)
     library = library or lua_socket()
     if not library and is_used(settings) then
@@ -724,10 +802,6 @@ local function new(given, slurm, library)
         return decision, why, (ended - began) * 1000
     end
 
-    local function fallback(why)
-        return { source = "fallback", why = "no answer: " .. tostring(why) }
-    end
-
     local function decide(job, chosen, available)
         local is_own, count = own_request(job, chosen)
         if is_own then
@@ -741,7 +815,10 @@ local function new(given, slurm, library)
             return { source = "fallback", why = problem }
         end
         local found, why, ms = ask(job, chosen, available)
-        local decision = found or fallback(why)
+        local decision = found or {
+            source = "fallback",
+            why = "no answer from " .. chosen.address.text .. ": " .. tostring(why),
+        }
         decision.ms = ms
         decision.is_known = decision.io_nodes ~= nil
         local io_nodes = decision.io_nodes or chosen.default

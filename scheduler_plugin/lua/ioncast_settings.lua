@@ -43,7 +43,8 @@ return {
     -- heartbeat = "/run/ioncast-arbiter/heartbeat",
 
     -- What differs in some partitions: `mode`, `default`, `pool` or `deadline_ms`. Of a job for
-    -- several partitions the first one counts. Without it: none.
+    -- several partitions the first one counts. A name that no partition has is not noticed, for
+    -- Slurm tells only of those that a job's user may use. Without it: none.
     -- partitions = {
     --     debug = { mode = "off" },
     --     large = { mode = "on", default = 4, deadline_ms = 100 },

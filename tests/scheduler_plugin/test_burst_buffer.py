@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from importlib import import_module
@@ -174,7 +175,7 @@ def test_changed_settings_count_at_once(plugin: Plugin) -> None:
 def test_a_job_is_told_its_io_nodes(plugin: Plugin) -> None:
     plugin.load()
     assert plugin.set_up() == (SUCCESS, None)
-    assert plugin.environment() == "ION_COUNT=4\n"
+    assert plugin.environment() == "ION_COUNT=4\nIONCAST_BURST_BUFFER_OF=12\n"
 
 
 def test_a_job_that_names_no_pool_is_left_alone(plugin: Plugin) -> None:
@@ -250,17 +251,20 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip(f"needs {', '.join(missing())}")
     root = tmp_path_factory.mktemp("burst-buffer") / "slurm"
     root.mkdir()
-    for hook in ("prolog_slurmctld.sh", "epilog_slurmctld.sh"):
-        call = f"IONCAST_HOOKS_CONF={root}/hooks.conf exec {PLUGIN}/hooks/{hook}"
-        write_program(root / hook, f"#!/bin/sh\n{call}\n")
-    (root / "hooks.conf").write_text(f"SITE_SCRIPT={root}/switch\n")
+    hooks = Path(shutil.copytree(PLUGIN / "hooks", root / "hooks"))
+    (hooks / "hooks.conf").write_text(f"SITE_SCRIPT={root}/switch\n")
+    # Of compute nodes: no job has its file in the folder, as without HOOKS.
+    of_nodes = Path(shutil.copytree(PLUGIN / "hooks", root / "hooks-of-nodes"))
+    (root / "empty").mkdir()
+    (of_nodes / "hooks.conf").write_text(f"JOBS_FOLDER={root}/empty\n")
     broken = f"[ ! -e {root}/broken ] || {{ echo no such switch; exit 3; }}"
     write_program(root / "switch", f'#!/bin/sh\necho "$@" >>{root}/calls\n{broken}\n')
     (root / "calls").touch()
     (root / "output").mkdir()
     (root / "output").chmod(0o777)
-    files = {"burst_buffer.lua": with_hooks(root), "ioncast_settings.lua": "return { pool = 8 }"}
-    with cluster(root, files=files, lines=["BurstBufferType=burst_buffer/lua"]) as found:
+    files = {"burst_buffer.lua": with_hooks(hooks), "ioncast_settings.lua": "return { pool = 8 }"}
+    lines = ["BurstBufferType=burst_buffer/lua", f"TaskProlog={of_nodes}/task_prolog.sh"]
+    with cluster(root, files=files, lines=lines) as found:
         yield found
 
 

@@ -60,7 +60,7 @@ class Site:
                 "SLURM_JOB_ID": str(job),
                 "IONCAST_HOOKS_CONF": str(self.conf),
                 **{
-                    name if name == "ION_COUNT" else f"SLURM_{name}": value
+                    name if name.startswith("ION") else f"SLURM_{name}": value
                     for name, value in environment.items()
                 },
             },
@@ -143,6 +143,8 @@ def licence_count(shell: str, licences: str, name: str = "ionode") -> int:
         ("ionode@server:4", 4),
         ("ionode@server", 1),
         ("ionode:2;ionode:3", 5),
+        # Of Slurm 25.05: one or the other.
+        ("matlab:1|ionode:2", 2),
         ("ionode:0", 0),
         ("ionode:", 0),
         ("ionode:4,", 4),
@@ -161,7 +163,7 @@ def licence_texts(draw: st.DrawFn) -> tuple[str, int]:
     """A text of licences, and how many of ionode are in it."""
     names = st.sampled_from(["ionode", "ionode@db", "matlab", "ionode2", "a.ionode", "_ionode"])
     parts = draw(st.lists(st.tuples(names, st.none() | st.integers(0, 4096)), max_size=6))
-    text = draw(st.sampled_from(",;")).join(
+    text = draw(st.sampled_from(",;|")).join(
         name if count is None else f"{name}:{count}" for name, count in parts
     )
     ours = [count for name, count in parts if name in {"ionode", "ionode@db"}]
@@ -410,9 +412,42 @@ def test_broken_settings_end_no_task_and_no_job_without_licences(site: Site) -> 
     site.conf.write_text("SITE_SCRIPT='\n(")
     assert site.tells_tasks(7, JOB_LICENSES="ionode:4") == {}
     assert site.prolog(7, "").returncode == 0
-    done = site.prolog(7, "ionode:4")
-    assert done.returncode != 0
-    assert str(site.conf) in done.stderr
+    for hook in (site.prolog, site.epilog):
+        done = hook(7, "ionode:4")
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == f"ioncast: job 7: cannot read {site.conf}"
+
+
+def test_the_last_line_of_the_settings_may_be_false(site: Site) -> None:
+    site.use_script()
+    with site.conf.open("a") as file:
+        file.write('[ -n "$X" ] && export X\n')
+    assert site.prolog(7, "ionode:4").returncode == 0
+    assert site.tells_tasks(7) == {"ION_COUNT": "4"}
+    assert site.epilog(7, "").returncode == 0
+    assert site.calls() == ["start 7 4 n[1-4]", "end 7 4 n[1-4]"]
+
+
+def test_the_settings_lie_beside_the_hooks(site: Site, tmp_path: Path) -> None:
+    installed = tmp_path / "of this site"
+    shutil.copytree(HOOKS, installed)
+    site.use_script()
+    shutil.move(site.conf, installed / "hooks.conf")
+    for hook in ("prolog", "epilog"):
+        subprocess.run(
+            [f"/bin/{site.shell}", installed / f"{hook}_slurmctld.sh"],
+            env={"SLURM_JOB_ID": "7", "SLURM_JOB_LICENSES": "ionode:4"},
+            check=True,
+        )
+    assert site.calls() == ["start 7 4 ", "end 7 4 "]
+
+
+def test_what_a_burst_buffer_tells_a_job_is_right(site: Site) -> None:
+    site.use_script()
+    assert site.tells_tasks(7, ION_COUNT="4", IONCAST_BURST_BUFFER_OF="7") == {}
+    # A job that was submitted inside of job 6 has its environment.
+    of_parent = {"ION_COUNT": "4", "IONCAST_BURST_BUFFER_OF": "6"}
+    assert site.tells_tasks(7, **of_parent) == {"ION_COUNT": "0"}
 
 
 def test_half_installed_hooks_end_no_task(tmp_path: Path) -> None:
@@ -462,12 +497,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSite]:
         pytest.skip(f"needs {', '.join(missing())}")
     root = tmp_path_factory.mktemp("hooks") / "slurm"
     root.mkdir()
-    hooks = ("prolog_slurmctld", "epilog_slurmctld", "task_prolog")
-    for hook in hooks:
-        write_program(
-            root / f"{hook}.sh",
-            f"#!/bin/sh\nIONCAST_HOOKS_CONF={root}/hooks.conf exec {HOOKS}/{hook}.sh\n",
-        )
+    hooks = Path(shutil.copytree(HOOKS, root / "hooks"))
     write_program(
         root / "site.sh",
         f'#!/bin/sh\n[ $1 = start ] || sleep 0.5\necho "$@" >>{root}/calls\n'
@@ -478,14 +508,14 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSite]:
     (root / "jobs-of-hooks").mkdir()
     (root / "output").mkdir()
     (root / "output").chmod(0o777)
-    (root / "hooks.conf").write_text(
+    (hooks / "hooks.conf").write_text(
         f"SITE_SCRIPT={root}/site.sh\nGEKKOFWD_DAEMONS={root}/daemons\n"
         f"JOBS_FOLDER={root}/jobs-of-hooks\nexport SLURM_CONF={root}/slurm.conf\n"
     )
     lines = [
-        f"PrologSlurmctld={root}/prolog_slurmctld.sh",
-        f"EpilogSlurmctld={root}/epilog_slurmctld.sh",
-        f"TaskProlog={root}/task_prolog.sh",
+        f"PrologSlurmctld={hooks}/prolog_slurmctld.sh",
+        f"EpilogSlurmctld={hooks}/epilog_slurmctld.sh",
+        f"TaskProlog={hooks}/task_prolog.sh",
     ]
     with cluster(root, lines=lines) as slurm:
         yield RealSite(slurm)

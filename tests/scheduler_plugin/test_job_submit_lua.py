@@ -25,6 +25,8 @@ from tests.scheduler_plugin.standin import DECISION_ID, WHY, response, stand_in
 FOLDER = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "lua"
 NO_VAL, NO_VAL16 = 4294967294.0, 65534.0
 WITH_TOKEN = {"token": "ion_abc"}
+OF_SETTINGS = "ioncast: ioncast_settings.lua: "
+NO_ANSWER = "no answer from unix:/run/ioncast/ioncast.sock: "
 SETTINGS: dict[str, Any] = {
     "address": "unix:/run/ioncast/ioncast.sock",
     "system": "testbed",
@@ -296,7 +298,7 @@ def test_without_an_answer_a_job_stays_as_it_is(controller: Controller) -> None:
         "source": "fallback",
         "ms": "0.0",
         "decision": "none",
-        "why": "no answer: connection refused",
+        "why": "no answer from unix:/run/ioncast/ioncast.sock: connection refused",
     }
 
 
@@ -476,6 +478,15 @@ def held(controller: Controller, job: dict[str, Any] | None = None, **changed: A
     return is_held
 
 
+def why_not_held(controller: Controller) -> str:
+    """What the last line of the log says of it."""
+    line = fields(controller.lines[-1])
+    assert line["held"] == "no"
+    why, _, reason = line["why"].partition("; not held: ")
+    assert why == WHY
+    return reason
+
+
 def test_a_job_is_held_while_the_arbiter_is_there(controller: Controller, tmp_path: Path) -> None:
     heartbeat = tmp_path / "heartbeat"
     heartbeat.write_text(f"{time.time():.0f}\n")
@@ -502,13 +513,62 @@ def test_without_an_arbiter_no_job_is_held(
     if content is not None:
         heartbeat.write_text(content)
     assert not held(controller, heartbeat=str(heartbeat))
+    assert "heartbeat" in why_not_held(controller)
     assert not held(controller)
+    assert why_not_held(controller) == "the setting heartbeat is missing"
 
 
-def test_an_arbiter_that_is_late_is_not_there(controller: Controller, tmp_path: Path) -> None:
+def test_a_heartbeat_that_is_not_there_is_named(controller: Controller, tmp_path: Path) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time() - 31:.0f}")
     assert not held(controller, heartbeat=str(heartbeat))
+    assert why_not_held(controller) == f"no heartbeat in {heartbeat}"
+
+
+@pytest.mark.parametrize(
+    ("late_s", "reason"),
+    [
+        (31, "the heartbeat is older than 30 s"),
+        (-40, "the heartbeat is 30 s ahead of this machine's clock, or more"),
+    ],
+)
+def test_an_arbiter_that_is_late_is_not_there(
+    controller: Controller, tmp_path: Path, late_s: float, reason: str
+) -> None:
+    heartbeat = tmp_path / "heartbeat"
+    heartbeat.write_text(f"{time.time() - late_s:.0f}")
+    assert not held(controller, heartbeat=str(heartbeat))
+    assert why_not_held(controller) == reason
+
+
+def test_a_long_reason_of_the_service_does_not_hide_why_a_job_is_not_held(
+    controller: Controller,
+) -> None:
+    controller.answer = response("4").replace(WHY.encode(), b"w" * 900)
+    assert not held(controller)
+    assert "; not held: the setting heartbeat is missing" in controller.lines[-1]
+
+
+@pytest.mark.parametrize(
+    "arbitrated", [{"mode": "arbitrate"}, {"partitions": {"large": {"mode": "arbitrate"}}}]
+)
+def test_arbitration_without_a_heartbeat_is_complained_about_once(
+    controller: Controller, arbitrated: dict[str, Any]
+) -> None:
+    submit = controller.start(**arbitrated)
+    controller.submit_to(submit)
+    assert controller.errors == [
+        f'{OF_SETTINGS}the mode "arbitrate" needs the setting heartbeat; jobs are not held'
+    ]
+
+
+def test_only_arbitration_needs_a_heartbeat(controller: Controller) -> None:
+    controller.start(mode="arbitrate", heartbeat="/run/heartbeat")
+    controller.start(mode="on", partitions={"large": {"mode": "shadow"}})
+    assert controller.errors == []
+    controller.start(mode="arbitrate", heartbeat=1)
+    assert controller.errors == [
+        f"{OF_SETTINGS}heartbeat must be a file's name, not 1: nothing holds"
+    ]
 
 
 def test_only_jobs_that_the_service_knows_are_held(controller: Controller, tmp_path: Path) -> None:
@@ -516,6 +576,7 @@ def test_only_jobs_that_the_service_knows_are_held(controller: Controller, tmp_p
     heartbeat.write_text(f"{time.time():.0f}")
     controller.answer = response("", "204 NO CONTENT")
     assert not held(controller, heartbeat=str(heartbeat), default=1)
+    assert "held" not in controller.lines[-1]
     controller.refuses = "connection refused"
     assert not held(controller, heartbeat=str(heartbeat), default=1)
 
@@ -526,7 +587,7 @@ def test_a_job_that_its_user_holds_is_not_the_arbiters(
     heartbeat = tmp_path / "heartbeat"
     heartbeat.write_text(f"{time.time():.0f}")
     held(controller, {"priority": 0.0}, heartbeat=str(heartbeat))
-    assert "held" not in controller.lines[0]
+    assert why_not_held(controller) == "its priority is set already"
 
 
 def test_a_priority_that_somebody_sets_is_kept(controller: Controller, tmp_path: Path) -> None:
@@ -540,7 +601,9 @@ def test_only_jobs_that_can_run_now_are_held(controller: Controller, tmp_path: P
     heartbeat.write_text(f"{time.time():.0f}")
     beats = {"heartbeat": str(heartbeat)}
     assert not held(controller, {"dependency": "afterok:17"}, **beats)
+    assert why_not_held(controller) == "it waits for another job"
     assert not held(controller, {"begin_time": float(int(time.time()) + 3600)}, **beats)
+    assert why_not_held(controller) == "it is to begin later"
     assert held(controller, {"dependency": "", "begin_time": 0.0}, **beats)
     assert held(controller, {"begin_time": float(int(time.time()) - 1)}, **beats)
 
@@ -551,6 +614,7 @@ def test_jobs_with_burst_buffers_are_not_the_arbiters(
     heartbeat = tmp_path / "heartbeat"
     heartbeat.write_text(f"{time.time():.0f}")
     assert not held(controller, heartbeat=str(heartbeat), resource="burst_buffer")
+    assert why_not_held(controller) == "burst buffers are not arbitrated"
 
 
 # The question
@@ -694,6 +758,8 @@ def test_the_token_may_be_in_a_file(controller: Controller, tmp_path: Path) -> N
         (b"HTTP/1.0 200 OK\r\n\r\nfour", "the answer is not a number of I/O nodes"),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n1", "the answer is cut off"),
         (response("4", "404 NOT FOUND"), "HTTP status 404"),
+        (response("4", "401 UNAUTHORIZED"), "HTTP status 401: is the token right?"),
+        (response("4", "403 FORBIDDEN"), "HTTP status 403: is the token right?"),
         (response("4", "503 SERVICE UNAVAILABLE"), "HTTP status 503"),
         (response("4", "301 MOVED"), "HTTP status 301"),
         (b"HTTP/1.0 200 OK\r\n" + b"a: b\r\n" * 4000, "the answer is too long"),
@@ -704,7 +770,7 @@ def test_what_is_no_answer_is_taken_for_none(
 ) -> None:
     controller.answer = answer
     assert controller.submit(default=1)["licenses"] == "ionode:1"
-    assert fields(controller.lines[0])["why"] == f"no answer: {why}"
+    assert fields(controller.lines[0])["why"] == NO_ANSWER + why
 
 
 @pytest.mark.parametrize(
@@ -780,7 +846,7 @@ def test_the_deadline_is_one_for_all_calls(controller: Controller, call: str) ->
     assert controller.now - 1000 == pytest.approx(0.07)
     assert controller.open_connections == 0
     line = fields(controller.lines[0])
-    assert (line["why"], line["ms"]) == ("no answer: timeout", "70.0")
+    assert (line["why"], line["ms"]) == (f"{NO_ANSWER}timeout", "70.0")
 
 
 def test_each_call_gets_what_the_ones_before_left(controller: Controller) -> None:
@@ -793,7 +859,7 @@ def test_a_clock_that_is_set_back_makes_nobody_wait(controller: Controller) -> N
     controller.takes["connect"] = -3600.0
     controller.submit()
     assert controller.timeouts == pytest.approx([0.05])
-    assert fields(controller.lines[0])["why"] == "no answer: timeout"
+    assert fields(controller.lines[0])["why"] == f"{NO_ANSWER}timeout"
 
 
 def asked(controller: Controller, submit: Any) -> bool:
@@ -808,7 +874,7 @@ def test_after_two_failures_nobody_asks_for_a_while(controller: Controller) -> N
     submit = controller.start(pause_s=5)
     assert [asked(controller, submit) for _ in range(4)] == [True, True, False, False]
     assert fields(controller.lines[-1])["why"] == (
-        "no answer: not asked, for questions before it failed"
+        f"{NO_ANSWER}not asked, for questions before it failed"
     )
     controller.now += 4.9
     assert not asked(controller, submit)
@@ -892,31 +958,60 @@ def test_only_addresses_that_need_no_lookup_are_taken(
 @pytest.mark.parametrize("missing", ["address", "system", "pool"])
 def test_without_what_is_needed_nothing_is_done(controller: Controller, missing: str) -> None:
     assert changed(controller.submit(**{missing: None}, default=1)) == {}
-    assert controller.errors == [f"ioncast: nothing is asked: the setting {missing} is missing"]
+    assert controller.errors == [
+        f"{OF_SETTINGS}the setting {missing} is missing: jobs are left as they are"
+    ]
     assert controller.lines == []
 
 
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ({"address": "localhost:8420"}, "the setting address must be"),
-        ({"address": 8420}, "the setting address must be"),
-        ({"mode": "ON"}, 'the setting mode must be "off"'),
-        ({"system": 3}, "the setting system must be a text"),
-        ({"pool": "8"}, "the setting pool must be"),
-        ({"pool": 1.5}, "the setting pool must be"),
-        ({"default": -1}, "the setting default must be"),
-        ({"resource": "license"}, 'the setting resource must be "licence"'),
-        ({"licence": "a,b"}, "the setting licence must be"),
-        ({"deadline_ms": 0}, "the setting deadline_ms must be"),
-        ({"failures": 0}, "the setting failures must be"),
-        ({"pause_s": "5"}, "the setting pause_s must be"),
-        ({"token": "a\r\nb"}, "the setting token must be"),
-        ({"token_file": "/nowhere/token"}, "no token can be read from /nowhere/token"),
-        ({"heartbeat": 1}, "the setting heartbeat must be"),
-        ({"partitions": "debug"}, "the setting partitions must be"),
-        ({"partitions": {"debug": 1}}, "the setting partitions.debug must be a table"),
-        ({"partitions": {"debug": {"mode": 1}}}, "the setting partitions.debug.mode must be"),
+        (
+            {"address": "localhost:8420"},
+            'address must be "unix:/path", "127.0.0.1:8420" or "[::1]:8420", no name to be looked'
+            ' up, not "localhost:8420": jobs are left as they are',
+        ),
+        ({"address": 8420}, "looked up, not 8420: jobs are left as they are"),
+        (
+            {"mode": "onn"},
+            'mode must be "off", "shadow", "on" or "arbitrate", not "onn": "off" holds',
+        ),
+        ({"system": 3}, "system must be a text, not 3: jobs are left as they are"),
+        ({"pool": "8"}, 'pool must be a number of I/O nodes, not "8": jobs are left as they are'),
+        ({"pool": 1.5}, "pool must be a number of I/O nodes, not 1.5: jobs are left"),
+        ({"default": -1}, "default must be a number of I/O nodes, not -1: nothing holds"),
+        ({"default": {}}, "default must be a number of I/O nodes, not a table: nothing holds"),
+        (
+            {"resource": "license"},
+            'resource must be "licence" or "burst_buffer", not "license": "licence" holds',
+        ),
+        ({"licence": "a,b"}, 'without separators, not "a,b": "ionode" holds'),
+        ({"deadline_ms": 0}, "deadline_ms must be milliseconds, 1 to 10000, not 0: 50 holds"),
+        ({"failures": 0}, "failures must be a number of at least 1, not 0: 2 holds"),
+        ({"failures": False}, "not false: 2 holds"),
+        ({"pause_s": '5"\n'}, 'pause_s must be seconds, 0 to 86400, not "5\'?": 5 holds'),
+        ({"system": "", "mode": "off"}, 'system must be a text, not "": jobs are left'),
+        ({"mode": "o" * 60}, f'not "{"o" * 50}": "off" holds'),
+        (
+            {"token": "secret\r\n"},
+            "token must be what `ioncast token add` printed: nothing holds",
+        ),
+        (
+            {"token_file": "/nowhere/token"},
+            "no token can be read from /nowhere/token: none is sent",
+        ),
+        ({"heartbeat": 1}, "heartbeat must be a file's name, not 1: nothing holds"),
+        ({"partitions": "debug"}, 'partitions must be a table of tables, not "debug": nothing'),
+        (
+            {"partitions": {"debug": 1}},
+            "partitions.debug must be a table, not 1: the general settings hold",
+        ),
+        (
+            {"partitions": {"debug": {"mode": 1}}},
+            'partitions.debug.mode must be "off", "shadow", "on" or "arbitrate", not 1: "on" holds',
+        ),
+        ({"partitions": {"debug": {"pool": -1}}}, "not -1: 8 holds"),
         ({"partitions": {"debug": {"token": "a"}}}, "there is no setting partitions.debug.token"),
         ({"adress": "x"}, "there is no setting adress"),
         ({1: "x"}, "there is no setting 1"),
@@ -928,7 +1023,9 @@ def test_a_wrong_setting_is_named(
     submit = controller.module["new"](
         controller.table({**SETTINGS, **wrong}), controller.slurm(), controller.library()
     ).submit
+    assert controller.errors[0].startswith(OF_SETTINGS)
     assert complaint in controller.errors[0]
+    assert "secret" not in controller.errors[0]
     controller.submit_to(submit)
     controller.submit_to(submit)
     assert len(controller.errors) == 1
@@ -943,11 +1040,14 @@ def test_no_setting_stops_the_controller(controller: Controller, name: str, valu
 
 
 def test_settings_that_are_no_table_switch_it_off(controller: Controller) -> None:
-    for settings_ in (None, 1, "off"):
+    for settings_ in (None, 1, True):
         new = controller.module["new"]
         submit = new(settings_, controller.slurm(), controller.library()).submit
         assert changed(controller.submit_to(submit)) == {}
-    assert controller.errors == ["ioncast: the settings must be a table"] * 3
+    assert controller.errors == [
+        f"{OF_SETTINGS}it must return a table, not {value}: jobs are left as they are"
+        for value in ("nil", "1", "true")
+    ]
 
 
 def test_the_sample_is_right_and_changes_no_job(controller: Controller) -> None:
@@ -983,7 +1083,7 @@ def test_each_form_of_unix_sockets_is_known(controller: Controller, unix: str) -
         """
     )
     controller.submit_to(controller.start(has_sockets=False))
-    assert fields(controller.lines[0])["why"] == "no answer: opened /run/ioncast/ioncast.sock"
+    assert fields(controller.lines[0])["why"] == f"{NO_ANSWER}opened /run/ioncast/ioncast.sock"
 
 
 # With real sockets
@@ -1062,7 +1162,7 @@ def test_a_bad_service_is_no_answer(version: str, place: dict[str, Any], behavio
         service.behaviour = behaviour
         found = ask(version, service.address, 5000)
     assert found["licenses"] == "nil"
-    assert 'why="no answer: ' in found["info"]
+    assert f'why="no answer from {service.address}: ' in found["info"]
 
 
 def test_nobody_waits_for_a_service_that_accepts_no_more(

@@ -277,7 +277,10 @@ def test_a_held_job_can_be_released_by_its_user(site: Site, tmp_path: Path) -> N
     assert site.cluster.job(by_user)["AdminComment"] == f"ioncast:{DECISION_ID}"
     site.cluster.run("scancel", str(by_user))
     heartbeat.unlink()
-    site.cluster.wait_for(site.cluster.submit(), "COMPLETED")
+    site.cluster.wait_for(site.cluster.submit("--job-name=not-held"), "COMPLETED")
+    [line] = site.lines("not-held")
+    assert " held=no " in line
+    assert line.endswith(f'; not held: no heartbeat in {heartbeat}"')
 
 
 def test_io_nodes_as_burst_buffers(site: Site) -> None:
@@ -309,7 +312,7 @@ def test_no_behaviour_of_the_service_keeps_a_job_out(site: Site) -> None:
         job = site.cluster.submit(f"--job-name={name}")
         assert site.cluster.job(job)["Licenses"] == "ionode:1", behaviour
         [line] = site.lines(name)
-        assert 'why="no answer: ' in line
+        assert f'why="no answer from {site.service.address}: ' in line
         took[behaviour] = float(line.split(" ms=")[1].split(" ")[0])
     # What trickles lasts 5 s and more.
     assert max(took.values()) < 1500, took
@@ -321,6 +324,7 @@ def test_nobody_there_keeps_no_job_out(site: Site) -> None:
         job = site.cluster.submit("--job-name=alone")
         assert site.cluster.job(job)["Licenses"] == "ionode:1"
         assert "source=fallback" in site.lines("alone")[-1]
+        assert f'why="no answer from {address}: ' in site.lines("alone")[-1]
 
 
 def test_a_hung_service_is_soon_not_asked_any_more(site: Site) -> None:
