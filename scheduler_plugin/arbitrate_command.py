@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -15,6 +17,7 @@ import click
 
 from ioncast_errors import InputError, IoncastError
 from scheduler_plugin.arbitration import Change, as_decided, decisions_of, plan, releases
+from scheduler_plugin.clients import clients
 from scheduler_plugin.marks import without_hold
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings, read_settings
@@ -22,7 +25,6 @@ from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import SlurmAnswerError
 from scheduler_plugin.slurm.jobs import Job
-from scheduler_plugin.tokens import read_token
 
 _SUBMISSION_S = 0.5
 # A job's decision is asked for while Slurm's users wait.
@@ -50,18 +52,8 @@ def arbitrate(config: str, once: bool, dry_run: bool) -> None:
     it releases what is held, as it was decided at submission.
     """
     settings = read_settings(config)
-    at_slurm, at_service = settings.slurmrestd, settings.service
-    with (
-        Slurm(
-            at_slurm.address,
-            at_slurm.user,
-            lambda: read_token(at_slurm.token_file),
-            at_slurm.timeout_s,
-        ) as slurm,
-        Ioncast(
-            at_service.address, lambda: read_token(at_service.token_file), _SERVICE_TIMEOUT_S
-        ) as service,
-    ):
+    logging.basicConfig(level=logging.WARNING, format="ioncast: %(message)s", stream=sys.stderr)
+    with clients(settings, _SERVICE_TIMEOUT_S) as (slurm, service):
         arbiter = Arbiter(settings, slurm, service, is_dry=dry_run)
         if once or dry_run:
             _look_once(arbiter)

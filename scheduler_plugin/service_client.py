@@ -14,6 +14,8 @@ import httpx
 
 from ioncast_errors import IoncastError
 
+# The service reads a log for up to 60 s.
+LOG_TIMEOUT_S = 90.0
 _MOST_ANSWER_BYTES = 4 << 20
 _LONGEST_DETAIL = 300
 # What the service takes.
@@ -92,13 +94,15 @@ class Ioncast:
     token : callable
         Gives the token; asked anew for every request, so that it can be replaced.
     timeout_s : float
-        Seconds that one request may take in all. The service reads a log for up to 60 s.
+        Seconds that one request may take in all.
 
     Every method raises `ServiceUnreachableError` where nobody answers in time and
     `ServiceRefusedError` where the service says no.
     """
 
-    def __init__(self, address: str, token: Callable[[], str], timeout_s: float = 90.0) -> None:
+    def __init__(
+        self, address: str, token: Callable[[], str], timeout_s: float = LOG_TIMEOUT_S
+    ) -> None:
         self._address = address
         self._token = token
         self._timeout_s = timeout_s

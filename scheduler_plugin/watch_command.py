@@ -7,19 +7,17 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import click
 
 from ioncast_errors import InputError
+from scheduler_plugin.clients import clients
 from scheduler_plugin.darshan_logs import LogFolder
-from scheduler_plugin.service_client import Ioncast, RunOf
+from scheduler_plugin.service_client import LOG_TIMEOUT_S, Ioncast, RunOf
 from scheduler_plugin.settings import DarshanSettings, Settings, read_settings
 from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm import Slurm
-from scheduler_plugin.tokens import is_open, read_token
 from scheduler_plugin.watch_state import WatchState, copied_state, opened_state
 from scheduler_plugin.watching import Watch
 
@@ -68,11 +66,10 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
     _LOG.setLevel(level)
     logs = LogFolder(settings.darshan.folder, settings.darshan.layout)
     logs.check()
-    _check_tokens(settings)
     state_of = copied_state if dry_run else opened_state
     with (
         ended_by_signals() as came,
-        _clients(settings) as (slurm, service),
+        clients(settings, LOG_TIMEOUT_S) as (slurm, service),
         state_of(settings.watch.state) as state,
     ):
         watcher = _watcher(settings, settings.darshan, state, slurm, service, logs, is_dry=dry_run)
@@ -117,28 +114,6 @@ def _go_on(watcher: Watch, period_s: float, came: list[int]) -> None:
         next_s = time.monotonic() + period_s
         watcher.round(period_s)
         time.sleep(max(next_s - time.monotonic(), 0))
-
-
-@contextmanager
-def _clients(settings: Settings) -> Iterator[tuple[Slurm, Ioncast]]:
-    slurmrestd, service = settings.slurmrestd, settings.service
-    with (
-        Slurm(
-            slurmrestd.address,
-            slurmrestd.user,
-            lambda: read_token(slurmrestd.token_file),
-            slurmrestd.timeout_s,
-        ) as slurm,
-        Ioncast(service.address, lambda: read_token(service.token_file)) as ioncast,
-    ):
-        yield slurm, ioncast
-
-
-def _check_tokens(settings: Settings) -> None:
-    for path in (settings.slurmrestd.token_file, settings.service.token_file):
-        read_token(path)
-        if is_open(path):
-            _LOG.warning("%s: everybody can read this token; chmod o-r it", path)
 
 
 class _Nobody:

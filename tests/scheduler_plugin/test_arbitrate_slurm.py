@@ -50,6 +50,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def config(slurm: Cluster, served: Served, tmp_path: Path) -> Path:
     (tmp_path / "jwt").write_text(slurm.token())
+    for token in (tmp_path / "jwt", served.log.parent / "token"):
+        token.chmod(0o600)
     path = tmp_path / "slurm.toml"
     path.write_text(
         f"""

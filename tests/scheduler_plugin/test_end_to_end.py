@@ -34,6 +34,8 @@ return {{
     system = "testbed",
     pool = 8,
     default = {default},
+    partitions = {{ shared = {{ mode = "arbitrate" }} }},
+    heartbeat = "{folder}/run/heartbeat",
     token_file = "{folder}/token",
     -- Machines that run tests are slow.
     deadline_ms = 2000,
@@ -53,6 +55,16 @@ folder = "{folder}/logs"
 layout = "."
 [watch]
 state = "{folder}/watch.sqlite"
+[arbitrate]
+period_s = 0.5
+heartbeat = "{folder}/run/heartbeat"
+"""
+SLURM_CONF = """
+JobSubmitPlugins=lua
+PartitionName=shared Nodes=ALL State=UP MaxTime=10
+PrologSlurmctld={folder}/hooks/prolog_slurmctld.sh
+EpilogSlurmctld={folder}/hooks/epilog_slurmctld.sh
+TaskProlog={folder}/hooks/task_prolog.sh
 """
 # In place of the application: it leaves a genuine log of it where Darshan would.
 APPLICATION = """#!/bin/sh
@@ -97,10 +109,19 @@ def slurm(folder: Path, served: Served) -> Iterator[Cluster]:
     files = {name: (LUA / name).read_text() for name in ("job_submit.lua", "ioncast.lua")}
     told = {"socket": served.socket, "folder": folder, "default": DEFAULT}
     files["ioncast_settings.lua"] = SETTINGS.format(**told)
-    with cluster(folder / "slurm", files=files, lines=["JobSubmitPlugins=lua"], rest=True) as found:
+    install_hooks(folder)
+    lines = SLURM_CONF.format(folder=folder).split("\n")
+    with cluster(folder / "slurm", files=files, lines=lines, rest=True) as found:
         (folder / "jwt").write_text(found.token())
         (folder / "watch.toml").write_text(WATCH.format(rest=found.rest, **told))
         yield found
+
+
+def install_hooks(folder: Path) -> None:
+    shutil.copytree(PROJECT / "scheduler_plugin" / "hooks", folder / "hooks")
+    (folder / "jobs").mkdir()
+    configuration = f"LICENCE=ionode\nJOBS_FOLDER={folder}/jobs\n"
+    (folder / "hooks" / "hooks.conf").write_text(configuration)
 
 
 def ioncast(*arguments: str) -> str:
@@ -172,3 +193,31 @@ def test_submissions_over_rest_are_decided_too(slurm: Cluster, folder: Path) -> 
     assert done["Licenses"].startswith("ionode:")
     count = (folder / f"ion_count.{job_id}").read_text()
     assert count == f"{licences_of(done)}\n"
+
+
+def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
+    slurm: Cluster, folder: Path
+) -> None:
+    command = [sys.executable, "-m", "ioncast", "slurm", "arbitrate"]
+    with subprocess.Popen([*command, "--config", str(folder / "watch.toml")]) as arbiter:
+        wait_for((folder / "run" / "heartbeat").exists, "heartbeat")
+        jobs = []
+        for _ in range(2):
+            options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
+            jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
+            assert slurm.job(jobs[-1])["AdminComment"].endswith(":held")
+        shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
+        arbiter.terminate()
+        assert arbiter.wait(20) == 0
+    # Alone each would have had 8.
+    assert sum(shares) == 8
+    for job, share in zip(jobs, shares, strict=True):
+        wait_for(lambda job=job: (folder / f"told.{job}").read_text(), "output")  # type: ignore[misc]
+        assert (folder / f"told.{job}").read_text() == f"{share}\n"
+    slurm.run("scancel", *map(str, jobs))
+
+
+def sleeping(folder: Path) -> str:
+    """A script of the known program that goes on for longer than the test."""
+    tell = f'echo "$ION_COUNT" > {folder}/told.$SLURM_JOB_ID'
+    return f"#!/bin/sh\n{tell}\nsleep 60\n{folder}/{PROGRAM} {folder}\n"
