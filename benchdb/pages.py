@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
 
 from benchdb.files import write_file
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+# Of what `table` makes.
+TABLE_STYLE = """\
+.wide { overflow-x: auto; margin: 0.6rem 0; }
+table { border-collapse: collapse; font-size: 0.85rem; }
+th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
+th { border-bottom: 1px solid #2a3f5f; vertical-align: bottom; white-space: normal; }
+th:first-child, td:first-child { text-align: left; }
+tr:nth-child(even) td { background: #f4f6f9; }
+"""
 
 
 def write_page(path: str | Path, *, title: str, body: str, style: str = "") -> None:
@@ -36,6 +52,22 @@ def bullets(heading: str, lines: Sequence[str]) -> str:
         return ""
     items = "".join(f"<li>{html.escape(line)}</li>\n" for line in lines)
     return f"<h2>{heading}</h2>\n<ul>\n{items}</ul>\n"
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """HTML of rows, whose keys are the heads of columns; it scrolls where it is too wide."""
+    made = tabulate(rows, headers="keys", disable_numparse=True, tablefmt="html")
+    return f'<div class="wide">{made}</div>'
+
+
+def drawn(figure: go.Figure, plotly: bool = False) -> str:
+    """HTML of a figure; the first one of a page brings Plotly."""
+    text: str = figure.to_html(
+        full_html=False,
+        include_plotlyjs=plotly,
+        config={"responsive": True, "displayModeBar": False},
+    )
+    return text
 
 
 _PAGE = Template("""<!DOCTYPE html>

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
 
 import plotly.graph_objects as go
-from tabulate import tabulate
 
-from benchdb.pages import bullets, write_page
+from benchdb.pages import TABLE_STYLE, bullets, drawn, table, write_page
 from predictor.drawing import PRINTED, X_AXIS, Y_AXIS, interval, runs
 from predictor.validation import TOLERANCE, Comparison
 from predictor.validation_tables import (
@@ -133,12 +132,12 @@ def write_html(
         title=f"Predictions and reruns on {system}",
         body=_BODY.substitute(
             tolerance=f"{TOLERANCE:.0%}",
-            errors=_table(error_rows(results)),
-            decisions=_table(decision_rows(results)),
+            errors=table(error_rows(results)),
+            decisions=table(decision_rows(results)),
             sections="\n".join(_sections(results)),
             warnings=bullets("Warnings", warnings),
         ),
-        style=_STYLE,
+        style=TABLE_STYLE,
     )
 
 
@@ -146,19 +145,19 @@ def _sections(results: Sequence[Validated]) -> Iterator[str]:
     """What follows the summary; the first figure brings Plotly."""
     plotly = True
     if rows := source_rows(results):
-        yield f"<h2>Where the mean error comes from</h2>{_SOURCES}{_table(rows)}"
+        yield f"<h2>Where the mean error comes from</h2>{_SOURCES}{table(rows)}"
     if kinds := kind_errors(results):
-        yield f"<h2>Error by kind of phase</h2>{_KINDS}{_plot(kind_figure(kinds), plotly)}"
+        yield f"<h2>Error by kind of phase</h2>{_KINDS}{drawn(kind_figure(kinds), plotly)}"
         plotly = False
     if len(results) > 1 and kinds:
         figure = error_figure(*pooled(results))
-        yield f"<h2>Error by number of I/O nodes, all applications</h2>{_plot(figure, plotly)}"
+        yield f"<h2>Error by number of I/O nodes, all applications</h2>{drawn(figure, plotly)}"
     for result in results:
-        yield f"<h2>{html.escape(result.application)}</h2>{_plot(curve_figure(result), plotly)}"
+        yield f"<h2>{html.escape(result.application)}</h2>{drawn(curve_figure(result), plotly)}"
         plotly = False
         if result.prediction.run_errors:
-            yield _plot(error_figure(result.prediction, result.floor), plotly)
-            yield _table(
+            yield drawn(error_figure(result.prediction, result.floor), plotly)
+            yield table(
                 [
                     {name: value for name, value in row.items() if name != "application"}
                     for row in curve_rows([result])
@@ -177,28 +176,6 @@ def _laid_out(figure: go.Figure, height: int = _HEIGHT, **layout: Any) -> go.Fig
     )
 
 
-def _plot(figure: go.Figure, plotly: bool) -> str:
-    text: str = figure.to_html(
-        full_html=False,
-        include_plotlyjs=plotly,
-        config={"responsive": True, "displayModeBar": False},
-    )
-    return text
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    table = tabulate(rows, headers="keys", disable_numparse=True, tablefmt="html")
-    return f'<div class="wide">{table}</div>'
-
-
-_STYLE = """\
-.wide { overflow-x: auto; margin: 0.6rem 0; }
-table { border-collapse: collapse; font-size: 0.85rem; }
-th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
-th { border-bottom: 1px solid #2a3f5f; vertical-align: bottom; white-space: normal; }
-th:first-child, td:first-child { text-align: left; }
-tr:nth-child(even) td { background: #f4f6f9; }
-"""
 _BODY = Template("""\
 <p>Error: |Bw &minus; Ba| / Ba of each rerun Ba from the predicted mean Bw. Noise floor: the same
 where an application's own repetitions predict each other, so what is reachable.</p>

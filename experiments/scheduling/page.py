@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from tabulate import tabulate
 
-from benchdb.pages import bullets, write_page
+from benchdb.pages import TABLE_STYLE, bullets, drawn, table, write_page
 from experiments.scheduling.machine import Machine
 from experiments.scheduling.measures import Measures, in_use
 from experiments.scheduling.policies import POLICIES
 from experiments.scheduling.replay import Schedule
-from experiments.scheduling.tables import table
+from experiments.scheduling.tables import table as measures_table
 from experiments.scheduling.workload import Workload
 from predictor.wording import in_digits
 
@@ -132,13 +131,13 @@ def write_html(
         nodes=f"{machine.nodes:,}",
         pool=f"{machine.pool:,}",
         direct="may" if machine.direct else "may not",
-        results=_table(table(results)),
+        results=table(measures_table(results)),
         meanings=bullets("What a job gets", meanings),
-        bandwidth=_plot(bandwidth_figure(results), plotly=True),
-        waiting=_plot(waiting_figure(results)),
-        in_use=_plot(pool_figure(work, schedules, machine)),
+        bandwidth=drawn(bandwidth_figure(results), plotly=True),
+        waiting=drawn(waiting_figure(results)),
+        in_use=drawn(pool_figure(work, schedules, machine)),
     )
-    write_page(path, title="A queue with a pool of I/O nodes", body=body, style=_STYLE)
+    write_page(path, title="A queue with a pool of I/O nodes", body=body, style=TABLE_STYLE)
 
 
 def _laid_out(
@@ -155,28 +154,6 @@ def _laid_out(
     )
 
 
-def _plot(figure: go.Figure, *, plotly: bool = False) -> str:
-    text: str = figure.to_html(
-        full_html=False,
-        include_plotlyjs=plotly,
-        config={"responsive": True, "displayModeBar": False},
-    )
-    return text
-
-
-def _table(rows: Sequence[Mapping[str, str]]) -> str:
-    made = tabulate(rows, headers="keys", disable_numparse=True, tablefmt="html")
-    return f'<div class="wide">{made}</div>'
-
-
-_STYLE = """\
-.wide { overflow-x: auto; margin: 0.6rem 0; }
-table { border-collapse: collapse; font-size: 0.85rem; }
-th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
-th { border-bottom: 1px solid #2a3f5f; vertical-align: bottom; white-space: normal; }
-th:first-child, td:first-child { text-align: left; }
-tr:nth-child(even) td { background: #f4f6f9; }
-"""
 _BODY = Template("""\
 <p>$queue; compute nodes: $nodes; I/O nodes: $pool.
 best and mckp $direct choose direct access.</p>
