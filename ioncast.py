@@ -24,6 +24,7 @@ COMMANDS = {
     "token": "benchdb.token_commands:token",
     "allocate": "scheduler_plugin.allocate_command:allocate_command",
     "slurm": "scheduler_plugin.commands:slurm",
+    "platform": "experiments.platform.commands:platform",
     "experiment": "experiments.commands:experiment",
 }
 # What a group has from another room: the predictor knows what should be measured.

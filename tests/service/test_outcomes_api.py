@@ -15,11 +15,11 @@ from werkzeug.test import TestResponse
 from benchdb.decisions import DecisionRow, store_decisions
 from benchdb.history import runs_of
 from benchdb.store import transaction
+from experiments.applications.darshan_writer import write_log
 from predictor.composition import observed_mib_s
 from predictor.service.context import Service
 from summario.extract import extract_phases
 from summario.log import read_log
-from tests.support.darshan_writer import write_log
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "experiments" / "data" / "testbed" / "logs"

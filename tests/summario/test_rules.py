@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from experiments.applications.darshan_writer import Dxt, Heatmap, Record, Segment, write_log
 from ioncast_errors import DamagedLogError
 from summario.extract import extract_phases
 from summario.header import MAX_HEADER_BYTES, parse_header
 from summario.log import DarshanLog, LogReader, read_log
 from summario.phases import Phase
-from tests.support.darshan_writer import Dxt, Heatmap, Record, Segment, write_log
 
 PROJECT = Path(__file__).parents[2]
 KIB, MIB = 1 << 10, 1 << 20

@@ -8,7 +8,7 @@ from typing import Any
 
 from darshan.backend import cffi_backend  # type: ignore[import-untyped]
 
-from tests.support.darshan_writer import Dxt, Heatmap, Record
+from experiments.applications.darshan_writer import Dxt, Heatmap, Record
 
 _COUNTER_MODULES = ("POSIX", "MPI-IO", "STDIO")
 _DXT_MODULES = ("DXT_POSIX", "DXT_MPIIO")

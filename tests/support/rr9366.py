@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.support.darshan_writer import Record, write_log
+from experiments.applications.darshan_writer import Record, write_log
 
 PAUSE_SECONDS = 10.0
 _JOB_START_SECONDS = 1_580_000_000

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.applications.darshan_writer import Record
 from tests.support.darshan_reader import read_log
-from tests.support.darshan_writer import Record
 from tests.support.rr9366 import APPLICATIONS, HACC_IO, PAUSE_SECONDS, Application, write
 
 every_application = pytest.mark.parametrize(

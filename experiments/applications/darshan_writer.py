@@ -70,6 +70,7 @@ class Heatmap:
 
     @property
     def name(self) -> str:
+        """As Darshan names it among the files."""
         return f"heatmap:{self.module}"
 
 

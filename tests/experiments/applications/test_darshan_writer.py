@@ -7,8 +7,7 @@ import pytest
 from darshan import DarshanReport  # type: ignore[import-untyped]
 from darshan.backend import cffi_backend  # type: ignore[import-untyped]
 
-from tests.support.darshan_reader import module_versions, read_log
-from tests.support.darshan_writer import (
+from experiments.applications.darshan_writer import (
     CounterModule,
     Dxt,
     Heatmap,
@@ -17,6 +16,7 @@ from tests.support.darshan_writer import (
     record_id,
     write_log,
 )
+from tests.support.darshan_reader import module_versions, read_log
 
 _ONE_WRITE = Record("POSIX", "/scratch/f", 0, {"POSIX_WRITES": 1}, {"POSIX_F_WRITE_TIME": 0.5})
 

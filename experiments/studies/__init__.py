@@ -1,0 +1,1 @@
+"""The case studies of Inria RR-9366, and more, on any platform."""
