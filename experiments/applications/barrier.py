@@ -1,0 +1,47 @@
+"""Where processes that have nothing in common but a file system wait for one another."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def barrier(path: Path, tasks: int) -> Iterator[None]:
+    """Serve a socket at which `tasks` processes meet, as often as they like.
+
+    Each connects once, and at every meeting sends one byte and gets one when all have come.
+    When one hangs up, all others are hung up on: nobody waits for the dead. Sockets with a
+    path are found across network namespaces.
+
+    Parameters
+    ----------
+    path : Path
+        Of the socket; at most 107 bytes long.
+    tasks : int
+        How many processes.
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(tasks)
+        server = threading.Thread(target=_serve, args=(listener, tasks), daemon=True)
+        server.start()
+        try:
+            yield
+        finally:
+            # Wakes the server where it still waits for processes that never came.
+            listener.shutdown(socket.SHUT_RDWR)
+            server.join()
+
+
+def _serve(listener: socket.socket, tasks: int) -> None:
+    # What fails here fails because a process is gone, and its exit code tells why.
+    with ExitStack() as connections, contextlib.suppress(OSError):
+        peers = [connections.enter_context(listener.accept()[0]) for _ in range(tasks)]
+        while all(peer.recv(1) for peer in peers):
+            for peer in peers:
+                peer.sendall(b".")

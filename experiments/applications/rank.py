@@ -1,0 +1,100 @@
+"""One process of an application: `python rank.py FOLDER` does what the plan in FOLDER says.
+
+Runs wherever a rank runs, so it needs nothing but Python, and mpi4py for a plan that says so.
+It reads ``plan.RANK.json``, meets the other ranks at the socket ``barrier`` before each step,
+and writes ``result.RANK.json``: when it opened, closed and made each request of its steps, on
+the clock that all processes of a machine share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_now = time.monotonic
+
+
+def main(folder: Path) -> None:
+    """Do this rank's steps."""
+    communicator = _communicator() if (folder / "mpi").exists() else None
+    rank = communicator.Get_rank() if communicator else int(os.environ["IONCAST_RANK"])
+    steps = json.loads((folder / f"plan.{rank}.json").read_text())
+    largest = max((size for step in steps for _, size in step["accesses"]), default=0)
+    buffer = memoryview(bytearray(largest))
+    results = []
+    with socket.socket(socket.AF_UNIX) as barrier:
+        barrier.connect(str(folder / "barrier"))
+        for step in steps:
+            _meet(barrier)
+            time.sleep(step["pause_s"])
+            _meet(barrier)
+            results.append(_do(step, buffer, communicator) if step["accesses"] else None)
+    (folder / f"result.{rank}.json").write_text(json.dumps(results))
+
+
+def _communicator() -> Any:
+    from mpi4py import MPI  # noqa: PLC0415  # without MPI, ranks start much faster
+
+    return MPI.COMM_WORLD
+
+
+def _meet(barrier: socket.socket) -> None:
+    """Wait for all ranks; waiting in MPI would take the processor from the ranks that work."""
+    barrier.sendall(b".")
+    if not barrier.recv(1):
+        sys.exit("another rank has failed")
+
+
+def _do(step: dict[str, Any], buffer: memoryview, communicator: Any) -> dict[str, Any]:
+    views = {size: buffer[:size] for _, size in step["accesses"]}
+    open_file = _open_mpiio if step["api"] == "MPIIO" else _open_posix
+    writes = step["operation"] == "write"
+    open_start = _now()
+    move, close = open_file(step["path"], writes, communicator)
+    open_end = _now()
+    requests = []
+    for offset, size in step["accesses"]:
+        start = _now()
+        moved = move(offset, views[size])
+        requests.append((start, _now()))
+        if moved != size:
+            sys.exit(f"{step['path']}: {moved} of {size} bytes at offset {offset}")
+    close_start = _now()
+    close()
+    return {"opened": (open_start, open_end), "closed": (close_start, _now()), "requests": requests}
+
+
+Move = Callable[[int, memoryview], int]
+
+
+def _open_posix(path: str, writes: bool, _: Any) -> tuple[Move, Callable[[], None]]:
+    if writes:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o664)
+        return lambda offset, view: os.pwrite(file, view, offset), lambda: os.close(file)
+    file = os.open(path, os.O_RDONLY)
+    return lambda offset, view: os.preadv(file, [view], offset), lambda: os.close(file)
+
+
+def _open_mpiio(path: str, writes: bool, communicator: Any) -> tuple[Move, Callable[[], None]]:
+    from mpi4py import MPI  # noqa: PLC0415  # as above
+
+    mode = MPI.MODE_WRONLY | MPI.MODE_CREATE if writes else MPI.MODE_RDONLY
+    file = MPI.File.Open(communicator, path, mode)
+    transfer = file.Write_at_all if writes else file.Read_at_all
+    status = MPI.Status()
+
+    def move(offset: int, view: memoryview) -> int:
+        transfer(offset, view, status)
+        return int(status.Get_count())
+
+    return move, file.Close
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

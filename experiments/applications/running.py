@@ -1,0 +1,443 @@
+"""Runs applications on a platform and measures them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from experiments.applications import rank
+from experiments.applications.barrier import barrier
+from experiments.applications.counters import FileUse, Request, write_counters_log
+from experiments.applications.spec import Application, Step, hacc_io
+from ioncast_errors import InputError, IoncastError
+
+LogSource = Literal["darshan", "counters"]
+"""Darshan's runtime, or the bundled ranks' own counters in libdarshan-util's writer."""
+
+_MIB = 1024**2
+_PATIENCE_S = 10.0
+_HACC_IO_RESULT = re.compile(r"WRITE Checkpoint Perf:.*\] (\d+) Bytes (\S+) MaxTime")
+# Beside the application's files Python reads its own modules, which are not the application's.
+_DARSHAN_CONFIGURATION = "NAME_EXCLUDE .* *\nNAME_INCLUDE ^{scratch} *\n"
+
+
+class Platform(Protocol):
+    """What a run needs of a platform; `experiments.platform` emulates one."""
+
+    @property
+    def scratch(self) -> Path:
+        """Folder of the parallel file system: the same path for every process."""
+
+    def rank_command(
+        self,
+        program: Sequence[str],
+        *,
+        io_nodes: int,
+        tasks: int,
+        nodes: int | None = None,
+        mpi: bool = False,
+    ) -> list[str]:
+        """Return the command that runs a program once for each task."""
+
+
+@dataclass(frozen=True)
+class StepRun:
+    """A step of a run: its bytes, and the seconds from the first open to the last close."""
+
+    name: str
+    bytes: int
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of an application.
+
+    Attributes
+    ----------
+    application : str
+        Its name.
+    io_nodes : int
+        With how many I/O nodes.
+    started : str
+        When, in UTC, as in ISO 8601.
+    steps : tuple of StepRun
+        In order.
+    log_source : {"darshan", "counters"} or None
+        Where the run's Darshan log comes from; None without a log.
+    """
+
+    application: str
+    io_nodes: int
+    started: str
+    steps: tuple[StepRun, ...]
+    log_source: LogSource | None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that all processes moved."""
+        return sum(step.bytes for step in self.steps)
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of all steps, without the pauses."""
+        return sum(step.time_s for step in self.steps)
+
+    @property
+    def bandwidth_mib_s(self) -> float:
+        """All bytes by the time of all steps."""
+        return self.bytes / _MIB / self.time_s
+
+
+def run_application(
+    application: Application,
+    platform: Platform,
+    io_nodes: int,
+    *,
+    log: Path | None = None,
+    darshan: Path | None = None,
+    hacc_io_program: Path | None = None,
+    limit_s: float = 600.0,
+) -> Run:
+    """Run an application once, on files that are made for it and removed after it.
+
+    The files are always called the same, so they lie on the same servers in every run.
+
+    Parameters
+    ----------
+    application : Application
+        What to run, by Python processes that start before the first step begins.
+    platform : Platform
+        Where.
+    io_nodes : int
+        With how many I/O nodes; 0 is direct access.
+    log : Path, optional
+        Where to write a Darshan log of the run.
+    darshan : Path, optional
+        libdarshan.so, to take the log from; the processes then run under MPI (mpi4py).
+        Without it the log holds the processes' own counters. See `find_darshan`.
+    hacc_io_program : Path, optional
+        HACC-IO itself, to run under MPI in place of the bundled processes. Its log can come
+        from Darshan only. See `find_hacc_io`.
+    limit_s : float
+        A run that takes longer is ended and an error.
+
+    Returns
+    -------
+    Run
+        What was measured.
+
+    Raises
+    ------
+    IoncastError
+        When a process fails, or what the run needs is missing.
+    """
+    _check_programs(application, log, darshan, hacc_io_program)
+    traced = darshan if log else None
+    with (
+        tempfile.TemporaryDirectory(prefix="ioncast-") as temporary,
+        _data_folder(application, platform.scratch) as data,
+    ):
+        folder = Path(temporary)
+        launch = _Launch(application, platform, io_nodes, folder, traced, limit_s)
+        started_s = time.time()
+        if hacc_io_program:
+            steps = [_run_hacc_io(launch, hacc_io_program, data)]
+        else:
+            uses = _run_bundled(launch, data)
+            steps = [_step_run(step, uses[step.name]) for step in application.steps]
+        if log and traced:
+            _keep_darshan_log(folder, log)
+        elif log:
+            write_counters_log(
+                log,
+                itertools.chain.from_iterable(uses.values()),
+                tasks=application.tasks,
+                program=application.name,
+                started_s=started_s,
+                run_time_s=time.time() - started_s,
+                scratch=platform.scratch,
+            )
+    return Run(
+        application=application.name,
+        io_nodes=io_nodes,
+        started=datetime.fromtimestamp(started_s, timezone.utc).isoformat(timespec="seconds"),
+        steps=tuple(steps),
+        log_source=("darshan" if traced else "counters") if log else None,
+    )
+
+
+def find_darshan() -> Path | None:
+    """Find libdarshan.so of the Darshan runtime whose programs are on the PATH.
+
+    Returns
+    -------
+    Path or None
+        None where it is not installed.
+    """
+    program = shutil.which("darshan-config")
+    if program is None:
+        return None
+    library = Path(program).resolve().parent.parent / "lib" / "libdarshan.so"
+    return library if library.exists() else None
+
+
+def find_hacc_io() -> Path | None:
+    """Find HACC-IO's program that only writes a file per process over POSIX, on the PATH.
+
+    Returns
+    -------
+    Path or None
+        None where it is not installed.
+    """
+    program = shutil.which("hacc_io_write")
+    return Path(program) if program else None
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """How to start the processes of one run."""
+
+    application: Application
+    platform: Platform
+    io_nodes: int
+    folder: Path
+    darshan: Path | None
+    limit_s: float
+
+    def run(self, program: Sequence[str], *, mpi: bool) -> str:
+        """Run a program once for each task, and return what it prints."""
+        command = self.platform.rank_command(
+            [*self._tracing(), *program],
+            io_nodes=self.io_nodes,
+            tasks=self.application.tasks,
+            nodes=self.application.nodes,
+            mpi=mpi,
+        )
+        where = f"{self.application.name} with {self.io_nodes} I/O nodes"
+        return _output(command, self.limit_s, where)
+
+    def _tracing(self) -> list[str]:
+        """Trace the ranks only, not what starts them."""
+        if self.darshan is None:
+            return []
+        configuration = self.folder / "darshan.conf"
+        configuration.write_text(
+            _DARSHAN_CONFIGURATION.format(scratch=re.escape(str(self.platform.scratch)))
+        )
+        return [
+            "env",
+            f"LD_PRELOAD={self.darshan}",
+            f"DARSHAN_CONFIG_PATH={configuration}",
+            f"DARSHAN_LOGFILE={self.folder / 'log.darshan'}",
+        ]
+
+
+def _check_programs(
+    application: Application, log: Path | None, darshan: Path | None, hacc_io_program: Path | None
+) -> None:
+    if hacc_io_program:
+        particles = application.steps[0].requests[0][0] // 4
+        same = hacc_io(application.tasks, application.nodes, 1.0, particles=particles)
+        if application != same:
+            raise InputError(
+                "HACC-IO does not do this: its header is always 24 MiB",
+                where=application.name,
+                remedy="run it at scale 1, or leave it to the bundled processes",
+            )
+        if log and not darshan:
+            raise InputError(
+                "HACC-IO does not count its requests",
+                where=application.name,
+                remedy="give Darshan's library, or leave the run to the bundled processes",
+            )
+    elif _needs_mpi(application, darshan if log else None) and not importlib.util.find_spec(
+        "mpi4py"
+    ):
+        raise InputError(
+            "this run needs MPI in Python",
+            where=application.name,
+            remedy="install mpi4py for the MPI of this machine",
+        )
+
+
+def _needs_mpi(application: Application, darshan: Path | None) -> bool:
+    return darshan is not None or any(step.api == "MPIIO" for step in application.steps)
+
+
+@contextlib.contextmanager
+def _data_folder(application: Application, scratch: Path) -> Iterator[Path]:
+    """Make the folder of the run's files, with what the run reads."""
+    folder = scratch / application.name
+    # What a run that was killed has left.
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir()
+        for step in application.steps:
+            if step.operation == "read":
+                _write_input(application, step, folder)
+    except OSError as error:
+        raise IoncastError(
+            f"the application's files cannot be made: {error.strerror}", where=str(folder)
+        ) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_input(application: Application, step: Step, folder: Path) -> None:
+    zeros = bytes(_MIB)
+    sizes: dict[str, int] = {}
+    for task in range(application.tasks):
+        ends = [offset + size for offset, size in step.accesses(task, application.tasks)]
+        name = step.file_name(task)
+        sizes[name] = max(sizes.get(name, 0), *ends, 0)
+    for name, size in sizes.items():
+        with (folder / name).open("wb", buffering=0) as file:
+            for offset in range(0, size, _MIB):
+                file.write(zeros[: size - offset])
+
+
+def _run_bundled(launch: _Launch, data: Path) -> dict[str, list[FileUse]]:
+    """Run the bundled processes; what each did in each step, times since now."""
+    application, folder = launch.application, launch.folder
+    origin_s = time.monotonic()
+    for task in range(application.tasks):
+        (folder / f"plan.{task}.json").write_text(json.dumps(_plan(application, task, data)))
+    mpi = _needs_mpi(application, launch.darshan)
+    if mpi:
+        (folder / "mpi").touch()
+    # Ranks start faster without site-packages, where mpi4py is.
+    python = [sys.executable, "-I", *([] if mpi else ["-S"])]
+    with barrier(folder / "barrier", application.tasks):
+        launch.run([*python, str(rank.__file__), str(folder)], mpi=mpi)
+    results = [
+        json.loads((folder / f"result.{task}.json").read_text())
+        for task in range(application.tasks)
+    ]
+    return {
+        step.name: [
+            _file_use(application, step, task, data, result[number], origin_s)
+            for task, result in enumerate(results)
+            if result[number] is not None
+        ]
+        for number, step in enumerate(application.steps)
+    }
+
+
+def _plan(application: Application, task: int, data: Path) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": str(data / step.file_name(task)),
+            "operation": step.operation,
+            "api": step.api,
+            "accesses": step.accesses(task, application.tasks),
+            "pause_s": application.pause_s if number else 0.0,
+        }
+        for number, step in enumerate(application.steps)
+    ]
+
+
+def _file_use(
+    application: Application,
+    step: Step,
+    task: int,
+    data: Path,
+    result: dict[str, Any],
+    origin_s: float,
+) -> FileUse:
+    def since_origin(times: Sequence[float]) -> tuple[float, float]:
+        return times[0] - origin_s, times[1] - origin_s
+
+    return FileUse(
+        path=str(data / step.file_name(task)),
+        rank=task,
+        api=step.api,
+        operation=step.operation,
+        opened_s=since_origin(result["opened"]),
+        closed_s=since_origin(result["closed"]),
+        requests=tuple(
+            Request(*access, *since_origin(times))
+            for access, times in zip(
+                step.accesses(task, application.tasks), result["requests"], strict=True
+            )
+        ),
+    )
+
+
+def _step_run(step: Step, uses: Sequence[FileUse]) -> StepRun:
+    first = min(use.opened_s[0] for use in uses)
+    last = max(use.closed_s[1] for use in uses)
+    return StepRun(step.name, sum(use.bytes for use in uses), last - first)
+
+
+def _run_hacc_io(launch: _Launch, program: Path, data: Path) -> StepRun:
+    """Run HACC-IO; it prints the time of its slowest process, from before the open to the close."""
+    (step,) = launch.application.steps
+    particles = step.requests[0][0] // 4
+    output = launch.run([str(program), str(particles), str(data / step.name)], mpi=True)
+    found = _HACC_IO_RESULT.search(output)
+    if found is None:
+        raise IoncastError("HACC-IO printed no result", where=str(program))
+    return StepRun(step.name, int(found[1]), float(found[2]))
+
+
+def _output(command: Sequence[str], limit_s: float, where: str) -> str:
+    """Run a command that does not outlive us."""
+    with subprocess.Popen(  # noqa: S603
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise IoncastError(f"it took longer than {limit_s:g} s", where=where) from None
+        finally:
+            _end(process)
+    if process.returncode:
+        last_line = errors.strip().rpartition("\n")[2]
+        raise IoncastError(
+            f"a process failed ({process.returncode}): {last_line or 'no reason given'}",
+            where=where,
+        )
+    return output
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process that is still there; it ends the ranks that it has started."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _keep_darshan_log(folder: Path, log: Path) -> None:
+    written = folder / "log.darshan"
+    if not written.exists():
+        raise IoncastError(
+            "Darshan wrote no log",
+            where=str(log),
+            remedy="is its library built for this machine's MPI?",
+        )
+    shutil.move(written, log)

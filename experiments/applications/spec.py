@@ -1,0 +1,291 @@
+"""What the applications of the case studies do: steps of I/O, the same in every run.
+
+The sizes of SINGLE, PERIODIC and HACC-IO are those of Inria RR-9366; a scale multiplies the
+bytes of each process and leaves the size of a request as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Literal
+
+from ioncast_errors import InputError
+
+_KIB = 1024
+_MIB = 1024**2
+# IOR moves words of 8 bytes, so no request is a fraction of them.
+_WORD_BYTES = 8
+# xx, yy, zz, vx, vy, vz, phi, pid and mask: bytes of one particle in each of HACC-IO's arrays.
+_PARTICLE_BYTES = (4, 4, 4, 4, 4, 4, 4, 8, 2)
+_HACC_HEADER_BYTES = 24 * _MIB
+
+Access = tuple[int, int]
+"""Offset and size in bytes of one request."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """I/O of one kind, to files of its own; all processes begin it together.
+
+    Attributes
+    ----------
+    name : str
+        Of the step's files; a file per process adds a dot and the rank.
+    operation : {"write", "read"}
+        What is read was written before, by somebody else.
+    file_access : {"shared", "unique"}
+        One file, or a file per process.
+    layout : {"contiguous", "1d-strided"}
+        Where the requests of a process lie in a shared file: one after the other,
+        or by turns with those of the other processes.
+    requests : tuple of (int, int)
+        Size in bytes and number of the requests of each process, in this order.
+    header_bytes : int
+        Size of a last request in front of all others of a process; 0 for none.
+    api : {"POSIX", "MPIIO"}
+        MPI-IO is collective.
+    weights : tuple of int
+        For each process, how many times it makes its requests; 0 takes no part.
+        Empty: each makes them once.
+    """
+
+    name: str
+    operation: Literal["write", "read"]
+    file_access: Literal["shared", "unique"]
+    layout: Literal["contiguous", "1d-strided"]
+    requests: tuple[tuple[int, int], ...]
+    header_bytes: int = 0
+    api: Literal["POSIX", "MPIIO"] = "POSIX"
+    weights: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        positive = self.requests and all(size > 0 and count > 0 for size, count in self.requests)
+        by_turns = self.layout == "1d-strided"
+        refusals = {
+            "its requests need a size and a number": not positive,
+            "only files per process have a header": (
+                self.header_bytes > 0 and self.file_access == "shared"
+            ),
+            "only requests of one size lie by turns in a shared file": by_turns
+            and (self.file_access == "unique" or len(self.requests) > 1),
+            "processes that take turns make equally many requests": by_turns
+            and len(set(self.weights) - {0}) > 1,
+            "collective I/O is that of all processes, equally, in a shared file": (
+                self.api == "MPIIO" and (self.file_access == "unique" or bool(self.weights))
+            ),
+        }
+        for refusal, refused in refusals.items():
+            if refused:
+                raise InputError(refusal, where=f"step {self.name}")
+
+    def file_name(self, rank: int) -> str:
+        """Name of the file that a process uses."""
+        return self.name if self.file_access == "shared" else f"{self.name}.{rank:08d}"
+
+    def weight(self, rank: int) -> int:
+        """How many times a process makes its requests."""
+        return self.weights[rank] if self.weights else 1
+
+    def process_bytes(self, rank: int) -> int:
+        """Bytes that a process moves."""
+        weight = self.weight(rank)
+        body = sum(size * count for size, count in self.requests)
+        return weight * body + (self.header_bytes if weight else 0)
+
+    def accesses(self, rank: int, tasks: int) -> list[Access]:
+        """List the requests of a process.
+
+        Parameters
+        ----------
+        rank, tasks : int
+            The process, of how many.
+
+        Returns
+        -------
+        list of (int, int)
+            Offset and size in bytes of each, in order; empty if it takes no part.
+        """
+        if not self.weight(rank):
+            return []
+        sizes = [size for size, count in self.requests for _ in range(count)] * self.weight(rank)
+        if self.layout == "1d-strided":
+            taking_part = [other for other in range(tasks) if self.weight(other)]
+            turn, round_bytes = taking_part.index(rank), len(taking_part) * sizes[0]
+            return [(k * round_bytes + turn * size, size) for k, size in enumerate(sizes)]
+        before = sum(self.process_bytes(other) for other in range(rank))
+        first = self.header_bytes if self.file_access == "unique" else before
+        offsets = itertools.accumulate(sizes, initial=first)
+        header = [(0, self.header_bytes)] if self.header_bytes else []
+        return [*zip(offsets, sizes, strict=False), *header]
+
+
+@dataclass(frozen=True)
+class Application:
+    """Processes that do steps of I/O one after the other, with pauses between them.
+
+    Attributes
+    ----------
+    name : str
+        Letters, digits and dashes.
+    tasks, nodes : int
+        Processes, and compute nodes that they are spread over.
+    steps : tuple of Step
+        Their names differ.
+    pause_s : float
+        Between two steps, in seconds. Darshan's counters tell steps of one kind
+        apart if it is longer than the extraction's `time_distance`.
+    """
+
+    name: str
+    tasks: int
+    nodes: int
+    steps: tuple[Step, ...]
+    pause_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for step in self.steps:
+            if step.weights and len(step.weights) != self.tasks:
+                raise InputError(
+                    f"{len(step.weights)} weights for {self.tasks} processes",
+                    where=f"step {step.name}",
+                )
+        if len({step.name for step in self.steps}) < len(self.steps):
+            raise InputError("two steps have one name", where=self.name)
+
+    def step_bytes(self, step: Step) -> int:
+        """Bytes that all processes move in one of the steps."""
+        return sum(step.process_bytes(rank) for rank in range(self.tasks))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that all processes move in all steps."""
+        return sum(self.step_bytes(step) for step in self.steps)
+
+
+def single_a(tasks: int, nodes: int, scale: float) -> Application:
+    """RR-9366's SINGLE-A: a shared file, contiguous, 128 MiB per process in requests of 2 MiB.
+
+    Parameters
+    ----------
+    tasks, nodes : int
+        Processes and compute nodes.
+    scale : float
+        Of the bytes per process, as for all applications; the report's is 1.
+    """
+    step = Step("data", "write", "shared", "contiguous", _requests(128 * _MIB, 2 * _MIB, scale))
+    return Application("single-a", tasks, nodes, (step,))
+
+
+def single_b(tasks: int, nodes: int, scale: float) -> Application:
+    """RR-9366's SINGLE-B: a file per process of 64 MiB in requests of 4 MiB."""
+    step = Step("data", "write", "unique", "contiguous", _requests(64 * _MIB, 4 * _MIB, scale))
+    return Application("single-b", tasks, nodes, (step,))
+
+
+def periodic_a(
+    tasks: int, nodes: int, scale: float, *, phases: int = 8, pause_s: float = 10.0
+) -> Application:
+    """RR-9366's PERIODIC-A: in each phase a shared 1D-strided file, 128 MiB per process in 512 KiB.
+
+    Parameters
+    ----------
+    tasks, nodes, scale : int, int, float
+        As for `single_a`.
+    phases : int
+        How many.
+    pause_s : float
+        Between them, in seconds.
+    """
+    requests = _requests(128 * _MIB, 512 * _KIB, scale)
+    steps = tuple(
+        Step(f"data.{number}", "write", "shared", "1d-strided", requests)
+        for number in range(phases)
+    )
+    return Application("periodic-a", tasks, nodes, steps, pause_s)
+
+
+def periodic_b(
+    tasks: int, nodes: int, scale: float, *, phases: int = 8, pause_s: float = 10.0
+) -> Application:
+    """RR-9366's PERIODIC-B: in each phase a file per process, 128 MiB in requests of 4 KiB.
+
+    The parameters are those of `periodic_a`.
+    """
+    requests = _requests(128 * _MIB, 4 * _KIB, scale)
+    steps = tuple(
+        Step(f"data.{number}", "write", "unique", "contiguous", requests)
+        for number in range(phases)
+    )
+    return Application("periodic-b", tasks, nodes, steps, pause_s)
+
+
+def hacc_io(tasks: int, nodes: int, scale: float, *, particles: int = 100_000) -> Application:
+    """HACC-IO's checkpoint: a file per process, of nine arrays and, written last, a header.
+
+    Parameters
+    ----------
+    tasks, nodes, scale : int, int, float
+        As for `single_a`; HACC-IO itself is of scale 1: its header is always 24 MiB.
+    particles : int
+        Of each process, before scaling.
+    """
+    scaled = max(1, round(particles * scale))
+    arrays = tuple((size * scaled, 1) for size in _PARTICLE_BYTES)
+    header_bytes = _whole_words(_HACC_HEADER_BYTES * scale)
+    step = Step("checkpoint", "write", "unique", "contiguous", arrays, header_bytes)
+    return Application("hacc-io", tasks, nodes, (step,))
+
+
+def multiphase(tasks: int, nodes: int, scale: float, *, pause_s: float = 1.5) -> Application:
+    """Read a shared input, write a checkpoint per process, then a shared 1D-strided output."""
+    steps = (
+        Step("input", "read", "shared", "contiguous", _requests(128 * _MIB, _MIB, scale)),
+        Step("checkpoint", "write", "unique", "contiguous", _requests(128 * _MIB, _MIB, scale)),
+        Step("output", "write", "shared", "1d-strided", _requests(64 * _MIB, 64 * _KIB, scale)),
+    )
+    return Application("multiphase", tasks, nodes, steps, pause_s)
+
+
+def irregular(tasks: int, nodes: int, scale: float, *, pause_s: float = 1.5) -> Application:
+    """Write uneven files per process, then a shared file from every fourth process only."""
+    uneven = tuple(1 + rank % 4 for rank in range(tasks))
+    some = tuple(int(rank % 4 == 0) for rank in range(tasks))
+    steps = (
+        Step(
+            "domain",
+            "write",
+            "unique",
+            "contiguous",
+            _requests(32 * _MIB, 256 * _KIB, scale),
+            weights=uneven,
+        ),
+        Step(
+            "report",
+            "write",
+            "shared",
+            "contiguous",
+            _requests(128 * _MIB, 128 * _KIB, scale),
+            weights=some,
+        ),
+    )
+    return Application("irregular", tasks, nodes, steps, pause_s)
+
+
+def collective(tasks: int, nodes: int, scale: float) -> Application:
+    """Write a shared 1D-strided file with collective MPI-IO, in requests of 128 KiB."""
+    requests = _requests(64 * _MIB, 128 * _KIB, scale)
+    step = Step("field", "write", "shared", "1d-strided", requests, api="MPIIO")
+    return Application("collective", tasks, nodes, (step,))
+
+
+def _requests(process_bytes: int, request_bytes: int, scale: float) -> tuple[tuple[int, int], ...]:
+    """Scale the bytes of a process; only a process with less than one request makes it smaller."""
+    scaled = _whole_words(process_bytes * scale)
+    if scaled < request_bytes:
+        return ((scaled, 1),)
+    return ((request_bytes, round(scaled / request_bytes)),)
+
+
+def _whole_words(n_bytes: float) -> int:
+    return max(1, round(n_bytes / _WORD_BYTES)) * _WORD_BYTES

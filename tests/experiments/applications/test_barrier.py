@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+from experiments.applications.barrier import barrier
+
+
+def _connected(path: Path) -> socket.socket:
+    peer = socket.socket(socket.AF_UNIX)
+    peer.settimeout(10)
+    peer.connect(str(path))
+    return peer
+
+
+def test_nobody_goes_on_before_all_have_come(tmp_path: Path) -> None:
+    path = tmp_path / "barrier"
+    with barrier(path, 2), _connected(path) as first, _connected(path) as second:
+        for _ in range(3):
+            first.sendall(b".")
+            first.settimeout(0.05)
+            try:
+                early = first.recv(1)
+            except TimeoutError:
+                early = None
+            assert early is None
+            first.settimeout(10)
+
+            second.sendall(b".")
+
+            assert (first.recv(1), second.recv(1)) == (b".", b".")
+
+
+def test_all_are_hung_up_on_when_one_hangs_up(tmp_path: Path) -> None:
+    path = tmp_path / "barrier"
+    with barrier(path, 2), _connected(path) as left:
+        _connected(path).close()
+        left.sendall(b".")
+
+        assert left.recv(1) == b""
+
+
+def test_a_barrier_that_nobody_came_to_ends(tmp_path: Path) -> None:
+    before = threading.active_count()
+
+    with barrier(tmp_path / "barrier", 2):
+        pass
+
+    assert threading.active_count() == before

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from experiments.applications.darshan_writer import Record
+from experiments.applications.running import (
+    find_darshan,
+    find_hacc_io,
+    run_application,
+)
+from experiments.applications.spec import (
+    Application,
+    collective,
+    hacc_io,
+    irregular,
+    multiphase,
+    periodic_a,
+    single_a,
+    single_b,
+)
+from ioncast_errors import InputError, IoncastError
+from summario.extract import extract_phases
+from summario.log import read_log as read_darshan_log
+from tests.support.darshan_reader import read_log
+from tests.support.plain_platform import PlainPlatform
+
+_SCALE = 1 / 64
+_MIB = 1024**2
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """A platform on which, whatever is to be run, something else runs, once."""
+
+    scratch: Path
+    instead: tuple[str, ...]
+
+    def rank_command(self, program: Sequence[str], **_: object) -> list[str]:
+        return [*self.instead, *program]
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> PlainPlatform:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return PlainPlatform(scratch)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "run.darshan"
+
+
+def _mpi_in_python() -> str | None:
+    """Say why there is no MPI in Python, if so."""
+    if find_spec("mpi4py") is None or shutil.which("mpiexec") is None:
+        return "mpi4py or mpiexec is not installed"
+    loaded = subprocess.run(
+        [sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False
+    )
+    return None if loaded.returncode == 0 else "mpi4py is not built for this machine's MPI"
+
+
+_NO_MPI = _mpi_in_python()
+needs_mpi = pytest.mark.skipif(_NO_MPI is not None, reason=_NO_MPI or "")
+
+
+@pytest.mark.parametrize(
+    ("application", "kinds"),
+    [
+        (single_a(4, 2, _SCALE), [("write", "contiguous", "shared", 1, 4)]),
+        (single_b(4, 2, _SCALE), [("write", "contiguous", "unique", 4, 4)]),
+        (hacc_io(4, 2, _SCALE), [("write", "contiguous", "unique", 4, 4)]),
+        (
+            periodic_a(4, 2, _SCALE, phases=2, pause_s=1.1),
+            [("write", "sequential", "shared", 1, 4)] * 2,
+        ),
+        (
+            multiphase(4, 2, _SCALE, pause_s=0.0),
+            [
+                ("read", "contiguous", "shared", 1, 4),
+                ("write", "contiguous", "unique", 4, 4),
+                ("write", "sequential", "shared", 1, 4),
+            ],
+        ),
+        (
+            irregular(8, 2, _SCALE, pause_s=0.0),
+            [("write", "contiguous", "unique", 8, 8), ("write", "contiguous", "shared", 1, 2)],
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Application) else None,
+)
+def test_the_phases_of_a_runs_log_are_the_applications_steps(
+    platform: PlainPlatform,
+    log: Path,
+    application: Application,
+    kinds: list[tuple[str, str, str, int, int]],
+) -> None:
+    run = run_application(application, platform, 0, log=log)
+
+    phases = sorted(extract_phases(read_darshan_log(log)), key=lambda phase: phase.start_seconds)
+    assert [
+        (p.operation, p.spatiality, p.file_access, p.n_files, p.processes) for p in phases
+    ] == kinds
+    assert [phase.bytes for phase in phases] == [
+        application.step_bytes(step) for step in application.steps
+    ]
+    assert [phase.bytes for phase in phases] == [step.bytes for step in run.steps]
+    for phase, step in zip(phases, run.steps, strict=True):
+        assert phase.end_seconds - phase.start_seconds <= step.time_s + 1e-6
+
+
+def test_a_runs_bandwidth_is_all_bytes_by_the_time_of_all_steps_without_the_pauses(
+    platform: PlainPlatform,
+) -> None:
+    run = run_application(periodic_a(2, 1, _SCALE, phases=3, pause_s=0.3), platform, 0)
+
+    assert run.bytes == 3 * 2 * 2 * _MIB
+    assert run.time_s == sum(step.time_s for step in run.steps)
+    assert run.bandwidth_mib_s == run.bytes / _MIB / run.time_s
+    assert run.log_source is None
+
+
+def test_a_log_of_the_bundled_processes_says_that_no_darshan_wrote_it(
+    platform: PlainPlatform, log: Path
+) -> None:
+    run = run_application(single_a(2, 1, _SCALE), platform, 0, log=log)
+
+    assert run.log_source == "counters"
+    assert "written_by=ioncast" in read_log(log)["metadata"]
+
+
+def test_nothing_is_left_of_a_run_nor_in_its_way(platform: PlainPlatform) -> None:
+    left_by_a_killed_run = platform.scratch / "single-a" / "data"
+    left_by_a_killed_run.parent.mkdir()
+    left_by_a_killed_run.write_bytes(b"old")
+
+    run_application(single_a(2, 1, _SCALE), platform, 0)
+
+    assert list(platform.scratch.iterdir()) == []
+
+
+def test_a_file_system_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(IoncastError, match=r"files cannot be made: No such file or directory"):
+        run_application(single_a(2, 1, _SCALE), PlainPlatform(tmp_path / "unmounted"), 0)
+
+
+def test_a_process_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None:
+    platform = _Runs(tmp_path, ("sh", "-c", "echo started >&2; echo no such mount >&2; exit 3"))
+
+    with pytest.raises(IoncastError, match=r"single-a with 4 I/O nodes.*\(3\): no such mount"):
+        run_application(single_a(2, 1, _SCALE), platform, 4)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_fails_halfway_does_not_leave_the_others_waiting(
+    platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    application = multiphase(4, 2, _SCALE, pause_s=0.0)
+    monkeypatch.setattr("experiments.applications.running._write_input", lambda *_: None)
+
+    with pytest.raises(IoncastError, match=r"input|another rank"):
+        run_application(application, platform, 0, limit_s=30)
+
+
+def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    platform = _Runs(scratch, ("sh", "-c", f"echo $$ > {pid_file}; exec sleep 60"))
+
+    with pytest.raises(IoncastError, match=r"longer than 0\.5 s"):
+        run_application(single_a(2, 1, _SCALE), platform, 0, limit_s=0.5)
+
+    assert not Path("/proc", pid_file.read_text().strip()).exists()
+
+
+def test_hacc_io_itself_is_measured_by_what_it_prints(tmp_path: Path) -> None:
+    printed = (
+        "-------- Aggregate Performance --------\n"
+        " WRITE Checkpoint Perf: 44.5906 BW[MB/s] 463453184 Bytes 9.91209 MaxTime[sec] \n"
+    )
+    platform = _Runs(tmp_path, ("sh", "-c", f"printf '%s' '{printed}'"))
+
+    run = run_application(hacc_io(16, 8, 1.0), platform, 0, hacc_io_program=Path("hacc_io_write"))
+
+    assert (run.bytes, run.time_s) == (463_453_184, 9.91209)
+    assert run.bandwidth_mib_s == pytest.approx(44.5906, rel=1e-5)
+
+
+def test_hacc_io_itself_cannot_be_scaled(platform: PlainPlatform) -> None:
+    with pytest.raises(InputError, match="always 24 MiB"):
+        run_application(hacc_io(2, 1, 0.5), platform, 0, hacc_io_program=Path("hacc_io_write"))
+
+
+def test_hacc_io_itself_gives_no_log_without_darshan(platform: PlainPlatform, log: Path) -> None:
+    with pytest.raises(InputError, match="does not count"):
+        run_application(
+            hacc_io(2, 1, 1.0), platform, 0, log=log, hacc_io_program=Path("hacc_io_write")
+        )
+
+
+def test_what_needs_mpi_says_so_where_there_is_none(
+    platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+    with pytest.raises(InputError, match="mpi4py"):
+        run_application(collective(2, 1, _SCALE), platform, 0)
+
+
+def test_darshan_and_hacc_io_are_found_by_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert (find_darshan(), find_hacc_io()) == (None, None)
+    library = tmp_path / "lib" / "libdarshan.so"
+    for file in (library, tmp_path / "bin" / "darshan-config", tmp_path / "bin" / "hacc_io_write"):
+        file.parent.mkdir(exist_ok=True)
+        file.touch(0o755)
+
+    assert (find_darshan(), find_hacc_io()) == (library, tmp_path / "bin" / "hacc_io_write")
+
+
+@needs_mpi
+def test_collective_steps_are_collective_in_the_log(platform: PlainPlatform, log: Path) -> None:
+    run = run_application(collective(4, 2, _SCALE), platform, 0, log=log)
+
+    (phase,) = extract_phases(read_darshan_log(log))
+    assert (phase.api, phase.spatiality, phase.file_access) == ("MPIIO", "collective", "shared")
+    assert phase.bytes == run.bytes == 4 * _MIB
+
+
+@needs_mpi
+@pytest.mark.skipif(find_darshan() is None, reason="Darshan's runtime is not installed")
+def test_a_traced_run_has_the_log_that_darshan_wrote(
+    platform: PlainPlatform, log: Path, tmp_path: Path
+) -> None:
+    application = replace(multiphase(4, 2, _SCALE), pause_s=0.0)
+
+    run = run_application(application, platform, 0, log=log, darshan=find_darshan())
+
+    assert run.log_source == "darshan"
+    own = tmp_path / "own.darshan"
+    run_application(application, platform, 0, log=own)
+    traced, counted = (_requests(read_log(path)["records"]) for path in (log, own))
+    assert traced == counted
+
+
+def _requests(records: list[Record]) -> dict[str, list[int]]:
+    names = ("POSIX_READS", "POSIX_WRITES", "POSIX_CONSEC_WRITES", "POSIX_SEQ_WRITES")
+    return {
+        record.path: [record.rank, *(record.counters[name] for name in names)]
+        for record in records
+        if record.module == "POSIX"
+    }

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.applications.running import run_application
+from experiments.applications.spec import Application, Step, irregular
+from experiments.platform.emulator import Emulated
+from ioncast_errors import IoncastError
+from summario.extract import extract_phases
+from summario.log import read_log
+from tests.support.emulated import emulated, small, unique_name
+
+_MIB = 1024**2
+_READ = Step("input", "read", "shared", "contiguous", ((_MIB, 4),))
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[Emulated]:
+    with emulated(small(unique_name())) as platform:
+        yield platform
+
+
+def _received_bytes(platform: Emulated, node: str) -> int:
+    """Bytes that reached a node over its link."""
+    command = ["ip", "-n", f"{platform.name}-{node}", "-s", "-j", "link", "show", "type", "veth"]
+    (link,) = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return int(link["stats64"]["rx"]["bytes"])
+
+
+@pytest.mark.parametrize("io_nodes", [0, 1, 2])
+def test_a_run_leaves_its_log_and_nothing_else(
+    platform: Emulated, tmp_path: Path, io_nodes: int
+) -> None:
+    application = replace(irregular(8, 2, 1 / 128), pause_s=0.0)
+    log = tmp_path / "run.darshan"
+
+    run = run_application(application, platform, io_nodes, log=log)
+
+    phases = extract_phases(read_log(log))
+    assert [phase.bytes for phase in phases] == [step.bytes for step in run.steps]
+    assert run.bytes == application.bytes
+    assert list(platform.scratch.iterdir()) == []
+
+
+def test_io_nodes_carry_the_bytes_of_a_run_that_has_them_and_of_no_other(
+    platform: Emulated,
+) -> None:
+    step = Step("data", "write", "unique", "contiguous", ((_MIB, 2),))
+    application = Application("forwarded", 4, 2, (step,))
+    received = [_received_bytes(platform, "io0")]
+    for io_nodes in (0, 1):
+        run_application(application, platform, io_nodes)
+        received.append(_received_bytes(platform, "io0"))
+
+    direct, forwarded = received[1] - received[0], received[2] - received[1]
+    assert direct < application.bytes / 10
+    assert forwarded >= application.bytes
+
+
+def test_what_a_run_reads_no_io_node_has_read_before(platform: Emulated) -> None:
+    application = Application("reader", 4, 2, (_READ,))
+    for _ in range(2):
+        before = _received_bytes(platform, "io0")
+        run_application(application, platform, 1)
+        assert _received_bytes(platform, "io0") - before >= application.bytes
+
+
+def test_a_run_with_io_nodes_that_the_platform_has_not_is_refused(platform: Emulated) -> None:
+    with pytest.raises(IoncastError):
+        run_application(Application("reader", 4, 2, (_READ,)), platform, 3)

@@ -1,0 +1,37 @@
+"""A platform of one folder: no I/O nodes, every rank a process of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Ends the ranks that are left when it is ended itself.
+_START_RANKS = """
+trap 'kill $(jobs -p) 2>/dev/null' TERM
+tasks=$1; shift
+for rank in $(seq 0 $((tasks - 1))); do IONCAST_RANK=$rank IONCAST_TASKS=$tasks "$@" & done
+status=0
+for job in $(jobs -p); do wait "$job" || status=$?; done
+exit $status
+"""
+
+
+@dataclass(frozen=True)
+class PlainPlatform:
+    """What `experiments.applications.running` needs of a platform."""
+
+    scratch: Path
+
+    def rank_command(
+        self,
+        program: Sequence[str],
+        *,
+        io_nodes: int,
+        tasks: int,
+        nodes: int | None = None,
+        mpi: bool = False,
+    ) -> list[str]:
+        if mpi:
+            return ["mpiexec", "-n", str(tasks), *program]
+        return ["bash", "-c", _START_RANKS, "ranks", str(tasks), *program]
