@@ -1,0 +1,354 @@
+"""Measured results as the project ships them: a folder that says where all of it is from.
+
+A data set is a folder with
+
+- `provenance.json`: who measured what where, how, when (see `Provenance`),
+- `benchmarks.csv`: one row for each run of a benchmark, as `ioncast bench import` takes it,
+- `applications.csv`: the same of applications, as `ioncast validate` takes it,
+- `logs/`: Darshan logs of the applications,
+- `tables/`: what was made of these (see `experiments.tables`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from benchdb.files import write_file
+from benchdb.importers import Source, read_measurements
+from benchdb.measurements import Measurement
+from ioncast_errors import InputError
+from ior_configs.toml_files import Count, Line, Name, Table, in_plain_words, read_text, refusing
+from predictor import service
+from predictor.reruns import Rerun, read_reruns
+from summario.extract import extract_phases
+from summario.log import LogReader
+from summario.phases import Phase
+
+PROVENANCE, BENCHMARKS, APPLICATIONS = "provenance.json", "benchmarks.csv", "applications.csv"
+LOGS, TABLES = "logs", "tables"
+_ABOUT_KEYS = {"missing": "is missing", "extra_forbidden": "is unknown"}
+_SHIPPED = Path(__file__).parent / "data"
+
+
+def _check_date(text: str) -> str:
+    try:
+        date.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"must be a day such as 2026-11-21, not {text!r}") from error
+    return text
+
+
+class Machine(Table):
+    """What the platform ran on.
+
+    Attributes
+    ----------
+    cores, memory_bytes : int or None
+        What it has; None where that was not written down.
+    kernel : str or None
+        The release of its Linux.
+    """
+
+    cores: Count | None
+    memory_bytes: Annotated[int, Field(gt=0)] | None
+    kernel: Line | None
+
+
+class Log(Table):
+    """The Darshan log of a run of an application.
+
+    Attributes
+    ----------
+    file : str
+        Its name in `logs/`.
+    application : str
+        As in `applications.csv`.
+    io_nodes : int
+        With how many the run was.
+    source : str
+        What wrote it.
+    """
+
+    file: Annotated[Name, Field(pattern=r"^[^/]+$")]
+    application: Name
+    io_nodes: Annotated[int, Field(ge=0)]
+    source: Line
+
+
+class Provenance(Table):
+    """Where a data set is from.
+
+    Attributes
+    ----------
+    study : str
+        What was studied.
+    command : str
+        What measures the same again.
+    date : str
+        The day of the first run, ISO 8601.
+    seeds : tuple of int
+        Of the random order of runs.
+    scale : float or None
+        The share of an experiment's bytes that was moved; None where it is no such experiment.
+    system : str
+        The name of the system in databases.
+    tasks, nodes : int
+        Processes and compute nodes of a run, unless its row says otherwise.
+    engine : str
+        The program that ran the benchmarks.
+    platform : mapping
+        The description of the system.
+    machine : Machine
+        What it ran on.
+    versions : mapping of str to str
+        Of the programs that took part.
+    logs : tuple of Log
+        The first of an application is what its prediction rests on.
+    notes : tuple of str
+        What else is to be known.
+    """
+
+    study: Name
+    command: Line
+    date: Annotated[str, AfterValidator(refusing(_check_date))]
+    seeds: Annotated[tuple[int, ...], Field(min_length=1)]
+    scale: Annotated[float, Field(gt=0)] | None
+    system: Name
+    tasks: Count
+    nodes: Count
+    engine: Name
+    platform: dict[str, Any]
+    machine: Machine
+    versions: dict[str, str]
+    logs: Annotated[tuple[Log, ...], Field(min_length=1)]
+    notes: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A row of `applications.csv`: one run of a program.
+
+    Attributes
+    ----------
+    name : str
+        The application; of a benchmark, what its pattern is called.
+    io_nodes, repetition : int
+        Which run it is.
+    bytes : int
+        All that it moved.
+    time_s : float
+        How long that took; of an application, the sum over its steps.
+    bandwidth_mib_s : float
+        The one over the other.
+    started : str
+        When, ISO 8601.
+    command : str
+        The program and what it was told; of a benchmark, the IOR command line that means it.
+    """
+
+    name: str
+    io_nodes: int
+    repetition: int
+    bytes: int
+    time_s: float
+    bandwidth_mib_s: float
+    started: str
+    command: str
+
+
+@dataclass(frozen=True)
+class BenchmarkRun(Run):
+    """A row of `benchmarks.csv`.
+
+    Attributes
+    ----------
+    operation : str
+        "read" or "write".
+    tasks, nodes : int
+        Processes and compute nodes.
+    engine : str
+        The program that ran it.
+    """
+
+    operation: str
+    tasks: int
+    nodes: int
+    engine: str
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A run of a benchmark as it is read.
+
+    Attributes
+    ----------
+    name : str
+        What its pattern is called.
+    measurement : Measurement
+        What was run, and what that reached.
+    """
+
+    name: str
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What a folder holds, but for its tables.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it is.
+    provenance : Provenance
+        Where it is from.
+    benchmarks : tuple of Benchmark
+        All runs of benchmarks.
+    applications : mapping of str to tuple of Rerun
+        All runs of each application.
+    phases : mapping of Log to tuple of Phase
+        Of every log, in the order of `provenance.logs`.
+    """
+
+    folder: Path
+    provenance: Provenance
+    benchmarks: tuple[Benchmark, ...]
+    applications: Mapping[str, tuple[Rerun, ...]]
+    phases: Mapping[Log, tuple[Phase, ...]]
+
+    @property
+    def jobs(self) -> dict[str, tuple[Phase, ...]]:
+        """What the prediction of each application rests on: the phases of its first log."""
+        logs = {log.application: log for log in reversed(self.provenance.logs)}
+        return {application: self.phases[logs[application]] for application in self.applications}
+
+
+def shipped() -> list[Path]:
+    """The folders of the data sets that come with the project.
+
+    Where it is installed, that is the one which the service demonstrates with.
+    """
+    folders = sorted(path.parent for path in _SHIPPED.glob(f"*/{PROVENANCE}"))
+    return folders or [Path(service.__file__).parent / "testbed"]
+
+
+def read(folder: Path) -> DataSet:
+    """Read a data set and check that its files agree.
+
+    Raises
+    ------
+    InputError
+        Naming the file, and the line or key, that cannot be used.
+    """
+    provenance = _read_provenance(folder / PROVENANCE)
+    reruns: dict[str, list[Rerun]] = {}
+    for rerun in read_reruns(folder / APPLICATIONS):
+        reruns.setdefault(rerun.application, []).append(rerun)
+    _check_logs(folder, provenance, reruns)
+    with LogReader() as reader:
+        phases = {
+            log: tuple(extract_phases(reader.read(folder / LOGS / log.file)))
+            for log in provenance.logs
+        }
+    return DataSet(
+        folder=folder,
+        provenance=provenance,
+        benchmarks=_read_benchmarks(folder / BENCHMARKS, provenance),
+        applications={name: tuple(runs) for name, runs in reruns.items()},
+        phases=phases,
+    )
+
+
+def write(
+    folder: Path,
+    provenance: Provenance,
+    benchmarks: Iterable[BenchmarkRun],
+    applications: Iterable[Run],
+) -> DataSet:
+    """Write a data set around its logs, which are in the folder already.
+
+    Returns
+    -------
+    DataSet
+        As it is read again.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written, or makes no data set.
+    """
+    write_file(folder / PROVENANCE, provenance.model_dump_json(indent=1) + "\n")
+    write_file(folder / BENCHMARKS, _csv(BenchmarkRun, benchmarks))
+    write_file(folder / APPLICATIONS, _csv(Run, applications))
+    return read(folder)
+
+
+def _csv(kind: type[Run], runs: Iterable[Run]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(kind)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(run) for run in runs)
+    return text.getvalue()
+
+
+def _read_provenance(path: Path) -> Provenance:
+    try:
+        return Provenance.model_validate_json(read_text(path))
+    except ValidationError as error:
+        raise InputError(_in_words(error.errors(include_url=False)[0]), where=str(path)) from error
+
+
+def _in_words(problem: Any) -> str:
+    key = f"key `{'.'.join(map(str, problem['loc']))}`"
+    if problem["type"] in _ABOUT_KEYS:
+        return f"{key} {_ABOUT_KEYS[problem['type']]}"
+    words = in_plain_words(problem).removeprefix("Value error, ")
+    return f"{key}: {words}" if problem["loc"] else words
+
+
+def _check_logs(folder: Path, provenance: Provenance, applications: Iterable[str]) -> None:
+    """Refuse logs of nothing that ran, and applications without one."""
+    where = str(folder / PROVENANCE)
+    known, logged = set(applications), {log.application for log in provenance.logs}
+    for name in sorted(known - logged):
+        raise InputError(f"no log of {name!r} is listed, which {APPLICATIONS} has", where=where)
+    for name in sorted(logged - known):
+        raise InputError(f"a log is of {name!r}, which {APPLICATIONS} does not have", where=where)
+    files = [log.file for log in provenance.logs]
+    for file in files:
+        if files.count(file) > 1:
+            raise InputError(f"the log {file!r} is listed twice", where=where)
+
+
+def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...]:
+    """Read the runs; their patterns have one name each, and what is missing from rows is told."""
+    text = read_text(path)
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    columns = set(rows[0]) if rows else set()
+    source = Source(
+        where=str(path),
+        text=text,
+        tasks=None if "tasks" in columns else provenance.tasks,
+        nodes=None if "nodes" in columns else provenance.nodes,
+    )
+    _, measurements = read_measurements(source)
+    if "name" not in columns:
+        raise InputError("column 'name' is missing", where=str(path))
+    benchmarks = tuple(
+        Benchmark(row["name"], measurement)
+        for row, measurement in zip(rows, measurements, strict=True)
+    )
+    names: dict[object, str] = {}
+    for one in benchmarks:
+        name = names.setdefault(one.measurement.config, one.name)
+        if name != one.name:
+            raise InputError(f"{name!r} and {one.name!r} are the same pattern", where=str(path))
+    return benchmarks

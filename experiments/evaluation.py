@@ -1,0 +1,158 @@
+"""What predictions of the applications of a data set are worth, held against their reruns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchdb.curves import Curve, curves
+from benchdb.measurements import store
+from benchdb.store import opened_database, transaction
+from experiments.datasets import BENCHMARKS, DataSet
+from ioncast_errors import InputError
+from predictor.composition import MIB
+from predictor.fitting import fit_model
+from predictor.matching import Match, match
+from predictor.model import Knowledge
+from predictor.prediction import Prediction, predict
+from predictor.validate_command import hold_against
+from predictor.validation import (
+    Comparison,
+    Expected,
+    Reruns,
+    compare,
+    mean_of_cells,
+)
+from predictor.validation_tables import Validated
+from summario.phases import Phase
+
+
+@dataclass(frozen=True)
+class Composed:
+    """An application put together by hand: the nearest benchmarks' means, one after another.
+
+    Attributes
+    ----------
+    matches : tuple of Match
+        The benchmark of each part of each phase.
+    mean_mib_s : mapping of int to float
+        All bytes over the sum of the parts' times, by number of I/O nodes; empty where a part
+        has no benchmark.
+    comparison : Comparison
+        That against the reruns.
+    """
+
+    matches: tuple[Match, ...]
+    mean_mib_s: Mapping[int, float]
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the benchmarks of a data set say of its applications.
+
+    Attributes
+    ----------
+    curves : mapping of str to Curve
+        What was measured of each pattern, by its name.
+    predictions : mapping of str to Prediction
+        By application.
+    validated : mapping of str to Validated
+        The predictions held against the reruns, by application.
+    composed : mapping of str to Composed
+        The same by hand, without a model.
+    """
+
+    curves: Mapping[str, Curve]
+    predictions: Mapping[str, Prediction]
+    validated: Mapping[str, Validated]
+    composed: Mapping[str, Composed]
+
+
+def evaluate(data: DataSet) -> Evaluation:
+    """Predict the applications of a data set from its benchmarks, as `ioncast validate` does.
+
+    Raises
+    ------
+    InputError
+        When nothing of the data set's engine is in it.
+    """
+    known = named_curves(data)
+    knowledge = Knowledge(tuple(known.values()), fit_model(tuple(known.values())))
+    system, nodes = data.provenance.system, data.provenance.nodes
+    predictions = {
+        name: predict(phases, knowledge, system=system, nodes=nodes)
+        for name, phases in data.jobs.items()
+    }
+    validated = {
+        name: hold_against(data.applications[name], prediction, (), explained=False)
+        for name, prediction in predictions.items()
+    }
+    composed = {
+        name: compose_by_hand(phases, knowledge.curves, validated[name].reruns, nodes)
+        for name, phases in data.jobs.items()
+    }
+    return Evaluation(known, predictions, validated, composed)
+
+
+def named_curves(data: DataSet) -> dict[str, Curve]:
+    """The curves of a data set's engine by the names of their patterns."""
+    system = data.provenance.system
+    with opened_database("sqlite://") as engine, transaction(engine, write=True) as connection:
+        store(
+            connection,
+            system=system,
+            file=BENCHMARKS,
+            content=b"",
+            file_format="ioncast-csv",
+            rows=[one.measurement for one in data.benchmarks],
+        )
+        found = curves(connection, system)
+    names = {one.measurement.config: one.name for one in data.benchmarks}
+    own = {names[curve.config]: curve for curve in found if curve.engine == data.provenance.engine}
+    if not own:
+        raise InputError(
+            f"nothing in it was measured with {data.provenance.engine!r}",
+            where=str(data.folder / BENCHMARKS),
+        )
+    return own
+
+
+def compose_by_hand(
+    phases: Sequence[Phase], known: Sequence[Curve], reruns: Reruns, nodes: int
+) -> Composed:
+    """Put an application together from the means of the nearest benchmarks.
+
+    Parameters
+    ----------
+    phases : sequence of Phase
+        Of one run.
+    known : sequence of Curve
+        The benchmarks.
+    reruns : mapping of int to sequence of float
+        What the application's runs reached in MiB/s.
+    nodes : int
+        Compute nodes of the application.
+    """
+    work = [(part, match(phase, part, known, nodes)) for phase in phases for part in phase.parts]
+    means = [
+        (part.bytes, mean_of_cells(found.curve.bandwidths_mib_s))
+        for part, found in work
+        if found.curve
+    ]
+    total_mib = sum(part.bytes for part, _ in work) / MIB
+    common = set.intersection(*(set(cells) for _, cells in means)) if means else set()
+    composed = {
+        n: total_mib / sum(moved / MIB / cells[n] for moved, cells in means)
+        for n in sorted(common)
+        if len(means) == len(work)
+    }
+    return Composed(
+        matches=tuple(found for _, found in work),
+        mean_mib_s=composed,
+        comparison=compare(_certain(composed), reruns),
+    )
+
+
+def _certain(means: Mapping[int, float]) -> dict[int, Expected]:
+    return {n: Expected(mean, mean, mean) for n, mean in means.items()}

@@ -1,0 +1,158 @@
+"""How well patterns are predicted whose measurements are held back, on a data set's own curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from benchdb.curves import Curve
+from ior_configs import IorConfig
+from predictor.fitting import fit_model
+from predictor.model import Knowledge
+from predictor.prediction import predict
+from predictor.validation import (
+    Comparison,
+    Expected,
+    Reruns,
+    best,
+    compare,
+    mean_of_cells,
+    noise_floor,
+)
+from summario.phases import Part, Phase
+
+LEFT_OUT = "each pattern left out"
+# By which of the two is known: those numbered 0, 2 … or 1, 3 ….
+HALVES = ("odd repetitions left out", "even repetitions left out")
+MODEL = "ioncast"
+NEAREST = "nearest benchmark"
+FLOOR = "noise floor"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A pattern predicted in some way, held against its own runs.
+
+    Attributes
+    ----------
+    protocol, way : str
+        What was held back, and what predicted it.
+    pattern : str
+        Its name.
+    best : int or None
+        The number of I/O nodes that is predicted best; None where nothing is predicted.
+    measured_best : int
+        The one with the highest measured mean.
+    comparison : Comparison
+        Empty where nothing is predicted.
+    """
+
+    protocol: str
+    way: str
+    pattern: str
+    best: int | None
+    measured_best: int
+    comparison: Comparison
+
+
+def hold_back(known: Mapping[str, Curve]) -> Iterator[Judged]:
+    """Predict what is held back: each pattern by the others, repetitions by the others.
+
+    Ways are the prediction as users get it, the same without a model (the nearest benchmark
+    stands in, as in Inria RR-9366), and the same number of I/O nodes for all. Beside them stands
+    the noise floor (see `predictor.validation.noise_floor`).
+
+    Parameters
+    ----------
+    known : mapping of str to Curve
+        What was measured, by the names of patterns.
+    """
+    for name, curve in known.items():
+        ways = _ways(tuple(other for other in known.values() if other is not curve))
+        yield from _predicted(LEFT_OUT, ways, name, curve)
+        yield from _unpredicted(name, curve.bandwidths_mib_s)
+    for first, protocol in enumerate(HALVES):
+        ways = _ways(tuple(_every_second(curve, first) for curve in known.values()))
+        for name, curve in known.items():
+            yield from _predicted(protocol, ways, name, _every_second(curve, 1 - first))
+
+
+def phase_of(config: IorConfig) -> Phase:
+    """The phase that Darshan would show of a run of a configuration.
+
+    Examples
+    --------
+    >>> phase = phase_of(IorConfig.from_command_line("ior -w -F -b 4m -t 1m"))
+    >>> phase.bytes, phase.requests, phase.file_access, phase.spatiality
+    (4194304, 4, 'unique', 'contiguous')
+    """
+    tasks = config.tasks or 1
+    moved = tasks * config.bytes_per_process
+    requests = moved // config.transfer_size
+    return Phase(
+        job=1,
+        start_seconds=0.0,
+        end_seconds=1.0,
+        operation=config.operation,
+        rank=None,
+        processes=tasks,
+        nprocs=tasks,
+        bytes=moved,
+        io_time_seconds=1.0,
+        api=config.api,
+        requests=requests,
+        spatiality=config.spatiality,
+        file_access=config.file_access,
+        n_files=tasks if config.file_per_process else 1,
+        mode_processes=1 if config.file_per_process else tasks,
+        parts=(Part(requests, moved),),
+    )
+
+
+def _ways(curves: tuple[Curve, ...]) -> dict[str, Knowledge]:
+    """What a model of some curves tells, and what they tell without."""
+    model = fit_model(curves) if curves else None
+    return {MODEL: Knowledge(curves, model), NEAREST: Knowledge(curves)}
+
+
+def _predicted(
+    protocol: str, ways: Mapping[str, Knowledge], name: str, curve: Curve
+) -> Iterator[Judged]:
+    """Predict a curve in each way."""
+    runs = curve.bandwidths_mib_s
+    measured_best = best(mean_of_cells(runs))
+    for way, knowledge in ways.items():
+        prediction = predict(
+            [phase_of(curve.config)],
+            knowledge,
+            system="",
+            nodes=curve.config.nodes,
+            io_nodes=tuple(runs),
+        )
+        expected = {
+            point.io_nodes: Expected(
+                point.bandwidth_mib_s.mean, point.bandwidth_mib_s.p10, point.bandwidth_mib_s.p90
+            )
+            for point in prediction.curve
+        }
+        chosen = best({n: one.mean for n, one in expected.items()}) if expected else None
+        yield Judged(protocol, way, name, chosen, measured_best, compare(expected, runs))
+
+
+def _unpredicted(name: str, runs: Reruns) -> Iterator[Judged]:
+    """What the runs say of themselves, and the same I/O nodes for every pattern."""
+    measured = mean_of_cells(runs)
+    top = best(measured)
+    yield Judged(LEFT_OUT, FLOOR, name, None, top, noise_floor(runs))
+    for n, mean in sorted(measured.items()):
+        regret = 1 - mean / measured[top]
+        always = Comparison(
+            hits=(float(n == top),), regrets=(regret,), regrets_within_tolerance=(regret,)
+        )
+        yield Judged(LEFT_OUT, f"always {n}", name, n, top, always)
+
+
+def _every_second(curve: Curve, first: int) -> Curve:
+    """A curve with every second repetition of each cell, but with one of those that have one."""
+    halves = {n: runs[first::2] or runs for n, runs in curve.bandwidths_mib_s.items()}
+    return replace(curve, bandwidths_mib_s=halves)

@@ -1,0 +1,139 @@
+"""`ioncast experiment check`: the published tables and what it says where they are not right."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from experiments.commands import experiment
+from ioncast_errors import IoncastError
+
+TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed"
+KEPT = ("r-shared-contig-1m", "w-fpp-contig-1m", "w-shared-strided-64k")
+
+
+def check(*args: str | Path) -> Result:
+    return CliRunner().invoke(experiment, ["check", *map(str, args)])
+
+
+def keep(path: Path, names: tuple[str, ...]) -> None:
+    """Leave only the runs of these names in a table."""
+    header, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if line.split(",")[1] in names]
+    path.write_text("".join([header, *kept]), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The testbed's multi-phase application and its three patterns, with tables."""
+    folder = tmp_path_factory.mktemp("published") / "small"
+    shutil.copytree(TESTBED, folder, ignore=shutil.ignore_patterns("tables"))
+    keep(folder / "benchmarks.csv", KEPT)
+    keep(folder / "applications.csv", ("multiphase",))
+    record = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    record["logs"] = [log for log in record["logs"] if log["application"] == "multiphase"]
+    (folder / "provenance.json").write_text(json.dumps(record), encoding="utf-8")
+    result = check(folder, "--write")
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def folder(published: Path, tmp_path: Path) -> Path:
+    """A copy to change."""
+    return Path(shutil.copytree(published, tmp_path / "small"))
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def cell(folder: Path, table: str, column: str, **where: str) -> str:
+    with (folder / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        [found] = [row[column] for row in csv.DictReader(file) if where.items() <= row.items()]
+    return found
+
+
+def test_what_the_project_ships_recomputes_and_is_good_enough() -> None:
+    result = check("--format", "json")
+    assert result.exit_code == 0, result.output
+    for found in json.loads(result.stdout):
+        assert found["comparison"]["differences"] == []
+        everything = found["choices"][-1]
+        assert everything["application"] == "all"
+        if Path(found["folder"]).name == "testbed":
+            assert float(everything["error_of_means"]) <= 0.08
+            assert float(everything["regret_of_decision"]) <= 0.05
+
+
+def test_errors_and_regret_are_printed(folder: Path) -> None:
+    result = check(folder)
+    assert result.exit_code == 0, result.output
+    title, header, _, application, all_, verdict = result.stdout.splitlines()
+    assert title.startswith(f"{folder}: 9 tables, ")
+    assert {"error_of_means", "regret", "regret_of_decision"} <= set(header.split())
+    assert (application.split()[0], all_.split()[0]) == ("multiphase", "all")
+    assert verdict == "every published table recomputes"
+
+
+def test_a_published_number_that_is_wrong_is_named(folder: Path) -> None:
+    old = cell(folder, "means", "mean_mib_s", name="w-fpp-contig-1m", io_nodes="4")
+    change(folder / "tables" / "means.csv", old, "99.0000")
+    result = check(folder)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == (
+        "means.csv: benchmark, w-fpp-contig-1m, 4, mean_mib_s: published is 99.0000,"
+        f" recomputed {old}"
+    )
+
+
+def test_a_measurement_that_was_changed_shows_in_the_tables(folder: Path) -> None:
+    with (folder / "benchmarks.csv").open(encoding="utf-8", newline="") as file:
+        first = next(row for row in csv.DictReader(file) if row["name"] == "w-fpp-contig-1m")
+    line = f",{first['bandwidth_mib_s']},{first['started']},"
+    change(folder / "benchmarks.csv", line, f",1.5,{first['started']},")
+    result = check(folder)
+    assert result.exit_code == 1
+    assert (
+        f"means.csv: benchmark, w-fpp-contig-1m, {first['io_nodes']}, mean_mib_s" in result.stdout
+    )
+    assert "predictions.csv: multiphase" in result.stdout
+
+
+def test_the_last_digit_of_an_estimate_may_be_another(folder: Path) -> None:
+    old = cell(folder, "predictions", "predicted_mib_s", application="multiphase", io_nodes="4")
+    change(folder / "tables" / "predictions.csv", f",{old},", f",{float(old) + 0.01:.2f},")
+    result = check(folder)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.endswith("1 cell that a model estimates is off by one in the last digit\n")
+
+
+def test_tables_that_are_not_published_are_missed(folder: Path) -> None:
+    shutil.rmtree(folder / "tables")
+    result = check(folder)
+    assert result.exit_code == 1
+    assert "means.csv: published is none, recomputed a table" in result.stdout
+
+
+def test_several_sets_are_checked_and_one_that_differs_is_enough(
+    published: Path, folder: Path
+) -> None:
+    (folder / "tables" / "old.csv").write_text("a\n1\n", encoding="utf-8")
+    result = check(folder, published, "--format", "json")
+    assert result.exit_code == 1
+    first, second = json.loads(result.stdout)
+    assert [one["table"] for one in first["comparison"]["differences"]] == ["old"]
+    assert second["comparison"]["differences"] == []
+
+
+def test_a_folder_that_is_no_data_set_is_refused(tmp_path: Path) -> None:
+    result = check(tmp_path)
+    assert isinstance(result.exception, IoncastError)
+    assert str(result.exception).startswith(f"{tmp_path / 'provenance.json'}: cannot be read")

@@ -1,0 +1,231 @@
+"""The measured results that the project ships, and any others in the same form."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from experiments.datasets import (
+    BenchmarkRun,
+    Log,
+    Machine,
+    Provenance,
+    Run,
+    read,
+    shipped,
+    write,
+)
+from ioncast import cli
+from ioncast_errors import InputError
+
+DATA = Path(__file__).resolve().parents[2] / "experiments" / "data"
+LOG = "multiphase-ionodes0.darshan"
+PROVENANCE = Provenance(
+    study="example",
+    command="ioncast experiment example --seed 3",
+    date="2026-11-22",
+    seeds=(3,),
+    scale=0.25,
+    system="example",
+    tasks=16,
+    nodes=8,
+    engine="fio",
+    platform={"io_nodes": [0, 4]},
+    machine=Machine(cores=2, memory_bytes=8 << 30, kernel="6.1.0"),
+    versions={"fio": "3.28"},
+    logs=(Log(file=LOG, application="app", io_nodes=0, source="Darshan"),),
+    notes=("one node was slow",),
+)
+BENCHMARKS = [
+    BenchmarkRun(
+        name="w-fpp",
+        io_nodes=n,
+        repetition=0,
+        bytes=16 << 20,
+        time_s=0.5,
+        bandwidth_mib_s=32.0 + n,
+        started="2026-11-22T04:00:00Z",
+        command="ior -a POSIX -w -F -b 4m -t 1m -e",
+        operation="write",
+        tasks=4,
+        nodes=2,
+        engine="fio",
+    )
+    for n in (0, 4)
+]
+APPLICATIONS = [
+    Run(
+        name="app",
+        io_nodes=0,
+        repetition=r,
+        bytes=1 << 20,
+        time_s=0.1,
+        bandwidth_mib_s=10.0 + r,
+        started="2026-11-22T04:01:00Z",
+        command="app --small",
+    )
+    for r in (0, 1)
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that has a log already."""
+    made = tmp_path / "set"
+    (made / "logs").mkdir(parents=True)
+    shutil.copy(DATA / "testbed" / "logs" / LOG, made / "logs")
+    return made
+
+
+@pytest.fixture
+def complaint(folder: Path) -> Callable[..., str]:
+    """What is said of a data set whose provenance was changed."""
+    write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+
+    def found(**changes: Any) -> str:
+        path = folder / "provenance.json"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**record, **changes}), encoding="utf-8")
+        with pytest.raises(InputError) as caught:
+            read(folder)
+        return str(caught.value).removeprefix(f"{path}: ")
+
+    return found
+
+
+def test_the_readme_explains_every_key_and_every_table() -> None:
+    readme = (DATA / "README.md").read_text(encoding="utf-8")
+    tables = {path.stem for path in (DATA / "testbed" / "tables").iterdir()}
+    assert len(tables) == 9
+    for name in {*Provenance.model_fields, *Machine.model_fields, *Log.model_fields, *tables}:
+        assert f"`{name}`" in readme
+
+
+@pytest.mark.parametrize("shipped_set", shipped(), ids=lambda path: path.name)
+def test_every_shipped_set_says_where_it_is_from(shipped_set: Path) -> None:
+    found = read(shipped_set).provenance
+    assert found.platform
+    assert found.versions
+    assert found.command.startswith("ioncast ")
+    assert {log.file for log in found.logs} == {path.name for path in shipped_set.glob("logs/*")}
+
+
+def test_the_testbed_is_shipped_with_all_its_runs() -> None:
+    assert DATA / "testbed" in shipped()
+    found = read(DATA / "testbed")
+    # Its README: 15 patterns and three applications with five numbers of I/O nodes, six runs
+    # each, but for ten and two that failed.
+    assert len(found.benchmarks) == 15 * 5 * 6 - 10
+    assert {name: len(runs) for name, runs in found.applications.items()} == {
+        "hacc-io": 29,
+        "multiphase": 29,
+        "periodic": 30,
+    }
+    assert {
+        (one.measurement.config.tasks, one.measurement.config.nodes) for one in found.benchmarks
+    } == {(16, 8)}
+
+
+def test_a_prediction_rests_on_the_first_log_of_its_application() -> None:
+    found = read(DATA / "testbed")
+    assert {phase.log for phases in found.jobs.values() for phase in phases} == {
+        str(DATA / "testbed" / "logs" / f"{name}-ionodes0.darshan") for name in found.applications
+    }
+
+
+def test_what_is_written_is_read_again(folder: Path) -> None:
+    found = write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+    assert found == read(folder)
+    assert found.provenance == PROVENANCE
+    assert [(one.name, one.measurement.io_nodes) for one in found.benchmarks] == [
+        ("w-fpp", 0),
+        ("w-fpp", 4),
+    ]
+    assert [run.bandwidth_mib_s for run in found.applications["app"]] == [10.0, 11.0]
+
+
+def test_processes_and_nodes_of_a_row_count_more_than_those_of_the_set(folder: Path) -> None:
+    measured = write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS).benchmarks[0].measurement
+    assert (measured.config.tasks, measured.config.nodes, measured.engine) == (4, 2, "fio")
+
+
+def test_what_is_written_can_be_imported_and_validated_against(folder: Path) -> None:
+    write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+    database = ["--db", str(folder / "bench.sqlite")]
+    imported = CliRunner().invoke(
+        cli, ["bench", "import", str(folder / "benchmarks.csv"), "--system", "example", *database]
+    )
+    assert "2 measurements of 1 configurations" in imported.stdout
+    validated = CliRunner().invoke(
+        cli,
+        [
+            *("validate", str(folder / "applications.csv"), "--system", "example"),
+            *("--log", f"app={folder / 'logs' / LOG}", *database),
+        ],
+    )
+    assert validated.exit_code == 0, validated.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"date": "yesterday"}, "key `date`: must be a day such as 2026-11-21, not 'yesterday'"),
+        ({"tasks": "16"}, "key `tasks`: must be a whole number"),
+        ({"seeds": []}, "key `seeds`: must not be empty"),
+        ({"seed": 3}, "key `seed` is unknown"),
+        ({"logs": [{"file": "a.darshan"}]}, "key `logs.0.application` is missing"),
+    ],
+)
+def test_a_provenance_that_says_too_little_is_refused(
+    complaint: Callable[..., str], changes: dict[str, Any], said: str
+) -> None:
+    assert complaint(**changes) == said
+
+
+def test_a_provenance_that_is_no_json_is_refused(folder: Path) -> None:
+    (folder / "provenance.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"provenance\.json: .*JSON"):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("applications", "said"),
+    [
+        (["app", "other"], "a log is of 'other', which applications.csv does not have"),
+        (["other"], "no log of 'app' is listed, which applications.csv has"),
+        (["app", "app"], f"the log {LOG!r} is listed twice"),
+    ],
+)
+def test_logs_and_applications_must_agree(
+    complaint: Callable[..., str], applications: list[str], said: str
+) -> None:
+    log = PROVENANCE.logs[0].model_dump()
+    assert complaint(logs=[{**log, "application": name} for name in applications]) == said
+
+
+def test_a_log_that_is_listed_must_be_there(folder: Path) -> None:
+    (folder / "logs" / LOG).unlink()
+    with pytest.raises(InputError, match=LOG):
+        write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+
+
+def test_a_pattern_has_one_name(folder: Path) -> None:
+    write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+    table = folder / "benchmarks.csv"
+    table.write_text(table.read_text().replace("w-fpp", "first", 1), encoding="utf-8")
+    with pytest.raises(InputError, match="'first' and 'w-fpp' are the same pattern"):
+        read(folder)
+
+
+def test_benchmarks_must_have_names(folder: Path) -> None:
+    write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+    table = folder / "benchmarks.csv"
+    table.write_text(table.read_text().replace("name", "title", 1), encoding="utf-8")
+    with pytest.raises(InputError, match="column 'name' is missing"):
+        read(folder)

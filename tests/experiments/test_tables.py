@@ -1,0 +1,357 @@
+"""The tables of data sets: the testbed's against its README, and small ones by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchdb.measurements import Measurement
+from experiments.datasets import Benchmark, DataSet, Log, Machine, Provenance, read
+from experiments.evaluation import Evaluation, evaluate
+from experiments.held_back import (
+    FLOOR,
+    HALVES,
+    LEFT_OUT,
+    MODEL,
+    NEAREST,
+    Judged,
+    hold_back,
+    phase_of,
+)
+from experiments.published import PrintedTable
+from experiments.tables import (
+    accuracy,
+    choices,
+    composed,
+    composed_errors,
+    held_back,
+    means,
+    phases,
+    prediction_errors,
+    predictions,
+    tables_of,
+)
+from ioncast import cli
+from ior_configs import IorConfig
+from predictor.reruns import Rerun
+
+TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed"
+IO_NODES = (0, 1, 2, 4, 8)
+SYSTEM = ("--system", "testbed", "--nodes", "8")
+W_1M = "ior -a POSIX -w -F -b 4m -t 1m"
+R_1M = "ior -a POSIX -r -F -b 4m -t 1m"
+_CELL = re.compile(r"(\d+\.\d) \((\d+) %, (\d+)\)")
+
+
+@pytest.fixture(scope="module")
+def testbed() -> DataSet:
+    return read(TESTBED)
+
+
+@pytest.fixture(scope="module")
+def evaluated(testbed: DataSet) -> Evaluation:
+    return evaluate(testbed)
+
+
+@pytest.fixture(scope="module")
+def judged(evaluated: Evaluation) -> tuple[Judged, ...]:
+    return tuple(hold_back(evaluated.curves))
+
+
+def readme() -> dict[tuple[str, str], tuple[float, int, int]]:
+    """Mean, coefficient of variation in per cent and runs of each cell, as measured for it."""
+    return {
+        (name, str(n)): (float(mean), int(cv), int(runs))
+        for line in (TESTBED / "README.md").read_text(encoding="utf-8").splitlines()
+        if (cells := _CELL.findall(line))
+        for name in [line.split("|")[1].strip()]
+        for n, (mean, cv, runs) in zip(IO_NODES, cells, strict=True)
+    }
+
+
+def small(
+    benchmarks: Mapping[str, tuple[str, Mapping[int, Sequence[float]]]],
+    reruns: Mapping[int, Sequence[float]],
+    work: Sequence[str],
+) -> DataSet:
+    """A data set of some benchmarks, and of an application that does what IOR commands do."""
+    log = Log(file="app.darshan", application="app", io_nodes=0, source="by hand")
+    configs = {
+        name: IorConfig.from_command_line(ior).pattern() for name, (ior, _) in benchmarks.items()
+    }
+    return DataSet(
+        folder=Path("small"),
+        provenance=Provenance(
+            study="small",
+            command="ioncast experiment check",
+            date="2026-11-22",
+            seeds=(1,),
+            scale=None,
+            system="small",
+            tasks=1,
+            nodes=1,
+            engine="ior",
+            platform={},
+            machine=Machine(cores=None, memory_bytes=None, kernel=None),
+            versions={},
+            logs=(log,),
+        ),
+        benchmarks=tuple(
+            Benchmark(name, Measurement(config, n, run))
+            for name, config in configs.items()
+            for n, runs in benchmarks[name][1].items()
+            for run in runs
+        ),
+        applications={
+            "app": tuple(
+                Rerun("app", n, r, run) for n, runs in reruns.items() for r, run in enumerate(runs)
+            )
+        },
+        phases={log: tuple(phase_of(IorConfig.from_command_line(ior)) for ior in work)},
+    )
+
+
+def column(table: PrintedTable, name: str, **where: str) -> list[str]:
+    return [row[name] for row in table.rows if where.items() <= row.items()]
+
+
+def test_means_are_those_that_were_published_with_the_measurements(evaluated: Evaluation) -> None:
+    published = readme()
+    assert len(published) == (15 + 3) * len(IO_NODES)
+    found = {(row["name"], row["io_nodes"]): row for row in means(evaluated).rows}
+    assert found.keys() == published.keys()
+    for cell, (mean, percent, runs) in published.items():
+        assert float(found[cell]["mean_mib_s"]) == pytest.approx(mean, abs=0.0501), cell
+        assert 100 * float(found[cell]["cv"]) == pytest.approx(percent, abs=0.501), cell
+        assert found[cell]["runs"] == str(runs), cell
+
+
+def test_phases_are_what_the_applications_did(testbed: DataSet) -> None:
+    found = phases(testbed)
+    log = "multiphase-ionodes0.darshan"
+    # From the README: 64 MiB shared in requests of 1 MiB, 64 MiB in files per process in the
+    # same, 32 MiB 1D-strided in 64 KiB.
+    assert column(found, "bytes", log=log) == [str(64 << 20), str(64 << 20), str(32 << 20)]
+    assert column(found, "type", log=log) == ["read", "write", "write"]
+    assert column(found, "files", log=log) == ["shared", "unique", "shared"]
+    assert column(found, "spatiality", log=log) == ["contiguous", "contiguous", "sequential"]
+    assert column(found, "parts", log=log) == ["64 x 1048576", "64 x 1048576", "512 x 65536"]
+    assert column(found, "phase", log="periodic-ionodes0.darshan") == ["0", "1", "2", "3"]
+    # 38 bytes of each of 100,000 particles and a header of 24 MiB, in 16 processes; nine arrays
+    # and the header are a request each.
+    [hacc] = [row for row in found.rows if row["log"] == "hacc-io-ionodes0.darshan"]
+    assert hacc["bytes"] == str(16 * (38 * 100_000 + (24 << 20)))
+    assert (hacc["requests"], hacc["n_files"]) == ("160", "16")
+
+
+def test_every_log_has_phases(testbed: DataSet) -> None:
+    logs = {path.name for path in (TESTBED / "logs").iterdir()}
+    assert set(column(phases(testbed), "log")) == logs
+
+
+@pytest.mark.parametrize("io_nodes", IO_NODES)
+def test_the_multiphase_application_is_composed_of_its_three_patterns(
+    evaluated: Evaluation, io_nodes: int
+) -> None:
+    mean = {name: cell[0] for (name, n), cell in readme().items() if n == str(io_nodes)}
+    seconds = (
+        64 / mean["r-shared-contig-1m"]
+        + 64 / mean["w-fpp-contig-1m"]
+        + 32 / mean["w-shared-strided-64k"]
+    )
+    [found] = column(
+        composed(evaluated), "composed_mib_s", application="multiphase", io_nodes=str(io_nodes)
+    )
+    # The README's means have one decimal.
+    assert float(found) == pytest.approx(160 / seconds, rel=0.003)
+
+
+def test_the_periodic_application_is_composed_of_one_pattern(evaluated: Evaluation) -> None:
+    table = composed(evaluated)
+    published = readme()
+    found = [float(text) for text in column(table, "composed_mib_s", application="periodic")]
+    wanted = [published["w-shared-strided-128k", str(n)][0] for n in IO_NODES]
+    assert found == pytest.approx(wanted, abs=0.06)
+    assert set(column(table, "exact", application="periodic")) == {"4 of 4"}
+
+
+def test_compositions_by_hand_are_within_5_percent_of_the_reruns(evaluated: Evaluation) -> None:
+    for name in ("hacc-io", "multiphase"):
+        errors = list(map(float, column(composed(evaluated), "error", application=name)))
+        assert sum(errors) / len(errors) <= 0.05
+
+
+def test_predictions_are_within_8_percent_and_decisions_lose_at_most_5(
+    evaluated: Evaluation,
+) -> None:
+    [row] = [row for row in choices(evaluated).rows if row["application"] == "all"]
+    assert float(row["error_of_means"]) <= 0.08
+    assert float(row["regret_of_decision"]) <= 0.05
+
+
+def test_measured_best_numbers_are_those_of_the_readme(evaluated: Evaluation) -> None:
+    found = dict(
+        zip(
+            column(choices(evaluated), "application"),
+            column(choices(evaluated), "measured_best"),
+            strict=True,
+        )
+    )
+    assert found == {"hacc-io": "8", "multiphase": "4", "periodic": "8", "all": ""}
+
+
+@pytest.mark.parametrize("application", ["hacc-io", "multiphase", "periodic"])
+def test_predictions_are_what_users_get_of_the_same_files(
+    evaluated: Evaluation, tmp_path: Path, application: str
+) -> None:
+    database = ("--db", str(tmp_path / "bench.sqlite"))
+    benchmarks = str(TESTBED / "benchmarks.csv")
+    imported = CliRunner().invoke(
+        cli, ["bench", "import", benchmarks, *SYSTEM, "--tasks", "16", *database]
+    )
+    assert imported.exit_code == 0, imported.output
+    log = str(TESTBED / "logs" / f"{application}-ionodes0.darshan")
+    asked = CliRunner().invoke(cli, ["predict", log, *SYSTEM, "--format", "json", *database])
+    told = json.loads(asked.stdout)["curve"]
+    table = predictions(evaluated)
+    assert [f"{point['bandwidth_mib_s']['mean']:.2f}" for point in told] == column(
+        table, "predicted_mib_s", application=application
+    )
+    assert [f"{point['bandwidth_mib_s']['p10']:.2f}" for point in told] == column(
+        table, "p10_mib_s", application=application
+    )
+
+
+def test_errors_are_those_of_each_rerun() -> None:
+    # The benchmark's mean is 50: off by 10 / 40, 12.5 / 62.5 and 0 / 50.
+    table = composed_errors(
+        evaluate(small({"w": (W_1M, {0: [40, 60]})}, {0: [40, 62.5, 50]}, [W_1M]))
+    )
+    [row] = [
+        row
+        for row in table.rows
+        if row["of"] == "by hand" and row["application"] == "app" and row["io_nodes"] == "all"
+    ]
+    assert {name: row[name] for name in ("runs", "min", "mean", "median", "max")} == {
+        "runs": "3",
+        "min": "0.000",
+        "mean": "0.150",
+        "median": "0.200",
+        "max": "0.250",
+    }
+
+
+def test_the_noise_floor_is_what_repetitions_say_of_each_other() -> None:
+    # Each of the two reruns predicted by the other: 10 / 40 and 10 / 50.
+    table = composed_errors(evaluate(small({"w": (W_1M, {0: [40]})}, {0: [40, 50]}, [W_1M])))
+    assert column(table, "mean", of="noise floor", application="app", io_nodes="all") == ["0.225"]
+
+
+def test_two_phases_take_one_time_after_the_other() -> None:
+    # 4 MiB at 10 and 4 MiB at 40 MiB/s take 0.5 s; with 4 I/O nodes 0.1 and 0.4 s.
+    data = small(
+        {
+            "w": (W_1M, {0: [10], 4: [40]}),
+            "r": (R_1M, {0: [40], 4: [10]}),
+        },
+        {0: [16], 4: [20]},
+        [W_1M, R_1M],
+    )
+    table = composed(evaluate(data))
+    assert column(table, "composed_mib_s") == ["16.00", "16.00"]
+    assert column(table, "error") == ["0.000", "0.200"]
+    assert column(table, "benchmarks") == ["w + r", "w + r"]
+
+
+def test_nothing_is_composed_where_nothing_resembles_a_phase() -> None:
+    data = small({"w": (W_1M, {0: [10], 4: [40]})}, {0: [16], 4: [20]}, [W_1M, R_1M])
+    assert composed(evaluate(data)).rows == ()
+    assert "composed" not in {table.name for table in tables_of(data)}
+
+
+def test_what_is_chosen_is_judged_by_the_reruns() -> None:
+    # The benchmark says 4 I/O nodes, of which the reruns reach 30 of 40 MiB/s.
+    data = small({"w": (W_1M, {0: [10, 10], 4: [50, 50]})}, {0: [40, 40], 4: [30, 30]}, [W_1M])
+    [row, _] = choices(evaluate(data)).rows
+    assert (row["measured_best"], row["best"], row["decision"]) == ("0", "4", "4")
+    assert (row["regret"], row["hit_rate"]) == ("0.250", "0.000")
+
+
+def test_a_pattern_left_out_is_predicted_by_the_nearest_of_its_kind() -> None:
+    known = evaluate(
+        small(
+            {
+                "w-1m": (W_1M, {0: [10, 10], 4: [40, 40]}),
+                "w-2m": (W_1M.replace("1m", "2m"), {0: [20, 20], 4: [30, 30]}),
+            },
+            {0: [10]},
+            [W_1M],
+        )
+    ).curves
+    found = {
+        (one.protocol, one.way, one.pattern): one.comparison.cell_errors for one in hold_back(known)
+    }
+    # 10 for 20 and 40 for 30.
+    errors = found[LEFT_OUT, NEAREST, "w-2m"]
+    assert {n: pytest.approx(values) for n, values in errors.items()} == {0: (1 / 2,), 4: (1 / 3,)}
+
+
+def test_a_pattern_that_nothing_resembles_is_not_predicted(judged: Sequence[Judged]) -> None:
+    # Of the testbed's patterns those that are alone of their kind: of reads one contiguous in
+    # files per process, one shared contiguous, one strided; one collective and one random write.
+    unknown = {
+        "r-fpp-contig-1m",
+        "r-shared-contig-1m",
+        "r-shared-strided-8k",
+        "w-mpiio-coll-strided-128k",
+        "w-shared-random-32k",
+    }
+    table = held_back(judged)
+    for way in (MODEL, NEAREST):
+        found = [
+            row["pattern"]
+            for row in table.rows
+            if row["protocol"] == LEFT_OUT and row["way"] == way and not row["best"]
+        ]
+        assert set(found) == unknown
+        assert column(accuracy(judged), "predicted", protocol=LEFT_OUT, way=way) == ["10"]
+
+
+def test_the_same_io_nodes_for_all_lose_what_the_means_say(judged: Sequence[Judged]) -> None:
+    table = held_back(judged)
+    where = {"protocol": LEFT_OUT, "way": "always 8"}
+    [found] = column(table, "regret", pattern="w-fpp-contig-1m", **where)
+    assert float(found) == 0
+    # 61.9 of 61.9, and 8.7 of 37.6.
+    [found] = column(table, "regret", pattern="r-shared-strided-8k", **where)
+    assert float(found) == pytest.approx(1 - 8.7 / 37.6, abs=0.002)
+
+
+@pytest.mark.parametrize("protocol", HALVES)
+def test_half_of_the_repetitions_predict_the_others_about_as_well_as_noise_lets_them(
+    judged: Sequence[Judged], protocol: str
+) -> None:
+    table = accuracy(judged)
+    [floor] = column(table, "error_of_means", way=FLOOR)
+    [halves] = column(table, "error_of_means", protocol=protocol, way=MODEL)
+    assert float(halves) <= 1.2 * float(floor)
+
+
+def test_every_row_of_every_table_has_a_name_of_its_own(
+    testbed: DataSet, evaluated: Evaluation, judged: Sequence[Judged]
+) -> None:
+    of_measurements = (means, composed, composed_errors, predictions, prediction_errors, choices)
+    for table in (
+        phases(testbed),
+        *(make(evaluated) for make in of_measurements),
+        held_back(judged),
+        accuracy(judged),
+    ):
+        named = [table.named(row) for row in table.rows]
+        assert len(named) == len(set(named)), table.name
+        assert all(tuple(row) == table.columns for row in table.rows), table.name
