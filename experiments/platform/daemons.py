@@ -1,0 +1,267 @@
+"""Starting a platform's daemons and mounting its file systems."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from experiments.platform import remains, volumes
+from experiments.platform.description import Description
+from experiments.platform.network import (
+    ADMINISTRATOR,
+    Node,
+    compute_node,
+    io_node,
+    namespace,
+    server,
+)
+from experiments.platform.programs import run, succeed
+from ioncast_errors import IoncastError
+
+_PATIENCE_S = 30.0
+_ATTEMPTS = 5
+_ATTEMPT_S = 8.0
+# As the kernel would cache them, two compute nodes could see different states of one file.
+_UNCACHED = ("--direct-io-mode=enable", "--attribute-timeout=0", "--entry-timeout=0")
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A process of GlusterFS on a node.
+
+    Attributes
+    ----------
+    name : str
+        Of its volume file and its log.
+    node : Node
+        Where it runs.
+    volume : str
+        Text of its volume file.
+    """
+
+    name: str
+    node: Node
+    volume: str
+
+
+@dataclass(frozen=True)
+class Server(Daemon):
+    """One that others connect to.
+
+    Attributes
+    ----------
+    port : int
+        Where it listens.
+    """
+
+    port: int
+
+
+@dataclass(frozen=True)
+class Client(Daemon):
+    """One behind a mount.
+
+    Attributes
+    ----------
+    mount : Path
+        Where it is.
+    """
+
+    mount: Path
+
+
+def servers(description: Description) -> list[Server]:
+    """List the daemons of the storage servers."""
+    folder = remains.folder_of(description.name)
+    return [
+        Server(
+            name=f"server{number}",
+            node=server(description, number),
+            volume=volumes.storage_volume(description, number, folder / "bricks" / str(number)),
+            port=volumes.STORAGE_PORT,
+        )
+        for number in description.all_servers
+    ]
+
+
+def forwarders(description: Description) -> list[Server]:
+    """List the daemons of the I/O nodes."""
+    return [
+        Server(
+            name=f"forwarder{number}",
+            node=io_node(description, number),
+            volume=volumes.forwarding_volume(description, number),
+            port=volumes.FORWARDING_PORT,
+        )
+        for number in description.all_io_nodes
+    ]
+
+
+def clients(description: Description) -> list[Client]:
+    """List the daemons behind the mounts: one for each number of I/O nodes and compute node."""
+    folder = remains.folder_of(description.name)
+    administrator = Client(
+        name="administrator",
+        node=ADMINISTRATOR,
+        volume=volumes.administrator_volume(description),
+        mount=folder / "scratch",
+    )
+    views = [
+        Client(
+            name=f"io{io_nodes}-cn{node}",
+            node=compute_node(description, node),
+            volume=_view(description, io_nodes, node),
+            mount=folder / "mounts" / f"io{io_nodes}" / f"cn{node}",
+        )
+        for io_nodes in description.io_nodes
+        for node in description.all_compute_nodes
+    ]
+    return [administrator, *views]
+
+
+def _view(description: Description, io_nodes: int, node: int) -> str:
+    if io_nodes == 0:
+        return volumes.direct_volume(description)
+    return volumes.client_volume(description, description.io_node(io_nodes, node))
+
+
+def start_all(description: Description) -> None:
+    """Start the storage servers, then the I/O nodes, then mount.
+
+    Parameters
+    ----------
+    description : Description
+        The platform; its network and its folders are there.
+
+    Raises
+    ------
+    IoncastError
+        If a daemon does not start or a mount does not answer.
+    """
+    platform = description.name
+    _start_servers(platform, servers(description))
+    _start_servers(platform, forwarders(description))
+    for daemon in forwarders(description):
+        # An I/O node that lacks its storage leaves the clients that mount meanwhile without.
+        _wait_for(
+            platform, daemon, partial(_has_storage, platform, daemon, description.storage.servers)
+        )
+    _mount_all(platform, clients(description))
+
+
+def answering(platform: str, clients: Sequence[Client], *, patience_s: float = 5.0) -> set[str]:
+    """Ask file systems for their size, all at once.
+
+    Parameters
+    ----------
+    platform : str
+        Its name.
+    clients : sequence of Client
+        Those behind the mounts.
+    patience_s : float
+        How long to wait for all of them.
+
+    Returns
+    -------
+    set of str
+        Names of the daemons whose mounts are there and answered.
+    """
+    mounted = remains.mounts(remains.folder_of(platform))
+    asked = {
+        _member(platform, client): ["stat", "--file-system", str(client.mount)]
+        for client in clients
+        # Where nothing is mounted, the host's own file system would answer.
+        if client.mount in mounted
+    }
+    answered = succeed(asked, patience_s=patience_s)
+    return {client.name for client in clients if _member(platform, client) in answered}
+
+
+def _start_servers(platform: str, daemons: Iterable[Server]) -> None:
+    for daemon in daemons:
+        run(*_command(platform, daemon, "glusterfsd"), member=_member(platform, daemon))
+    for daemon in daemons:
+        _wait_for(platform, daemon, partial(_listens, platform, daemon))
+
+
+def _mount_all(platform: str, daemons: Sequence[Client]) -> None:
+    missing = list(daemons)
+    for _attempt in range(_ATTEMPTS):
+        commands = {
+            _member(platform, daemon): [
+                *_command(platform, daemon, "glusterfs"),
+                *_UNCACHED,
+                str(daemon.mount),
+            ]
+            for daemon in missing
+        }
+        succeed(commands, patience_s=_ATTEMPT_S)
+        answers = answering(platform, missing, patience_s=_ATTEMPT_S)
+        missing = [daemon for daemon in missing if daemon.name not in answers]
+        if not missing:
+            return
+        for daemon in missing:
+            # A client that did not hear of its server in time never answers: mount again.
+            _unmount(platform, daemon)
+    raise IoncastError(
+        "does not answer", where=str(missing[0].mount), remedy=_see_log(platform, missing[0])
+    )
+
+
+def _unmount(platform: str, daemon: Client) -> None:
+    remains.end(partial(remains.members, _member(platform, daemon)))
+    if daemon.mount in remains.mounts(remains.folder_of(platform)):
+        remains.detach(daemon.mount)
+
+
+def _member(platform: str, daemon: Daemon) -> str:
+    return f"{platform}/{daemon.name}"
+
+
+def _command(platform: str, daemon: Daemon, program: str) -> list[str]:
+    folder = remains.folder_of(platform)
+    volume = folder / "volumes" / f"{daemon.name}.vol"
+    volume.write_text(daemon.volume, encoding="utf-8")
+    return [
+        *_on(platform, daemon.node),
+        program,
+        f"--volfile={volume}",
+        f"--log-file={folder / 'logs' / daemon.name}.log",
+        "--log-level=WARNING",
+    ]
+
+
+def _on(platform: str, node: Node) -> list[str]:
+    """What stands before a command that is to run on a node."""
+    # `ip netns exec` would hide the mounts from the host.
+    return ["nsenter", f"--net={remains.NAMESPACES / namespace(platform, node.name)}"]
+
+
+def _listens(platform: str, daemon: Server) -> bool:
+    sockets = run(*_on(platform, daemon.node), "ss", "-Hltn", "sport", "=", f":{daemon.port}")
+    return bool(sockets.strip())
+
+
+def _has_storage(platform: str, daemon: Server, servers: int) -> bool:
+    states = ["-Htn", "state", "established", "dport", "=", f":{volumes.STORAGE_PORT}"]
+    return len(run(*_on(platform, daemon.node), "ss", *states).splitlines()) >= servers
+
+
+def _wait_for(platform: str, daemon: Daemon, condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while not condition():
+        if time.monotonic() > give_up_at:
+            raise IoncastError(
+                f"the daemon {daemon.name} does not start", remedy=_see_log(platform, daemon)
+            )
+        time.sleep(0.02)
+
+
+def _see_log(platform: str, daemon: Daemon) -> str:
+    """Say why, as far as its log does; a platform that failed to come up has none any more."""
+    log = remains.folder_of(platform) / "logs" / f"{daemon.name}.log"
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return f"the last it said: {lines[-1]}" if lines else "it said nothing"

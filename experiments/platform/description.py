@@ -1,0 +1,253 @@
+"""What an emulated platform consists of: nodes, links, who forwards for whom."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, PlainSerializer, Strict, model_validator
+
+from ioncast_errors import InputError
+from ior_configs.sizes import LARGEST, format_size, parse_size
+from ior_configs.toml_files import Table, distinct, read_by, read_toml, refusing
+
+BUNDLED = Path(__file__).with_name("testbed.toml")
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,31}")
+_RATE = re.compile(r"[1-9][0-9]{0,8}[kmg]bit")
+_BURST = re.compile(r"[1-9][0-9]{0,8}[km]b")
+
+
+def check_name(text: str) -> str:
+    """Refuse what cannot be the name of a platform: it begins the names of its namespaces."""
+    if not _NAME.fullmatch(text):
+        raise InputError(
+            f"{text!r} cannot be the name of a platform",
+            remedy="use at most 32 letters, digits and hyphens, the first one a letter",
+        )
+    return text
+
+
+def _rate(text: str) -> str:
+    if not _RATE.fullmatch(text):
+        raise InputError(f"{text!r} is not the rate of a link", remedy='write it like "100mbit"')
+    return text
+
+
+def _burst(text: str) -> str:
+    if not _BURST.fullmatch(text):
+        raise InputError(f"{text!r} is not a burst", remedy='write it like "256kb"')
+    return text
+
+
+# Addresses of a kind of node differ in their last byte only.
+_Nodes = Annotated[int, Field(gt=0, le=250)]
+_Threads = Annotated[int, Field(gt=0, le=64)]
+_Size = Annotated[
+    int,
+    Field(ge=0, le=LARGEST),
+    read_by(parse_size),
+    PlainSerializer(format_size),
+]
+_Rate = Annotated[str, AfterValidator(refusing(_rate))]
+_IoNodes = Annotated[int, Field(ge=0, le=250)]
+
+
+class ComputeNodes(Table):
+    """Where an application's processes run.
+
+    Attributes
+    ----------
+    count : int
+        How many.
+    processes : int
+        On each of them, where nobody says another number.
+    """
+
+    count: _Nodes = Field(description="how many compute nodes there are", examples=[8])
+    processes: Annotated[int, Field(gt=0, le=1024)] = Field(
+        description="processes on each compute node", examples=[2]
+    )
+
+
+class Forwarding(Table):
+    """The daemons on the I/O nodes.
+
+    Attributes
+    ----------
+    threads : int
+        With which each of them passes requests on.
+    """
+
+    threads: _Threads = 16
+
+
+class Storage(Table):
+    """The parallel file system behind the I/O nodes.
+
+    Attributes
+    ----------
+    servers : int
+        How many; a file is on one of them, or on one group of replicas.
+    replicas : int
+        Servers that hold the same files. With more than one, writers of a shared file lock
+        each other out, as in file systems with distributed locks.
+    threads : int
+        Of each server.
+    cache : int
+        Bytes that each client of the file system may cache: an I/O node, or a compute node
+        with direct access. 0 is none.
+    memory : int
+        Bytes that all servers together may hold.
+    """
+
+    servers: _Nodes = Field(description="how many storage servers there are", examples=[4])
+    replicas: _Nodes = 1
+    threads: _Threads = 4
+    cache: _Size = 0
+    memory: _Size = Field(description="what all servers together may hold", examples=["8g"])
+
+    @model_validator(mode="after")
+    def _replicas_fit(self) -> Storage:
+        refusing(_check_replicas)(self)
+        return self
+
+
+def _check_replicas(storage: Storage) -> None:
+    if storage.servers % storage.replicas:
+        raise InputError(
+            f"{storage.servers} servers cannot be in groups of {storage.replicas} replicas"
+        )
+
+
+class Links(Table):
+    """How fast the nodes' links are, in either direction; rates as tc writes them.
+
+    Attributes
+    ----------
+    compute_nodes, io_nodes, storage : str
+        Of each node of that kind.
+    burst : str
+        What may pass at once at full speed.
+    """
+
+    compute_nodes: _Rate = Field(
+        description="the rate of a compute node's link", examples=["100mbit"]
+    )
+    io_nodes: _Rate = Field(description="the rate of an I/O node's link", examples=["480mbit"])
+    storage: _Rate = Field(description="the rate of a storage server's link", examples=["400mbit"])
+    burst: Annotated[str, AfterValidator(refusing(_burst))] = "256kb"
+
+
+class Description(Table):
+    """An emulated platform.
+
+    Attributes
+    ----------
+    name : str
+        What it is called; its network namespaces begin with it.
+    io_nodes : tuple of int
+        The numbers of I/O nodes that a run can get, each once; 0 is direct access.
+    compute_nodes : ComputeNodes
+        Where processes run.
+    forwarding : Forwarding
+        What the I/O nodes do.
+    storage : Storage
+        The parallel file system.
+    links : Links
+        How fast the network is.
+    mapping : dict of str to tuple of int
+        Number of I/O nodes → the I/O node of each compute node. Where a number is missing,
+        neighbours share one.
+    """
+
+    name: Annotated[str, AfterValidator(refusing(check_name))] = Field(
+        description="what the platform is called", examples=["testbed"]
+    )
+    io_nodes: Annotated[
+        tuple[_IoNodes, ...],
+        Strict(False),
+        Field(min_length=1),
+        AfterValidator(refusing(distinct)),
+    ] = Field(description="the numbers of I/O nodes that a run can get", examples=[[0, 1, 2, 4, 8]])
+    compute_nodes: ComputeNodes
+    forwarding: Forwarding = Forwarding()
+    storage: Storage
+    links: Links
+    mapping: dict[str, Annotated[tuple[int, ...], Strict(False)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _mapping_fits(self) -> Description:
+        for io_nodes, chosen in self.mapping.items():
+            refusing(lambda given: _check_mapping(self, *given))((io_nodes, chosen))
+        return self
+
+    def io_node(self, io_nodes: int, compute_node: int) -> int:
+        """Say which I/O node serves a compute node.
+
+        Parameters
+        ----------
+        io_nodes : int
+            How many there are for the run, at least 1.
+        compute_node : int
+            Its number, from 0.
+
+        Returns
+        -------
+        int
+            The number of the I/O node, from 0.
+        """
+        blocks = [node * io_nodes // self.compute_nodes.count for node in self.all_compute_nodes]
+        return self.mapping.get(str(io_nodes), blocks)[compute_node]
+
+    @property
+    def all_compute_nodes(self) -> range:
+        """Numbers of the compute nodes."""
+        return range(self.compute_nodes.count)
+
+    @property
+    def all_io_nodes(self) -> range:
+        """Numbers of the I/O nodes."""
+        return range(max(self.io_nodes))
+
+    @property
+    def all_servers(self) -> range:
+        """Numbers of the storage servers."""
+        return range(self.storage.servers)
+
+
+def _check_mapping(description: Description, io_nodes: str, chosen: tuple[int, ...]) -> None:
+    """Refuse a mapping that leaves a compute node without an I/O node."""
+    where = f"key `mapping.{io_nodes}`"
+    if io_nodes not in {str(number) for number in description.io_nodes if number}:
+        raise InputError(f"{where} is not for one of the numbers in `io_nodes`, but 0")
+    if len(chosen) != description.compute_nodes.count:
+        raise InputError(
+            f"{where} lists {len(chosen)} I/O nodes for"
+            f" {description.compute_nodes.count} compute nodes"
+        )
+    if not all(0 <= node < int(io_nodes) for node in chosen):
+        raise InputError(f"{where} must list numbers from 0 to {int(io_nodes) - 1}")
+
+
+def read_description(path: str | Path = BUNDLED) -> Description:
+    """Read the description of a platform.
+
+    Parameters
+    ----------
+    path : str or Path
+        A TOML file; experiments/platform/README.md says what is in it. The bundled one is
+        the platform that experiments/data/testbed was measured on.
+
+    Returns
+    -------
+    Description
+        What it says.
+
+    Raises
+    ------
+    InputError
+        With the line of the first problem.
+    """
+    return read_toml(Path(path), Description)

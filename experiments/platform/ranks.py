@@ -1,0 +1,123 @@
+"""Running a program's ranks on the compute nodes of a platform, to the end of all of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from tempfile import NamedTemporaryFile
+from typing import IO
+
+from experiments.platform import remains, signals
+from experiments.platform.emulator import Emulated, Placement
+from experiments.platform.programs import marked
+
+_POLL_S = 0.01
+_GRACE_S = 5.0
+# Ranks of MPICH are in different network namespaces, but on one machine: shared memory is their
+# only way. Many ranks share few cores: who waits has to let the others run.
+_MPI = {
+    "UCX_TLS": "posix,sysv,cma,self",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+def run_ranks(
+    emulated: Emulated, program: Sequence[str], placement: Placement, *, mpi: bool
+) -> int:
+    """Run a program and wait for its end; what is left of it then is ended.
+
+    Parameters
+    ----------
+    emulated : Emulated
+        The platform.
+    program : sequence of str
+        The program and its arguments.
+    placement : Placement
+        Where its processes go.
+    mpi : bool
+        Whether mpiexec starts them.
+
+    Returns
+    -------
+    int
+        0, or the code of the first process that failed: the others are ended then.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When a signal stopped it (SIGINT, SIGTERM, SIGHUP).
+    """
+    run = f"{emulated.name}/run-{uuid.uuid4().hex}"
+    common = {**marked(run), "IONCAST_NODES": str(placement.nodes)}
+    rank = [str(emulated.folder / "rank"), str(placement.io_nodes), *program]
+    processes: list[subprocess.Popen[bytes]] = []
+    with signals.raised(), NamedTemporaryFile("r", dir=emulated.folder) as failures:
+        try:
+            if mpi:
+                launch = ["mpiexec", "-n", str(placement.tasks), *rank]
+                told = {"IONCAST_FAILURES": failures.name, **_preloaded(emulated)}
+                processes.append(_start(launch, {**_MPI, **common, **told}))
+            else:
+                for number in range(placement.tasks):
+                    who = {"IONCAST_RANK": str(number), "IONCAST_TASKS": str(placement.tasks)}
+                    processes.append(_start(rank, {**common, **who}))
+            return _first_failure(processes, failures)
+        finally:
+            with signals.ignored():
+                _end(processes, run)
+
+
+def _preloaded(emulated: Emulated) -> dict[str, str]:
+    if not emulated.yielding.exists():
+        return {}
+    before = os.environ.get("LD_PRELOAD")
+    return {"LD_PRELOAD": f"{emulated.yielding}{f':{before}' if before else ''}"}
+
+
+def _start(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - what the user wants to be run
+        # Nobody else ends it if this process is killed.
+        ["setpriv", "--pdeathsig=TERM", *command],  # noqa: S607
+        stdin=subprocess.DEVNULL,
+        env=variables,
+        start_new_session=True,
+    )
+
+
+def _first_failure(processes: Sequence[subprocess.Popen[bytes]], failures: IO[str]) -> int:
+    """Wait until all ended or one failed, as itself or as ranks tell of it."""
+    running = list(processes)
+    while running:
+        if told := failures.readline():
+            return int(told)
+        codes = [process.poll() for process in running]
+        if code := next(filter(None, codes), 0):
+            # A signal's number, as shells report it.
+            return code if code > 0 else 128 - code
+        running = [process for process in running if process.returncode is None]
+        time.sleep(_POLL_S)
+    return 0
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]], run: str) -> None:
+    """End what still runs: with a chance to tidy up, then without."""
+    for process in processes:
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+    give_up_at = time.monotonic() + _GRACE_S
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, give_up_at - time.monotonic()))
+    remains.end(lambda: remains.members(run))
+    for process in processes:
+        process.wait()

@@ -1,0 +1,39 @@
+"""Signals that stop a program, raised where something has to be tidied up."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def raised() -> AbstractContextManager[None]:
+    """Raise KeyboardInterrupt for each of the signals that stop a program."""
+    return _handling(_interrupt)
+
+
+def ignored() -> AbstractContextManager[None]:
+    """Go on whatever signal comes, for what must not be left half done."""
+    return _handling(signal.SIG_IGN)
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+    # Python lets no other thread say what a signal does.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in _STOPPING}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

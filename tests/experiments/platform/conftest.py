@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from experiments.platform.emulator import Emulated
+from tests.support.emulated import emulated, leftovers, need_platform, small, unique_name
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[Emulated]:
+    """A small platform that is up for all tests of a module."""
+    with emulated(small(unique_name())) as found:
+        yield found
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    """A name for a platform of which nothing is left when the test ended."""
+    need_platform()
+    chosen = unique_name()
+    yield chosen
+    assert leftovers(chosen) == []

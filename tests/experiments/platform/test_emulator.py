@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.platform import emulator
+from experiments.platform.description import Links
+from experiments.platform.emulator import Emulated, down, find, up
+from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
+from tests.support.emulated import emulated, leftovers, small
+
+IONCAST = (sys.executable, "-m", "ioncast", "platform")
+_PATIENCE_S = 60.0
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.005)
+
+
+def starting(name: str) -> subprocess.Popen[str]:
+    """The command that brings the bundled platform up, as a process of its own."""
+    return subprocess.Popen(
+        [*IONCAST, "up", "--name", name],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+# How far it is: what is there then and was not before.
+MOMENTS: dict[str, Callable[[str], object]] = {
+    "first folder": lambda name: Path(f"/run/ioncast/{name}").exists(),
+    "first namespace": lambda name: Path(f"/run/netns/{name}-sw").exists(),
+    "first server": lambda name: Path(f"/run/ioncast/{name}/logs/server0.log").exists(),
+    "last I/O node": lambda name: Path(f"/run/ioncast/{name}/logs/forwarder7.log").exists(),
+    "first mount": lambda name: (
+        f"/run/ioncast/{name}/mounts/io1/" in Path("/proc/self/mounts").read_text(encoding="utf-8")
+    ),
+}
+
+
+def received_bytes(platform: Emulated, node: str) -> int:
+    """What came in at a node's link so far."""
+    command = ["ip", "-n", f"{platform.name}-{node}", "-s", "-json", "link", "show", "e0"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(json.loads(said.stdout)[0]["stats64"]["rx"]["bytes"])
+
+
+def test_a_file_is_the_same_through_every_node_and_number_of_io_nodes(platform: Emulated) -> None:
+    (platform.scratch / "made outside").write_bytes(b"before")
+    views = [platform.node_directory(io_nodes, node) for io_nodes in (0, 1, 2) for node in (0, 1)]
+    assert all(os.path.ismount(view) for view in views)
+    assert {(view / "made outside").read_bytes() for view in views} == {b"before"}
+    (views[-1] / "made inside").write_bytes(b"after")
+    assert {(view / "made inside").read_bytes() for view in views} == {b"after"}
+    assert (platform.scratch / "made inside").read_bytes() == b"after"
+
+
+@pytest.mark.parametrize(
+    ("io_nodes", "forwarding"), [(0, []), (1, ["io0"]), (2, ["io1"])], ids=["0", "1", "2"]
+)
+def test_bytes_take_the_way_through_the_io_node(
+    platform: Emulated, io_nodes: int, forwarding: list[str]
+) -> None:
+    size_bytes = 4 << 20
+    before = {node: received_bytes(platform, node) for node in ("io0", "io1")}
+    # The last of two compute nodes: with two I/O nodes the second one is its own.
+    (platform.node_directory(io_nodes, 1) / f"through{io_nodes}").write_bytes(bytes(size_bytes))
+    received = {node: received_bytes(platform, node) - before[node] for node in before}
+    assert [node for node, size in received.items() if size >= size_bytes] == forwarding
+
+
+def test_a_link_is_as_slow_as_it_was_described(name: str) -> None:
+    links = Links(compute_nodes="8mbit", io_nodes="1gbit", storage="1gbit", burst="64kb")
+    with emulated(small(name, links=links)) as platform:
+        begun = time.monotonic()
+        (platform.node_directory(1, 0) / "file").write_bytes(bytes(2 << 20))
+        # 2 MiB at 8 Mbit/s are 2.1 s, less what a burst saves.
+        assert time.monotonic() - begun > 1.9
+
+
+def test_two_platforms_are_up_at_once(name: str) -> None:
+    with emulated(small(name)) as one:
+        with emulated(small(f"{name}-b")) as other:
+            (one.node_directory(1, 0) / "file").write_bytes(b"one")
+            (other.node_directory(1, 0) / "file").write_bytes(b"other")
+            assert (one.scratch / "file").read_bytes() == b"one"
+            assert (other.scratch / "file").read_bytes() == b"other"
+        assert leftovers(f"{name}-b") == []
+        assert (one.node_directory(2, 1) / "file").read_bytes() == b"one"
+
+
+def test_a_platform_that_is_up_is_found_as_it_was_made(platform: Emulated) -> None:
+    assert find(platform.name) == platform
+
+
+def test_a_platform_that_is_not_up_is_not_found() -> None:
+    with pytest.raises(UnknownNameError, match="no platform called nowhere is up"):
+        find("nowhere")
+
+
+def test_a_platform_has_no_other_mounts_than_it_was_described_with(platform: Emulated) -> None:
+    with pytest.raises(InputError, match="no runs with 4 I/O nodes; known there are 0, 1, 2"):
+        platform.node_directory(4, 0)
+    with pytest.raises(InputError, match="no compute node 2"):
+        platform.node_directory(1, 2)
+
+
+def test_a_platform_that_is_up_does_not_come_up_again(platform: Emulated) -> None:
+    with pytest.raises(IoncastError, match=f"is up already.*ioncast platform down {platform.name}"):
+        up(platform.description)
+    assert (platform.node_directory(1, 0)).is_mount()
+
+
+def test_down_is_done_when_nothing_is_left_and_may_be_repeated(name: str) -> None:
+    up(small(name))
+    assert leftovers(name) != []
+    assert down(name)
+    assert leftovers(name) == []
+    assert not down(name)
+
+
+def test_a_platform_comes_up_by_one_process_at_a_time(name: str) -> None:
+    with emulator.locked(name), pytest.raises(BusyError, match=f"{name} up or down"):
+        up(small(name))
+
+
+def test_who_still_writes_when_the_platform_goes_down_is_ended(name: str) -> None:
+    with emulated(small(name)) as platform:
+        file = platform.node_directory(1, 0) / "file"
+        writer = "import sys, time; file = open(sys.argv[1], 'w'); time.sleep(600)"
+        process = subprocess.Popen([sys.executable, "-c", writer, str(file)])
+        wait_until(file.exists)
+    assert process.wait(_PATIENCE_S) != 0
+
+
+def test_only_root_brings_a_platform_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for command in (lambda: up(small("refused")), lambda: down("refused")):
+        with pytest.raises(IoncastError, match="only root"):
+            command()
+
+
+def test_a_machine_without_a_program_is_told_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(emulator, "SYSTEM_PATH", str(tmp_path))
+    with pytest.raises(IoncastError, match=r"tc.*cannot be found.*glusterfs-server.*iproute2"):
+        up(small("refused"))
+
+
+def test_a_machine_without_fuse_is_refused(name: str) -> None:
+    hidden = 'mount --bind /dev/null /dev/fuse && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", hidden, "sh", *IONCAST, "up", "--name", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("ioncast: /dev/fuse: FUSE cannot be used here")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_kernel_that_cannot_shape_links_is_refused_and_nothing_is_left(
+    name: str, tmp_path: Path
+) -> None:
+    # What tc says where the kernel's module sch_tbf is missing.
+    program = tmp_path / "tc"
+    program.write_text("#!/bin/sh\necho 'Error: Specified qdisc kind is unknown.' >&2\nexit 2\n")
+    program.chmod(0o755)
+    done = subprocess.run(
+        [*IONCAST, "up", "--name", name],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Specified qdisc kind is unknown" in done.stderr
+    assert "sch_tbf" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert leftovers(name) == []
+
+
+def test_nothing_is_left_of_a_platform_that_does_not_come_up(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(description: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(emulator, "start_all", fail)
+    with pytest.raises(OSError, match="no space left"):
+        up(small(name))
+    assert leftovers(name) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        (signal.SIGINT, "first namespace"),
+        (signal.SIGTERM, "first server"),
+        (signal.SIGHUP, "first mount"),
+    ],
+)
+def test_nothing_is_left_when_a_signal_stops_it(
+    name: str, number: signal.Signals, moment: str
+) -> None:
+    process = starting(name)
+    wait_until(lambda: MOMENTS[moment](name) or process.poll() is not None)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=_PATIENCE_S)
+    assert (process.returncode, errors.strip()) == (130, "ioncast: stopped")
+    assert leftovers(name) == []
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_down_removes_what_a_killed_one_left(name: str, moment: str) -> None:
+    process = starting(name)
+    wait_until(lambda: MOMENTS[moment](name) or process.poll() is not None)
+    process.kill()
+    process.communicate()
+    assert leftovers(name) != []
+    with pytest.raises(IoncastError, match=f"ioncast platform down {name}"):
+        up(small(name))
+    subprocess.run([*IONCAST, "down", name], check=True, capture_output=True)
+    assert leftovers(name) == []
+
+
+def test_down_goes_on_where_a_killed_one_stopped(name: str) -> None:
+    up(small(name))
+    process = subprocess.Popen([*IONCAST, "down", name])
+    wait_until(lambda: not (Path(f"/run/ioncast/{name}/mounts/io1")).exists())
+    process.kill()
+    process.wait()
+    down(name)
+    assert leftovers(name) == []
+
+
+def test_the_name_of_one_platform_may_begin_with_anothers(name: str) -> None:
+    up(small(f"{name}-cn0"))
+    try:
+        down(name)
+        assert find(f"{name}-cn0").scratch.is_mount()
+    finally:
+        down(f"{name}-cn0")
+    assert leftovers(f"{name}-cn0") == []

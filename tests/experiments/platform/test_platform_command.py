@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchdb.campaigns.platform import read_platform
+from experiments.platform import remains
+from experiments.platform.emulator import Emulated
+from tests.support.emulated import leftovers, need_platform
+
+TOML = """
+name = "{name}"
+io_nodes = [0, 1]
+[compute_nodes]
+count = 1
+processes = 2
+[storage]
+servers = 1
+memory = "100m"
+[links]
+compute_nodes = "1gbit"
+io_nodes = "1gbit"
+storage = "1gbit"
+"""
+
+
+def platform_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ioncast", "platform", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_up_status_exec_down(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "platform.toml"
+    file.write_text(TOML.format(name=name))
+    up = platform_command("up", str(file))
+    assert (up.returncode, up.stderr) == (0, "")
+    assert f"/run/ioncast/{name}/platform.toml" in up.stdout
+    status = platform_command("status", name)
+    assert status.returncode == 0
+    # The compute node's daemons and mounts are two: with 0 and with 1 I/O nodes.
+    assert re.search(r"^cn0 +1gbit +2 of 2 +2 of 2$", status.stdout, re.MULTILINE)
+    done = platform_command(
+        "exec", "--name", name, "--io-nodes", "1", "--", "sh", "-c", "echo $IONCAST_RANK -n"
+    )
+    assert sorted(done.stdout.splitlines()) == ["0 -n", "1 -n"]
+    down = platform_command("down", name)
+    assert (down.returncode, down.stdout) == (0, f"{name} is down\n")
+    assert leftovers(name) == []
+    again = platform_command("down", name)
+    assert (again.returncode, again.stdout) == (0, f"{name} is not up\n")
+
+
+def test_status_says_what_does_not_work_any_more(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "platform.toml"
+    file.write_text(TOML.format(name=name))
+    platform_command("up", str(file))
+    try:
+        (forwarder,) = [pid for pid, what in remains.marks(name).items() if what == "forwarder0"]
+        os.kill(forwarder, signal.SIGKILL)
+        status = platform_command("status", name, "--format", "json")
+        assert status.returncode == 1
+        nodes = {node["node"]: node for node in json.loads(status.stdout)["nodes"]}
+        assert (nodes["io0"]["daemons_alive"], nodes["io0"]["daemons"]) == (0, 1)
+        assert nodes["cn0"]["mounts_answering"] == 1
+        assert nodes["pf0"]["daemons_alive"] == 1
+    finally:
+        platform_command("down", name)
+
+
+def test_status_of_what_is_not_up_is_a_failure() -> None:
+    status = platform_command("status", "nowhere", "--format", "json")
+    assert status.returncode == 1
+    found = json.loads(status.stdout)
+    assert found["nodes"] == []
+    assert found["found"] == {"folder": None, "namespaces": 0, "processes": 0, "mounts": 0}
+
+
+def test_the_platform_file_is_one_that_campaigns_take(platform: Emulated) -> None:
+    found = read_platform(platform.campaign_platform)
+    assert found.system == platform.name
+    assert found.io_nodes == (0, 1, 2)
+    assert (found.nodes, found.processes_per_node) == (2, 2)
+    assert found.test_directory == str(platform.scratch)
+    assert "{io_nodes}" in found.launch
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["up", "missing.toml"], "missing.toml: cannot be read"),
+        (["up", "--name", "a/b"], "cannot be the name of a platform"),
+        (["down", "../etc"], "cannot be the name of a platform"),
+        (["exec", "--name", "nowhere", "--io-nodes", "1", "true"], "no platform called nowhere"),
+    ],
+)
+def test_what_is_wrong_is_one_line(arguments: list[str], said: str) -> None:
+    need_platform()
+    done = platform_command(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1

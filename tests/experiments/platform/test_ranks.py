@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.platform.emulator import Emulated
+from ioncast_errors import InputError
+
+FOLDER = Path(__file__).resolve().parents[3] / "experiments" / "platform"
+_PATIENCE_S = 120.0
+
+# Writes who it is and where it is to a file at the path that all ranks share.
+WHERE = (
+    "echo ${IONCAST_RANK-$PMI_RANK} $(ip -o -4 addr show e0 | awk '{print $4}') > \"$0\"/"
+    "${IONCAST_RANK-$PMI_RANK}"
+)
+BUSY = "import sys, time; open(sys.argv[1] + '/' + sys.argv[2], 'w'); time.sleep(600)"
+
+
+def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PATIENCE_S,
+    )
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+
+
+def running(word: str) -> list[str]:
+    """Processes with a word in their command line."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if word.encode() in command and int(process.name) != os.getpid():
+            found.append(command.replace(b"\0", b" ").decode())
+    return found
+
+
+@pytest.fixture
+def folder(platform: Emulated, tmp_path: Path) -> Path:
+    """An empty folder in the platform's file system."""
+    made = platform.scratch / tmp_path.name
+    made.mkdir()
+    return made
+
+
+def places(folder: Path) -> list[str]:
+    return sorted(file.read_text().strip() for file in folder.iterdir())
+
+
+# 4 processes on 2 nodes in blocks; a compute node's address ends with its number from 1.
+BLOCKS = ["0 10.71.1.1/16", "1 10.71.1.1/16", "2 10.71.1.2/16", "3 10.71.1.2/16"]
+
+
+@pytest.mark.parametrize("io_nodes", [0, 1, 2])
+def test_processes_are_spread_over_the_nodes_in_blocks(
+    platform: Emulated, folder: Path, io_nodes: int
+) -> None:
+    command = platform.rank_command(["sh", "-c", WHERE, str(folder)], io_nodes=io_nodes, tasks=4)
+    assert run(command).returncode == 0
+    assert places(folder) == BLOCKS
+
+
+def test_without_a_number_every_place_has_a_process(platform: Emulated, folder: Path) -> None:
+    run(platform.rank_command(["sh", "-c", WHERE, str(folder)], io_nodes=1))
+    assert places(folder) == BLOCKS
+
+
+def test_a_run_may_take_fewer_nodes(platform: Emulated, folder: Path) -> None:
+    program = ["sh", "-c", WHERE, str(folder)]
+    run(platform.rank_command(program, io_nodes=1, tasks=2, nodes=1))
+    assert places(folder) == ["0 10.71.1.1/16", "1 10.71.1.1/16"]
+
+
+def test_more_nodes_than_there_are_is_one_line(platform: Emulated) -> None:
+    with pytest.raises(InputError, match="3 compute nodes were asked for; it has 1 to 2"):
+        platform.rank_command(["true"], io_nodes=1, nodes=3)
+
+
+def test_each_rank_sees_the_file_system_through_its_own_node_and_no_other(
+    platform: Emulated, folder: Path
+) -> None:
+    mounts = f"cat /proc/mounts > {folder}/$IONCAST_RANK; stat -c %d {folder} >> {folder}/device"
+    run(platform.rank_command(["sh", "-c", mounts], io_nodes=2, tasks=2))
+    for rank in ("0", "1"):
+        seen = [line.split()[1] for line in (folder / rank).read_text().splitlines()]
+        # The administrator's, and the node's own over it.
+        assert [path for path in seen if path.startswith(f"{platform.folder}/")] == [
+            f"{platform.folder}/bricks",
+            f"{platform.folder}/scratch",
+            f"{platform.folder}/scratch",
+        ]
+    devices = {platform.node_directory(2, node).stat().st_dev for node in (0, 1)}
+    assert {int(line) for line in (folder / "device").read_text().split()} == devices
+
+
+def test_the_working_directory_is_the_nodes_own_too(platform: Emulated, folder: Path) -> None:
+    program = [str(platform.folder / "rank"), "2", "sh", "-c", "stat -c %d ."]
+    done = subprocess.run(program, cwd=folder, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == platform.node_directory(2, 0).stat().st_dev
+
+
+@pytest.mark.skipif(shutil.which("mpiexec") is None, reason="needs mpiexec")
+def test_mpiexec_starts_ranks_on_their_nodes(platform: Emulated, folder: Path) -> None:
+    program = [str(platform.folder / "rank"), "2", "sh", "-c", WHERE, str(folder)]
+    assert run(["mpiexec", "-n", "4", *program]).returncode == 0
+    assert places(folder) == BLOCKS
+
+
+@pytest.mark.parametrize(
+    "starter",
+    [
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+        ("PALS_RANKID", "PALS_NRANKS"),
+        ("SLURM_PROCID", "SLURM_NTASKS"),
+        ("IONCAST_RANK", "IONCAST_TASKS"),
+    ],
+)
+def test_a_rank_knows_its_number_from_what_started_it(
+    platform: Emulated, folder: Path, starter: tuple[str, str]
+) -> None:
+    rank, tasks = starter
+    program = [str(platform.folder / "rank"), "2", "stat", "-c", "%d", str(folder)]
+    done = run(program, **{rank: "3", tasks: "4"})
+    assert int(done.stdout) == platform.node_directory(2, 1).stat().st_dev
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["7", "true"], "no runs with 7 I/O nodes"),
+        (["2"], "usage:"),
+    ],
+)
+def test_what_a_rank_cannot_do_is_one_line(
+    platform: Emulated, arguments: list[str], said: str
+) -> None:
+    done = run([str(platform.folder / "rank"), *arguments])
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+MPI_SUM = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    int rank, sum;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0) printf("%d\n", sum);
+    MPI_Finalize();
+    return sum == 6 ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("mpicc") is None, reason="needs mpicc")
+def test_ranks_of_an_mpi_program_reach_each_other(platform: Emulated, tmp_path: Path) -> None:
+    (tmp_path / "sum.c").write_text(MPI_SUM)
+    subprocess.run(["mpicc", "-o", tmp_path / "sum", tmp_path / "sum.c"], check=True)
+    done = run(platform.rank_command([str(tmp_path / "sum")], io_nodes=1, tasks=4, mpi=True))
+    # 0 + 1 + 2 + 3
+    assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
+
+
+@pytest.mark.parametrize("mpi", [False, True])
+def test_one_failing_rank_ends_all_and_its_code_is_the_runs(
+    platform: Emulated, folder: Path, mpi: bool
+) -> None:
+    if mpi and shutil.which("mpiexec") is None:
+        pytest.skip("needs mpiexec")
+    fail = "test ${IONCAST_RANK-$PMI_RANK} = 2 && exit 7; exec sleep 611"
+    command = platform.rank_command(["sh", "-c", fail, folder.name], io_nodes=1, tasks=4, mpi=mpi)
+    assert run(command).returncode == 7
+    assert running("sleep\0611") == []
+
+
+@pytest.mark.parametrize("mpi", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all_ranks(
+    platform: Emulated, folder: Path, mpi: bool, number: signal.Signals
+) -> None:
+    if mpi and shutil.which("mpiexec") is None:
+        pytest.skip("needs mpiexec")
+    program = ["sh", "-c", f'exec "{sys.executable}" -c "$0" "$1" ${{IONCAST_RANK-$PMI_RANK}}']
+    command = platform.rank_command([*program, BUSY, str(folder)], io_nodes=1, tasks=4, mpi=mpi)
+    process = subprocess.Popen(command, start_new_session=True)
+    wait_until(lambda: len(list(folder.iterdir())) == 4)
+    process.send_signal(number)
+    assert process.wait(_PATIENCE_S) == 130
+    assert running(str(folder)) == []
+
+
+def test_ranks_end_when_what_started_them_is_killed(platform: Emulated, folder: Path) -> None:
+    program = ["sh", "-c", f'exec "{sys.executable}" -c "$0" "$1" $IONCAST_RANK']
+    command = platform.rank_command([*program, BUSY, str(folder)], io_nodes=1, tasks=4)
+    process = subprocess.Popen(command)
+    wait_until(lambda: len(list(folder.iterdir())) == 4)
+    process.kill()
+    process.wait()
+    wait_until(lambda: running(str(folder)) == [])
+
+
+def test_what_a_rank_leaves_running_is_ended_with_the_run(platform: Emulated) -> None:
+    program = ["sh", "-c", "setsid sleep 613 & exit 0"]
+    assert run(platform.rank_command(program, io_nodes=1, tasks=2)).returncode == 0
+    assert running("sleep\0613") == []
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
+def test_shellcheck_finds_nothing(platform: Emulated) -> None:
+    done = run(["shellcheck", str(platform.folder / "rank")])
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(
+    shutil.which("mpiexec") is None or shutil.which("cc") is None, reason="needs mpiexec and cc"
+)
+def test_mpi_ranks_give_their_core_away_while_they_wait(platform: Emulated) -> None:
+    command = platform.rank_command(["sh", "-c", "echo $LD_PRELOAD"], io_nodes=1, tasks=1, mpi=True)
+    mine = "/usr/lib/mine.so"
+    assert run(command, LD_PRELOAD="").stdout == f"{platform.folder}/yielding.so\n"
+    # What a user preloads stays; that it is missing here the loader says on its own.
+    assert run(command, LD_PRELOAD=mine).stdout == f"{platform.folder}/yielding.so:{mine}\n"

@@ -1,0 +1,113 @@
+"""Emulated platforms for tests, and what is left of them.
+
+Needs root, FUSE, GlusterFS and iproute2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from experiments.platform.description import (
+    ComputeNodes,
+    Description,
+    Links,
+    Storage,
+    read_description,
+)
+from experiments.platform.emulator import Emulated, check_machine, down, up
+from ioncast_errors import IoncastError
+
+_numbers = itertools.count()
+
+
+def need_platform() -> None:
+    """Skip the test where no platform can be; where tests are for real there has to be one."""
+    try:
+        check_machine()
+    except IoncastError as error:
+        message = f"no emulated platform can be up here: {error}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def unique_name() -> str:
+    """A name that no other platform on this machine has."""
+    return f"test{os.getpid()}-{next(_numbers)}"
+
+
+def small(name: str, **changes: object) -> Description:
+    """A platform that is up in a second: 2 compute nodes, 2 I/O nodes, 2 storage servers."""
+    description = Description(
+        name=name,
+        io_nodes=(0, 1, 2),
+        compute_nodes=ComputeNodes(count=2, processes=2),
+        storage=Storage.model_validate({"servers": 2, "replicas": 2, "memory": "1g"}),
+        links=Links(compute_nodes="1gbit", io_nodes="1gbit", storage="1gbit", burst="1mb"),
+    )
+    return description.model_copy(update=changes)
+
+
+def bundled(name: str) -> Description:
+    """The platform that comes with ioncast, under another name."""
+    return read_description().model_copy(update={"name": name})
+
+
+@contextmanager
+def emulated(description: Description) -> Iterator[Emulated]:
+    """Bring a platform up for the time of a test; see `need_platform`."""
+    need_platform()
+    try:
+        yield up(description)
+    finally:
+        down(description.name)
+
+
+def leftovers(name: str) -> list[str]:
+    """Everything on this machine that bears a platform's name, found without ioncast.
+
+    Parameters
+    ----------
+    name : str
+        Of the platform.
+
+    Returns
+    -------
+    list of str
+        Network namespaces, mounts, files, and processes that name its folder, have files
+        there, or are on its nodes.
+    """
+    folder = f"/run/ioncast/{name}"
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
+    namespaces = [line.split()[0] for line in listed.stdout.splitlines()]
+    own = [namespace for namespace in namespaces if namespace.startswith(f"{name}-")]
+    inodes = {Path("/run/netns", namespace).stat().st_ino for namespace in own}
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    return [
+        *(f"namespace {namespace}" for namespace in own),
+        *(f"mount {line}" for line in mounts if folder in line or f"/{name}-" in line),
+        *(f"process {line}" for line in _processes(name, folder, inodes)),
+        *([f"folder {folder}"] if os.path.lexists(folder) else []),
+    ]
+
+
+def _processes(name: str, folder: str, inodes: set[int]) -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            variables = (process / "environ").read_bytes().decode(errors="replace")
+            network = (process / "ns/net").stat().st_ino
+        except OSError:
+            # It ended, or it has and waits for its parent to notice.
+            continue
+        is_ours = process.name in {str(os.getpid()), str(os.getppid())}
+        marked = f"IONCAST_PLATFORM_MEMBER={name}/" in variables
+        if not is_ours and (folder in command or marked or network in inodes):
+            yield f"{process.name} {command}"
