@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint clean
 
 demo: $(VENV)/installed
-	$(BIN)/python experiments/demo.py
+	$(BIN)/python -m experiments.demo
 
 test: lint
 	.ci/install-services

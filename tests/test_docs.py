@@ -72,7 +72,7 @@ def words_and_numbers(text: str) -> tuple[list[str], list[float]]:
 def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     shown = README.split("```text\n", 1)[1].split("```", 1)[0]
     demo = subprocess.run(
-        [sys.executable, str(PROJECT / "experiments/demo.py"), str(tmp_path / "curve.html")],
+        [sys.executable, "-m", "experiments.demo", str(tmp_path / "curve.html")],
         cwd=PROJECT,
         capture_output=True,
         text=True,

@@ -111,7 +111,7 @@ def run(
     show_left_out(planned.configurations, platform, engine)
     if all(folders.obstacles(config, platform, engine) for config in planned.configurations):
         raise InputError(f"{platform.system} can run none of it with {engine}", where=source)
-    _check_test_directory(platform)
+    _check_directories(platform)
     with opened_database(location) as database:
         with transaction(database) as connection:
             check_new_system(connection, platform.system)
@@ -244,7 +244,7 @@ def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
     )
 
 
-def _check_test_directory(platform: Platform) -> None:
+def _check_directories(platform: Platform) -> None:
     """Find out before the first run what would let all of them fail.
 
     A job runs elsewhere, and a command before each run may make the directory.
@@ -253,12 +253,18 @@ def _check_test_directory(platform: Platform) -> None:
         return
     for io_nodes in platform.io_nodes:
         directory = platform.test_directory.replace("{io_nodes}", str(io_nodes))
-        if not os.access(directory, os.W_OK | os.X_OK):
-            raise InputError(
-                "the test directory is not there, or cannot be written to",
-                where=directory,
-                remedy="make it, or correct test_directory in the platform file",
-            )
+        _check_directory(directory, "the test directory", "test_directory")
+        for directory in platform.node_directories(platform.nodes, io_nodes):
+            _check_directory(directory, "the directory of a node", "node_directory")
+
+
+def _check_directory(directory: str, what: str, key: str) -> None:
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(
+            f"{what} is not there, or cannot be written to",
+            where=directory,
+            remedy=f"make it, or correct {key} in the platform file",
+        )
 
 
 def _run(folder: CampaignFolder, database: Engine) -> None:

@@ -1,13 +1,13 @@
 """The programs that measure: what each runs for a configuration, as lines of shell.
 
-IOR does what a configuration says by definition. fio does the same for POSIX on one node;
-what it cannot do exactly is a refusal.
+IOR does what a configuration says by definition. fio does the same for POSIX, on the nodes
+whose directories this machine has; what it cannot do exactly is a refusal.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ior_configs import IorConfig, format_size
@@ -34,9 +34,11 @@ class Job:
         Shell words that start what follows them once for each task; fio starts its
         processes itself.
     test_file : str
-        An absolute path that no other run uses; a file per process adds a dot and a number.
+        An absolute path that no other run uses; a file per process adds a dot and numbers.
     output : str
         Where the benchmark writes its results; without blanks and commas.
+    node_files : tuple of str
+        `test_file` as fio reaches it by each compute node; empty where that is the same path.
     """
 
     config: IorConfig
@@ -44,6 +46,7 @@ class Job:
     launch: str
     test_file: str
     output: str
+    node_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Engine:
     ----------
     name : str
         The importer of its output, and the program's usual name.
+    launched : bool
+        Whether `launch` starts its processes; otherwise it does, all on one machine.
     refusals : callable
         Clauses that say why it cannot do a configuration; none if it can.
     prepare : callable
@@ -65,6 +70,7 @@ class Engine:
     """
 
     name: str
+    launched: bool
     refusals: Callable[[IorConfig], list[str]]
     prepare: Callable[[Job], list[str]]
     measure: Callable[[Job], str]
@@ -107,7 +113,6 @@ def _fio_refusals(config: IorConfig) -> list[str]:
     c = config
     rules = {
         f"fio does POSIX, not {c.api}": c.api != "POSIX",
-        "fio runs on one node": c.nodes != 1,
         "-c means nothing to POSIX": c.collective,
         "fio has no barriers within a run (-g)": c.intra_test_barriers,
         "fio does not draw the overlapping blocks of -z given twice": c.random_offsets == 2,
@@ -123,9 +128,21 @@ def _fio_refusals(config: IorConfig) -> list[str]:
 
 def _fio_prepare(job: Job) -> list[str]:
     if not job.config.read:
-        return []
-    written = _fio(job, _in_order(job.config))
+        return [_see_from_all_nodes(job)] if job.node_files else []
+    # What I/O nodes have written they may still hold, so the files do not pass by them.
+    written = _fio(replace(job, node_files=()), _in_order(job.config))
     return [shlex.join(written), _drop_from_memory(job, launch="")]
+
+
+def _see_from_all_nodes(job: Job) -> str:
+    """A command that fails if a node's directory is another: a local disk would be measured."""
+    probe = ".0" if job.config.file_per_process else ""
+    seen = shlex.join(file + probe for file in job.node_files)
+    script = (
+        f"touch {shlex.quote(job.test_file + probe)} && for file in {seen}; do"
+        ' [ -e "$file" ] || { echo "$file is not in the test directory"; exit 1; }; done'
+    )
+    return f"bash -c {shlex.quote(script)} && {_remove(job)[0]}"
 
 
 def _fio_measure(job: Job) -> str:
@@ -137,18 +154,17 @@ def _fio(job: Job, config: IorConfig) -> list[str]:
     """Words that run fio as IOR would: a process per task, one request after the other.
 
     IOR gives the kernel no hints, drops nothing from its memory while it reads, and creates
-    a file by opening it. ``-C`` says which process reads what another wrote; on one node,
-    with nothing left in memory, that changes nothing.
+    a file by opening it. ``-C`` says which process reads what another wrote; with nothing
+    left in memory, that changes nothing.
     """
     shuffled = config.random_offsets == 1
     words = [
         job.program,
-        "--name=ioncast",
-        f"--numjobs={config.tasks}",
+        "--name=global",
         "--ioengine=psync",
         f"--rw={'rand' if shuffled else ''}{config.operation}",
         f"--bs={format_size(config.transfer_size)}",
-        *_fio_layout(job.test_file, config),
+        *_fio_layout(config),
         "--fadvise_hint=0",
         "--invalidate=0",
     ]
@@ -160,24 +176,43 @@ def _fio(job: Job, config: IorConfig) -> list[str]:
         "--direct=1": config.odirect,
         "--randrepeat=0": shuffled,
     }
-    return [*words, *(flag for flag, on in flags.items() if on)]
+    return [*words, *(flag for flag, on in flags.items() if on), *_fio_nodes(job, config)]
 
 
-def _fio_layout(test_file: str, config: IorConfig) -> list[str]:
+def _fio_nodes(job: Job, config: IorConfig) -> Iterator[str]:
+    """Options of each node: its processes, its path to their files, and where they begin."""
+    tasks, nodes = config.tasks or 1, config.nodes or 1
+    # Ranks fill one node after the other.
+    first = [-(-node * tasks // nodes) for node in range(nodes + 1)]
+    for node, file in enumerate(job.node_files or (job.test_file,) * nodes):
+        yield f"--name={node}"
+        yield f"--numjobs={first[node + 1] - first[node]}"
+        if config.file_per_process:
+            yield f"--filename_format={file}.{node}.$jobnum"
+        else:
+            # A colon separates names of files.
+            yield "--filename=" + file.replace(":", "\\:")
+            yield f"--offset={format_size(first[node] * _fio_increment(config))}"
+
+
+def _fio_increment(config: IorConfig) -> int:
+    """How far behind the one before it a process begins in a shared file."""
+    return config.block_size if config.layout == "1d-strided" else config.bytes_per_process
+
+
+def _fio_layout(config: IorConfig) -> list[str]:
     """Options that give each process its blocks: in a shared file every tasks-th of a segment."""
     size, block = config.bytes_per_process, config.block_size
     if config.file_per_process:
-        return [f"--filename_format={test_file}.$jobnum", f"--size={format_size(size)}"]
-    # A colon separates names of files.
-    shared = "--filename=" + test_file.replace(":", "\\:")
+        return [f"--size={format_size(size)}"]
+    increment = f"--offset_increment={format_size(_fio_increment(config))}"
     if config.layout != "1d-strided":
-        return [shared, f"--size={format_size(size)}", f"--offset_increment={format_size(size)}"]
+        return [f"--size={format_size(size)}", increment]
     skipped = ((config.tasks or 1) - 1) * block
     return [
-        shared,
         f"--size={format_size(size + (config.segments - 1) * skipped)}",
         f"--io_size={format_size(size)}",
-        f"--offset_increment={format_size(block)}",
+        increment,
         "--zonemode=strided",
         f"--zonesize={format_size(block)}",
         f"--zonerange={format_size(block)}",
@@ -216,7 +251,7 @@ def _files(job: Job) -> str:
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine("ior", _ior_refusals, _ior_prepare, _ior_measure, _remove),
-        Engine("fio", _fio_refusals, _fio_prepare, _fio_measure, _remove),
+        Engine("ior", True, _ior_refusals, _ior_prepare, _ior_measure, _remove),
+        Engine("fio", False, _fio_refusals, _fio_prepare, _fio_measure, _remove),
     )
 }

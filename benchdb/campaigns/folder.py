@@ -125,6 +125,8 @@ def obstacles(config: IorConfig, platform: Platform, engine: str) -> list[str]:
     found = list(ENGINES[engine].refusals(config))
     cell = Cell("", config, 0)
     most = platform.processes_per_node
+    if cell.nodes > 1 and platform.node_directory is None and not ENGINES[engine].launched:
+        found.append(f"{engine} runs on one node, {platform.system} has no node_directory")
     if cell.nodes > platform.nodes:
         found.append(f"it needs {cell.nodes} nodes, {platform.system} has nodes = {platform.nodes}")
     elif cell.processes_per_node > most:
@@ -219,7 +221,7 @@ def read(path: Path) -> CampaignFolder:
         platform=platform,
         **settings,
         cells=tuple(
-            Cell(f"{_digest(config)}-n{io_nodes}", config, io_nodes)
+            Cell(f"{digest_of(config)}-n{io_nodes}", config, io_nodes)
             for config in campaign.configurations
             if not obstacles(config, platform, settings["engine"])
             for io_nodes in platform.io_nodes
@@ -295,5 +297,6 @@ def _acquire(descriptor: int, path: Path) -> None:
             return
 
 
-def _digest(config: IorConfig) -> str:
+def digest_of(config: IorConfig) -> str:
+    """A short name of a configuration, for files."""
     return hashlib.sha256(pattern_of(config).encode()).hexdigest()[:8]

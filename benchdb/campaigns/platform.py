@@ -89,7 +89,21 @@ def _directory(path: str) -> str:
             f"{path!r} has characters that IOR does not take in a file name",
             remedy="use letters, digits and . _ + - / only",
         )
-    return _only(path, ("io_nodes",))
+    return path
+
+
+def _test_directory(path: str) -> str:
+    return _only(_directory(path), ("io_nodes",))
+
+
+def _node_directory(path: str) -> str:
+    _only(_directory(path), ("io_nodes", "node"))
+    if "{node}" not in path:
+        raise InputError(
+            "has no {node}: it would be one directory for all compute nodes",
+            remedy="put {node}, which counts them from 0, where their paths differ",
+        )
+    return path
 
 
 def _directive(text: str) -> str:
@@ -186,6 +200,9 @@ class Platform(Table):
         Processes on each of them, where a campaign says none.
     test_directory : str
         Where runs write, an absolute path; may hold ``{io_nodes}``.
+    node_directory : str or None
+        Where this machine has that directory as compute node ``{node}`` sees it; may hold
+        ``{io_nodes}``. None where it has no nodes' own paths.
     free_space_limit : int
         Bytes that each run must leave free there.
     launch : str
@@ -209,9 +226,10 @@ class Platform(Table):
     ] = Field(description="the numbers of I/O nodes that a run can get", examples=[[0, 1, 2, 4, 8]])
     nodes: Count = Field(description="compute nodes that a run may use", examples=[16])
     processes_per_node: Count = Field(description="processes on each compute node", examples=[8])
-    test_directory: Annotated[Line, AfterValidator(refusing(_directory))] = Field(
+    test_directory: Annotated[Line, AfterValidator(refusing(_test_directory))] = Field(
         description="where the runs write their files", examples=["/scratch/ioncast"]
     )
+    node_directory: Annotated[Line, AfterValidator(refusing(_node_directory))] | None = None
     free_space_limit: Annotated[int, Field(ge=0, le=LARGEST), read_by(parse_size)] = 1 << 30
     launch: Annotated[
         str,
@@ -226,11 +244,19 @@ class Platform(Table):
     def _io_nodes_matter(self) -> Platform:
         """Refuse runs that would be the same but for the number they are stored under."""
         switch, slurm = self.io_nodes_switch, self.slurm or Slurm()
-        templates = [self.test_directory, self.launch, switch.before, switch.after]
+        templates = [self.test_directory, self.node_directory or "", self.launch]
+        templates += [switch.before, switch.after]
         templates += [*switch.environment.values(), *slurm.directives]
         if len(self.io_nodes) > 1 and not any("{io_nodes}" in text for text in templates):
             refusing(_refuse_same_runs)(self.io_nodes)
         return self
+
+    def node_directories(self, nodes: int, io_nodes: int) -> tuple[str, ...]:
+        """The directories of the first `nodes` compute nodes; none where they have none."""
+        if self.node_directory is None:
+            return ()
+        directory = self.node_directory.replace("{io_nodes}", str(io_nodes))
+        return tuple(directory.replace("{node}", str(node)) for node in range(nodes))
 
 
 def _refuse_same_runs(io_nodes: tuple[int, ...]) -> None:

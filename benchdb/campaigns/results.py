@@ -16,6 +16,7 @@ from benchdb.campaigns.script import OUTPUT, job_of
 from benchdb.files import write_file
 from benchdb.importers import Source, read_measurements
 from benchdb.measurements import Measurement, store
+from benchdb.schema import longest, measurements
 from benchdb.store import transaction
 from ioncast_errors import InputError
 
@@ -93,10 +94,16 @@ def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measur
     measured = replace(
         rows[0],
         started=_read(run.path / "started"),
-        command=ENGINES[folder.engine].measure(job_of(folder, run.cell)),
+        command=_kept_command(ENGINES[folder.engine].measure(job_of(folder, run.cell))),
         campaign=folder.campaign.name,
     )
     return content, file_format, measured
+
+
+def _kept_command(command: str) -> str:
+    """What the database takes of a command; fio's names each compute node."""
+    most = longest(measurements.c.command)
+    return command if len(command) <= most else f"{command[: most - 1]}…"
 
 
 def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -> None:

@@ -12,7 +12,7 @@ import shlex
 from string import Template
 
 from benchdb.campaigns.engines import ENGINES, Job
-from benchdb.campaigns.folder import CampaignFolder, Cell
+from benchdb.campaigns.folder import CampaignFolder, Cell, digest_of
 from benchdb.campaigns.platform import fill
 
 OUTPUT = "output.json"
@@ -58,16 +58,26 @@ def cell_script(folder: CampaignFolder, cell: Cell) -> str:
 
 def job_of(folder: CampaignFolder, cell: Cell) -> Job:
     """What the engine is told of a cell."""
-    directory = filled(folder.platform.test_directory, cell)
-    # Two campaigns may use one directory.
+    platform = folder.platform
+    # Two campaigns may use one directory. A file system that places files by their names places
+    # them alike for all numbers of I/O nodes.
     campaign = hashlib.sha256(str(folder.path).encode()).hexdigest()[:8]
+    name = f"ioncast.{campaign}.{digest_of(cell.config)}"
     return Job(
         config=cell.config,
         program=folder.program,
-        launch=filled(folder.platform.launch, cell),
-        test_file=f"{directory.rstrip('/')}/ioncast.{campaign}.{cell.name}",
+        launch=filled(platform.launch, cell),
+        test_file=_within(filled(platform.test_directory, cell), name),
         output=OUTPUT,
+        node_files=tuple(
+            _within(directory, name)
+            for directory in platform.node_directories(cell.nodes, cell.io_nodes)
+        ),
     )
+
+
+def _within(directory: str, name: str) -> str:
+    return f"{directory.rstrip('/')}/{name}"
 
 
 def filled(template: str, cell: Cell) -> str:

@@ -30,6 +30,8 @@ _PACKAGES = {
     "glusterfs": "glusterfs-client",
     "glusterfsd": "glusterfs-server",
 }
+# The storage is small, and nobody else's.
+_FREE_SPACE_LIMIT = "64m"
 _FUSE = Path("/dev/fuse")
 _DESCRIPTION, _PLATFORM_FILE = "description.json", "platform.toml"
 SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -417,6 +419,7 @@ def _platform_file(emulated: Emulated) -> str:
         "processes_per_node": description.compute_nodes.processes,
         "test_directory": str(emulated.scratch),
         "node_directory": str(emulated.folder / "mounts" / "io{io_nodes}" / "cn{node}"),
+        "free_space_limit": _FREE_SPACE_LIMIT,
         "launch": launch,
     }
     return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())

@@ -227,6 +227,46 @@ def test_the_runs_are_in_random_order_with_the_repetitions_interleaved(finished:
     assert sum(cells[i] == cells[i + 1] for i in range(RUNS - 1)) < RUNS - 4
 
 
+def with_two_nodes(site: Site, directory: str = "") -> None:
+    """Give the site two nodes, perhaps with a path of each to the test directory."""
+    site.platform(before="", after="")
+    (site.root / "small.toml").write_text(SMALLEST)
+    file = site.root / "here.toml"
+    key = f'node_directory = "{site.root}/{directory}"\n' if directory else ""
+    file.write_text(file.read_text().replace("nodes = 1\n", f"nodes = 2\n{key}"))
+
+
+def test_fio_runs_on_the_nodes_whose_directories_are_here(site: Site) -> None:
+    with_two_nodes(site, "io{io_nodes}-cn{node}")
+    for io_nodes in (0, 2):
+        for node in (0, 1):
+            (site.root / f"io{io_nodes}-cn{node}").symlink_to("scratch")
+    done = site.ioncast(*site.run_arguments)
+    assert done.returncode == 0, done.stderr + done.stdout
+    rows = site.stored()
+    assert [(row["tasks"], row["nodes"], row["bytes"]) for row in rows] == [(4, 2, 4 << 20)] * 2
+    for row in rows:
+        assert f"io{row['io_nodes']}-cn0/" in row["command"]
+        assert f"io{row['io_nodes']}-cn1/" in row["command"]
+    assert list((site.root / "scratch").iterdir()) == []
+
+
+def test_a_node_without_its_directory_is_found_before_the_first_run(site: Site) -> None:
+    with_two_nodes(site, "io{io_nodes}-cn{node}")
+    (site.root / "io0-cn0").symlink_to("scratch")
+    refused = site.ioncast(*site.run_arguments)
+    assert refused.returncode == 2
+    assert "io0-cn1: the directory of a node is not there" in refused.stderr
+    assert not (site.root / "campaign").exists()
+
+
+def test_fio_is_left_out_where_it_would_be_on_one_node_only(site: Site) -> None:
+    with_two_nodes(site)
+    refused = site.ioncast(*site.run_arguments)
+    assert refused.returncode == 2
+    assert "fio runs on one node, here has no node_directory" in refused.stderr
+
+
 def test_nothing_is_left_in_the_test_directory(finished: Site) -> None:
     assert list((finished.root / "scratch").iterdir()) == []
 

@@ -32,7 +32,7 @@ def pattern(operation: str = "write", **values: Any) -> IorConfig:
 
 @st.composite
 def posix_patterns(draw: st.DrawFn) -> IorConfig:
-    """What fio can mean: all of POSIX on one node but for some uses of -z."""
+    """What fio can mean: all of POSIX but for some uses of -z; on one node."""
     shuffled = draw(st.booleans())
     transfer = draw(st.sampled_from([8, 24, 4096, 47008]))
     return pattern(
@@ -88,13 +88,13 @@ def run(command: str, folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def measured(job: Job, folder: Path) -> Measurement:
+def measured(job: Job, folder: Path, nodes: int = 1) -> Measurement:
     [row] = read_measurements(
         Source(
             "output.json",
             (folder / job.output).read_text(),
             io_nodes=0,
-            nodes=1,
+            nodes=nodes,
             command=job.config.command_line(launcher=True),
         )
     )[1]
@@ -148,6 +148,101 @@ def test_fio_makes_the_requests_of_ior(
     assert not [path for path in folder.iterdir() if path.name.startswith(ODD_NAME)]
 
 
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A test directory, and links to it that stand for three compute nodes' own mounts."""
+    root = tmp_path_factory.mktemp("nodes")
+    (root / "scratch").mkdir()
+    for node in range(3):
+        (root / f"cn{node}").symlink_to("scratch")
+    return root
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(config=posix_patterns(), count=st.integers(1, 3))
+def test_fio_makes_the_requests_of_ior_on_each_node(
+    config: IorConfig,
+    count: int,
+    fio: str,  # noqa: F811
+    nodes: Path,
+) -> None:
+    """Ranks fill the first node, then the next; their sizes differ by one at most."""
+    config = replace(config, nodes=min(count, config.tasks or 1))
+    tasks, used = config.tasks or 1, config.nodes or 1
+    ours = job(
+        "fio",
+        config,
+        nodes / "scratch",
+        node_files=tuple(str(nodes / f"cn{node}" / ODD_NAME) for node in range(used)),
+    )
+    engine = ENGINES["fio"]
+    for line in engine.prepare(ours):
+        run(line, nodes)
+    prepared = {path.stat().st_ino for path in (nodes / "scratch").iterdir()}
+    (nodes / "iolog").unlink(missing_ok=True)
+    run(engine.measure(ours).replace("=global", "=global --write_iolog=iolog"), nodes)
+    node_of = {rank: rank * used // tasks for rank in range(tasks)}
+    order = sorted if config.random_offsets else list
+    assert sorted(
+        (Path(file).parent.name, order(requests)) for file, _, requests in logged(nodes)
+    ) == sorted(
+        (f"cn{node_of[rank]}", requests) for rank, (_, requests) in enumerate(layout(config))
+    )
+    files = {file for file, _, _ in logged(nodes)}
+    assert len(files) == (tasks if config.file_per_process else used)
+    if config.read:
+        # It read what was written before; nothing was put in its place.
+        assert {path.stat().st_ino for path in (nodes / "scratch").iterdir()} == prepared
+    row = measured(ours, nodes, nodes=used)
+    assert row.config == config
+    assert row.bytes == tasks * config.bytes_per_process
+    for line in engine.remove(ours):
+        run(line, nodes)
+    assert list((nodes / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+def test_the_processes_of_fio_on_all_nodes_write_one_file(
+    segments: int,
+    fio: str,  # noqa: F811
+    nodes: Path,
+) -> None:
+    """None unlinks it, none makes it anew, so each byte that was written is there."""
+    config = pattern(tasks=5, nodes=3, segments=segments, fsync=True)
+    seen = tuple(str(nodes / f"cn{node}" / "whole") for node in range(3))
+    ours = job("fio", config, nodes, test_file=str(nodes / "scratch" / "whole"), node_files=seen)
+    run(ENGINES["fio"].measure(ours).replace("=global", "=global --buffer_pattern=0x5a"), nodes)
+    whole = nodes / "scratch" / "whole"
+    assert whole.read_bytes() == b"\x5a" * (5 * segments * 64 * KIB)
+    whole.unlink()
+
+
+@pytest.mark.parametrize("operation", ["write", "read"])
+@pytest.mark.parametrize("file_per_process", [False, True])
+def test_a_node_that_does_not_have_the_test_directory_fails_the_run(
+    operation: str,
+    file_per_process: bool,
+    fio: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Where a mount is missing, the folder below it would take the files."""
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "cn0").symlink_to("scratch")
+    (tmp_path / "cn1").mkdir()
+    config = pattern(operation, nodes=2, file_per_process=file_per_process)
+    ours = job(
+        "fio",
+        config,
+        tmp_path,
+        test_file=str(tmp_path / "scratch" / "test"),
+        node_files=(str(tmp_path / "cn0" / "test"), str(tmp_path / "cn1" / "test")),
+    )
+    lines = [*ENGINES["fio"].prepare(ours), ENGINES["fio"].measure(ours)]
+    script = " && ".join(f"{{ {line}; }}" for line in lines)
+    assert subprocess.run(["bash", "-c", script], cwd=tmp_path, check=False).returncode != 0
+    assert list((tmp_path / "cn1").iterdir()) == []
+
+
 def test_fio_shuffles_anew_in_each_run_and_for_each_process(
     fio: str,  # noqa: F811
     tmp_path: Path,
@@ -172,7 +267,6 @@ def test_fio_shuffles_anew_in_each_run_and_for_each_process(
         ({"random_offsets": 1, "file_per_process": True}, []),
         ({"random_offsets": 1, "tasks": 1}, []),
         ({"api": "MPIIO"}, ["fio does POSIX, not MPIIO"]),
-        ({"nodes": 2}, ["fio runs on one node"]),
         ({"collective": True}, ["-c means nothing to POSIX"]),
         ({"intra_test_barriers": True}, ["fio has no barriers within a run (-g)"]),
         (

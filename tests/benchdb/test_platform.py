@@ -21,6 +21,7 @@ io_nodes = [
 nodes = 16
 processes_per_node = 8
 test_directory = "/scratch/{io_nodes}"
+node_directory = "/nodes/{node}/{io_nodes}"
 free_space_limit = "20g"
 launch = "srun -N {nodes} -n {tasks}"
 
@@ -51,6 +52,7 @@ def test_a_platform_is_what_its_file_says(tmp_path: Path) -> None:
         nodes=16,
         processes_per_node=8,
         test_directory="/scratch/{io_nodes}",
+        node_directory="/nodes/{node}/{io_nodes}",
         free_space_limit="20g",
         launch="srun -N {nodes} -n {tasks}",
         io_nodes_switch=Switch(
@@ -71,6 +73,7 @@ def test_what_may_be_left_out_has_a_meaning(tmp_path: Path) -> None:
     )
     assert platform.free_space_limit == 1 << 30
     assert platform.slurm is None
+    assert platform.node_directories(1, io_nodes=0) == ()
     assert platform.programs.get("ior") is None
     assert platform.io_nodes_switch == Switch(environment={}, before="", after="")
 
@@ -85,8 +88,8 @@ def test_sizes_are_iors(tmp_path: Path) -> None:
         ('system = "mysite"\n', "", "1: key `system` is missing; add it, such as `system = "),
         ("nodes = 16\n", "", "1: key `nodes` is missing; add it, such as `nodes = 16`: compute"),
         ("io_nodes = [", "ionodes = [", "2: key `ionodes` is unknown; did you mean `io_nodes`?"),
-        ("ior =", "iorr =", "18: key `programs.iorr` is unknown; did you mean `ior`?"),
-        ("[io_nodes_switch]", "[switch]", "12: key `switch` is unknown"),
+        ("ior =", "iorr =", "19: key `programs.iorr` is unknown; did you mean `ior`?"),
+        ("[io_nodes_switch]", "[switch]", "13: key `switch` is unknown"),
         ('"mysite"', "5", "1: key `system`: must be a text in quotes, not 5"),
         ('"mysite"', '""', "1: key `system`: must not be empty"),
         ('"mysite"', '"my\\nsite"', "1: key `system`: must be one line of visible characters"),
@@ -106,19 +109,22 @@ def test_sizes_are_iors(tmp_path: Path) -> None:
         ('"/scratch/{io_nodes}"', '"scratch"', "8: key `test_directory`: must be an absolute"),
         ('"/scratch/{io_nodes}"', '"/my scratch"', "8: key `test_directory`: '/my scratch' has"),
         ("/{io_nodes}", "/{tasks}", "8: key `test_directory`: the placeholder {tasks} is unknown"),
-        ('"20g"', '"20gb"', "9: key `free_space_limit`: '20gb' is not a size"),
-        ('"20g"', '"-1"', "9: key `free_space_limit`: '-1' is not a size"),
-        ('"20g"', "20", "9: key `free_space_limit`: must be a text in quotes, not 20"),
-        ('"20g"', "20g", "9: a value is followed by something else"),
-        ("{tasks}", "{task}", "10: key `launch`: the placeholder {task} is unknown; known here"),
-        ("-n {tasks}", "-n {tasks}\\n", "10: key `launch`: must be one line of visible"),
-        ("{COUNT", '{"a b"', "13: 'a b' is not the name of an environment variable"),
-        ('"{io_nodes}"}', "4}", "13: key `io_nodes_switch.environment.COUNT`: must be a text"),
-        ("start {io_nodes}", "start {n}", "14: key `io_nodes_switch.before`: the placeholder {n}"),
-        ('"stop"', '"st\\u0000op"', "15: key `io_nodes_switch.after`: must not hold"),
-        ('["--l', '["l', "21: key `slurm.directives`, entry 1: 'licenses=ionode:{io_nodes}' is"),
-        ("ionode:{io_nodes}", "{x}", "21: key `slurm.directives`, entry 1: the placeholder {x}"),
-        ("[slurm]", "slurm = 1\n[q]", "20: key `programs.slurm` is unknown"),
+        ('"/nodes', '"nodes', "9: key `node_directory`: must be an absolute path, not"),
+        ("/{node}", "/n", "9: key `node_directory`: has no {node}: it would be one directory"),
+        ("/{node}", "/{n}", "9: key `node_directory`: the placeholder {n} is unknown; known"),
+        ('"20g"', '"20gb"', "10: key `free_space_limit`: '20gb' is not a size"),
+        ('"20g"', '"-1"', "10: key `free_space_limit`: '-1' is not a size"),
+        ('"20g"', "20", "10: key `free_space_limit`: must be a text in quotes, not 20"),
+        ('"20g"', "20g", "10: a value is followed by something else"),
+        ("{tasks}", "{task}", "11: key `launch`: the placeholder {task} is unknown; known here"),
+        ("-n {tasks}", "-n {tasks}\\n", "11: key `launch`: must be one line of visible"),
+        ("{COUNT", '{"a b"', "14: 'a b' is not the name of an environment variable"),
+        ('"{io_nodes}"}', "4}", "14: key `io_nodes_switch.environment.COUNT`: must be a text"),
+        ("start {io_nodes}", "start {n}", "15: key `io_nodes_switch.before`: the placeholder {n}"),
+        ('"stop"', '"st\\u0000op"', "16: key `io_nodes_switch.after`: must not hold"),
+        ('["--l', '["l', "22: key `slurm.directives`, entry 1: 'licenses=ionode:{io_nodes}' is"),
+        ("ionode:{io_nodes}", "{x}", "22: key `slurm.directives`, entry 1: the placeholder {x}"),
+        ("[slurm]", "slurm = 1\n[q]", "21: key `programs.slurm` is unknown"),
         (GOOD, "", "1: key `system` is missing"),
     ],
 )
@@ -179,12 +185,16 @@ def documented() -> str:
 
 
 def test_the_documented_platforms_are_platforms(tmp_path: Path) -> None:
-    full, small = re.findall(r"```toml\n(.*?)```", documented(), re.DOTALL)
-    site, laptop = read(tmp_path, full), read(tmp_path, small)
+    found = re.findall(r"```toml\n(.*?)```", documented(), re.DOTALL)
+    site, laptop, testbed = (read(tmp_path, text) for text in found)
     assert site.io_nodes == (0, 1, 2, 4, 8)
     assert site.slurm is not None
     assert site.free_space_limit == 200 << 30
     assert laptop.slurm is None
+    assert testbed.node_directories(2, io_nodes=4) == (
+        "/run/ioncast/testbed/mounts/io4/cn0",
+        "/run/ioncast/testbed/mounts/io4/cn1",
+    )
 
 
 def test_the_documented_error_is_the_one_that_is_shown(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def test_a_campaign_that_is_not_there_is_one_line(source: str) -> None:
 
 
 def test_a_misspelled_name_is_told_the_bundled_campaigns() -> None:
-    with pytest.raises(InputError, match="bundled campaigns are forge, laptop, rr9366"):
+    with pytest.raises(InputError, match="bundled campaigns are forge, forwarding, laptop, rr9366"):
         read_campaign("lapto", nodes=1, processes_per_node=1)
 
 
@@ -309,7 +309,7 @@ def test_comments_stand_above_their_configurations() -> None:
     assert "# 3 applications\n# need it\n[[configuration]]\ncommand = " in text
 
 
-@pytest.mark.parametrize("name", ["forge", "laptop", "rr9366"])
+@pytest.mark.parametrize("name", ["forge", "forwarding", "laptop", "rr9366"])
 def test_a_bundled_campaign_is_read_by_name_and_begins_with_what_it_is(name: str) -> None:
     assert bundled_campaigns()[name]
     assert campaign_text(name).startswith("# ")
@@ -328,6 +328,17 @@ def test_the_laptop_campaign_is_small_posix_patterns_on_one_node(processes: int)
         assert 32 * MIB <= processes * config.bytes_per_process <= 264 * MIB
         # Without these the page cache is measured.
         assert config.fsync if config.write else config.odirect
+
+
+def test_the_forwarding_campaign_is_the_patterns_whose_best_io_nodes_differ() -> None:
+    campaign = read_campaign("forwarding", nodes=8, processes_per_node=2)
+    shape = "-a POSIX -w -F -e -b 4m -t 1m", "-a POSIX -w -e -b 2m -t 1m"
+    strided = "-a POSIX -w -e -b 128k -t 128k -s 16", "-a POSIX -w -e -b 8k -t 8k -s 64"
+    reads = "-a POSIX -r -F -b 4m -t 1m", "-a POSIX -r -b 8k -t 8k -s 128"
+    assert [config.command_line(launcher=True) for config in campaign.configurations] == [
+        f"mpiexec -n 16 ior {options}" for options in (*shape, *strided, *reads)
+    ]
+    assert {config.nodes for config in campaign.configurations} == {8}
 
 
 def test_the_reports_campaign_is_the_phases_of_its_tables() -> None:

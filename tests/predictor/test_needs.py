@@ -224,7 +224,7 @@ def test_what_cannot_be_run_is_listed_with_the_reason(site: Path) -> None:
         (("laptop", "--from-logs", str(LOGS)), "name a campaign or give --from-logs"),
         (("--from-logs", str(PROJECT / "docs")), "no Darshan logs"),
         (("--from-logs", str(LOGS), "--budget", "2 weeks"), "2 weeks"),
-        (("nosuch",), "bundled campaigns are forge, laptop, rr9366"),
+        (("nosuch",), "bundled campaigns are forge, forwarding, laptop, rr9366"),
         (("laptop", "--repetitions", "3"), "a campaign says its repetitions itself"),
         (("rr9366", "--output", "x.toml"), "testbed can run none of it with ior: no campaign"),
         (("--from-logs", "nowhere"), "nowhere: there is no such folder"),

@@ -6,6 +6,7 @@ Needs root, FUSE, GlusterFS and iproute2.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -68,6 +69,13 @@ def emulated(description: Description) -> Iterator[Emulated]:
         yield up(description)
     finally:
         down(description.name)
+
+
+def received_bytes(platform: Emulated, node: str) -> int:
+    """What came in at a node's link so far."""
+    command = ["ip", "-n", f"{platform.name}-{node}", "-s", "-json", "link", "show", "e0"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(json.loads(said.stdout)[0]["stats64"]["rx"]["bytes"])
 
 
 def leftovers(name: str) -> list[str]:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from experiments.platform.emulator import Emulated
 from ioncast_errors import IoncastError
 from summario.extract import extract_phases
 from summario.log import read_log
-from tests.support.emulated import emulated, small, unique_name
+from tests.support.emulated import emulated, received_bytes, small, unique_name
 
 _MIB = 1024**2
 _READ = Step("input", "read", "shared", "contiguous", ((_MIB, 4),))
@@ -24,13 +22,6 @@ _READ = Step("input", "read", "shared", "contiguous", ((_MIB, 4),))
 def platform() -> Iterator[Emulated]:
     with emulated(small(unique_name())) as platform:
         yield platform
-
-
-def _received_bytes(platform: Emulated, node: str) -> int:
-    """Bytes that reached a node over its link."""
-    command = ["ip", "-n", f"{platform.name}-{node}", "-s", "-j", "link", "show", "type", "veth"]
-    (link,) = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    return int(link["stats64"]["rx"]["bytes"])
 
 
 @pytest.mark.parametrize("io_nodes", [0, 1, 2])
@@ -53,10 +44,10 @@ def test_io_nodes_carry_the_bytes_of_a_run_that_has_them_and_of_no_other(
 ) -> None:
     step = Step("data", "write", "unique", "contiguous", ((_MIB, 2),))
     application = Application("forwarded", 4, 2, (step,))
-    received = [_received_bytes(platform, "io0")]
+    received = [received_bytes(platform, "io0")]
     for io_nodes in (0, 1):
         run_application(application, platform, io_nodes)
-        received.append(_received_bytes(platform, "io0"))
+        received.append(received_bytes(platform, "io0"))
 
     direct, forwarded = received[1] - received[0], received[2] - received[1]
     assert direct < application.bytes / 10
@@ -66,9 +57,9 @@ def test_io_nodes_carry_the_bytes_of_a_run_that_has_them_and_of_no_other(
 def test_what_a_run_reads_no_io_node_has_read_before(platform: Emulated) -> None:
     application = Application("reader", 4, 2, (_READ,))
     for _ in range(2):
-        before = _received_bytes(platform, "io0")
+        before = received_bytes(platform, "io0")
         run_application(application, platform, 1)
-        assert _received_bytes(platform, "io0") - before >= application.bytes
+        assert received_bytes(platform, "io0") - before >= application.bytes
 
 
 def test_a_run_with_io_nodes_that_the_platform_has_not_is_refused(platform: Emulated) -> None:

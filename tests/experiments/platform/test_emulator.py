@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from experiments.platform import emulator
 from experiments.platform.description import Links
 from experiments.platform.emulator import Emulated, down, find, up
 from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
-from tests.support.emulated import emulated, leftovers, small
+from tests.support.emulated import emulated, leftovers, received_bytes, small
 
 IONCAST = (sys.executable, "-m", "ioncast", "platform")
 _PATIENCE_S = 60.0
@@ -49,13 +48,6 @@ MOMENTS: dict[str, Callable[[str], object]] = {
         f"/run/ioncast/{name}/mounts/io1/" in Path("/proc/self/mounts").read_text(encoding="utf-8")
     ),
 }
-
-
-def received_bytes(platform: Emulated, node: str) -> int:
-    """What came in at a node's link so far."""
-    command = ["ip", "-n", f"{platform.name}-{node}", "-s", "-json", "link", "show", "e0"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(json.loads(said.stdout)[0]["stats64"]["rx"]["bytes"])
 
 
 def test_a_file_is_the_same_through_every_node_and_number_of_io_nodes(platform: Emulated) -> None:
