@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import click
 
+from experiments.check_command import check
 from experiments.scheduling.command import scheduling
+from experiments.studies.commands import study_command
+from experiments.studies.study import STUDIES
 
 
 @click.group(
     epilog="""\b
-Example:
+Examples:
+  ioncast experiment hacc
+  ioncast experiment check
   ioncast experiment scheduling --jobs 10000 --load 0.8
 """
 )
@@ -17,4 +22,7 @@ def experiment() -> None:
     """Rerun experiments, on measured data or on your own."""
 
 
+for study in STUDIES:
+    experiment.add_command(study_command(study))
+experiment.add_command(check)
 experiment.add_command(scheduling)

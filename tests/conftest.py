@@ -82,3 +82,12 @@ def database(location: str) -> Iterator[Engine]:
     engine = open_database(location)
     yield engine
     engine.dispose()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests have measured and recorded as such."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    for report in reports:
+        for name, value in report.user_properties:
+            if name == "measured" and report.when == "call":
+                terminalreporter.write_line(f"{report.nodeid}: {value}")

@@ -9,13 +9,21 @@
 
 typedef unsigned (*progress_function)(void *worker);
 
+static void *ucx(void)
+{
+    /* Python loads MPI out of the sight of other libraries. */
+    void *loaded = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+
+    return loaded ? loaded : RTLD_NEXT;
+}
+
 unsigned ucp_worker_progress(void *worker)
 {
     static progress_function progress;
     unsigned events;
 
     if (!progress)
-        progress = (progress_function)dlsym(RTLD_NEXT, "ucp_worker_progress");
+        progress = (progress_function)dlsym(ucx(), "ucp_worker_progress");
     events = progress(worker);
     if (!events)
         sched_yield();

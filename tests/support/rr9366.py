@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiments.applications.darshan_writer import Record, write_log
+from experiments.studies import rr9366
+from experiments.studies.rr9366 import ReportedApplication, ReportedPhase
 
 PAUSE_SECONDS = 10.0
 _JOB_START_SECONDS = 1_580_000_000
@@ -36,25 +38,6 @@ _SIZE_BINS = (
 
 
 @dataclass(frozen=True)
-class ExpectedPhase:
-    """One row of RR-9366's Tables 2, 5 and 7."""
-
-    job: str
-    start: float
-    end: float
-    bytes: int
-    time: float
-    requests: int
-    spatiality: str
-    files: str
-    n_files: int
-    mode_processes: int
-    type: str = "write"
-    rank: str = "all"
-    api: str = "POSIX"
-
-
-@dataclass(frozen=True)
 class Application:
     """One application of the report.
 
@@ -63,26 +46,27 @@ class Application:
     depend on the order of its requests.
     """
 
-    nodes: int
-    processes: int
+    reported: ReportedApplication
     request_counts: Mapping[int, int]
     pattern: Mapping[str, int]
-    first_phase: ExpectedPhase
-    n_phases: int = 1
-    opens_per_process: int = field(default=1, kw_only=True)
+    opens_per_process: int = 1
 
     @property
     def name(self) -> str:
-        return self.first_phase.job
+        return self.reported.name
 
     @property
-    def phases(self) -> tuple[ExpectedPhase, ...]:
+    def processes(self) -> int:
+        return self.reported.processes
+
+    @property
+    def phases(self) -> tuple[ReportedPhase, ...]:
         """The phases of the whole run; the report prints the first."""
-        first = self.first_phase
+        first = self.reported.phase
         period = first.end - first.start + PAUSE_SECONDS
         return tuple(
             replace(first, start=first.start + k * period, end=first.end + k * period)
-            for k in range(self.n_phases)
+            for k in range(self.reported.n_phases)
         )
 
     @property
@@ -108,7 +92,7 @@ def write(application: Application, path: Path) -> Path:
     )
 
 
-def _phase_records(application: Application, phase: ExpectedPhase, path: str) -> tuple[Record, ...]:
+def _phase_records(application: Application, phase: ReportedPhase, path: str) -> tuple[Record, ...]:
     if phase.files == "shared":
         return (_shared_record(application, phase, path),)
     return tuple(
@@ -117,7 +101,7 @@ def _phase_records(application: Application, phase: ExpectedPhase, path: str) ->
     )
 
 
-def _shared_record(application: Application, phase: ExpectedPhase, path: str) -> Record:
+def _shared_record(application: Application, phase: ReportedPhase, path: str) -> Record:
     """Reduce all ranks; their times grow evenly from rank 0 to the last, which takes longest."""
     n_ranks = application.processes
     slowest = phase.end - phase.start
@@ -142,7 +126,7 @@ def _shared_record(application: Application, phase: ExpectedPhase, path: str) ->
     return Record("POSIX", path, -1, counters, fcounters)
 
 
-def _unique_record(application: Application, phase: ExpectedPhase, path: str, rank: int) -> Record:
+def _unique_record(application: Application, phase: ReportedPhase, path: str, rank: int) -> Record:
     """Make one rank's file: rank 0 starts first, the last rank ends last and takes longest."""
     last = application.processes - 1
     idle = phase.end - phase.start - phase.time
@@ -196,110 +180,43 @@ def _fcounters(start: float, end: float, write: float, meta: float) -> dict[str,
 
 
 SINGLE_A = Application(
-    nodes=16,
-    processes=128,
+    rr9366.SINGLE_A,
     request_counts={2 * _MIB: 64},
     pattern={"POSIX_CONSEC_WRITES": 8192 - 128, "POSIX_SEQ_WRITES": 8191},
-    first_phase=ExpectedPhase(
-        job="SINGLE-A",
-        start=0.026459,
-        end=71.625603,
-        bytes=17179869184,
-        time=47.51776984375,
-        requests=8192,
-        spatiality="contiguous",
-        files="shared",
-        n_files=1,
-        mode_processes=128,
-    ),
 )
 
 SINGLE_B = Application(
-    nodes=64,
-    processes=512,
+    rr9366.SINGLE_B,
     request_counts={4 * _MIB: 16},
     pattern={"POSIX_CONSEC_WRITES": 15, "POSIX_SEQ_WRITES": 15},
-    first_phase=ExpectedPhase(
-        job="SINGLE-B",
-        start=0.064315,
-        end=99.164715,
-        bytes=34359738368,
-        time=99.092545,
-        requests=8192,
-        spatiality="contiguous",
-        files="unique",
-        n_files=512,
-        mode_processes=1,
-    ),
 )
 
 PERIODIC_A = Application(
-    nodes=24,
-    processes=24,
+    rr9366.PERIODIC_A,
     request_counts={512 * _KIB: 256},
     pattern={
         "POSIX_SEQ_WRITES": 6143,
         "POSIX_STRIDE1_STRIDE": 23 * 512 * _KIB,
         "POSIX_STRIDE1_COUNT": 6144 - 24,
     },
-    first_phase=ExpectedPhase(
-        job="PERIODIC-A",
-        start=10.031531,
-        end=24.02671,
-        bytes=3221225472,
-        time=11.1388105416667,
-        requests=6144,
-        spatiality="sequential",
-        files="shared",
-        n_files=1,
-        mode_processes=24,
-    ),
-    n_phases=8,
 )
 
 PERIODIC_B = Application(
-    nodes=24,
-    processes=24,
+    rr9366.PERIODIC_B,
     request_counts={4 * _KIB: 32768},
     pattern={"POSIX_CONSEC_WRITES": 32767, "POSIX_SEQ_WRITES": 32767},
-    first_phase=ExpectedPhase(
-        job="PERIODIC-B",
-        start=10.030157,
-        end=20.391011,
-        bytes=3221225472,
-        time=10.334366,
-        requests=786432,
-        spatiality="contiguous",
-        files="unique",
-        n_files=24,
-        mode_processes=1,
-    ),
-    n_phases=8,
 )
 
 # Nine arrays behind the place of the header, then the header at offset 0: the first array
 # is sequential (it starts beyond 0), the header neither. So does a run of HACC-IO itself.
 HACC_IO = Application(
-    nodes=8,
-    processes=64,
+    rr9366.HACC_IO,
     request_counts={400_000: 7, 25_165_824: 1, 800_000: 1, 200_000: 1},
     pattern={
         "POSIX_CONSEC_WRITES": 8,
         "POSIX_SEQ_WRITES": 9,
         "POSIX_FILE_NOT_ALIGNED": 8,
     },
-    first_phase=ExpectedPhase(
-        job="HACC-IO",
-        start=0.032241,
-        end=2.386244,
-        bytes=1853812736,
-        time=2.337255,
-        requests=640,
-        spatiality="contiguous",
-        files="unique",
-        n_files=64,
-        mode_processes=1,
-    ),
     opens_per_process=2,
 )
 

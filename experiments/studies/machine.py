@@ -1,0 +1,43 @@
+"""What a study ran on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from importlib.metadata import version
+
+from experiments.datasets import Machine
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)+")
+
+
+def this_machine() -> Machine:
+    """Describe this machine."""
+    return Machine(
+        cores=os.cpu_count(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        kernel=platform.release(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions of what takes part in a study, of those programs that tell theirs."""
+    programs = {"GlusterFS": "glusterfs", "mpiexec": "mpiexec"}
+    told = {name: _version(program) for name, program in programs.items()}
+    known = {name: number for name, number in told.items() if number}
+    return {"ioncast": version("ioncast"), "Python": platform.python_version(), **known}
+
+
+def _version(program: str) -> str | None:
+    """The first number with a point that a program prints of itself."""
+    path = shutil.which(program)
+    if path is None:
+        return None
+    done = subprocess.run(  # noqa: S603
+        [path, "--version"], capture_output=True, text=True, errors="replace", check=False
+    )
+    found = _NUMBER.search(done.stdout + done.stderr)
+    return found[0] if found else None

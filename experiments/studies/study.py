@@ -1,0 +1,80 @@
+"""The case studies: which applications each runs, and how much of their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from experiments.applications import spec
+from experiments.applications.spec import Application
+
+Builder = Callable[[int, int, float], Application]
+"""Makes an application of processes, compute nodes and a scale."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A case study.
+
+    Attributes
+    ----------
+    name : str
+        Of its command.
+    title, summary : str
+        What it is about: as a heading, and in a sentence.
+    builders : tuple of callable
+        Of its applications.
+    scale : float
+        By default, of the applications' bytes per process; those of RR-9366 are 1.
+    """
+
+    name: str
+    title: str
+    summary: str
+    builders: tuple[Builder, ...]
+    scale: float
+
+    def applications(self, tasks: int, nodes: int, scale: float) -> tuple[Application, ...]:
+        """Its applications with so many processes on so many compute nodes."""
+        return tuple(build(tasks, nodes, scale) for build in self.builders)
+
+
+# Half of the report's phases; apart by more than what the extraction takes for one phase.
+_PHASES, _PAUSE_S = 4, 1.5
+
+STUDIES = (
+    Study(
+        name="single",
+        title="Case study I: one phase of I/O",
+        summary="One phase: a shared file (SINGLE-A) and a file per process (SINGLE-B).",
+        builders=(spec.single_a, spec.single_b),
+        scale=1 / 32,
+    ),
+    Study(
+        name="periodic",
+        title="Case study II: the same phase again and again",
+        summary="Four phases of the same I/O with pauses: a shared 1D-strided file (PERIODIC-A),"
+        " and small requests to a file per process (PERIODIC-B).",
+        builders=(
+            partial(spec.periodic_a, phases=_PHASES, pause_s=_PAUSE_S),
+            partial(spec.periodic_b, phases=_PHASES, pause_s=_PAUSE_S),
+        ),
+        scale=1 / 128,
+    ),
+    Study(
+        name="hacc",
+        title="Case study III: HACC-IO",
+        summary="HACC-IO's checkpoint: nine arrays and a header, in a file per process.",
+        builders=(spec.hacc_io,),
+        scale=1 / 8,
+    ),
+    Study(
+        name="applications",
+        title="More applications than the report's",
+        summary="Phases of different kinds, unevenly spread I/O of some of the processes, and"
+        " collective MPI-IO.",
+        builders=(spec.multiphase, spec.irregular, spec.collective),
+        scale=1 / 32,
+    ),
+)
