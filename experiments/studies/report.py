@@ -10,12 +10,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from benchdb.cells import spread
 from benchdb.curves import Curve
 from benchdb.pages import TABLE_STYLE, bullets, drawn, table, write_page
 from experiments.datasets import DataSet, Machine
 from experiments.evaluation import Composed, Evaluation
 from experiments.studies.rr9366 import HACC_IO, TABLE_9_MB_S, ReportedApplication, reported
+from experiments.tables import variation
 from predictor.drawing import PRINTED, X_AXIS, Y_AXIS, interval
 from predictor.reruns import Rerun
 from predictor.validation import scores
@@ -261,9 +261,7 @@ def _curve_row(name: str, curve: Curve) -> dict[str, str]:
 
 
 def _cell(runs: Sequence[float]) -> str:
-    varies = spread(runs)
-    text = f"{fmean(runs):.4g}" + (f" ±{varies:.0%}" if varies is not None else "")
-    return f"{text} ({len(runs)})"
+    return f"{fmean(runs):.4g} ±{variation(runs):.0%} ({len(runs)})"
 
 
 def _curve_point(row: Mapping[str, Any]) -> dict[str, Any]:

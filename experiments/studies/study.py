@@ -49,7 +49,7 @@ STUDIES = (
         title="Case study I: one phase of I/O",
         summary="One phase: a shared file (SINGLE-A) and a file per process (SINGLE-B).",
         builders=(spec.single_a, spec.single_b),
-        scale=1 / 32,
+        scale=1 / 8,
     ),
     Study(
         name="periodic",
