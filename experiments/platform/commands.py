@@ -24,7 +24,7 @@ from ioncast_errors import InputError, UnknownNameError
 Examples:
   ioncast platform up
   ioncast platform status
-  ioncast platform exec --io-nodes 4 --tasks 16 -- ./writer /run/ioncast/testbed/scratch
+  ioncast platform exec --io-nodes 4 --tasks 16 -- ./writer /run/ioncast-platform/testbed/scratch
   ioncast platform down
 """
 )

@@ -19,9 +19,14 @@ _RATE = re.compile(r"[1-9][0-9]{0,8}[kmg]bit")
 _BURST = re.compile(r"[1-9][0-9]{0,8}[km]b")
 
 
+def is_name(text: str) -> bool:
+    """Whether a platform can be called so: the names of its namespaces begin with it."""
+    return bool(_NAME.fullmatch(text))
+
+
 def check_name(text: str) -> str:
-    """Refuse what cannot be the name of a platform: it begins the names of its namespaces."""
-    if not _NAME.fullmatch(text):
+    """Refuse what cannot be the name of a platform."""
+    if not is_name(text):
         raise InputError(
             f"{text!r} cannot be the name of a platform",
             remedy="use at most 32 letters, digits and hyphens, the first one a letter",
@@ -106,7 +111,10 @@ class Storage(Table):
     replicas: _Nodes = 1
     threads: _Threads = 4
     cache: _Size = 0
-    memory: _Size = Field(description="what all servers together may hold", examples=["8g"])
+    # Memory without a limit is what 0 would mean to the kernel.
+    memory: Annotated[_Size, Field(gt=0)] = Field(
+        description="what all servers together may hold", examples=["8g"]
+    )
 
     @model_validator(mode="after")
     def _replicas_fit(self) -> Storage:

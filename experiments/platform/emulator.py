@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
 import shutil
-import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from experiments.platform import remains, signals
 from experiments.platform.daemons import clients, start_all
 from experiments.platform.description import Description, check_name
-from experiments.platform.network import batches
-from experiments.platform.programs import run
+from experiments.platform.network import batches, namespaces
+from experiments.platform.programs import run, system_path
 from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
 
 _PACKAGES = {
@@ -34,7 +35,6 @@ _PACKAGES = {
 _FREE_SPACE_LIMIT = "64m"
 _FUSE = Path("/dev/fuse")
 _DESCRIPTION, _PLATFORM_FILE = "description.json", "platform.toml"
-SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 @dataclass(frozen=True)
@@ -218,15 +218,14 @@ def up(description: Description) -> Emulated:
         If this machine cannot do it, or there is something of that name already.
     """
     check_machine()
-    with locked(description.name):
-        _refuse_what_is_there(description.name)
-        with signals.raised():
-            try:
-                return _build(description)
-            except BaseException:
-                with signals.ignored():
-                    remains.clear(description.name)
-                raise
+    with signals.raised(), locked(description.name):
+        _refuse_what_is_there(description)
+        try:
+            return _build(description)
+        except BaseException:
+            with signals.ignored():
+                remains.clear(description.name)
+            raise
 
 
 def down(name: str) -> bool:
@@ -274,6 +273,7 @@ def find(name: str) -> Emulated:
         If it is not up.
     """
     check_name(name)
+    remains.check_platforms()
     folder = remains.folder_of(name)
     if not (folder / _PLATFORM_FILE).exists():
         raise _not_up(name)
@@ -301,7 +301,7 @@ def check_machine() -> None:
         With what is missing.
     """
     _check_root()
-    missing = [name for name in _PACKAGES if shutil.which(name, path=SYSTEM_PATH) is None]
+    missing = [name for name in _PACKAGES if shutil.which(name, path=system_path()) is None]
     if missing:
         packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
         raise IoncastError(
@@ -329,8 +329,10 @@ def _check_root() -> None:
         )
 
 
-def _refuse_what_is_there(name: str) -> None:
+def _refuse_what_is_there(description: Description) -> None:
+    name = description.name
     if not remains.remains(name):
+        _refuse_foreign_namespaces(description)
         return
     remedy = f"remove it first: `ioncast platform down {name}`"
     try:
@@ -339,6 +341,15 @@ def _refuse_what_is_there(name: str) -> None:
         what = f"something is left of an earlier platform {name}"
         raise IoncastError(what, remedy=remedy) from error
     raise IoncastError(f"the platform {name} is up already", remedy=remedy)
+
+
+def _refuse_foreign_namespaces(description: Description) -> None:
+    for namespace in namespaces(description):
+        if os.path.lexists(remains.NAMESPACES / namespace):
+            raise IoncastError(
+                f"the network namespace {namespace} is there already, of no platform",
+                remedy="give the platform another name: `ioncast platform up --name NAME`",
+            )
 
 
 def _build(description: Description) -> Emulated:
@@ -356,6 +367,7 @@ def _build(description: Description) -> Emulated:
 
 
 def _build_network(description: Description) -> None:
+    remains.write_namespaces(description.name, namespaces(description))
     for batch in batches(description):
         try:
             run(*batch.command, told=batch.text, member=description.name)
@@ -370,7 +382,6 @@ def _build_network(description: Description) -> None:
 
 def _make_folders(emulated: Emulated) -> None:
     folder, description = emulated.folder, emulated.description
-    remains.PLATFORMS.mkdir(mode=0o700, exist_ok=True)
     folder.mkdir(mode=0o700)
     (folder / _DESCRIPTION).write_text(description.model_dump_json(), encoding="utf-8")
     for name in ("bricks", "logs", "mounts", "scratch", "volumes"):
@@ -386,11 +397,12 @@ def _make_folders(emulated: Emulated) -> None:
 
 
 def _compile_yielding(emulated: Emulated) -> None:
-    # Without a compiler MPI programs are slower, not wrong.
     if compiler := shutil.which("cc"):
         source = Path(__file__).with_name("yielding.c")
         options = ["-O2", "-shared", "-fPIC", "-o", str(emulated.yielding)]
-        run(compiler, *options, str(source), "-ldl", member=emulated.name)
+        # Without a compiler that works MPI programs are slower, not wrong.
+        with suppress(IoncastError):
+            run(compiler, *options, str(source), "-ldl", member=emulated.name)
 
 
 def _rank_script(emulated: Emulated) -> str:
@@ -428,12 +440,23 @@ def _platform_file(emulated: Emulated) -> str:
 @contextmanager
 def locked(name: str) -> Iterator[None]:
     """Let one process at a time make or remove a platform."""
-    # A name in the kernel's memory is gone with its process and leaves no file.
-    with socket.socket(socket.AF_UNIX) as lock:
-        try:
-            lock.bind(f"\0ioncast-platform-{name}")
-        except OSError as error:
+    remains.make_platforms()
+    # No platform's name begins with a dot.
+    file = remains.PLATFORMS / f".{name}.lock"
+    with file.open("wb") as lock:
+        if not _hold(lock, file):
             raise BusyError(
                 f"another process brings the platform {name} up or down", remedy="wait for it"
-            ) from error
-        yield
+            )
+        try:
+            yield
+        finally:
+            file.unlink()
+
+
+def _hold(lock: IO[bytes], file: Path) -> bool:
+    """Lock a file, unless somebody else holds it, or held it and removed it since."""
+    with suppress(BlockingIOError, FileNotFoundError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(lock.fileno()), file.stat())
+    return False

@@ -65,6 +65,12 @@ def namespace(platform: str, node: str) -> str:
     return f"{platform}-{node}"
 
 
+def namespaces(description: Description) -> list[str]:
+    """List the network namespaces of a platform: the switch's first, then those of all nodes."""
+    names = [SWITCH, *(node.name for node in nodes(description))]
+    return [namespace(description.name, name) for name in names]
+
+
 @dataclass(frozen=True)
 class Batch:
     """Lines for one call of `ip` or `tc`.
@@ -107,8 +113,7 @@ def batches(description: Description) -> Iterator[Batch]:
     """
     platform, all_nodes = description.name, nodes(description)
     switch = namespace(platform, SWITCH)
-    names = [switch, *(namespace(platform, node.name) for node in all_nodes)]
-    yield Batch("ip", None, _lines(f"netns add {name}" for name in names))
+    yield Batch("ip", None, _lines(f"netns add {name}" for name in namespaces(description)))
     yield Batch("ip", switch, _switch(platform, all_nodes))
     for node in all_nodes:
         yield Batch("ip", namespace(platform, node.name), _own_end(node))

@@ -26,11 +26,15 @@ def marked(member: str) -> dict[str, str]:
     return {**os.environ, MEMBER: member}
 
 
+def system_path() -> str:
+    """Say where the system's programs are looked for."""
+    # Debian keeps daemons out of a plain user's path, and so out of some of root's.
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
 def _environment(member: str) -> dict[str, str]:
     """Make the environment of the system's programs."""
-    # Debian keeps daemons out of a plain user's path, and so out of some of root's.
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    return {**marked(member), "PATH": path, "LC_ALL": "C"}
+    return {**marked(member), "PATH": system_path(), "LC_ALL": "C"}
 
 
 def run(*command: str, told: str | None = None, member: str = "") -> str:

@@ -7,6 +7,16 @@ fail() {
     exit 2
 }
 
+# mpiexec may wait for the others when a rank fails before it knows of MPI.
+if [ -n "${IONCAST_FAILURES-}" ]; then
+    failures=$IONCAST_FAILURES
+    unset IONCAST_FAILURES
+    "$folder/rank" "$@" && exit
+    code=$?
+    echo "$code" >> "$failures"
+    exit "$code"
+fi
+
 [ $# -ge 2 ] || fail "usage: $folder/rank IO_NODES PROGRAM [ARGUMENT...]"
 io_nodes=$1
 shift
@@ -22,13 +32,14 @@ mountpoint -q "$view" || fail "$view does not answer; see \`ioncast platform sta
 # The mounts of other nodes go out of sight: a program that asks every file system would wait for
 # all of them. The working directory may be in the file system: enter it again.
 in_sight='
-mount --bind "$0" "$1/scratch"
-umount --lazy "$1/mounts"
-cd "$PWD"
+must() {
+    said=$("$@" 2>&1) || { echo "ioncast: the rank does not see its own node: $said" >&2; exit 2; }
+}
+must mount --bind "$0" "$1/scratch"
+must umount --lazy "$1/mounts"
+cd "$PWD" || exit 2
 shift
-[ -n "${IONCAST_FAILURES-}" ] || exec "$@"
-# mpiexec may wait for the others when a rank fails before it knows of MPI.
-"$@" || { code=$?; echo "$code" >> "$IONCAST_FAILURES"; exit "$code"; }
+exec "$@"
 '
 export IONCAST_PLATFORM_MEMBER="${IONCAST_PLATFORM_MEMBER-$name}"
 # Ranks of Open MPI meet their launcher at the host's loopback address.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +16,7 @@ from typing import IO
 from experiments.platform import remains, signals
 from experiments.platform.emulator import Emulated, Placement
 from experiments.platform.programs import marked
+from ioncast_errors import IoncastError
 
 _POLL_S = 0.01
 _GRACE_S = 5.0
@@ -53,9 +55,15 @@ def run_ranks(
 
     Raises
     ------
+    IoncastError
+        If mpiexec is not there.
     KeyboardInterrupt
         When a signal stopped it (SIGINT, SIGTERM, SIGHUP).
     """
+    if mpi and shutil.which("mpiexec") is None:
+        raise IoncastError(
+            "mpiexec cannot be found", remedy="install an MPI library, such as Debian's mpich"
+        )
     run = f"{emulated.name}/run-{uuid.uuid4().hex}"
     common = {**marked(run), "IONCAST_NODES": str(placement.nodes)}
     rank = [str(emulated.folder / "rank"), str(placement.io_nodes), *program]

@@ -6,18 +6,21 @@ import os
 import re
 import shutil
 import signal
+import stat
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.platform.description import is_name
 from experiments.platform.programs import MEMBER, run
 from ioncast_errors import IoncastError
 
-PLATFORMS = Path("/run/ioncast")
+PLATFORMS = Path("/run/ioncast-platform")
 NAMESPACES = Path("/run/netns")
-_NODE = re.compile(r"(?:cn|io|pf)[0-9]+|adm|sw")
+_NAMESPACES_FILE = "namespaces"
+_MOUNT_ID = re.compile(rb"^mnt_id:\s*([0-9]+)$", re.MULTILINE)
 _MARK = f"{MEMBER}=".encode()
 _PATIENCE_S = 20.0
 # What uses files of a file system that went away fails by itself, and may tidy up.
@@ -31,7 +34,7 @@ class Remains:
     Attributes
     ----------
     namespaces : tuple of Path
-        Of its nodes.
+        Of its nodes, those that it wrote down before it made them.
     processes : tuple of int
         Its daemons, and what runs on its nodes.
     mounts : tuple of Path
@@ -54,11 +57,51 @@ def folder_of(name: str) -> Path:
     return PLATFORMS / name
 
 
+def make_platforms() -> None:
+    """Make the folder of all platforms, if it is not there; see `check_platforms`."""
+    with suppress(FileExistsError):
+        PLATFORMS.mkdir(mode=0o700)
+    check_platforms()
+
+
+def check_platforms() -> None:
+    """Refuse a folder of platforms that others than root may change: root runs what is there.
+
+    Raises
+    ------
+    IoncastError
+        If it is no directory, or not root's alone.
+    """
+    with suppress(FileNotFoundError):
+        found = PLATFORMS.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != 0 or found.st_mode & 0o077:
+            raise IoncastError(
+                "is not a directory of root's alone",
+                where=str(PLATFORMS),
+                remedy="find out whose it is, and move it away",
+            )
+
+
 def names() -> list[str]:
     """List the platforms that are up, or that something was left of."""
     with suppress(FileNotFoundError):
-        return sorted(path.name for path in PLATFORMS.iterdir())
+        folders = [path for path in PLATFORMS.iterdir() if path.is_dir() and is_name(path.name)]
+        return sorted(folder.name for folder in folders)
     return []
+
+
+def write_namespaces(name: str, namespaces: Iterable[str]) -> None:
+    """Write down which network namespaces are a platform's, before it makes them.
+
+    Parameters
+    ----------
+    name : str
+        Of the platform; its folder is there.
+    namespaces : iterable of str
+        Their names. Nobody else has such namespaces.
+    """
+    text = "".join(f"{namespace}\n" for namespace in namespaces)
+    (folder_of(name) / _NAMESPACES_FILE).write_text(text, encoding="utf-8")
 
 
 def remains(name: str) -> Remains:
@@ -89,7 +132,7 @@ def clear(name: str) -> None:
     Parameters
     ----------
     name : str
-        Of the platform. Nothing is removed that does not bear it.
+        Of the platform. Nothing is removed that it did not make.
 
     Raises
     ------
@@ -97,18 +140,20 @@ def clear(name: str) -> None:
         If something cannot be removed.
     """
     folder = folder_of(name)
-    users = _users(folder)
     end(lambda: members(name, _namespaces(name)))
-    for mount in reversed(mounts(folder)):
-        if mount in mounts(folder):
-            detach(mount)
-    _end_users(users)
+    with _held(mounts(folder)) as mount_ids:
+        for mount in reversed(mounts(folder)):
+            if mount in mounts(folder):
+                detach(mount)
+        _end_users(mount_ids)
     for path in _namespaces(name):
         _remove_namespace(path)
     if mounts(folder):
         raise IoncastError("cannot be unmounted", where=str(mounts(folder)[0]))
-    with suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+    while os.path.lexists(folder):
+        # Where another process removes a file of its own meanwhile, rmtree stops halfway.
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 def detach(mount: Path) -> None:
@@ -182,35 +227,47 @@ def end(find: Callable[[], tuple[int, ...]]) -> None:
         time.sleep(0.02)
 
 
-def _end_users(pids: tuple[int, ...]) -> None:
-    """Wait for those whose files went away; who does not notice is killed."""
+@contextmanager
+def _held(places: Iterable[Path]) -> Iterator[frozenset[int]]:
+    """Hold mounts and yield their ids: no later mount gets one of them meanwhile."""
+    with ExitStack() as stack:
+        ids: set[int] = set()
+        for place in places:
+            # Who opens a path only never waits for a file system's daemon.
+            descriptor = os.open(place, os.O_PATH)
+            stack.callback(os.close, descriptor)
+            ids |= _mount_id(Path(f"/proc/self/fdinfo/{descriptor}"))
+        yield frozenset(ids)
+
+
+def _end_users(mount_ids: frozenset[int]) -> None:
+    """Wait for those whose files went away; who keeps them open is killed."""
     give_up_at = time.monotonic() + _GRACE_S
-    while any(map(_lives, pids)) and time.monotonic() < give_up_at:
+    while _users(mount_ids) and time.monotonic() < give_up_at:
         time.sleep(0.02)
-    end(lambda: tuple(filter(_lives, pids)))
+    end(lambda: _users(mount_ids))
 
 
-def _users(folder: Path) -> tuple[int, ...]:
-    """Processes outside of the nodes that have files of the platform's file system open."""
-    begins = (f"{folder}/scratch/", f"{folder}/mounts/")
+def _users(mount_ids: frozenset[int]) -> tuple[int, ...]:
+    """Other processes that have files on one of these mounts open."""
     return tuple(
-        pid
-        for pid in _processes()
-        if pid != os.getpid() and any(file.startswith(begins) for file in _open_files(pid))
+        pid for pid in _processes() if pid != os.getpid() and mount_ids & _open_mounts(pid)
     )
 
 
-def _open_files(pid: int) -> list[str]:
-    # It may end, and close files, meanwhile.
+def _open_mounts(pid: int) -> set[int]:
+    # It may end meanwhile.
     with suppress(OSError):
-        return [_target(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
-    return []
+        files = Path(f"/proc/{pid}/fdinfo").iterdir()
+        return {mount_id for file in files for mount_id in _mount_id(file)}
+    return set()
 
 
-def _target(path: Path) -> str:
+def _mount_id(fdinfo: Path) -> set[int]:
+    """Id of the mount that an open file is on; none if it was closed meanwhile."""
     with suppress(OSError):
-        return str(path.readlink())
-    return ""
+        return {int(found) for found in _MOUNT_ID.findall(fdinfo.read_bytes())}
+    return set()
 
 
 def _processes() -> list[int]:
@@ -251,9 +308,10 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _namespaces(name: str) -> tuple[Path, ...]:
-    # A platform's name may be the beginning of another's.
-    paths = sorted(NAMESPACES.glob(f"{name}-*"))
-    return tuple(path for path in paths if _NODE.fullmatch(path.name[len(name) + 1 :]))
+    with suppress(FileNotFoundError):
+        written = (folder_of(name) / _NAMESPACES_FILE).read_text(encoding="utf-8")
+        return tuple(filter(os.path.lexists, (NAMESPACES / line for line in written.split())))
+    return ()
 
 
 def _remove_namespace(path: Path) -> None:

@@ -92,7 +92,8 @@ def leftovers(name: str) -> list[str]:
         Network namespaces, mounts, files, and processes that name its folder, have files
         there, or are on its nodes.
     """
-    folder = f"/run/ioncast/{name}"
+    folder = f"/run/ioncast-platform/{name}"
+    files = (folder, f"/run/ioncast-platform/.{name}.lock")
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
     namespaces = [line.split()[0] for line in listed.stdout.splitlines()]
     own = [namespace for namespace in namespaces if namespace.startswith(f"{name}-")]
@@ -102,7 +103,7 @@ def leftovers(name: str) -> list[str]:
         *(f"namespace {namespace}" for namespace in own),
         *(f"mount {line}" for line in mounts if folder in line or f"/{name}-" in line),
         *(f"process {line}" for line in _processes(name, folder, inodes)),
-        *([f"folder {folder}"] if os.path.lexists(folder) else []),
+        *(f"file {file}" for file in files if os.path.lexists(file)),
     ]
 
 

@@ -1,22 +1,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from experiments.platform import emulator
+from experiments.platform import emulator, remains
 from experiments.platform.description import Links
 from experiments.platform.emulator import Emulated, down, find, up
 from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
 from tests.support.emulated import emulated, leftovers, received_bytes, small
 
 IONCAST = (sys.executable, "-m", "ioncast", "platform")
+PLATFORMS = Path("/run/ioncast-platform")
 _PATIENCE_S = 60.0
 
 
@@ -25,6 +27,24 @@ def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < give_up_at
         time.sleep(0.005)
+
+
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start(name: str) -> Iterator[Start]:
+    """Starts processes that are ended with the test."""
+    processes = []
+
+    def started(*command: str) -> subprocess.Popen[bytes]:
+        processes.append(subprocess.Popen(command))
+        return processes[-1]
+
+    yield started
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
 def starting(name: str) -> subprocess.Popen[str]:
@@ -40,12 +60,12 @@ def starting(name: str) -> subprocess.Popen[str]:
 
 # How far it is: what is there then and was not before.
 MOMENTS: dict[str, Callable[[str], object]] = {
-    "first folder": lambda name: Path(f"/run/ioncast/{name}").exists(),
+    "first folder": lambda name: (PLATFORMS / name).exists(),
     "first namespace": lambda name: Path(f"/run/netns/{name}-sw").exists(),
-    "first server": lambda name: Path(f"/run/ioncast/{name}/logs/server0.log").exists(),
-    "last I/O node": lambda name: Path(f"/run/ioncast/{name}/logs/forwarder7.log").exists(),
+    "first server": lambda name: (PLATFORMS / name / "logs/server0.log").exists(),
+    "last I/O node": lambda name: (PLATFORMS / name / "logs/forwarder7.log").exists(),
     "first mount": lambda name: (
-        f"/run/ioncast/{name}/mounts/io1/" in Path("/proc/self/mounts").read_text(encoding="utf-8")
+        f"{PLATFORMS}/{name}/mounts/io1/" in Path("/proc/self/mounts").read_text(encoding="utf-8")
     ),
 }
 
@@ -138,6 +158,124 @@ def test_who_still_writes_when_the_platform_goes_down_is_ended(name: str) -> Non
     assert process.wait(_PATIENCE_S) != 0
 
 
+# Holds a file open until the file system is gone, then nothing of it.
+LETS_GO = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+try:
+    while True:
+        os.write(file, b"more")
+        time.sleep(0.01)
+except OSError:
+    os.closerange(file, file + 1)
+    time.sleep(600)
+"""
+# Holds a file open at the same place, in a file system of its own.
+OF_ITS_OWN = """
+import subprocess, sys, time
+from pathlib import Path
+path = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "own", path.parent], check=True)
+file = path.open("w")
+Path(sys.argv[2]).touch()
+time.sleep(600)
+"""
+
+
+def test_who_closes_its_file_when_the_platform_goes_down_lives_on(name: str, start: Start) -> None:
+    with emulated(small(name)) as platform:
+        file = platform.node_directory(1, 0) / "file"
+        process = start(sys.executable, "-c", LETS_GO, str(file))
+        wait_until(file.exists)
+    assert process.poll() is None
+
+
+def test_who_has_a_file_system_of_its_own_at_the_same_place_lives_on(
+    name: str, start: Start, tmp_path: Path
+) -> None:
+    with emulated(small(name)) as platform:
+        opened, file = tmp_path / "opened", platform.node_directory(1, 0) / "file"
+        program = (sys.executable, "-c", OF_ITS_OWN, str(file), str(opened))
+        process = start("unshare", "--mount", *program)
+        wait_until(opened.exists)
+    assert process.poll() is None
+
+
+def test_network_namespaces_that_are_no_platforms_stay(name: str, start: Start) -> None:
+    namespace = f"{name}-cn0"
+    subprocess.run(["ip", "netns", "add", namespace], check=True)
+    try:
+        process = start("ip", "netns", "exec", namespace, "sleep", "600")
+        assert not down(name)
+        with pytest.raises(IoncastError, match=f"{namespace} is there already.*--name"):
+            up(small(name))
+        assert process.poll() is None
+        assert Path(f"/run/netns/{namespace}").exists()
+    finally:
+        subprocess.run(["ip", "netns", "delete", namespace], check=True)
+
+
+def test_down_is_not_done_before_the_folder_is_gone(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop_halfway(folder: Path) -> None:
+        monkeypatch.undo()
+        raise FileNotFoundError(folder / "removed by its owner")
+
+    with emulated(small(name)):
+        monkeypatch.setattr(shutil, "rmtree", stop_halfway)
+        assert down(name)
+        assert leftovers(name) == []
+
+
+def test_only_folders_that_can_be_platforms_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remains, "PLATFORMS", tmp_path)
+    (tmp_path / "file").touch()
+    for folder in ("one", "not one", ".hidden"):
+        (tmp_path / folder).mkdir()
+    assert remains.names() == ["one"]
+
+
+@pytest.mark.parametrize("foreign", ["a group's", "another user's", "a link", "a file"])
+def test_a_folder_of_platforms_that_is_not_roots_alone_is_refused(
+    name: str, foreign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "platforms"
+    folder.mkdir(mode=0o700)
+    if foreign == "a group's":
+        folder.chmod(0o770)
+    elif foreign == "another user's":
+        os.chown(folder, 65534, 65534)
+    elif foreign == "a link":
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.rmdir()
+        folder.touch(mode=0o600)
+    monkeypatch.setattr(remains, "PLATFORMS", folder)
+    said = "platforms: is not a directory of root's alone"
+    with pytest.raises(IoncastError, match=said), emulated(small(name)):
+        pass
+    for command in (down, find):
+        with pytest.raises(IoncastError, match=said):
+            command(name)
+
+
+def test_a_compiler_that_does_not_work_keeps_no_platform_from_coming_up(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where the C library's headers are missing.
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'fatal error: sched.h: No such file' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with emulated(small(name)) as platform:
+        assert find(name) == platform
+        assert not platform.yielding.exists()
+
+
 def test_only_root_brings_a_platform_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for command in (lambda: up(small("refused")), lambda: down("refused")):
@@ -149,7 +287,7 @@ def test_a_machine_without_a_program_is_told_its_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(emulator, "SYSTEM_PATH", str(tmp_path))
+    monkeypatch.setattr(emulator, "system_path", lambda: str(tmp_path))
     with pytest.raises(IoncastError, match=r"tc.*cannot be found.*glusterfs-server.*iproute2"):
         up(small("refused"))
 
@@ -231,7 +369,7 @@ def test_down_removes_what_a_killed_one_left(name: str, moment: str) -> None:
 def test_down_goes_on_where_a_killed_one_stopped(name: str) -> None:
     up(small(name))
     process = subprocess.Popen([*IONCAST, "down", name])
-    wait_until(lambda: not (Path(f"/run/ioncast/{name}/mounts/io1")).exists())
+    wait_until(lambda: not (PLATFORMS / name / "mounts/io1").exists())
     process.kill()
     process.wait()
     down(name)

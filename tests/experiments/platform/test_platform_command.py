@@ -41,7 +41,7 @@ def test_up_status_exec_down(name: str, tmp_path: Path) -> None:
     file.write_text(TOML.format(name=name))
     up = platform_command("up", str(file))
     assert (up.returncode, up.stderr) == (0, "")
-    assert f"/run/ioncast/{name}/platform.toml" in up.stdout
+    assert f"/run/ioncast-platform/{name}/platform.toml" in up.stdout
     status = platform_command("status", name)
     assert status.returncode == 0
     # The compute node's daemons and mounts are two: with 0 and with 1 I/O nodes.

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from experiments.platform.emulator import Emulated
-from ioncast_errors import InputError
+from experiments.platform.ranks import run_ranks
+from ioncast_errors import InputError, IoncastError
 
 FOLDER = Path(__file__).resolve().parents[3] / "experiments" / "platform"
 _PATIENCE_S = 120.0
@@ -23,6 +24,8 @@ WHERE = (
     "${IONCAST_RANK-$PMI_RANK}"
 )
 BUSY = "import sys, time; open(sys.argv[1] + '/' + sys.argv[2], 'w'); time.sleep(600)"
+# Leaves a file named after its rank in the folder that its command line names, and does not end.
+STAY = f'"{sys.executable}" -c "$0" "$1" ${{IONCAST_RANK-$PMI_RANK}}'
 
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
@@ -162,12 +165,36 @@ def test_what_a_rank_cannot_do_is_one_line(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("program", ["mount", "umount"])
+@pytest.mark.parametrize("mpi", [False, True])
+def test_a_rank_that_cannot_see_its_own_node_does_not_run(
+    platform: Emulated, tmp_path: Path, program: str, mpi: bool
+) -> None:
+    if mpi and shutil.which("mpiexec") is None:
+        pytest.skip("needs mpiexec")
+    (tmp_path / program).write_text("#!/bin/sh\necho 'permission denied' >&2\nexit 32\n")
+    (tmp_path / program).chmod(0o755)
+    command = platform.rank_command(["echo", "it runs"], io_nodes=1, tasks=1, mpi=mpi)
+    done = run(command, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "ioncast: the rank does not see its own node: permission denied" in done.stderr
+
+
+def test_without_mpiexec_the_ranks_of_mpi_are_refused(
+    platform: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    placement = platform.place(io_nodes=1, tasks=1, nodes=1)
+    with pytest.raises(IoncastError, match="mpiexec cannot be found"):
+        run_ranks(platform, ["true"], placement, mpi=True)
+
+
 MPI_SUM = r"""
 #include <mpi.h>
 #include <stdio.h>
-int main(int argc, char **argv) {
+int main(void) {
     int rank, sum;
-    MPI_Init(&argc, &argv);
+    MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) printf("%d\n", sum);
@@ -177,11 +204,23 @@ int main(int argc, char **argv) {
 """
 
 
+# Python loads libraries, and with them MPI, out of the sight of all others.
+LOADED = (sys.executable, "-c", "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).main())")
+
+
 @pytest.mark.skipif(shutil.which("mpicc") is None, reason="needs mpicc")
-def test_ranks_of_an_mpi_program_reach_each_other(platform: Emulated, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "starter"),
+    [([], ()), (["-shared", "-fPIC"], LOADED)],
+    ids=["linked with MPI", "loading MPI"],
+)
+def test_ranks_of_an_mpi_program_reach_each_other(
+    platform: Emulated, tmp_path: Path, options: list[str], starter: tuple[str, ...]
+) -> None:
     (tmp_path / "sum.c").write_text(MPI_SUM)
-    subprocess.run(["mpicc", "-o", tmp_path / "sum", tmp_path / "sum.c"], check=True)
-    done = run(platform.rank_command([str(tmp_path / "sum")], io_nodes=1, tasks=4, mpi=True))
+    subprocess.run(["mpicc", *options, "-o", tmp_path / "sum", tmp_path / "sum.c"], check=True)
+    program = [*starter, str(tmp_path / "sum")]
+    done = run(platform.rank_command(program, io_nodes=1, tasks=4, mpi=True))
     # 0 + 1 + 2 + 3
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
 
@@ -192,10 +231,11 @@ def test_one_failing_rank_ends_all_and_its_code_is_the_runs(
 ) -> None:
     if mpi and shutil.which("mpiexec") is None:
         pytest.skip("needs mpiexec")
-    fail = "test ${IONCAST_RANK-$PMI_RANK} = 2 && exit 7; exec sleep 611"
-    command = platform.rank_command(["sh", "-c", fail, folder.name], io_nodes=1, tasks=4, mpi=mpi)
+    fail = f"test ${{IONCAST_RANK-$PMI_RANK}} = 2 && exit 7; exec {STAY}"
+    program = ["sh", "-c", fail, BUSY, str(folder)]
+    command = platform.rank_command(program, io_nodes=1, tasks=4, mpi=mpi)
     assert run(command).returncode == 7
-    assert running("sleep\0611") == []
+    assert running(str(folder)) == []
 
 
 @pytest.mark.parametrize("mpi", [False, True])
@@ -205,8 +245,8 @@ def test_a_signal_ends_all_ranks(
 ) -> None:
     if mpi and shutil.which("mpiexec") is None:
         pytest.skip("needs mpiexec")
-    program = ["sh", "-c", f'exec "{sys.executable}" -c "$0" "$1" ${{IONCAST_RANK-$PMI_RANK}}']
-    command = platform.rank_command([*program, BUSY, str(folder)], io_nodes=1, tasks=4, mpi=mpi)
+    program = ["sh", "-c", f"exec {STAY}", BUSY, str(folder)]
+    command = platform.rank_command(program, io_nodes=1, tasks=4, mpi=mpi)
     process = subprocess.Popen(command, start_new_session=True)
     wait_until(lambda: len(list(folder.iterdir())) == 4)
     process.send_signal(number)
@@ -215,8 +255,8 @@ def test_a_signal_ends_all_ranks(
 
 
 def test_ranks_end_when_what_started_them_is_killed(platform: Emulated, folder: Path) -> None:
-    program = ["sh", "-c", f'exec "{sys.executable}" -c "$0" "$1" $IONCAST_RANK']
-    command = platform.rank_command([*program, BUSY, str(folder)], io_nodes=1, tasks=4)
+    program = ["sh", "-c", f"exec {STAY}", BUSY, str(folder)]
+    command = platform.rank_command(program, io_nodes=1, tasks=4)
     process = subprocess.Popen(command)
     wait_until(lambda: len(list(folder.iterdir())) == 4)
     process.kill()
@@ -224,10 +264,10 @@ def test_ranks_end_when_what_started_them_is_killed(platform: Emulated, folder: 
     wait_until(lambda: running(str(folder)) == [])
 
 
-def test_what_a_rank_leaves_running_is_ended_with_the_run(platform: Emulated) -> None:
-    program = ["sh", "-c", "setsid sleep 613 & exit 0"]
+def test_what_a_rank_leaves_running_is_ended_with_the_run(platform: Emulated, folder: Path) -> None:
+    program = ["sh", "-c", f"setsid {STAY} & exit 0", BUSY, str(folder)]
     assert run(platform.rank_command(program, io_nodes=1, tasks=2)).returncode == 0
-    assert running("sleep\0613") == []
+    assert running(str(folder)) == []
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
@@ -239,7 +279,7 @@ def test_shellcheck_finds_nothing(platform: Emulated) -> None:
 @pytest.mark.skipif(
     shutil.which("mpiexec") is None or shutil.which("cc") is None, reason="needs mpiexec and cc"
 )
-def test_mpi_ranks_give_their_core_away_while_they_wait(platform: Emulated) -> None:
+def test_mpi_ranks_preload_what_yields_before_what_the_user_preloads(platform: Emulated) -> None:
     command = platform.rank_command(["sh", "-c", "echo $LD_PRELOAD"], io_nodes=1, tasks=1, mpi=True)
     mine = "/usr/lib/mine.so"
     assert run(command, LD_PRELOAD="").stdout == f"{platform.folder}/yielding.so\n"
