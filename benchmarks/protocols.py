@@ -18,11 +18,11 @@ from judging import Forecast, Judged, Runs, judge, of_means, predicted, scaled
 from peers import fitted, means_of
 
 from benchdb.curves import Curve
+from experiments.held_back import phase_of
 from ior_configs import IorConfig
 from predictor.fitting import fit_model
 from predictor.model import Knowledge
 from predictor.prediction import predict
-from summario.phases import Part, Phase
 
 HALVES = "few repetitions: half of each cell's predict the other half"
 LEFT_OUT = "patterns left out one at a time"
@@ -166,37 +166,13 @@ def ask(
     moved = (config.tasks or 1) * config.bytes_per_process
     return predicted(
         predict(
-            [phase_of(config, moved, seconds=moved / MIB / observed)],
+            [phase_of(config, time_s=moved / MIB / observed)],
             knowledge,
             system="FORGE",
             nodes=config.nodes,
             io_nodes=io_nodes,
             ran_with=ran_with,
         )
-    )
-
-
-def phase_of(config: IorConfig, moved: int, *, start: float = 0.0, seconds: float = 1.0) -> Phase:
-    """The phase that Darshan would show of a configuration that moves so many bytes."""
-    tasks = config.tasks or 1
-    requests = moved // config.transfer_size
-    return Phase(
-        job=1,
-        start_seconds=start,
-        end_seconds=start + seconds,
-        operation=config.operation,
-        rank=None,
-        processes=tasks,
-        nprocs=tasks,
-        bytes=moved,
-        io_time_seconds=seconds,
-        api=config.api,
-        requests=requests,
-        spatiality=config.spatiality,
-        file_access=config.file_access,
-        n_files=tasks if config.file_per_process else 1,
-        mode_processes=1 if config.file_per_process else tasks,
-        parts=(Part(requests, moved),),
     )
 
 
@@ -266,7 +242,7 @@ def _applications(
                 (config, _some_bytes(config, chance)) for config in chance.choices(able, k=count)
             ]
             phases = [
-                phase_of(config, moved, start=2.0 * i) for i, (config, moved) in enumerate(work)
+                phase_of(config, moved, start_s=2.0 * i) for i, (config, moved) in enumerate(work)
             ]
             forecast = predicted(predict(phases, knowledge, system="FORGE", nodes=nodes))
             runs = {

@@ -59,7 +59,11 @@ Examples:
     nargs=-1,
     type=click.Path(file_okay=False, exists=True, path_type=Path),
 )
-@click.option("--write", is_flag=True, help="Publish the tables as they are made now.")
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Publish the tables as they are made now; other *.csv in DIR/tables are removed.",
+)
 @format_option
 def check(folders: tuple[Path, ...], write: bool, output_format: str) -> None:
     """Make the tables of data sets again, and compare them with those that are published.

@@ -25,6 +25,7 @@ from benchdb.files import write_file
 from benchdb.importers import Source, read_measurements
 from benchdb.measurements import Measurement
 from ioncast_errors import InputError
+from ior_configs import IorConfig
 from ior_configs.toml_files import Count, Line, Name, Table, in_plain_words, read_text, refusing
 from predictor import service
 from predictor.reruns import Rerun, read_reruns
@@ -227,8 +228,10 @@ class DataSet:
     @property
     def jobs(self) -> dict[str, tuple[Phase, ...]]:
         """What the prediction of each application rests on: the phases of its first log."""
-        logs = {log.application: log for log in reversed(self.provenance.logs)}
-        return {application: self.phases[logs[application]] for application in self.applications}
+        jobs: dict[str, tuple[Phase, ...]] = {}
+        for log in self.provenance.logs:
+            jobs.setdefault(log.application, self.phases[log])
+        return jobs
 
 
 def shipped() -> list[Path]:
@@ -329,9 +332,9 @@ def _check_logs(folder: Path, provenance: Provenance, applications: Iterable[str
 
 
 def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...]:
-    """Read the runs; their patterns have one name each, and what is missing from rows is told."""
+    """Read the runs; what is missing from their rows is told."""
     text = read_text(path)
-    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    rows = _rows(text, path)
     columns = set(rows[0]) if rows else set()
     source = Source(
         where=str(path),
@@ -346,9 +349,30 @@ def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...
         Benchmark(row["name"], measurement)
         for row, measurement in zip(rows, measurements, strict=True)
     )
-    names: dict[object, str] = {}
-    for one in benchmarks:
-        name = names.setdefault(one.measurement.config, one.name)
-        if name != one.name:
-            raise InputError(f"{name!r} and {one.name!r} are the same pattern", where=str(path))
+    _check_names(benchmarks, str(path))
     return benchmarks
+
+
+def _rows(text: str, path: Path) -> list[dict[str, str]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        return list(reader)
+    except csv.Error as error:
+        # The line that it cannot read is one that DictReader does not count.
+        where = f"{path}:{reader.reader.line_num}"
+        raise InputError(f"this is no CSV: {error}", where=where) from error
+
+
+def _check_names(benchmarks: Iterable[Benchmark], where: str) -> None:
+    """Refuse a pattern with two names, and a name of two patterns."""
+    names: dict[IorConfig, str] = {}
+    configs: dict[str, IorConfig] = {}
+    for one in benchmarks:
+        config = one.measurement.config
+        name = names.setdefault(config, one.name)
+        if name != one.name:
+            raise InputError(f"{name!r} and {one.name!r} are the same pattern", where=where)
+        other = configs.setdefault(name, config)
+        if other != config:
+            commands = (each.command_line(launcher=True) for each in (other, config))
+            raise InputError(f"{name!r} is two patterns, `{'` and `'.join(commands)}`", where=where)

@@ -72,13 +72,30 @@ def hold_back(known: Mapping[str, Curve]) -> Iterator[Judged]:
         yield from _predicted(LEFT_OUT, ways, name, curve)
         yield from _unpredicted(name, curve.bandwidths_mib_s)
     for first, protocol in enumerate(HALVES):
-        ways = _ways(tuple(_every_second(curve, first) for curve in known.values()))
-        for name, curve in known.items():
-            yield from _predicted(protocol, ways, name, _every_second(curve, 1 - first))
+        halves = {name: _halves(curve, first) for name, curve in known.items()}
+        ways = _ways(tuple(half for half, _ in halves.values()))
+        for name, (_, rest) in halves.items():
+            if rest.bandwidths_mib_s:
+                yield from _predicted(protocol, ways, name, rest)
 
 
-def phase_of(config: IorConfig) -> Phase:
+def phase_of(
+    config: IorConfig,
+    moved_bytes: int | None = None,
+    *,
+    start_s: float = 0.0,
+    time_s: float = 1.0,
+) -> Phase:
     """The phase that Darshan would show of a run of a configuration.
+
+    Parameters
+    ----------
+    config : IorConfig
+        What is run.
+    moved_bytes : int, optional
+        By all processes, if not as many as the configuration says.
+    start_s, time_s : float
+        When it begins, and how long it takes.
 
     Examples
     --------
@@ -87,18 +104,18 @@ def phase_of(config: IorConfig) -> Phase:
     (4194304, 4, 'unique', 'contiguous')
     """
     tasks = config.tasks or 1
-    moved = tasks * config.bytes_per_process
+    moved = tasks * config.bytes_per_process if moved_bytes is None else moved_bytes
     requests = moved // config.transfer_size
     return Phase(
         job=1,
-        start_seconds=0.0,
-        end_seconds=1.0,
+        start_seconds=start_s,
+        end_seconds=start_s + time_s,
         operation=config.operation,
         rank=None,
         processes=tasks,
         nprocs=tasks,
         bytes=moved,
-        io_time_seconds=1.0,
+        io_time_seconds=time_s,
         api=config.api,
         requests=requests,
         spatiality=config.spatiality,
@@ -152,7 +169,9 @@ def _unpredicted(name: str, runs: Reruns) -> Iterator[Judged]:
         yield Judged(LEFT_OUT, f"always {n}", name, n, top, always)
 
 
-def _every_second(curve: Curve, first: int) -> Curve:
-    """A curve with every second repetition of each cell, but with one of those that have one."""
-    halves = {n: runs[first::2] or runs for n, runs in curve.bandwidths_mib_s.items()}
-    return replace(curve, bandwidths_mib_s=halves)
+def _halves(curve: Curve, first: int) -> tuple[Curve, Curve]:
+    """Every second repetition of each cell, and the others; one that is alone is in the first."""
+    cells = curve.bandwidths_mib_s
+    known = {n: runs[first::2] or runs for n, runs in cells.items()}
+    rest = {n: runs[1 - first :: 2] for n, runs in cells.items() if len(runs) > 1}
+    return replace(curve, bandwidths_mib_s=known), replace(curve, bandwidths_mib_s=rest)

@@ -225,6 +225,11 @@ def accuracy(judged: Sequence[Judged]) -> PrintedTable:
     )
 
 
+def variation(runs: Sequence[float]) -> float:
+    """The coefficient of variation of the runs that there are."""
+    return pstdev(runs) / fmean(runs)
+
+
 def _means(kind: str, name: str, cells: Reruns) -> Iterator[Row]:
     for n, runs in sorted(cells.items()):
         mean = fmean(runs)
@@ -234,7 +239,7 @@ def _means(kind: str, name: str, cells: Reruns) -> Iterator[Row]:
             "io_nodes": str(n),
             "runs": str(len(runs)),
             "mean_mib_s": f"{mean:.4f}",
-            "cv": f"{pstdev(runs) / mean:.4f}",
+            "cv": f"{variation(runs):.4f}",
         }
 
 

@@ -231,16 +231,30 @@ def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
     Raises
     ------
     InputError
-        When there is none.
+        When there is none, or its runs with all numbers of I/O nodes would be the same.
     """
     for name in [engine] if engine else ENGINES:
         program = platform.programs.get(name) or shutil.which(name)
         if program:
+            _check_tells_io_nodes(platform, name)
             return name, program
     missing = engine or " and ".join(ENGINES)
     raise InputError(
         f"not found on this machine: {missing}",
         remedy="install it, or name it in the platform file's table [programs]",
+    )
+
+
+def _check_tells_io_nodes(platform: Platform, engine: str) -> None:
+    launched = ENGINES[engine].launched
+    if platform.tells_io_nodes(launched=launched):
+        return
+    directory = "node_directory" if platform.node_directory else "test_directory"
+    own = "test_directory, launch" if launched else directory
+    raise InputError(
+        f"with {engine} the runs would all be the same: nothing that it uses has {{io_nodes}}",
+        where=platform.system,
+        remedy=f"put {{io_nodes}} into {own} or [io_nodes_switch] of the platform file",
     )
 
 

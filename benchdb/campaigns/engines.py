@@ -34,7 +34,8 @@ class Job:
         Shell words that start what follows them once for each task; fio starts its
         processes itself.
     test_file : str
-        An absolute path that no other run uses; a file per process adds a dot and numbers.
+        An absolute path that no other run uses at the same time; a file per process adds a
+        dot and numbers.
     output : str
         Where the benchmark writes its results; without blanks and commas.
     node_files : tuple of str

@@ -243,13 +243,26 @@ class Platform(Table):
     @model_validator(mode="after")
     def _io_nodes_matter(self) -> Platform:
         """Refuse runs that would be the same but for the number they are stored under."""
-        switch, slurm = self.io_nodes_switch, self.slurm or Slurm()
-        templates = [self.test_directory, self.node_directory or "", self.launch]
-        templates += [switch.before, switch.after]
-        templates += [*switch.environment.values(), *slurm.directives]
-        if len(self.io_nodes) > 1 and not any("{io_nodes}" in text for text in templates):
+        if not any(self.tells_io_nodes(launched=launched) for launched in (True, False)):
             refusing(_refuse_same_runs)(self.io_nodes)
         return self
+
+    def tells_io_nodes(self, *, launched: bool) -> bool:
+        """Whether runs with different numbers of I/O nodes differ in anything else.
+
+        Parameters
+        ----------
+        launched : bool
+            Whether `launch` starts the benchmark's processes, in `test_directory`. Otherwise
+            these are on one machine, in the nodes' directories where it has them.
+        """
+        switch, slurm = self.io_nodes_switch, self.slurm or Slurm()
+        templates = [switch.before, switch.after, *switch.environment.values(), *slurm.directives]
+        if launched:
+            templates += [self.test_directory, self.launch]
+        else:
+            templates.append(self.node_directory or self.test_directory)
+        return len(self.io_nodes) == 1 or any("{io_nodes}" in text for text in templates)
 
     def node_directories(self, nodes: int, io_nodes: int) -> tuple[str, ...]:
         """The directories of the first `nodes` compute nodes; none where they have none."""

@@ -188,7 +188,8 @@ def _orchestrate(
         raise IoncastError(
             stopped.read_text(encoding="utf-8").strip(),
             where=str(folder.path),
-            remedy=f"make room, then `ioncast campaign resume {shlex.quote(str(folder.path))}`",
+            remedy="when that is put right, go on with `ioncast campaign resume"
+            f" {shlex.quote(str(folder.path))}`",
         )
     if process.returncode:
         (folder.path / CACHE).unlink(missing_ok=True)

@@ -116,9 +116,14 @@ _SCRIPT = Template("""#!/bin/bash
 run=$runs-r$$1
 mkdir -p "$$run" && cd "$$run" || exit 1
 
-# A run that outlived its campaign comes to its end first: two would disturb each other.
+stop() {
+    echo "$$*" > $stopped.new && mv $stopped.new $stopped
+    exit 75
+}
+# A run that outlived its campaign comes to its end first: two would disturb each other, and
+# remove each other's files.
 exec 9>> $running
-flock 9 || true
+flock 9 || stop "its file running cannot be locked: flock has to work there on all nodes"
 if [ -s exit_code ]; then exit "$$(cat exit_code)"; fi
 
 exec > log 2>&1
@@ -165,9 +170,8 @@ short() { numfmt --to=iec-i --suffix=B "$$1"; }
     fail $directory "is too small for its files and free_space_limit: $$(short $needed)"
 left=$$(room avail)
 if [ "$$left" -lt $needed ]; then
-    echo $directory "has $$(short "$$left") free, the next run and free_space_limit need" \
-        "$$(short $needed)" > $stopped.new && mv $stopped.new $stopped
-    exit 75
+    stop $directory "has $$(short "$$left") free, the next run and free_space_limit need" \
+        "$$(short $needed)"
 fi
 prepare || fail "its files could not be prepared"
 date --utc +%Y-%m-%dT%H:%M:%S+00:00 > started

@@ -25,23 +25,29 @@ def barrier(path: Path, tasks: int) -> Iterator[None]:
     tasks : int
         How many processes.
     """
+    peers: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen(tasks)
-        server = threading.Thread(target=_serve, args=(listener, tasks), daemon=True)
+        server = threading.Thread(target=_serve, args=(listener, tasks, peers), daemon=True)
         server.start()
         try:
             yield
         finally:
             # Wakes the server where it still waits for processes that never came.
             listener.shutdown(socket.SHUT_RDWR)
+            for peer in list(peers):
+                # Or for one that cannot even be killed, since the file system does not answer.
+                with contextlib.suppress(OSError):
+                    peer.shutdown(socket.SHUT_RDWR)
             server.join()
 
 
-def _serve(listener: socket.socket, tasks: int) -> None:
+def _serve(listener: socket.socket, tasks: int, peers: list[socket.socket]) -> None:
     # What fails here fails because a process is gone, and its exit code tells why.
     with ExitStack() as connections, contextlib.suppress(OSError):
-        peers = [connections.enter_context(listener.accept()[0]) for _ in range(tasks)]
+        while len(peers) < tasks:
+            peers.append(connections.enter_context(listener.accept()[0]))
         while all(peer.recv(1) for peer in peers):
             for peer in peers:
                 peer.sendall(b".")

@@ -8,6 +8,7 @@ the clock that all processes of a machine share.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -25,17 +26,29 @@ def main(folder: Path) -> None:
     communicator = _communicator() if (folder / "mpi").exists() else None
     rank = communicator.Get_rank() if communicator else int(os.environ["IONCAST_RANK"])
     steps = json.loads((folder / f"plan.{rank}.json").read_text())
+    with socket.socket(socket.AF_UNIX) as barrier:
+        barrier.connect(str(folder / "barrier"))
+        try:
+            results = _do_all(steps, barrier, communicator)
+        except Exception as error:
+            # To be said before the others are hung up on: when one of them ends, so do all.
+            sys.excepthook(type(error), error, error.__traceback__)
+            sys.exit(1)
+    (folder / f"result.{rank}.json").write_text(json.dumps(results))
+
+
+def _do_all(
+    steps: list[dict[str, Any]], barrier: socket.socket, communicator: Any
+) -> list[dict[str, Any] | None]:
     largest = max((size for step in steps for _, size in step["accesses"]), default=0)
     buffer = memoryview(bytearray(largest))
     results = []
-    with socket.socket(socket.AF_UNIX) as barrier:
-        barrier.connect(str(folder / "barrier"))
-        for step in steps:
-            _meet(barrier)
-            time.sleep(step["pause_s"])
-            _meet(barrier)
-            results.append(_do(step, buffer, communicator) if step["accesses"] else None)
-    (folder / f"result.{rank}.json").write_text(json.dumps(results))
+    for step in steps:
+        _meet(barrier)
+        time.sleep(step["pause_s"])
+        _meet(barrier)
+        results.append(_do(step, buffer, communicator) if step["accesses"] else None)
+    return results
 
 
 def _communicator() -> Any:
@@ -46,9 +59,12 @@ def _communicator() -> Any:
 
 def _meet(barrier: socket.socket) -> None:
     """Wait for all ranks; waiting in MPI would take the processor from the ranks that work."""
-    barrier.sendall(b".")
-    if not barrier.recv(1):
-        sys.exit("another rank has failed")
+    with contextlib.suppress(ConnectionError):
+        barrier.sendall(b".")
+        if barrier.recv(1):
+            return
+    # The rank that failed has said why.
+    sys.exit(1)
 
 
 def _do(step: dict[str, Any], buffer: memoryview, communicator: Any) -> dict[str, Any]:
@@ -64,7 +80,7 @@ def _do(step: dict[str, Any], buffer: memoryview, communicator: Any) -> dict[str
         moved = move(offset, views[size])
         requests.append((start, _now()))
         if moved != size:
-            sys.exit(f"{step['path']}: {moved} of {size} bytes at offset {offset}")
+            raise OSError(f"{step['path']}: {moved} of {size} bytes at offset {offset}")
     close_start = _now()
     close()
     return {"opened": (open_start, open_end), "closed": (close_start, _now()), "requests": requests}

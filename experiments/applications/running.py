@@ -32,6 +32,8 @@ _PATIENCE_S = 10.0
 _HACC_IO_RESULT = re.compile(r"WRITE Checkpoint Perf:.*\] (\d+) Bytes (\S+) MaxTime")
 # Beside the application's files Python reads its own modules, which are not the application's.
 _DARSHAN_CONFIGURATION = "NAME_EXCLUDE .* *\nNAME_INCLUDE ^{scratch} *\n"
+# The platform may preload something of its own.
+_PRELOAD = 'export LD_PRELOAD="$0${LD_PRELOAD:+:$LD_PRELOAD}"; exec "$@"'
 
 
 class Platform(Protocol):
@@ -231,7 +233,7 @@ class _Launch:
         return _output(command, self.limit_s, where)
 
     def _tracing(self) -> list[str]:
-        """Trace the ranks only, not what starts them."""
+        """Trace the ranks only, not what starts them; what is preloaded already stays."""
         if self.darshan is None:
             return []
         configuration = self.folder / "darshan.conf"
@@ -240,9 +242,9 @@ class _Launch:
         )
         return [
             "env",
-            f"LD_PRELOAD={self.darshan}",
             f"DARSHAN_CONFIG_PATH={configuration}",
             f"DARSHAN_LOGFILE={self.folder / 'log.darshan'}",
+            *("sh", "-c", _PRELOAD, str(self.darshan)),
         ]
 
 

@@ -46,8 +46,8 @@ class Step:
     api : {"POSIX", "MPIIO"}
         MPI-IO is collective.
     weights : tuple of int
-        For each process, how many times it makes its requests; 0 takes no part.
-        Empty: each makes them once.
+        For each process, how many times it makes its requests; 0 takes no part, but not
+        all. Empty: each makes them once.
     """
 
     name: str
@@ -64,6 +64,7 @@ class Step:
         by_turns = self.layout == "1d-strided"
         refusals = {
             "its requests need a size and a number": not positive,
+            "none of its processes takes part": bool(self.weights) and not any(self.weights),
             "only files per process have a header": (
                 self.header_bytes > 0 and self.file_access == "shared"
             ),

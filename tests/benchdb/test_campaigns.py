@@ -515,6 +515,37 @@ def test_a_campaign_stops_before_the_disk_is_full(site: Site) -> None:
     assert site.cells() == EVERY_CELL_THREE_TIMES
 
 
+def test_runs_that_cannot_be_kept_apart_are_not_started(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each removes the files of its configuration, so another run's in flight."""
+    (site.root / "bin").mkdir()
+    flock = site.root / "bin" / "flock"
+    flock.write_text("#!/bin/sh\nexit 65\n")
+    flock.chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{flock.parent}:{os.environ['PATH']}")
+        done = site.ioncast(*site.run_arguments)
+    assert done.returncode == 2
+    assert "running cannot be locked: flock has to work there" in done.stderr
+    status = site.status()
+    assert (status["done"], status["failed"], status["left"]) == (0, 0, RUNS)
+    assert site.ioncast("resume", "campaign").returncode == 0
+
+
+def test_what_fio_does_not_use_switches_no_io_nodes(site: Site) -> None:
+    """`launch` is for IOR, and the environment does not have their number any more."""
+    file = site.root / "here.toml"
+    launch = "mpiexec -n {tasks}"
+    text = file.read_text().replace(launch, f"with {{io_nodes}} {launch}")
+    file.write_text(text.replace('"{io_nodes}"', '"some"'))
+    refused = site.ioncast(*site.run_arguments)
+    assert refused.returncode == 2
+    [line] = refused.stderr.splitlines()
+    assert "with fio the runs would all be the same: nothing that it uses has {io_nodes}" in line
+    assert not (site.root / "campaign").exists()
+
+
 def test_a_folder_is_used_by_one_campaign(finished: Site) -> None:
     again = finished.ioncast(*finished.run_arguments)
     assert again.returncode == 2

@@ -151,6 +151,28 @@ def test_runs_that_would_all_be_the_same_are_refused(tmp_path: Path) -> None:
     assert read(tmp_path, same.replace("    4,\n", "")).io_nodes == (0,)
 
 
+@pytest.mark.parametrize(
+    ("text", "ior", "fio"),
+    [
+        ('before = "start {io_nodes}"', True, True),
+        ('launch = "on {io_nodes}"', True, False),
+        ('test_directory = "/scratch/{io_nodes}"', True, True),
+        ('test_directory = "/scratch/{io_nodes}"\nnode_directory = "/nodes/{node}"', True, False),
+        ('node_directory = "/nodes/{node}/{io_nodes}"', False, True),
+    ],
+)
+def test_each_engine_has_its_own_way_to_the_io_nodes(
+    tmp_path: Path, text: str, ior: bool, fio: bool
+) -> None:
+    keys = {"system": '"x"', "io_nodes": "[0, 4]", "nodes": "2", "processes_per_node": "2"}
+    keys |= {"test_directory": '"/scratch"', "launch": '""'}
+    given = "".join(f"{k} = {v}\n" for k, v in keys.items() if not text.startswith(k))
+    table = "[io_nodes_switch]\n" if text.startswith("before") else ""
+    platform = read(tmp_path, f"{given}{table}{text}\n")
+    assert platform.tells_io_nodes(launched=True) == ior
+    assert platform.tells_io_nodes(launched=False) == fio
+
+
 NUMBERS = {"tasks": 16, "nodes": 2, "processes_per_node": 8, "io_nodes": 4}
 
 
@@ -192,8 +214,8 @@ def test_the_documented_platforms_are_platforms(tmp_path: Path) -> None:
     assert site.free_space_limit == 200 << 30
     assert laptop.slurm is None
     assert testbed.node_directories(2, io_nodes=4) == (
-        "/run/ioncast/testbed/mounts/io4/cn0",
-        "/run/ioncast/testbed/mounts/io4/cn1",
+        "/run/ioncast-platform/testbed/mounts/io4/cn0",
+        "/run/ioncast-platform/testbed/mounts/io4/cn1",
     )
 
 

@@ -223,6 +223,24 @@ def test_a_pattern_has_one_name(folder: Path) -> None:
         read(folder)
 
 
+def test_a_name_is_that_of_one_pattern(folder: Path) -> None:
+    write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+    table = folder / "benchmarks.csv"
+    table.write_text(table.read_text().replace("-b 4m", "-b 8m", 1), encoding="utf-8")
+    said = r"benchmarks\.csv: 'w-fpp' is two patterns, `.* -b 8m .*` and `.* -b 4m .*`"
+    with pytest.raises(InputError, match=said):
+        read(folder)
+
+
+def test_benchmarks_that_are_no_csv_are_refused_with_the_line(folder: Path) -> None:
+    write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+    table = folder / "benchmarks.csv"
+    # Longer than Python's module takes a field to be.
+    table.write_text(table.read_text() + "x" * 200_000 + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"benchmarks\.csv:4: this is no CSV"):
+        read(folder)
+
+
 def test_benchmarks_must_have_names(folder: Path) -> None:
     write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
     table = folder / "benchmarks.csv"

@@ -342,6 +342,29 @@ def test_half_of_the_repetitions_predict_the_others_about_as_well_as_noise_lets_
     assert float(halves) <= 1.2 * float(floor)
 
 
+def test_what_has_one_run_only_is_known_and_not_held_against_itself() -> None:
+    """Its error would be 0."""
+    known = evaluate(
+        small(
+            {
+                "w-1m": (W_1M, {0: [10, 12], 4: [40]}),
+                "w-2m": (W_1M.replace("1m", "2m"), {0: [20]}),
+            },
+            {0: [10]},
+            [W_1M],
+        )
+    ).curves
+    found = [one for one in hold_back(known) if one.protocol in HALVES and one.way == NEAREST]
+    errors = {(one.protocol, one.pattern): one.comparison.cell_errors for one in found}
+    assert {
+        key: {n: pytest.approx(values) for n, values in cells.items()}
+        for key, cells in errors.items()
+    } == {
+        (HALVES[0], "w-1m"): {0: (2 / 12,)},
+        (HALVES[1], "w-1m"): {0: (2 / 10,)},
+    }
+
+
 def test_every_row_of_every_table_has_a_name_of_its_own(
     testbed: DataSet, evaluated: Evaluation, judged: Sequence[Judged]
 ) -> None:

@@ -41,6 +41,22 @@ def test_all_are_hung_up_on_when_one_hangs_up(tmp_path: Path) -> None:
         assert left.recv(1) == b""
 
 
+def test_a_process_that_is_stuck_elsewhere_is_not_waited_for(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as stuck:
+
+        def meet_once() -> None:
+            with barrier(tmp_path / "barrier", 1):
+                stuck.connect(str(tmp_path / "barrier"))
+                stuck.sendall(b".")
+                assert stuck.recv(1) == b"."
+
+        meeting = threading.Thread(target=meet_once, daemon=True)
+        meeting.start()
+        meeting.join(10)
+
+        assert not meeting.is_alive()
+
+
 def test_a_barrier_that_nobody_came_to_ends(tmp_path: Path) -> None:
     before = threading.active_count()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.applications import running
 from experiments.applications.darshan_writer import Record
 from experiments.applications.running import (
     find_darshan,
@@ -18,6 +19,7 @@ from experiments.applications.running import (
 )
 from experiments.applications.spec import (
     Application,
+    Step,
     collective,
     hacc_io,
     irregular,
@@ -166,9 +168,28 @@ def test_a_process_that_fails_halfway_does_not_leave_the_others_waiting(
     platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     application = multiphase(4, 2, _SCALE, pause_s=0.0)
-    monkeypatch.setattr("experiments.applications.running._write_input", lambda *_: None)
+    monkeypatch.setattr(running, "_write_input", lambda *_: None)
 
-    with pytest.raises(IoncastError, match=r"input|another rank"):
+    with pytest.raises(IoncastError, match=r"No such file or directory: .*/multiphase/input"):
+        run_application(application, platform, 0, limit_s=30)
+
+
+def test_the_reason_of_a_failed_run_is_that_of_the_process_that_failed_first(
+    platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others follow it without a word."""
+    read = Step("input", "read", "unique", "contiguous", ((8, 1),))
+    write = Step("output", "write", "shared", "contiguous", ((8, 1),))
+    write_input = running._write_input
+
+    def lose_one(application: Application, step: Step, folder: Path) -> None:
+        write_input(application, step, folder)
+        (folder / step.file_name(2)).unlink()
+
+    monkeypatch.setattr(running, "_write_input", lose_one)
+    application = Application("unlucky", 4, 2, (read, write))
+
+    with pytest.raises(IoncastError, match=r"No such file or directory: .*/input\.00000002"):
         run_application(application, platform, 0, limit_s=30)
 
 
@@ -207,6 +228,34 @@ def test_hacc_io_itself_gives_no_log_without_darshan(platform: PlainPlatform, lo
         run_application(
             hacc_io(2, 1, 1.0), platform, 0, log=log, hacc_io_program=Path("hacc_io_write")
         )
+
+
+def test_what_the_platform_preloads_stays_when_darshan_traces(tmp_path: Path, log: Path) -> None:
+    program = tmp_path / "hacc_io_write"
+    program.write_text(
+        f"""#!/bin/sh
+echo "$LD_PRELOAD" > {tmp_path / "preloaded"}
+touch "$DARSHAN_LOGFILE"
+echo ' WRITE Checkpoint Perf: 2 BW[MB/s] 2097152 Bytes 1 MaxTime[sec]'
+"""
+    )
+    program.chmod(0o755)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    platform = _Runs(scratch, ("env", "LD_PRELOAD=/absent/yielding.so"))
+
+    run = run_application(
+        hacc_io(2, 1, 1.0),
+        platform,
+        0,
+        log=log,
+        darshan=Path("/absent/libdarshan.so"),
+        hacc_io_program=program,
+    )
+
+    assert run.log_source == "darshan"
+    preloaded = (tmp_path / "preloaded").read_text().strip()
+    assert preloaded == "/absent/libdarshan.so:/absent/yielding.so"
 
 
 def test_what_needs_mpi_says_so_where_there_is_none(

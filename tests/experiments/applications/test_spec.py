@@ -92,7 +92,7 @@ _REQUESTS = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5)), min_size=
 )
 
 
-@given(requests=_REQUESTS, weights=st.lists(st.integers(0, 3), min_size=1, max_size=6))
+@given(requests=_REQUESTS, weights=st.lists(st.integers(0, 3), min_size=1, max_size=6).filter(any))
 def test_contiguous_processes_cover_a_shared_file_once_and_in_the_order_of_ranks(
     requests: tuple[tuple[int, int], ...], weights: list[int]
 ) -> None:
@@ -106,7 +106,7 @@ def test_contiguous_processes_cover_a_shared_file_once_and_in_the_order_of_ranks
 @given(
     size=st.integers(1, 50),
     count=st.integers(1, 5),
-    taking_part=st.lists(st.booleans(), min_size=1, max_size=6),
+    taking_part=st.lists(st.booleans(), min_size=1, max_size=6).filter(any),
 )
 def test_processes_that_take_turns_cover_a_shared_file_once(
     size: int, count: int, taking_part: list[bool]
@@ -132,6 +132,7 @@ def test_processes_that_take_turns_cover_a_shared_file_once(
         ({"layout": "1d-strided", "requests": ((8, 1), (16, 1))}, "of one size"),
         ({"layout": "1d-strided", "weights": (1, 2)}, "equally many"),
         ({"api": "MPIIO", "weights": (1, 0)}, "collective"),
+        ({"weights": (0, 0)}, "none of its processes takes part"),
     ],
 )
 def test_a_step_that_cannot_be_done_is_refused(changes: dict[str, object], refusal: str) -> None:
