@@ -64,17 +64,13 @@ Examples:
   ioncast platform down second
 """,
 )
-@click.argument("name", required=False)
-def down_command(name: str | None) -> None:
+@click.argument("name", default=lambda: read_description().name)
+def down_command(name: str) -> None:
     """Remove a platform, or whatever is left of one: namespaces, processes, mounts, files.
 
-    Without a name, the only one that is there. Where nothing is there, nothing is done.
+    Without a name, the one that comes with ioncast. Where nothing is there, nothing is done.
     """
-    if name is None and not remains.names():
-        click.echo("no platform is up")
-        return
-    chosen = _chosen(name)
-    click.echo(f"{chosen} is {'down' if down(chosen) else 'not up'}")
+    click.echo(f"{name} is {'down' if down(name) else 'not up'}")
 
 
 @platform.command(
@@ -168,8 +164,9 @@ def exec_command(
     """Run a program with its processes spread over the compute nodes.
 
     Each finds the file system at the same path, as its own compute node sees it. Without
-    --mpi the processes are told who they are by IONCAST_RANK and IONCAST_TASKS. When one
-    fails, or on Ctrl-C, all are ended; the exit code is that of the first that failed.
+    --mpi the processes are told who they are by IONCAST_RANK and IONCAST_TASKS. Their standard
+    input is empty. When one fails, or on Ctrl-C, all are ended; the exit code is that of the
+    first that failed.
     """
     emulated = find(_chosen(name))
     placement = emulated.place(io_nodes=io_nodes, tasks=tasks, nodes=nodes)

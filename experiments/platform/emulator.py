@@ -288,7 +288,7 @@ def _not_up(name: str) -> UnknownNameError:
             remedy=f"`ioncast platform down {name}` removes what is there",
         )
     others = ", ".join(remains.names())
-    remedy = f"up are {others}" if others else "bring it up with `ioncast platform up`"
+    remedy = f"up are {others}" if others else f"bring it up: `ioncast platform up --name {name}`"
     return UnknownNameError(f"no platform called {name} is up", remedy=remedy)
 
 

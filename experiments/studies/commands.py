@@ -21,6 +21,8 @@ from experiments.studies.study import Study
 from predictor.validation_tables import to_json, to_text
 
 _REPETITIONS, _SEED = 5, 1
+# Of less, opening the files would be measured.
+_SMALLEST_SCALE = 0.001
 _REPORT, _TOML = "report.html", ".toml"
 
 
@@ -39,7 +41,7 @@ Examples:
     )
     @click.option(
         "--scale",
-        type=click.FloatRange(0, 1, min_open=True),
+        type=click.FloatRange(_SMALLEST_SCALE, 1),
         default=study.scale,
         show_default=True,
         help="Share of the bytes that each process moves at full size.",
@@ -110,7 +112,12 @@ Examples:
         folder = output or Path(f"{study.name}-{description.name if description else place}")
         check_new(folder)
         with _brought_up(description) if description else nullcontext(find(place)) as emulated:
-            data = run_study(study, emulated, folder, settings)
+            try:
+                data = run_study(study, emulated, folder, settings)
+            except BaseException:
+                if folder.exists():
+                    click.echo(f"ioncast: {folder} is incomplete: remove it", err=True)
+                raise
         publish(folder, tables_of(data))
         evaluation = evaluate(data)
         write_html(folder / _REPORT, study.title, data, evaluation)

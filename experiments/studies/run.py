@@ -6,10 +6,10 @@ import importlib.util
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -37,9 +37,6 @@ from predictor.needs import wanted_of
 from summario.extract import extract_phases
 from summario.log import LogReader
 from summario.phases import Phase
-
-if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
 
 CAMPAIGN = "campaign"
 # Share of a job's bytes.
@@ -220,7 +217,7 @@ def _reference_runs(
     """Run each application once without I/O nodes, for its log."""
     logs = []
     io_nodes = min(emulated.description.io_nodes)
-    with _progress("reference runs", len(applications)) as bar:
+    with _progress("reference runs", len(applications)) as show:
         for application in applications:
             file = f"{application.name}-ionodes{io_nodes}.darshan"
             run = run_application(
@@ -235,7 +232,7 @@ def _reference_runs(
             logs.append(
                 Log(file=file, application=application.name, io_nodes=io_nodes, source=source)
             )
-            bar.update(1)
+            show(len(logs))
     return logs
 
 
@@ -262,13 +259,13 @@ def _run_benchmarks(campaign: CampaignFolder) -> list[str]:
     with (
         tempfile.TemporaryDirectory(prefix="ioncast-") as scratch,
         opened_database(Path(scratch) / "campaign.sqlite") as database,
-        _progress("benchmarks", len(campaign.runs)) as bar,
+        _progress("benchmarks", len(campaign.runs)) as show,
     ):
 
-        def show(progress: Progress) -> None:
-            bar.update(progress.runs - progress.left - bar.pos)
+        def report(progress: Progress) -> None:
+            show(progress.runs - progress.left)
 
-        left = run_campaign(campaign, database, show).left
+        left = run_campaign(campaign, database, report).left
     failed = failures(campaign)
     if left:
         raise IoncastError(f"{left} benchmarks never came to their end", where=str(campaign.path))
@@ -326,7 +323,7 @@ def _reruns(
     ]
     random.Random(settings.seed).shuffle(plan)  # noqa: S311
     rows, failed = [], []
-    with _progress("reruns", len(plan)) as bar:
+    with _progress("reruns", len(plan)) as show:
         for application, io_nodes, repetition in plan:
             own = _own_program(application, settings)
             try:
@@ -335,7 +332,7 @@ def _reruns(
                 failed.append(f"a rerun failed: {error}")
             else:
                 rows.append(_row(application, run, repetition, own))
-            bar.update(1)
+            show(len(rows) + len(failed))
     for application in applications:
         if all(row.name != application.name for row in rows):
             raise IoncastError(f"every rerun of {application.name} failed: {failed[0]}")
@@ -362,5 +359,20 @@ def _row(
     )
 
 
-def _progress(label: str, length: int) -> ProgressBar[int]:
-    return click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True)
+@contextmanager
+def _progress(label: str, length: int) -> Iterator[Callable[[int], None]]:
+    """Show how many are done: in place on a terminal, else in a line now and then."""
+    if sys.stderr.isatty():
+        with click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True) as bar:
+            yield lambda done: bar.update(done - bar.pos)
+        return
+    step, shown = max(1, length // 10), 0
+    click.echo(f"{label}: {length}", err=True)
+
+    def show(done: int) -> None:
+        nonlocal shown
+        if done >= min(shown + step, length) and done > shown:
+            shown = done
+            click.echo(f"{label}: {done} of {length}", err=True)
+
+    yield show

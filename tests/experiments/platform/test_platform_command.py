@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from benchdb.campaigns.platform import read_platform
 from experiments.platform import remains
+from experiments.platform.commands import down_command
+from experiments.platform.description import read_description
 from experiments.platform.emulator import Emulated
 from tests.support.emulated import leftovers, need_platform
 
@@ -106,3 +109,8 @@ def test_what_is_wrong_is_one_line(arguments: list[str], said: str) -> None:
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_down_takes_the_same_platform_as_up_and_nobody_elses() -> None:
+    [name] = [one for one in down_command.params if one.name == "name"]
+    assert name.get_default(click.Context(down_command)) == read_description().name

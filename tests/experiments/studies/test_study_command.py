@@ -158,4 +158,5 @@ def test_a_study_that_is_stopped_takes_its_platform_with_it(tmp_path: Path) -> N
         study.send_signal(signal.SIGTERM)
         said = study.stderr.read()
         assert study.wait(PATIENCE_S) == 130, said
+    assert "results is incomplete: remove it" in said
     assert leftovers(name) == []
