@@ -13,18 +13,18 @@ import pytest
 
 from experiments import datasets
 from experiments.datasets import DataSet
-from experiments.platform.description import Storage
 from tests.support.emulated import emulated, leftovers, need_platform, small, unique_name
+
+# One worker makes what all of these tests look at.
+pytestmark = pytest.mark.xdist_group("study")
 
 IONCAST = [sys.executable, "-m", "ioncast"]
 PATIENCE_S = 300
-# A campaign leaves a gigabyte free, unless its platform file says otherwise.
-STORAGE = Storage.model_validate({"servers": 2, "replicas": 2, "memory": "4g"})
 DESCRIPTION = """\
 name = "{name}"
 io_nodes = [0, 2]
 compute_nodes = {{count = 2, processes = 2}}
-storage = {{servers = 2, replicas = 2, memory = "4g"}}
+storage = {{servers = 2, replicas = 2, memory = "1g"}}
 links = {{compute_nodes = "1gbit", io_nodes = "1gbit", storage = "1gbit", burst = "1mb"}}
 """
 
@@ -33,7 +33,7 @@ links = {{compute_nodes = "1gbit", io_nodes = "1gbit", storage = "1gbit", burst 
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a study of two small applications prints; without and with two I/O nodes, twice."""
     folder = tmp_path_factory.mktemp("study") / "single"
-    with emulated(small(unique_name(), io_nodes=(0, 2), storage=STORAGE)) as platform:
+    with emulated(small(unique_name(), io_nodes=(0, 2))) as platform:
         done = subprocess.run(
             [
                 *[*IONCAST, "experiment", "single", "--platform", platform.name],
