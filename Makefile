@@ -8,7 +8,7 @@ demo: $(VENV)/installed
 
 test: lint
 	.ci/install-services
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .

@@ -13,9 +13,6 @@ from click.testing import CliRunner, Result
 from experiments.commands import experiment
 from ioncast_errors import IoncastError
 
-# One worker makes what all of these tests look at.
-pytestmark = pytest.mark.xdist_group("check")
-
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed"
 KEPT = ("r-shared-contig-1m", "w-fpp-contig-1m", "w-shared-strided-64k")
 

@@ -36,9 +36,6 @@ from tests.support.emulated import (
 )
 from tests.support.fio import fio  # noqa: F401  a fixture
 
-# One worker measures for all of these tests.
-pytestmark = pytest.mark.xdist_group("forwarding")
-
 IO_NODES = (0, 1, 2, 4, 8)
 KIB = 1 << 10
 # Sizes of requests and of files that the campaign does not have.

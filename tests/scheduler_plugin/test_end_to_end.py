@@ -200,15 +200,18 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
 ) -> None:
     command = [sys.executable, "-m", "ioncast", "slurm", "arbitrate"]
     with subprocess.Popen([*command, "--config", str(folder / "watch.toml")]) as arbiter:
-        wait_for((folder / "run" / "heartbeat").exists, "heartbeat")
-        jobs = []
-        for _ in range(2):
-            options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
-            jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
-            assert slurm.job(jobs[-1])["AdminComment"].endswith(":held")
-        shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
-        arbiter.terminate()
-        assert arbiter.wait(20) == 0
+        try:
+            wait_for((folder / "run" / "heartbeat").exists, "heartbeat")
+            jobs = []
+            for _ in range(2):
+                options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
+                jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
+                assert slurm.job(jobs[-1])["AdminComment"].endswith(":held")
+            shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
+            arbiter.terminate()
+            assert arbiter.wait(20) == 0
+        finally:
+            arbiter.kill()
     # Alone each would have had 8.
     assert sum(shares) == 8
     for job, share in zip(jobs, shares, strict=True):

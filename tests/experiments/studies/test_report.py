@@ -14,9 +14,6 @@ from experiments.studies.report import direct_rows, phase_rows, write_html
 from predictor.reruns import Rerun
 from predictor.validation_tables import error_rows
 
-# One worker makes what all of these tests look at.
-pytestmark = pytest.mark.xdist_group("report")
-
 TESTBED = Path(datasets.__file__).parent / "data" / "testbed"
 
 

@@ -15,9 +15,6 @@ from experiments import datasets
 from experiments.datasets import DataSet
 from tests.support.emulated import emulated, leftovers, need_platform, small, unique_name
 
-# One worker makes what all of these tests look at.
-pytestmark = pytest.mark.xdist_group("study")
-
 IONCAST = [sys.executable, "-m", "ioncast"]
 PATIENCE_S = 300
 DESCRIPTION = """\
