@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,6 +67,8 @@ PrologSlurmctld={folder}/hooks/prolog_slurmctld.sh
 EpilogSlurmctld={folder}/hooks/epilog_slurmctld.sh
 TaskProlog={folder}/hooks/task_prolog.sh
 """
+SUBMISSION = ("--job-name=hacc", "--nodes=4", "--ntasks=8")
+QUESTION = f"/v1/decisions?system=testbed&user=nobody&executable={PROGRAM}&nodes=4&tasks=8"
 # In place of the application: it leaves a genuine log of it where Darshan would.
 APPLICATION = """#!/bin/sh
 echo "$ION_COUNT" > "$1/ion_count.$SLURM_JOB_ID"
@@ -148,25 +151,29 @@ def lines_of(slurm: Cluster, job: dict[str, str]) -> str:
     return str(line)
 
 
-def test_a_job_is_known_by_what_the_one_before_did(
-    slurm: Cluster, served: Served, folder: Path
-) -> None:
-    submission = ("--job-name=hacc", "--nodes=4", "--ntasks=8")
-    first = slurm.submit(*submission, script=script(folder), user="nobody")
-    done = slurm.wait_for(first, "COMPLETED")
-    assert licences_of(done) == DEFAULT
-    assert "source=default" in lines_of(slurm, done)
-    assert (folder / f"ion_count.{first}").read_text() == f"{DEFAULT}\n"
-
+@pytest.fixture(scope="module")
+def first_job(slurm: Cluster, served: Served, folder: Path) -> dict[str, str]:
+    """A job of the program that nobody knew, after which the service knows it."""
+    number = slurm.submit(*SUBMISSION, script=script(folder), user="nobody")
+    done = slurm.wait_for(number, "COMPLETED")
     ioncast("slurm", "watch", "--config", str(folder / "watch.toml"), "--once")
-    [outcome] = served.ask("/v1/outcomes").json["items"]
-    assert (outcome["job_id"], outcome["io_nodes"]) == (str(first), DEFAULT)
-    assert outcome["decision_id"] == done["AdminComment"].removeprefix("ioncast:")
+    wait_for(lambda: served.ask(QUESTION).json["source"] == "history", "prepared answer")
+    return done
 
-    question = f"/v1/decisions?system=testbed&user=nobody&executable={PROGRAM}&nodes=4&tasks=8"
-    wait_for(lambda: served.ask(question).json["source"] == "history", "prepared answer")
-    expected = served.ask(f"{question}&name=hacc&available=8").json
-    second = slurm.submit(*submission, script=script(folder), user="nobody")
+
+def test_a_job_is_known_by_what_the_one_before_did(
+    first_job: dict[str, str], slurm: Cluster, served: Served, folder: Path
+) -> None:
+    first = first_job["JobId"]
+    assert licences_of(first_job) == DEFAULT
+    assert "source=default" in lines_of(slurm, first_job)
+    assert (folder / f"ion_count.{first}").read_text() == f"{DEFAULT}\n"
+    outcomes = {outcome["job_id"]: outcome for outcome in served.ask("/v1/outcomes").json["items"]}
+    assert outcomes[first]["io_nodes"] == DEFAULT
+    assert outcomes[first]["decision_id"] == first_job["AdminComment"].removeprefix("ioncast:")
+
+    expected = served.ask(f"{QUESTION}&name=hacc&available=8").json
+    second = slurm.submit(*SUBMISSION, script=script(folder), user="nobody")
     done = slurm.wait_for(second, "COMPLETED")
     assert licences_of(done) == expected["io_nodes"] != DEFAULT
     assert (folder / f"ion_count.{second}").read_text() == f"{expected['io_nodes']}\n"
@@ -195,6 +202,7 @@ def test_submissions_over_rest_are_decided_too(slurm: Cluster, folder: Path) -> 
     assert count == f"{licences_of(done)}\n"
 
 
+@pytest.mark.usefixtures("first_job")
 def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
     slurm: Cluster, folder: Path
 ) -> None:
@@ -202,11 +210,14 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
     with subprocess.Popen([*command, "--config", str(folder / "watch.toml")]) as arbiter:
         try:
             wait_for((folder / "run" / "heartbeat").exists, "heartbeat")
+            # Or it would decide on the first job before there is a second.
+            arbiter.send_signal(signal.SIGSTOP)
             jobs = []
             for _ in range(2):
                 options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
                 jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
                 assert slurm.job(jobs[-1])["AdminComment"].endswith(":held")
+            arbiter.send_signal(signal.SIGCONT)
             shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
             arbiter.terminate()
             assert arbiter.wait(20) == 0
