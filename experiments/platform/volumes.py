@@ -19,6 +19,9 @@ FORWARDING_PORT = 24200
 # With the default of 2, an I/O node waits for itself when many clients mount at once.
 _EVENT_THREADS = 24
 _CACHE_TIMEOUT_S = 60
+# GlusterFS 10 forgets to give a lock back now and then (its issue 4425): who waits for that gets
+# an error, and does not wait for the half hour that is the default.
+ANSWER_TIMEOUT_S = 60
 _EXPORTED = "export"
 
 
@@ -113,6 +116,7 @@ def _client(name: str, node: Node, port: int) -> str:
         "remote-host": node.address,
         "remote-port": port,
         "remote-subvolume": _EXPORTED,
+        "frame-timeout": ANSWER_TIMEOUT_S,
     }
     return _volume(name, "protocol/client", options)
 

@@ -93,9 +93,11 @@ def said(*arguments: str) -> str:
 
 
 def campaign_arguments(name: str, folder: Path) -> list[str]:
-    """`ioncast campaign run` with fio; each run once."""
+    """`ioncast campaign run` with fio; each run once and with half of the bytes."""
     file = folder / "forwarding.toml"
     text = re.sub(r"(?m)^repetitions = .*", "repetitions = 1", campaign_text("forwarding"))
+    half = {"512k": "256k", "1m": "512k", "2m": "1m", "4m": "2m"}
+    text = re.sub(r'(?<=bytes_per_process = ")\w+', lambda size: half[size[0]], text)
     file.write_text(text, encoding="utf-8")
     platform_file = f"/run/ioncast-platform/{name}/platform.toml"
     where = ("--dir", str(folder / "campaign"), "--db", str(folder / "bench.sqlite"))
