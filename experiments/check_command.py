@@ -87,10 +87,12 @@ def check(folders: tuple[Path, ...], write: bool, output_format: str) -> None:
 
 def _check(folder: Path, *, write: bool) -> Checked:
     # Fitting needs libraries that take longer to import than other commands take.
+    from experiments.evaluation import evaluate  # noqa: PLC0415
     from experiments.tables import tables_of  # noqa: PLC0415
 
     click.echo(f"ioncast: {folder}: making all tables again", err=True)
-    tables = tables_of(read(folder))
+    data = read(folder)
+    tables = tables_of(data, evaluate(data))
     if write:
         publish(folder, tables)
     return Checked(folder, tables, compare(folder, tables))

@@ -215,6 +215,8 @@ class DataSet:
         All runs of benchmarks.
     applications : mapping of str to tuple of Rerun
         All runs of each application.
+    commands : mapping of str to str
+        What ran each application, as the first of its rows says; empty where that says nothing.
     phases : mapping of Log to tuple of Phase
         Of every log, in the order of `provenance.logs`.
     """
@@ -223,6 +225,7 @@ class DataSet:
     provenance: Provenance
     benchmarks: tuple[Benchmark, ...]
     applications: Mapping[str, tuple[Rerun, ...]]
+    commands: Mapping[str, str]
     phases: Mapping[Log, tuple[Phase, ...]]
 
     @property
@@ -266,6 +269,7 @@ def read(folder: Path) -> DataSet:
         provenance=provenance,
         benchmarks=_read_benchmarks(folder / BENCHMARKS, provenance),
         applications={name: tuple(runs) for name, runs in reruns.items()},
+        commands=_commands(folder / APPLICATIONS),
         phases=phases,
     )
 
@@ -292,6 +296,17 @@ def write(
     write_file(folder / BENCHMARKS, _csv(BenchmarkRun, benchmarks))
     write_file(folder / APPLICATIONS, _csv(Run, applications))
     return read(folder)
+
+
+def printable(text: str) -> str:
+    r"""What a line of `provenance.json` can hold of a text; for anything else stands a `?`.
+
+    Examples
+    --------
+    >>> printable("No space left\x1b[0m\n")
+    'No space left?[0m?'
+    """
+    return "".join(one if one.isprintable() else "?" for one in text).strip()
 
 
 def _csv(kind: type[Run], runs: Iterable[Run]) -> str:
@@ -329,6 +344,14 @@ def _check_logs(folder: Path, provenance: Provenance, applications: Iterable[str
     for file in files:
         if files.count(file) > 1:
             raise InputError(f"the log {file!r} is listed twice", where=where)
+
+
+def _commands(path: Path) -> dict[str, str]:
+    commands: dict[str, str] = {}
+    for row in _rows(read_text(path), path):
+        name = row.get("application") or row.get("name") or ""
+        commands.setdefault(name.strip(), row.get("command") or "")
+    return commands
 
 
 def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...]:

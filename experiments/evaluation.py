@@ -26,10 +26,12 @@ from predictor.validation import (
 from predictor.validation_tables import Validated
 from summario.phases import Phase
 
+NEAREST_MEANS = "nearest benchmarks' means"
+
 
 @dataclass(frozen=True)
 class Composed:
-    """An application put together by hand: the nearest benchmarks' means, one after another.
+    """What the nearest benchmarks' means say of an application, one part after another.
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class Evaluation:
     validated : mapping of str to Validated
         The predictions held against the reruns, by application.
     composed : mapping of str to Composed
-        The same by hand, without a model.
+        The same by the nearest benchmarks' means, without a model.
     """
 
     curves: Mapping[str, Curve]
@@ -89,7 +91,7 @@ def evaluate(data: DataSet) -> Evaluation:
         for name, prediction in predictions.items()
     }
     composed = {
-        name: compose_by_hand(phases, knowledge.curves, validated[name].reruns, nodes)
+        name: compose_means(phases, knowledge.curves, validated[name].reruns, nodes)
         for name, phases in data.jobs.items()
     }
     return Evaluation(known, predictions, validated, composed)
@@ -118,7 +120,7 @@ def named_curves(data: DataSet) -> dict[str, Curve]:
     return own
 
 
-def compose_by_hand(
+def compose_means(
     phases: Sequence[Phase], known: Sequence[Curve], reruns: Reruns, nodes: int
 ) -> Composed:
     """Put an application together from the means of the nearest benchmarks.

@@ -22,8 +22,8 @@ from predictor.validation import (
 from summario.phases import Part, Phase
 
 LEFT_OUT = "each pattern left out"
-# By which of the two is known: those numbered 0, 2 … or 1, 3 ….
-HALVES = ("odd repetitions left out", "even repetitions left out")
+# Of the runs of a cell numbered from 1 in their order: what repetitions are numbered from differs.
+HALVES = ("even runs left out", "odd runs left out")
 MODEL = "ioncast"
 NEAREST = "nearest benchmark"
 FLOOR = "noise floor"
@@ -170,7 +170,7 @@ def _unpredicted(name: str, runs: Reruns) -> Iterator[Judged]:
 
 
 def _halves(curve: Curve, first: int) -> tuple[Curve, Curve]:
-    """Every second repetition of each cell, and the others; one that is alone is in the first."""
+    """Every second run of each cell from one on, and the others; one that is alone is known."""
     cells = curve.bandwidths_mib_s
     known = {n: runs[first::2] or runs for n, runs in cells.items()}
     rest = {n: runs[1 - first :: 2] for n, runs in cells.items() if len(runs) > 1}

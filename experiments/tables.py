@@ -2,7 +2,8 @@
 
 Each is made of the measurements and logs of the set alone. Beside what Inria RR-9366 tabulates
 (phases: Tables 2, 5 and 7; errors of benchmarks for runs of applications: Tables 3, 6 and 8) they
-hold the curves, the choices and how well patterns are predicted that are held back.
+hold the curves, the choices and how well patterns are predicted that are held back. Of applications
+that the report has, its own numbers stand beside ours in tables of their own.
 """
 
 from __future__ import annotations
@@ -11,24 +12,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, pstdev
 
 from experiments.datasets import DataSet
-from experiments.evaluation import Evaluation, evaluate
+from experiments.evaluation import NEAREST_MEANS, Evaluation
 from experiments.held_back import Judged, hold_back
 from experiments.published import PrintedTable
+from experiments.studies.rr9366 import reported
+from experiments.studies.side_by_side import direct_runs, phase_rows, rerun_error_rows
 from predictor.validation import Comparison, Reruns, errors, noise_floor, pool, scores
+from predictor.validation_tables import ALL, FLOOR, PREDICTION
 from summario.tables import COLUMNS, to_record
-
-ALL = "all"
-PREDICTION, BY_HAND, FLOOR = "prediction", "by hand", "noise floor"
 
 Row = dict[str, str]
 
 
-def tables_of(data: DataSet) -> tuple[PrintedTable, ...]:
+def tables_of(data: DataSet, evaluation: Evaluation) -> tuple[PrintedTable, ...]:
     """All tables of a data set, but for those that nothing is in.
 
     It takes seconds: for each pattern that is left out, a model is fitted.
+
+    Parameters
+    ----------
+    data : DataSet
+        The measurements.
+    evaluation : Evaluation
+        What they say of the applications.
     """
-    evaluation = evaluate(data)
     judged = tuple(hold_back(evaluation.curves))
     made = (
         phases(data),
@@ -40,6 +47,9 @@ def tables_of(data: DataSet) -> tuple[PrintedTable, ...]:
         choices(evaluation),
         held_back(judged),
         accuracy(judged),
+        report_phases(data),
+        report_errors(evaluation),
+        report_runs(data, evaluation),
     )
     return tuple(table for table in made if table.rows)
 
@@ -55,7 +65,7 @@ def phases(data: DataSet) -> PrintedTable:
                 "io_nodes": str(log.io_nodes),
                 "phase": str(number),
                 **{
-                    name: f"{value:.6f}" if isinstance(value, float) else str(value)
+                    name: _exactly(value)
                     for name, value in to_record(phase).items()
                     if name in COLUMNS and name != "job"
                 },
@@ -92,7 +102,7 @@ def means(evaluation: Evaluation) -> PrintedTable:
 
 
 def composed(evaluation: Evaluation) -> PrintedTable:
-    """Applications put together by hand from the nearest benchmarks' means."""
+    """What the nearest benchmarks' means say of applications, one part after another."""
     names = {curve.id: name for name, curve in evaluation.curves.items()}
     return PrintedTable(
         "composed",
@@ -117,12 +127,12 @@ def composed(evaluation: Evaluation) -> PrintedTable:
 
 
 def composed_errors(evaluation: Evaluation) -> PrintedTable:
-    """Errors of what is put together by hand: RR-9366's Tables 3, 6 and 8, and the noise floor."""
-    by_hand = {name: one.comparison for name, one in evaluation.composed.items()}
+    """Errors of the nearest benchmarks' means: RR-9366's Tables 3, 6, 8, and the noise floor."""
+    of_means = {name: one.comparison for name, one in evaluation.composed.items()}
     floor = {name: noise_floor(one.reruns) for name, one in evaluation.validated.items()}
     return PrintedTable(
         "composed_errors",
-        (*_errors(BY_HAND, by_hand), *_errors(FLOOR, floor)),
+        (*_errors(NEAREST_MEANS, of_means), *_errors(FLOOR, floor)),
         keys=("of", "application", "io_nodes"),
     )
 
@@ -225,6 +235,56 @@ def accuracy(judged: Sequence[Judged]) -> PrintedTable:
     )
 
 
+def report_phases(data: DataSet) -> PrintedTable:
+    """The phases of RR-9366's Tables 2, 5 and 7, and those found here."""
+    return PrintedTable(
+        "report_phases",
+        tuple(
+            {"application": name, **{column: _exactly(value) for column, value in row.items()}}
+            for name, found in sorted(data.jobs.items())
+            if reported(name)
+            for row in phase_rows(name, found)
+        ),
+        keys=("application", "of"),
+    )
+
+
+def report_errors(evaluation: Evaluation) -> PrintedTable:
+    """The errors of RR-9366's Tables 3, 6 and 8, and those found here."""
+    return PrintedTable(
+        "report_errors",
+        tuple(
+            {"application": name, **row}
+            for name, result in sorted(evaluation.validated.items())
+            if reported(name)
+            for row in rerun_error_rows(result, evaluation.composed[name])
+        ),
+        keys=("application", "of"),
+        estimated=True,
+    )
+
+
+def report_runs(data: DataSet, evaluation: Evaluation) -> PrintedTable:
+    """The runs without I/O nodes of RR-9366's Table 9, and those measured here."""
+    return PrintedTable(
+        "report_runs",
+        tuple(
+            {
+                "application": name,
+                "of": of,
+                "run": str(number),
+                "bandwidth_mib_s": f"{value:.1f}",
+            }
+            for name, result in sorted(evaluation.validated.items())
+            for of, values in direct_runs(
+                name, data.commands[name], data.applications[name], result.benchmark.get(0, ())
+            ).items()
+            for number, value in enumerate(values, start=1)
+        ),
+        keys=("application", "of", "run"),
+    )
+
+
 def variation(runs: Sequence[float]) -> float:
     """The coefficient of variation of the runs that there are."""
     return pstdev(runs) / fmean(runs)
@@ -277,6 +337,10 @@ def _scores(comparison: Comparison) -> Row:
         "regret_of_decision": _number(found.regret_within_tolerance),
         "in_p10_to_p90": _number(found.coverage),
     }
+
+
+def _exactly(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
 def _mean_error(comparison: Comparison) -> float | None:

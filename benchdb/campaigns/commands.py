@@ -11,7 +11,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -283,15 +284,12 @@ def _check_directory(directory: str, what: str, key: str) -> None:
 
 def _run(folder: CampaignFolder, database: Engine) -> None:
     click.echo(_headline(folder), err=True)
-    reporter = _Reporter()
     try:
-        progress = run_campaign(folder, database, reporter)
+        with reporting() as report:
+            progress = run_campaign(folder, database, report)
     except KeyboardInterrupt as interrupt:
-        reporter.end_line()
         click.echo(f"go on with `{_resume(folder)}`", err=True)
         raise click.Abort from interrupt
-    finally:
-        reporter.end_line()
     click.echo(_count(replace(progress, seconds_left=None)))
     _show_failures(failures(folder))
     if progress.left:
@@ -302,27 +300,32 @@ def _run(folder: CampaignFolder, database: Engine) -> None:
     sys.exit(1 if progress.failed or progress.left else 0)
 
 
-class _Reporter:
-    """Shows the progress: in place on a terminal, else in a line now and then."""
+@contextmanager
+def reporting(label: str = "") -> Iterator[Callable[[Progress], None]]:
+    """Show progress on the standard error: in place on a terminal, else in a line now and then.
 
-    def __init__(self) -> None:
-        self._percent = -1
-        self._within_line = False
+    Parameters
+    ----------
+    label : str
+        What begins each line.
+    """
+    twentieth, within_line = -1, False
 
-    def __call__(self, progress: Progress) -> None:
-        percent = 100 * (progress.runs - progress.left) // progress.runs
+    def report(progress: Progress) -> None:
+        nonlocal twentieth, within_line
+        reached = 20 * (progress.runs - progress.left) // progress.runs
         if sys.stderr.isatty():
-            click.echo(f"\r\033[K{_count(progress)}", err=True, nl=False)
-            self._within_line = True
-        elif percent // 5 > self._percent // 5:
-            click.echo(_count(progress), err=True)
-        self._percent = percent
+            click.echo(f"\r\033[K{label}{_count(progress)}", err=True, nl=False)
+            within_line = True
+        elif reached > twentieth:
+            click.echo(f"{label}{_count(progress)}", err=True)
+        twentieth = reached
 
-    def end_line(self) -> None:
-        """Leave the line that is written in place."""
-        if self._within_line:
+    try:
+        yield report
+    finally:
+        if within_line:
             click.echo(err=True)
-        self._within_line = False
 
 
 def _progress(folder: CampaignFolder) -> Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -21,13 +22,14 @@ def barrier(path: Path, tasks: int) -> Iterator[None]:
     Parameters
     ----------
     path : Path
-        Of the socket; at most 107 bytes long.
+        Of the socket. Only the name of its file has to be short, for who connects from its
+        folder: addresses are at most 107 bytes long.
     tasks : int
         How many processes.
     """
     peers: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
+        _bind(listener, path)
         listener.listen(tasks)
         server = threading.Thread(target=_serve, args=(listener, tasks, peers), daemon=True)
         server.start()
@@ -41,6 +43,15 @@ def barrier(path: Path, tasks: int) -> Iterator[None]:
                 with contextlib.suppress(OSError):
                     peer.shutdown(socket.SHUT_RDWR)
             server.join()
+
+
+def _bind(listener: socket.socket, path: Path) -> None:
+    """Bind a socket to a path of any length."""
+    folder = os.open(path.parent, os.O_PATH)
+    try:
+        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)
 
 
 def _serve(listener: socket.socket, tasks: int, peers: list[socket.socket]) -> None:

@@ -25,16 +25,22 @@ def main(folder: Path) -> None:
     """Do this rank's steps."""
     communicator = _communicator() if (folder / "mpi").exists() else None
     rank = communicator.Get_rank() if communicator else int(os.environ["IONCAST_RANK"])
-    steps = json.loads((folder / f"plan.{rank}.json").read_text())
     with socket.socket(socket.AF_UNIX) as barrier:
-        barrier.connect(str(folder / "barrier"))
         try:
+            # A socket's address is at most 107 bytes long, and the folder's may be longer.
+            os.chdir(folder)
+            barrier.connect("barrier")
+            steps = json.loads((folder / f"plan.{rank}.json").read_text())
             results = _do_all(steps, barrier, communicator)
+            (folder / f"result.{rank}.json").write_text(json.dumps(results))
         except Exception as error:
             # To be said before the others are hung up on: when one of them ends, so do all.
-            sys.excepthook(type(error), error, error.__traceback__)
+            reason = " ".join(str(error).split())
+            print(f"ioncast: {type(error).__name__}: {reason}", file=sys.stderr, flush=True)
+            if communicator:
+                # MPI's end would wait for those that wait for this rank in collective I/O.
+                communicator.Abort(1)
             sys.exit(1)
-    (folder / f"result.{rank}.json").write_text(json.dumps(results))
 
 
 def _do_all(

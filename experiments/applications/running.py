@@ -29,6 +29,11 @@ LogSource = Literal["darshan", "counters"]
 
 _MIB = 1024**2
 _PATIENCE_S = 10.0
+# What no run takes: so long to start, and half of the least bandwidth in experiments/data.
+_LONGEST_START_S = 600.0
+_SLOWEST_MIB_S = 1.0
+# How the errors of ioncast's own programs begin.
+_OURS = "ioncast: "
 _HACC_IO_RESULT = re.compile(r"WRITE Checkpoint Perf:.*\] (\d+) Bytes (\S+) MaxTime")
 # Beside the application's files Python reads its own modules, which are not the application's.
 _DARSHAN_CONFIGURATION = "NAME_EXCLUDE .* *\nNAME_INCLUDE ^{scratch} *\n"
@@ -112,7 +117,7 @@ def run_application(
     log: Path | None = None,
     darshan: Path | None = None,
     hacc_io_program: Path | None = None,
-    limit_s: float = 600.0,
+    limit_s: float | None = None,
 ) -> Run:
     """Run an application once, on files that are made for it and removed after it.
 
@@ -134,8 +139,8 @@ def run_application(
     hacc_io_program : Path, optional
         HACC-IO itself, to run under MPI in place of the bundled processes. Its log can come
         from Darshan only. See `find_hacc_io`.
-    limit_s : float
-        A run that takes longer is ended and an error.
+    limit_s : float, optional
+        A run that takes longer is ended and an error. Without it, `longest_s`.
 
     Returns
     -------
@@ -154,7 +159,8 @@ def run_application(
         _data_folder(application, platform.scratch) as data,
     ):
         folder = Path(temporary)
-        launch = _Launch(application, platform, io_nodes, folder, traced, limit_s)
+        allowed_s = longest_s(application) if limit_s is None else limit_s
+        launch = _Launch(application, platform, io_nodes, folder, traced, allowed_s)
         started_s = time.time()
         if hacc_io_program:
             steps = [_run_hacc_io(launch, hacc_io_program, data)]
@@ -180,6 +186,23 @@ def run_application(
         steps=tuple(steps),
         log_source=("darshan" if traced else "counters") if log else None,
     )
+
+
+def longest_s(application: Application) -> float:
+    """Say after how many seconds a run of an application does not move any more.
+
+    Parameters
+    ----------
+    application : Application
+        What runs.
+
+    Returns
+    -------
+    float
+        10 minutes, the pauses, and the time for all bytes at 1 MiB/s.
+    """
+    pauses_s = application.pause_s * (len(application.steps) - 1)
+    return _LONGEST_START_S + pauses_s + application.bytes / _MIB / _SLOWEST_MIB_S
 
 
 def find_darshan() -> Path | None:
@@ -287,6 +310,14 @@ def _data_folder(application: Application, scratch: Path) -> Iterator[Path]:
     # What a run that was killed has left.
     shutil.rmtree(folder, ignore_errors=True)
     try:
+        _fill(application, folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fill(application: Application, folder: Path) -> None:
+    try:
         folder.mkdir()
         for step in application.steps:
             if step.operation == "read":
@@ -295,10 +326,6 @@ def _data_folder(application: Application, scratch: Path) -> Iterator[Path]:
         raise IoncastError(
             f"the application's files cannot be made: {error.strerror}", where=str(folder)
         ) from None
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write_input(application: Application, step: Step, folder: Path) -> None:
@@ -410,17 +437,22 @@ def _output(command: Sequence[str], limit_s: float, where: str) -> str:
     ) as process:
         try:
             output, errors = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            raise IoncastError(f"it took longer than {limit_s:g} s", where=where) from None
+        except subprocess.TimeoutExpired as error:
+            said = _reason((error.stderr or b"").decode(errors="replace"))
+            raise IoncastError(f"it took longer than {limit_s:g} s: {said}", where=where) from None
         finally:
             _end(process)
     if process.returncode:
-        last_line = errors.strip().rpartition("\n")[2]
-        raise IoncastError(
-            f"a process failed ({process.returncode}): {last_line or 'no reason given'}",
-            where=where,
-        )
+        reason = _reason(errors)
+        raise IoncastError(f"a process failed ({process.returncode}): {reason}", where=where)
     return output
+
+
+def _reason(errors: str) -> str:
+    """What one of our own programs said first, or the last line: MPI talks after them."""
+    lines = errors.strip().splitlines()
+    ours = [line[len(_OURS) :] for line in lines if line.startswith(_OURS)]
+    return (ours[:1] or lines[-1:] or ["no reason given"])[0]
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -13,7 +13,7 @@ from tabulate import tabulate
 from benchdb.options import format_option
 from experiments.platform import remains
 from experiments.platform.description import BUNDLED, check_name, read_description
-from experiments.platform.emulator import down, find, up
+from experiments.platform.emulator import check_root, down, find, up
 from experiments.platform.ranks import run_ranks
 from experiments.platform.status import NodeState, states
 from ioncast_errors import InputError, UnknownNameError
@@ -175,6 +175,7 @@ def exec_command(
 
 def _chosen(name: str | None) -> str:
     """Take the name that was given, or the only one there is."""
+    check_root()
     there = remains.names()
     if name is not None:
         return check_name(name)

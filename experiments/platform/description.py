@@ -113,7 +113,7 @@ class Storage(Table):
     cache: _Size = 0
     # Memory without a limit is what 0 would mean to the kernel.
     memory: Annotated[_Size, Field(gt=0)] = Field(
-        description="what all servers together may hold", examples=["8g"]
+        description="what all servers together may hold", examples=["4g"]
     )
 
     @model_validator(mode="after")

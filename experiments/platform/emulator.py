@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import humanize
+
 from experiments.platform import remains, signals
 from experiments.platform.daemons import clients, start_all
 from experiments.platform.description import Description, check_name
@@ -218,6 +220,7 @@ def up(description: Description) -> Emulated:
         If this machine cannot do it, or there is something of that name already.
     """
     check_machine()
+    _check_memory(description)
     with signals.raised(), locked(description.name):
         _refuse_what_is_there(description)
         try:
@@ -247,7 +250,7 @@ def down(name: str) -> bool:
         If something cannot be removed.
     """
     check_name(name)
-    _check_root()
+    check_root()
     with locked(name):
         found = bool(remains.remains(name))
         remains.clear(name)
@@ -271,8 +274,11 @@ def find(name: str) -> Emulated:
     ------
     UnknownNameError
         If it is not up.
+    IoncastError
+        If this process is not root's.
     """
     check_name(name)
+    check_root()
     remains.check_platforms()
     folder = remains.folder_of(name)
     if not (folder / _PLATFORM_FILE).exists():
@@ -300,7 +306,7 @@ def check_machine() -> None:
     IoncastError
         With what is missing.
     """
-    _check_root()
+    check_root()
     missing = [name for name in _PACKAGES if shutil.which(name, path=system_path()) is None]
     if missing:
         packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
@@ -322,10 +328,38 @@ def _has_fuse() -> bool:
     return False
 
 
-def _check_root() -> None:
+def _check_memory(description: Description) -> None:
+    """Refuse a storage that this machine could not hold when it is full."""
+    wanted_bytes, there_bytes = description.storage.memory, _memory_bytes()
+    if wanted_bytes > there_bytes:
+        wanted, there = (
+            humanize.naturalsize(size, binary=True) for size in (wanted_bytes, there_bytes)
+        )
+        raise InputError(
+            f"its storage may hold {wanted}, this machine's memory and swap only {there}",
+            where=f"platform {description.name}",
+            remedy="write less as `storage.memory` in its description",
+        )
+
+
+def _memory_bytes() -> int:
+    lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+    sizes_kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return 1024 * (sizes_kib["MemTotal"] + sizes_kib["SwapTotal"])
+
+
+def check_root() -> None:
+    """Refuse to go on as somebody who may neither see nor make what a platform consists of.
+
+    Raises
+    ------
+    IoncastError
+        If this process is not root's.
+    """
     if os.geteuid() != 0:
         raise IoncastError(
-            "only root may make network namespaces and mounts", remedy="run it with sudo"
+            "only root may use a platform, its network namespaces and mounts",
+            remedy="run it with sudo",
         )
 
 

@@ -10,6 +10,7 @@ import subprocess
 from importlib.metadata import version
 
 from experiments.datasets import Machine
+from experiments.platform.programs import system_path
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
@@ -33,7 +34,7 @@ def versions() -> dict[str, str]:
 
 def _version(program: str) -> str | None:
     """The first number with a point that a program prints of itself."""
-    path = shutil.which(program)
+    path = shutil.which(program, path=system_path())
     if path is None:
         return None
     done = subprocess.run(  # noqa: S603

@@ -13,23 +13,17 @@ import plotly.graph_objects as go
 from benchdb.curves import Curve
 from benchdb.pages import TABLE_STYLE, bullets, drawn, table, write_page
 from experiments.datasets import DataSet, Machine
-from experiments.evaluation import Composed, Evaluation
-from experiments.studies.rr9366 import HACC_IO, TABLE_9_MB_S, ReportedApplication, reported
+from experiments.evaluation import Evaluation
+from experiments.studies.rr9366 import reported
+from experiments.studies.side_by_side import REPORT, direct_runs, phase_rows, rerun_error_rows
 from experiments.tables import variation
 from predictor.drawing import PRINTED, X_AXIS, Y_AXIS, interval
-from predictor.reruns import Rerun
-from predictor.validation import scores
 from predictor.validation_tables import Validated, curve_rows, decision_rows, error_rows
-from summario.phases import Phase
-from summario.tables import size, to_record
+from summario.tables import size
 
-_REPORT, _HERE = "RR-9366", "here"
-_BYTES_IN_MB, _BYTES_IN_MIB = 1e6, 1 << 20
 _HEIGHT_PIXELS = 400
 _BENCHMARKS = "#d98200"
-# Columns of Tables 2, 5 and 7.
 _SECONDS = ("start", "end", "time")
-_FACTS = ("type", "bytes", "api", "requests", "spatiality", "files", "n_files", "mode_processes")
 
 
 def write_html(path: str | Path, title: str, data: DataSet, evaluation: Evaluation) -> None:
@@ -60,77 +54,40 @@ def write_html(path: str | Path, title: str, data: DataSet, evaluation: Evaluati
         _LEGEND,
         *_sections(data, evaluation),
         "<h2>Benchmarks</h2>",
-        table([_curve_row(name, curve) for name, curve in evaluation.curves.items()]),
+        table(benchmark_rows(evaluation.curves)),
         "<p>Mean MiB/s by number of I/O nodes ± coefficient of variation (runs).</p>",
         bullets("Notes", data.provenance.notes),
     ]
     write_page(path, title=title, body="\n".join(sections), style=TABLE_STYLE + _STYLE)
 
 
-def phase_rows(application: str, phases: Sequence[Phase]) -> list[dict[str, Any]]:
-    """The phases of an application beside those that RR-9366 found.
+def benchmark_rows(curves: Mapping[str, Curve]) -> list[dict[str, str]]:
+    """The mean of each cell of each pattern, with its variation and number of runs.
 
     Parameters
     ----------
-    application : str
-        Its name in the data set.
-    phases : sequence of Phase
-        Of its run.
+    curves : mapping of str to Curve
+        What was measured, by the names of patterns.
     """
-    known = reported(application)
-    rows = [_phase_row(_report_name(known), vars(known.phase))] if known else []
-    names = [_HERE] if len(phases) == 1 else [f"{_HERE}, {i}" for i in range(1, len(phases) + 1)]
-    records = (to_record(phase) for phase in phases)
-    return rows + [_phase_row(name, record) for name, record in zip(names, records, strict=True)]
-
-
-def rerun_error_rows(result: Validated, composed: Composed) -> list[dict[str, str]]:
-    """|Bw - Ba| / Ba of each rerun Ba: what RR-9366 reports, and what was found here.
-
-    Parameters
-    ----------
-    result : Validated
-        The prediction.
-    composed : Composed
-        The benchmarks' means, as the report takes them.
-    """
-    known = reported(result.application)
-    rows = [
+    numbers = sorted({n for curve in curves.values() for n in curve.bandwidths_mib_s})
+    return [
         {
-            "of": f"{_REPORT}, {one.benchmark}",
-            "runs": "",
-            **_statistics(one.minimum, one.mean, one.median, one.maximum),
+            "pattern": name,
+            **{str(n): _cell(curve.bandwidths_mib_s.get(n, ())) for n in numbers},
+            "IOR": curve.config.command_line(launcher=True),
         }
-        for one in (known.errors if known else ())
+        for name, curve in curves.items()
     ]
-    for name, found in (
-        ("mean of benchmarks", composed.comparison),
-        ("prediction", result.prediction),
-        ("noise floor", result.floor),
-    ):
-        if runs := scores(found).runs:
-            statistics = _statistics(runs.minimum, runs.mean, runs.median, runs.maximum)
-            rows.append({"of": f"{_HERE}, {name}", "runs": str(runs.count), **statistics})
-    return rows
 
 
-def direct_rows(reruns: Sequence[Rerun], benchmark: Sequence[float]) -> list[dict[str, str]]:
-    """Each run of HACC-IO without I/O nodes in MB/s, as Table 9 has them.
+def run_rows(runs: Mapping[str, Sequence[float]]) -> list[dict[str, str]]:
+    """Runs side by side, as in Table 9.
 
     Parameters
     ----------
-    reruns : sequence of Rerun
-        Of HACC-IO.
-    benchmark : sequence of float
-        MiB/s of the benchmarks in its place, one value for each repetition.
+    runs : mapping of str to sequence of float
+        MiB/s of each run, by what they are of.
     """
-    ours = [run.bandwidth_mib_s for run in reruns if run.io_nodes == 0]
-    factor = _BYTES_IN_MIB / _BYTES_IN_MB
-    runs = {
-        **{f"{_REPORT}, {name}": values for name, values in TABLE_9_MB_S.items()},
-        f"{_HERE}, {HACC_IO.name}": [value * factor for value in ours],
-        f"{_HERE}, benchmarks": [value * factor for value in benchmark],
-    }
     most = max(map(len, runs.values()))
     return [
         {
@@ -221,9 +178,10 @@ def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str]:
         known = reported(name)
         yield f"<h2>{html.escape(name)}</h2>"
         yield _heading("Phases", f"Table {known.phases_table}" if known else None)
-        yield table(phase_rows(name, data.jobs[name]))
+        yield table([_phase_cells(row) for row in phase_rows(name, data.jobs[name])])
+        yield _START
         if known:
-            yield f"<p>{_REPORT}: {known.processes} processes on {known.nodes} nodes.</p>"
+            yield f"<p>{REPORT}: {known.processes} processes on {known.nodes} nodes.</p>"
         yield _heading("Errors of single reruns", f"Table {known.errors_table}" if known else None)
         yield table(rerun_error_rows(result, evaluation.composed[name]))
         yield _heading(
@@ -231,37 +189,26 @@ def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str]:
         )
         yield drawn(bandwidth_figure(result), plotly=number == 0)
         yield table([_curve_point(row) for row in curve_rows([result])])
-        if known is HACC_IO:
-            yield _heading("Single runs without I/O nodes, MB/s", "Table 9")
-            yield table(direct_rows(data.applications[name], result.benchmark.get(0, ())))
+        benchmark = result.benchmark.get(0, ())
+        runs = direct_runs(name, data.commands[name], data.applications[name], benchmark)
+        if runs:
+            yield _heading("Single runs without I/O nodes, MiB/s", "Table 9")
+            yield table(run_rows(runs))
+            yield _MIB_S
 
 
 def _heading(text: str, place: str | None) -> str:
-    return f"<h3>{text}{f' ({_REPORT}: {place})' if place else ''}</h3>"
+    return f"<h3>{text}{f' ({REPORT}: {place})' if place else ''}</h3>"
 
 
-def _report_name(known: ReportedApplication) -> str:
-    return _REPORT if known.n_phases == 1 else f"{_REPORT}, first of {known.n_phases}"
-
-
-def _phase_row(name: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    seconds = {f"{column}, s": f"{record[column]:.3f}" for column in _SECONDS}
-    facts = {column: record[column] for column in _FACTS}
-    return {"": name, **seconds, **facts, "bytes": size(record["bytes"])}
-
-
-def _statistics(minimum: float, mean: float, median: float, maximum: float) -> dict[str, str]:
-    values = {"minimum": minimum, "mean": mean, "median": median, "maximum": maximum}
-    return {name: f"{value:.2f}" for name, value in values.items()}
-
-
-def _curve_row(name: str, curve: Curve) -> dict[str, str]:
-    cells = {str(n): _cell(runs) for n, runs in sorted(curve.bandwidths_mib_s.items())}
-    return {"pattern": name, **cells, "IOR": curve.config.command_line(launcher=True)}
+def _phase_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    seconds = {f"{column}, s": f"{row[column]:.3f}" for column in _SECONDS}
+    others = {name: value for name, value in row.items() if name not in ("of", *_SECONDS)}
+    return {"": row["of"], **seconds, **others, "bytes": size(row["bytes"])}
 
 
 def _cell(runs: Sequence[float]) -> str:
-    return f"{fmean(runs):.4g} ±{variation(runs):.0%} ({len(runs)})"
+    return f"{fmean(runs):.4g} ±{variation(runs):.0%} ({len(runs)})" if runs else ""
 
 
 def _curve_point(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,6 +217,9 @@ def _curve_point(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _STYLE = "h3 { font-size: 0.95rem; margin: 1rem 0 0; }\n"
+_START = """<p>Seconds count from the start of the job; in a log of the run's own counters from
+before its processes are started.</p>"""
+_MIB_S = f"""<p>{REPORT} has them in MB/s, which HACC-IO prints of 2<sup>20</sup> bytes.</p>"""
 _LEGEND = """<p>Error: |Bw &minus; Ba| / Ba of each rerun Ba from the mean Bw that is predicted.
 Noise floor: the same of the application's own repetitions as predictions of each other. Regret:
 the share of the best measured bandwidth that the choice gives away.</p>"""

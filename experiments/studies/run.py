@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import random
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 import click
 
 from benchdb.campaigns import folder as folders
-from benchdb.campaigns.commands import find_engine
+from benchdb.campaigns.commands import find_engine, reporting
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform import Platform, read_platform
 from benchdb.campaigns.results import failures, measurement_of, result_of
@@ -22,9 +21,15 @@ from benchdb.campaigns.running import Progress, run_campaign
 from benchdb.measurements import Measurement
 from benchdb.store import opened_database
 from experiments import datasets
-from experiments.applications.running import Run, find_hacc_io, run_application
+from experiments.applications.running import (
+    Run,
+    find_darshan,
+    find_hacc_io,
+    run_application,
+)
 from experiments.applications.spec import Application
-from experiments.datasets import LOGS, BenchmarkRun, DataSet, Log, Provenance
+from experiments.datasets import LOGS, BenchmarkRun, DataSet, Log, Provenance, printable
+from experiments.platform.description import Description
 from experiments.platform.emulator import Emulated
 from experiments.studies.machine import this_machine, versions
 from experiments.studies.study import Study
@@ -41,12 +46,12 @@ from summario.phases import Phase
 CAMPAIGN = "campaign"
 # Share of a job's bytes.
 _WORTH = 0.05
-_DAY = len("2026-11-21")
+# What the platform's campaigns leave free.
+_SPARE_BYTES = 64 << 20
+_THOUSANDTHS = 1000
 _LAYOUTS = {"contiguous": "contig", "1d-strided": "strided", "random": "random"}
-_LOG_SOURCES = {
-    "darshan": "Darshan's runtime",
-    "counters": "libdarshan-util's writer, with the true counters of the run",
-}
+_DARSHAN = "Darshan's runtime"
+_COUNTERS = "libdarshan-util's writer, with the true counters of the run"
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class Settings:
     engine : str or None
         The benchmark program; None for the first that is found.
     darshan : Path or None
-        The library of Darshan's runtime; without it, logs are written from the runs' own counters.
+        The library of Darshan's runtime; None for the one that is found and can be used. Without
+        any, logs are written from the runs' own counters.
     command : str
         What runs the same again.
     """
@@ -97,7 +103,7 @@ def run_study(study: Study, emulated: Emulated, folder: Path, settings: Settings
     InputError
         When nothing of the study can be run here.
     IoncastError
-        When an application's run for its log fails, or all of its others, or every benchmark.
+        When an application's run for its log fails, or every benchmark, or every rerun.
     """
     site = read_platform(emulated.campaign_platform)
     engine, program = find_engine(site, settings.engine)
@@ -107,37 +113,37 @@ def run_study(study: Study, emulated: Emulated, folder: Path, settings: Settings
     notes = [f"{name} was left out: {why}" for name, why in left_out.items()]
     if not applications:
         raise InputError("; ".join(notes))
+    notes += [note for one in applications if (note := _untraced(one, settings))]
+    # Before anything is measured: what it refuses must not cost hours.
+    provenance = _provenance(study, applications, emulated, site, engine, settings)
 
     (folder / LOGS).mkdir(parents=True)
-    logs = _reference_runs(applications, emulated, folder / LOGS, settings)
+    _reference_runs(applications, emulated, folder / LOGS, settings)
     campaign = folders.create(
         folder / CAMPAIGN,
-        campaign=to_toml(_campaign(study, folder / LOGS, logs, site.nodes, settings)),
+        campaign=to_toml(_campaign(study, folder / LOGS, provenance.logs, site.nodes, settings)),
         platform=read_text(emulated.campaign_platform),
         system=site.system,
         engine=engine,
         program=program,
         database=None,
     )
+    _tell_plan(campaign, applications)
     notes += _run_benchmarks(campaign)
-    runs, failed = _reruns(applications, emulated, site, settings)
-    provenance = Provenance(
-        study=study.name,
-        command=settings.command,
-        date=min(run.started for run in runs)[:_DAY],
-        seeds=(settings.seed,),
-        scale=settings.scale,
-        system=site.system,
-        tasks=site.nodes * site.processes_per_node,
-        nodes=site.nodes,
-        engine=engine,
-        platform=emulated.description.model_dump(mode="json"),
-        machine=this_machine(),
-        versions={**versions(), **_engine_version(campaign)},
-        logs=tuple(logs),
-        notes=(*notes, *failed),
+    runs, failed = rerun(applications, emulated, site, settings)
+    measured = {run.name for run in runs}
+    return datasets.write(
+        folder,
+        provenance.model_copy(
+            update={
+                "versions": {**provenance.versions, **_engine_version(campaign)},
+                "logs": tuple(log for log in provenance.logs if log.application in measured),
+                "notes": tuple(map(printable, [*notes, *_failure_notes(failed, measured)])),
+            }
+        ),
+        _benchmark_runs(campaign),
+        runs,
     )
-    return datasets.write(folder, provenance, _benchmark_runs(campaign), runs)
 
 
 def check_new(folder: Path) -> None:
@@ -154,6 +160,65 @@ def check_new(folder: Path) -> None:
         )
 
 
+def check_settings(study: Study, description: Description, settings: Settings) -> None:
+    """Refuse what cannot be run on a platform, before it is brought up.
+
+    Parameters
+    ----------
+    study : Study
+        What would be run.
+    description : Description
+        On what.
+    settings : Settings
+        How.
+
+    Raises
+    ------
+    InputError
+        When the storage cannot hold an application's files, or the Darshan library that was
+        asked for cannot trace it.
+    """
+    for application in _applications(study, description, settings.scale):
+        if not _fits(application, description):
+            needed = application.bytes * description.storage.replicas
+            raise InputError(
+                f"{application.name} at scale {settings.scale:g} needs {format_size(needed)} of"
+                f" storage, which has {format_size(description.storage.memory)} and keeps"
+                f" {format_size(_SPARE_BYTES)} free",
+                where=f"platform {description.name}",
+                remedy=_what_fits(study, description),
+            )
+        if settings.darshan is not None and not _can_be_traced(application, settings):
+            raise InputError(
+                "Darshan traces processes under MPI, for which Python needs mpi4py",
+                where=application.name,
+                remedy="install it for this machine's MPI, or leave --darshan out",
+            )
+
+
+def _applications(study: Study, description: Description, scale: float) -> tuple[Application, ...]:
+    nodes = description.compute_nodes
+    return study.applications(nodes.count * nodes.processes, nodes.count, scale)
+
+
+def _fits(application: Application, description: Description) -> bool:
+    storage = description.storage
+    return application.bytes * storage.replicas + _SPARE_BYTES <= storage.memory
+
+
+def _what_fits(study: Study, description: Description) -> str:
+    for thousandths in range(_THOUSANDTHS, 0, -1):
+        scale = thousandths / _THOUSANDTHS
+        if all(_fits(one, description) for one in _applications(study, description, scale)):
+            return f"the largest scale that fits is {scale:g}"
+    return "give it more memory"
+
+
+def has_mpi4py() -> bool:
+    """Whether Python can use MPI."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
 def obstacle(application: Application, engine: str) -> str | None:
     """Why an application or its benchmarks cannot be run here, as a clause; None if they can.
 
@@ -168,7 +233,7 @@ def obstacle(application: Application, engine: str) -> str | None:
         return None
     if engine != "ior":
         return f"{engine} does no MPI-IO"
-    return None if importlib.util.find_spec("mpi4py") else "mpi4py is not installed"
+    return None if has_mpi4py() else "mpi4py is not installed"
 
 
 def worth_measuring(phases: Sequence[Phase], nodes: int) -> list[IorConfig]:
@@ -187,6 +252,57 @@ def worth_measuring(phases: Sequence[Phase], nodes: int) -> list[IorConfig]:
     wanted = wanted_of([phases], lambda tasks: min(nodes, tasks))
     enough = _WORTH * sum(one.bytes for one in wanted.values())
     return [config for config, one in wanted.items() if one.bytes >= enough]
+
+
+def rerun(
+    applications: Sequence[Application], emulated: Emulated, site: Platform, settings: Settings
+) -> tuple[list[datasets.Run], dict[str, list[str]]]:
+    """Run applications with all numbers of I/O nodes, in random order.
+
+    Parameters
+    ----------
+    applications : sequence of Application
+        What to run.
+    emulated, site : Emulated, Platform
+        On what, and the numbers of I/O nodes.
+    settings : Settings
+        How.
+
+    Returns
+    -------
+    list of datasets.Run
+        What was measured.
+    dict of str to list of str
+        By application, why runs failed.
+
+    Raises
+    ------
+    IoncastError
+        When all did.
+    """
+    plan = [
+        (application, io_nodes, repetition)
+        for application in applications
+        for io_nodes in site.io_nodes
+        for repetition in range(1, settings.repetitions + 1)
+    ]
+    random.Random(settings.seed).shuffle(plan)  # noqa: S311
+    rows: list[datasets.Run] = []
+    failed: dict[str, list[str]] = {}
+    with reporting("reruns: ") as report:
+        for number, (application, io_nodes, repetition) in enumerate(plan, start=1):
+            own = _own_program(application, settings)
+            try:
+                run = run_application(application, emulated, io_nodes, hacc_io_program=own)
+            except IoncastError as error:
+                failed.setdefault(application.name, []).append(str(error))
+            else:
+                rows.append(_row(application, run, repetition, own))
+            report(Progress(len(plan), done=len(rows), failed=number - len(rows)))
+    if not rows:
+        reasons = (f"{name}: {errors[0]}" for name, errors in failed.items())
+        raise IoncastError(f"every rerun failed: {'; '.join(reasons)}")
+    return rows, failed
 
 
 def pattern_name(config: IorConfig) -> str:
@@ -211,29 +327,82 @@ def pattern_name(config: IorConfig) -> str:
     return "-".join(words)
 
 
+def _can_be_traced(application: Application, settings: Settings) -> bool:
+    """Whether an application runs under MPI here, where alone Darshan's runtime traces."""
+    return has_mpi4py() or _own_program(application, settings) is not None
+
+
+def _tracer(application: Application, settings: Settings) -> Path | None:
+    """The library of Darshan's runtime that traces an application."""
+    library = settings.darshan or find_darshan()
+    return library if _can_be_traced(application, settings) else None
+
+
+def _untraced(application: Application, settings: Settings) -> str | None:
+    """Why Darshan's runtime does not write a log though it is there."""
+    if find_darshan() is None or _can_be_traced(application, settings):
+        return None
+    return (
+        f"the log of {application.name} has the run's own counters: Darshan's runtime is there,"
+        " but mpi4py is not, without which it traces nothing here"
+    )
+
+
+def _provenance(
+    study: Study,
+    applications: Sequence[Application],
+    emulated: Emulated,
+    site: Platform,
+    engine: str,
+    settings: Settings,
+) -> Provenance:
+    """What is known before anything ran; the day of the first run is now."""
+    return Provenance(
+        study=study.name,
+        command=printable(settings.command),
+        date=datetime.now(timezone.utc).date().isoformat(),
+        seeds=(settings.seed,),
+        scale=settings.scale,
+        system=site.system,
+        tasks=site.nodes * site.processes_per_node,
+        nodes=site.nodes,
+        engine=engine,
+        platform=emulated.description.model_dump(mode="json"),
+        machine=this_machine(),
+        versions=versions(),
+        logs=tuple(_log(one, emulated, settings) for one in applications),
+    )
+
+
+def _log(application: Application, emulated: Emulated, settings: Settings) -> Log:
+    """The log that the reference run of an application leaves."""
+    io_nodes = min(emulated.description.io_nodes)
+    return Log(
+        file=f"{application.name}-ionodes{io_nodes}.darshan",
+        application=application.name,
+        io_nodes=io_nodes,
+        source=_DARSHAN if _tracer(application, settings) else _COUNTERS,
+    )
+
+
 def _reference_runs(
     applications: Sequence[Application], emulated: Emulated, folder: Path, settings: Settings
-) -> list[Log]:
-    """Run each application once without I/O nodes, for its log."""
-    logs = []
-    io_nodes = min(emulated.description.io_nodes)
-    with _progress("reference runs", len(applications)) as show:
-        for application in applications:
-            file = f"{application.name}-ionodes{io_nodes}.darshan"
-            run = run_application(
+) -> None:
+    """Run each application once with the fewest I/O nodes, for its log."""
+    with reporting("reference runs: ") as report:
+        for number, application in enumerate(applications):
+            report(Progress(len(applications), done=number, failed=0))
+            log = _log(application, emulated, settings)
+            darshan = _tracer(application, settings)
+            run_application(
                 application,
                 emulated,
-                io_nodes,
-                log=folder / file,
-                darshan=settings.darshan,
-                hacc_io_program=_own_program(application, settings) if settings.darshan else None,
+                log.io_nodes,
+                log=folder / log.file,
+                darshan=darshan,
+                hacc_io_program=_own_program(application, settings) if darshan else None,
             )
-            source = _LOG_SOURCES[run.log_source or "counters"]
-            logs.append(
-                Log(file=file, application=application.name, io_nodes=io_nodes, source=source)
-            )
-            show(len(logs))
-    return logs
+        report(Progress(len(applications), done=len(applications), failed=0))
 
 
 def _campaign(
@@ -254,17 +423,25 @@ def _campaign(
     )
 
 
+def _tell_plan(campaign: CampaignFolder, applications: Sequence[Application]) -> None:
+    """Say how much is going to be run."""
+    configs = {run.cell.config for run in campaign.runs}
+    numbers, repetitions = len(campaign.platform.io_nodes), campaign.campaign.repetitions
+    reruns = len(applications) * numbers * repetitions
+    click.echo(
+        f"ioncast: {len(campaign.runs) + reruns} runs: benchmarks: {len(configs)}, applications:"
+        f" {len(applications)}, numbers of I/O nodes: {numbers}, repetitions: {repetitions}",
+        err=True,
+    )
+
+
 def _run_benchmarks(campaign: CampaignFolder) -> list[str]:
     """Run a campaign to its end; what failed of it, as clauses."""
     with (
         tempfile.TemporaryDirectory(prefix="ioncast-") as scratch,
         opened_database(Path(scratch) / "campaign.sqlite") as database,
-        _progress("benchmarks", len(campaign.runs)) as show,
+        reporting("benchmarks: ") as report,
     ):
-
-        def report(progress: Progress) -> None:
-            show(progress.runs - progress.left)
-
         left = run_campaign(campaign, database, report).left
     failed = failures(campaign)
     if left:
@@ -311,32 +488,12 @@ def _benchmark_runs(campaign: CampaignFolder) -> Iterator[BenchmarkRun]:
         )
 
 
-def _reruns(
-    applications: Sequence[Application], emulated: Emulated, site: Platform, settings: Settings
-) -> tuple[list[datasets.Run], list[str]]:
-    """Run the applications with all numbers of I/O nodes, in random order; what failed of it."""
-    plan = [
-        (application, io_nodes, repetition)
-        for application in applications
-        for io_nodes in site.io_nodes
-        for repetition in range(1, settings.repetitions + 1)
-    ]
-    random.Random(settings.seed).shuffle(plan)  # noqa: S311
-    rows, failed = [], []
-    with _progress("reruns", len(plan)) as show:
-        for application, io_nodes, repetition in plan:
-            own = _own_program(application, settings)
-            try:
-                run = run_application(application, emulated, io_nodes, hacc_io_program=own)
-            except IoncastError as error:
-                failed.append(f"a rerun failed: {error}")
-            else:
-                rows.append(_row(application, run, repetition, own))
-            show(len(rows) + len(failed))
-    for application in applications:
-        if all(row.name != application.name for row in rows):
-            raise IoncastError(f"every rerun of {application.name} failed: {failed[0]}")
-    return rows, failed
+def _failure_notes(failed: Mapping[str, Sequence[str]], measured: set[str]) -> Iterator[str]:
+    for name, errors in failed.items():
+        if name in measured:
+            yield from (f"a rerun failed: {error}" for error in errors)
+        else:
+            yield f"{name} was left out: every rerun failed: {errors[0]}"
 
 
 def _own_program(application: Application, settings: Settings) -> Path | None:
@@ -357,22 +514,3 @@ def _row(
         started=run.started,
         command=own_program.name if own_program else f"bundled {application.name}",
     )
-
-
-@contextmanager
-def _progress(label: str, length: int) -> Iterator[Callable[[int], None]]:
-    """Show how many are done: in place on a terminal, else in a line now and then."""
-    if sys.stderr.isatty():
-        with click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True) as bar:
-            yield lambda done: bar.update(done - bar.pos)
-        return
-    step, shown = max(1, length // 10), 0
-    click.echo(f"{label}: {length}", err=True)
-
-    def show(done: int) -> None:
-        nonlocal shown
-        if done >= min(shown + step, length) and done > shown:
-            shown = done
-            click.echo(f"{label}: {done} of {length}", err=True)
-
-    yield show

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from experiments.datasets import (
     BenchmarkRun,
+    DataSet,
     Log,
     Machine,
     Provenance,
@@ -102,7 +103,7 @@ def complaint(folder: Path) -> Callable[..., str]:
 def test_the_readme_explains_every_key_and_every_table() -> None:
     readme = (DATA / "README.md").read_text(encoding="utf-8")
     tables = {path.stem for path in (DATA / "testbed" / "tables").iterdir()}
-    assert len(tables) == 9
+    assert len(tables) == 12
     for name in {*Provenance.model_fields, *Machine.model_fields, *Log.model_fields, *tables}:
         assert f"`{name}`" in readme
 
@@ -116,9 +117,9 @@ def test_every_shipped_set_says_where_it_is_from(shipped_set: Path) -> None:
     assert {log.file for log in found.logs} == {path.name for path in shipped_set.glob("logs/*")}
 
 
-def test_the_testbed_is_shipped_with_all_its_runs() -> None:
+def test_the_testbed_is_shipped_with_all_its_runs(testbed: DataSet) -> None:
     assert DATA / "testbed" in shipped()
-    found = read(DATA / "testbed")
+    found = testbed
     # Its README: 15 patterns and three applications with five numbers of I/O nodes, six runs
     # each, but for ten and two that failed.
     assert len(found.benchmarks) == 15 * 5 * 6 - 10
@@ -132,10 +133,9 @@ def test_the_testbed_is_shipped_with_all_its_runs() -> None:
     } == {(16, 8)}
 
 
-def test_a_prediction_rests_on_the_first_log_of_its_application() -> None:
-    found = read(DATA / "testbed")
-    assert {phase.log for phases in found.jobs.values() for phase in phases} == {
-        str(DATA / "testbed" / "logs" / f"{name}-ionodes0.darshan") for name in found.applications
+def test_a_prediction_rests_on_the_first_log_of_its_application(testbed: DataSet) -> None:
+    assert {phase.log for phases in testbed.jobs.values() for phase in phases} == {
+        str(DATA / "testbed" / "logs" / f"{name}-ionodes0.darshan") for name in testbed.applications
     }
 
 
@@ -148,6 +148,16 @@ def test_what_is_written_is_read_again(folder: Path) -> None:
         ("w-fpp", 4),
     ]
     assert [run.bandwidth_mib_s for run in found.applications["app"]] == [10.0, 11.0]
+    assert found.commands == {"app": "app --small"}
+
+
+def test_a_set_need_not_say_what_ran_its_applications(folder: Path) -> None:
+    write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
+    table = folder / "applications.csv"
+    lines = table.read_text(encoding="utf-8").splitlines()
+    shorter = [line.rpartition(",")[0] for line in lines]
+    table.write_text("\n".join(shorter), encoding="utf-8")
+    assert read(folder).commands == {"app": ""}
 
 
 def test_processes_and_nodes_of_a_row_count_more_than_those_of_the_set(folder: Path) -> None:

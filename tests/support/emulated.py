@@ -9,7 +9,8 @@ import itertools
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from experiments.platform.description import (
 from experiments.platform.emulator import Emulated, check_machine, down, up
 from ioncast_errors import IoncastError
 
+_PATIENCE_S = 120.0
 _numbers = itertools.count()
 
 
@@ -69,6 +71,14 @@ def emulated(description: Description) -> Iterator[Emulated]:
         yield up(description)
     finally:
         down(description.name)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait for what another process does."""
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.005)
 
 
 def received_bytes(platform: Emulated, node: str) -> int:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +19,7 @@ from experiments.applications.darshan_writer import Record
 from experiments.applications.running import (
     find_darshan,
     find_hacc_io,
+    longest_s,
     run_application,
 )
 from experiments.applications.spec import (
@@ -155,6 +160,33 @@ def test_a_file_system_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -
         run_application(single_a(2, 1, _SCALE), PlainPlatform(tmp_path / "unmounted"), 0)
 
 
+def test_of_input_that_does_not_fit_nothing_stays(
+    platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_input = running._write_input
+
+    def fill_up(application: Application, step: Step, folder: Path) -> None:
+        write_input(application, step, folder)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(running, "_write_input", fill_up)
+
+    with pytest.raises(IoncastError, match=r"multiphase: .* cannot be made: No space left"):
+        run_application(multiphase(2, 1, _SCALE), platform, 0)
+
+    assert list(platform.scratch.iterdir()) == []
+
+
+def test_files_for_the_run_itself_may_lie_deep(
+    platform: PlainPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+
+    assert run_application(single_a(2, 1, _SCALE), platform, 0).bytes == 4 * _MIB
+
+
 def test_a_process_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None:
     platform = _Runs(tmp_path, ("sh", "-c", "echo started >&2; echo no such mount >&2; exit 3"))
 
@@ -162,6 +194,16 @@ def test_a_process_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> No
         run_application(single_a(2, 1, _SCALE), platform, 4)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_reason_is_what_a_process_of_ours_said_before_mpi_talks(tmp_path: Path) -> None:
+    said = ("a warning", "ioncast: no such mount", "ioncast: me too", "Abort(1) on node 1")
+    platform = _Runs(
+        tmp_path, ("sh", "-c", f"printf '%s\\n' {' '.join(map(repr, said))} >&2; exit 1")
+    )
+
+    with pytest.raises(IoncastError, match=r"\(1\): no such mount$"):
+        run_application(single_a(2, 1, _SCALE), platform, 0)
 
 
 def test_a_process_that_fails_halfway_does_not_leave_the_others_waiting(
@@ -197,12 +239,21 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    platform = _Runs(scratch, ("sh", "-c", f"echo $$ > {pid_file}; exec sleep 60"))
+    slow = f"echo server lost >&2; echo $$ > {pid_file}; exec sleep 60"
+    platform = _Runs(scratch, ("sh", "-c", slow))
 
-    with pytest.raises(IoncastError, match=r"longer than 0\.5 s"):
+    with pytest.raises(IoncastError, match=r"longer than 0\.5 s: server lost$"):
         run_application(single_a(2, 1, _SCALE), platform, 0, limit_s=0.5)
 
     assert not Path("/proc", pid_file.read_text().strip()).exists()
+
+
+def test_the_time_that_a_run_may_take_grows_with_its_bytes_and_pauses() -> None:
+    assert longest_s(single_a(1, 1, 1.0)) == 600 + 128
+    # RR-9366's in full: 16 GiB, at 5 MiB/s as measured in experiments/data/periodic.
+    full = periodic_a(16, 8, 1.0)
+    assert longest_s(full) == 600 + 7 * 10 + 16 * 1024
+    assert longest_s(full) > 2 * 16 * 1024 / 5
 
 
 def test_hacc_io_itself_is_measured_by_what_it_prints(tmp_path: Path) -> None:
@@ -287,6 +338,25 @@ def test_collective_steps_are_collective_in_the_log(platform: PlainPlatform, log
     (phase,) = extract_phases(read_darshan_log(log))
     assert (phase.api, phase.spatiality, phase.file_access) == ("MPIIO", "collective", "shared")
     assert phase.bytes == run.bytes == 4 * _MIB
+
+
+@needs_mpi
+def test_a_process_that_fails_ends_those_that_wait_for_it_in_collective_io(
+    platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file has the offset of its last request."""
+    plan = running._plan
+
+    def fail_one(application: Application, task: int, data: Path) -> list[dict[str, Any]]:
+        steps = plan(application, task, data)
+        if task == 2:
+            steps[0]["accesses"][-1] = (-1, 8)
+        return steps
+
+    monkeypatch.setattr(running, "_plan", fail_one)
+
+    with pytest.raises(IoncastError, match=r"a process failed \(\d+\): .*[Ii]nvalid argument"):
+        run_application(collective(4, 2, _SCALE), platform, 0, limit_s=60)
 
 
 @needs_mpi

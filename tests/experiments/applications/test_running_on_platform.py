@@ -9,13 +9,13 @@ import pytest
 from experiments.applications.running import run_application
 from experiments.applications.spec import Application, Step, irregular
 from experiments.platform.emulator import Emulated
-from ioncast_errors import IoncastError
+from ioncast_errors import InputError
 from summario.extract import extract_phases
 from summario.log import read_log
 from tests.support.emulated import emulated, received_bytes, small, unique_name
 
 _MIB = 1024**2
-_READ = Step("input", "read", "shared", "contiguous", ((_MIB, 4),))
+_READ = Step("input", "read", "shared", "contiguous", ((_MIB, 2),))
 
 
 @pytest.fixture(scope="module")
@@ -63,5 +63,5 @@ def test_what_a_run_reads_no_io_node_has_read_before(platform: Emulated) -> None
 
 
 def test_a_run_with_io_nodes_that_the_platform_has_not_is_refused(platform: Emulated) -> None:
-    with pytest.raises(IoncastError):
+    with pytest.raises(InputError, match="no runs with 3 I/O nodes; known there are 0, 1, 2"):
         run_application(Application("reader", 4, 2, (_READ,)), platform, 3)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,10 +38,10 @@ def test_unscaled_applications_move_the_bytes_and_requests_of_the_reports_tables
     application: Application, n_bytes: int, n_requests: int, n_steps: int
 ) -> None:
     assert len(application.steps) == n_steps
-    for step in application.steps:
-        assert application.step_bytes(step) == n_bytes
-        requests = (step.accesses(rank, application.tasks) for rank in range(application.tasks))
-        assert sum(map(len, requests)) == n_requests
+    (step,) = {replace(step, name="any") for step in application.steps}
+    assert application.step_bytes(step) == n_bytes
+    requests = (step.accesses(rank, application.tasks) for rank in range(application.tasks))
+    assert sum(map(len, requests)) == n_requests
 
 
 def test_a_scale_takes_bytes_but_leaves_the_requests_their_size() -> None:

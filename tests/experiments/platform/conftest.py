@@ -8,9 +8,9 @@ from experiments.platform.emulator import Emulated
 from tests.support.emulated import emulated, leftovers, need_platform, small, unique_name
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def platform() -> Iterator[Emulated]:
-    """A small platform that is up for all tests of a module."""
+    """A small platform that is up for all tests."""
     with emulated(small(unique_name())) as found:
         yield found
 

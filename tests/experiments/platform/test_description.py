@@ -70,8 +70,8 @@ def test_a_mapping_says_who_forwards_for_whom(tmp_path: Path) -> None:
         ('"testbed"', '"test bed"', "'test bed' cannot be the name of a platform"),
         ("count = 8", "count = 251", "at most 250"),
         ("[0, 1, 2, 4, 8]", "[0, 1, 1]", "1 is listed twice"),
-        ('memory = "8g"\n', "", "key `storage.memory` is missing"),
-        ('memory = "8g"', 'memory = "0"', "must be greater than 0"),
+        ('memory = "4g"\n', "", "key `storage.memory` is missing"),
+        ('memory = "4g"', 'memory = "0"', "must be greater than 0"),
         ("[links]", "[link]", "did you mean `links`?"),
     ],
 )

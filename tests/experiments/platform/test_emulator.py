@@ -6,51 +6,66 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from experiments.platform import emulator, remains
-from experiments.platform.description import Links
+from experiments.platform.description import Links, Storage
 from experiments.platform.emulator import Emulated, down, find, up
 from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
-from tests.support.emulated import emulated, leftovers, received_bytes, small
+from tests.support.emulated import (
+    emulated,
+    leftovers,
+    need_platform,
+    received_bytes,
+    small,
+    unique_name,
+    wait_until,
+)
 
 IONCAST = (sys.executable, "-m", "ioncast", "platform")
 PLATFORMS = Path("/run/ioncast-platform")
 _PATIENCE_S = 60.0
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    give_up_at = time.monotonic() + _PATIENCE_S
-    while not condition():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.005)
-
-
-Start = Callable[..., subprocess.Popen[bytes]]
-
-
-@pytest.fixture
-def start(name: str) -> Iterator[Start]:
-    """Starts processes that are ended with the test."""
-    processes = []
-
-    def started(*command: str) -> subprocess.Popen[bytes]:
-        processes.append(subprocess.Popen(command))
-        return processes[-1]
-
-    yield started
-    for process in processes:
+@contextmanager
+def _killed_in_the_end(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command)
+    try:
+        yield process
+    finally:
         process.kill()
         process.wait()
 
 
-def starting(name: str) -> subprocess.Popen[str]:
-    """The command that brings the bundled platform up, as a process of its own."""
+# With so many mounts that it can be stopped among them.
+DESCRIPTION = """
+name = "example"
+io_nodes = [0, 1, 2]
+[compute_nodes]
+count = 4
+processes = 2
+[storage]
+servers = 2
+replicas = 2
+memory = "1g"
+[links]
+compute_nodes = "1gbit"
+io_nodes = "1gbit"
+storage = "1gbit"
+burst = "1mb"
+"""
+
+
+def starting(name: str, folder: Path) -> subprocess.Popen[str]:
+    """The command that brings a platform up, as a process of its own."""
+    file = folder / "example.toml"
+    file.write_text(DESCRIPTION)
     return subprocess.Popen(
-        [*IONCAST, "up", "--name", name],
+        [*IONCAST, "up", str(file), "--name", name],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -63,7 +78,7 @@ MOMENTS: dict[str, Callable[[str], object]] = {
     "first folder": lambda name: (PLATFORMS / name).exists(),
     "first namespace": lambda name: Path(f"/run/netns/{name}-sw").exists(),
     "first server": lambda name: (PLATFORMS / name / "logs/server0.log").exists(),
-    "last I/O node": lambda name: (PLATFORMS / name / "logs/forwarder7.log").exists(),
+    "last I/O node": lambda name: (PLATFORMS / name / "logs/forwarder1.log").exists(),
     "first mount": lambda name: (
         f"{PLATFORMS}/{name}/mounts/io1/" in Path("/proc/self/mounts").read_text(encoding="utf-8")
     ),
@@ -98,20 +113,20 @@ def test_a_link_is_as_slow_as_it_was_described(name: str) -> None:
     links = Links(compute_nodes="8mbit", io_nodes="1gbit", storage="1gbit", burst="64kb")
     with emulated(small(name, links=links)) as platform:
         begun = time.monotonic()
-        (platform.node_directory(1, 0) / "file").write_bytes(bytes(2 << 20))
-        # 2 MiB at 8 Mbit/s are 2.1 s, less what a burst saves.
-        assert time.monotonic() - begun > 1.9
+        (platform.node_directory(1, 0) / "file").write_bytes(bytes(1 << 20))
+        # 1 MiB at 8 Mbit/s is 1.05 s, less what a burst saves.
+        assert time.monotonic() - begun > 0.9
 
 
-def test_two_platforms_are_up_at_once(name: str) -> None:
-    with emulated(small(name)) as one:
-        with emulated(small(f"{name}-b")) as other:
-            (one.node_directory(1, 0) / "file").write_bytes(b"one")
-            (other.node_directory(1, 0) / "file").write_bytes(b"other")
-            assert (one.scratch / "file").read_bytes() == b"one"
-            assert (other.scratch / "file").read_bytes() == b"other"
-        assert leftovers(f"{name}-b") == []
-        assert (one.node_directory(2, 1) / "file").read_bytes() == b"one"
+def test_two_platforms_are_up_at_once(platform: Emulated) -> None:
+    name = f"{platform.name}-b"
+    (platform.node_directory(1, 0) / "file").write_bytes(b"one")
+    with emulated(small(name)) as other:
+        (other.node_directory(1, 0) / "file").write_bytes(b"other")
+        assert (platform.scratch / "file").read_bytes() == b"one"
+        assert (other.scratch / "file").read_bytes() == b"other"
+    assert leftovers(name) == []
+    assert (platform.node_directory(2, 1) / "file").read_bytes() == b"one"
 
 
 def test_a_platform_that_is_up_is_found_as_it_was_made(platform: Emulated) -> None:
@@ -119,6 +134,7 @@ def test_a_platform_that_is_up_is_found_as_it_was_made(platform: Emulated) -> No
 
 
 def test_a_platform_that_is_not_up_is_not_found() -> None:
+    need_platform()
     with pytest.raises(UnknownNameError, match="no platform called nowhere is up"):
         find("nowhere")
 
@@ -149,15 +165,8 @@ def test_a_platform_comes_up_by_one_process_at_a_time(name: str) -> None:
         up(small(name))
 
 
-def test_who_still_writes_when_the_platform_goes_down_is_ended(name: str) -> None:
-    with emulated(small(name)) as platform:
-        file = platform.node_directory(1, 0) / "file"
-        writer = "import sys, time; file = open(sys.argv[1], 'w'); time.sleep(600)"
-        process = subprocess.Popen([sys.executable, "-c", writer, str(file)])
-        wait_until(file.exists)
-    assert process.wait(_PATIENCE_S) != 0
-
-
+# Holds a file open whatever comes.
+WRITES_ON = "import sys, time; file = open(sys.argv[1], 'w'); time.sleep(600)"
 # Holds a file open until the file system is gone, then nothing of it.
 LETS_GO = """
 import os, sys, time
@@ -182,35 +191,60 @@ time.sleep(600)
 """
 
 
-def test_who_closes_its_file_when_the_platform_goes_down_lives_on(name: str, start: Start) -> None:
-    with emulated(small(name)) as platform:
-        file = platform.node_directory(1, 0) / "file"
-        process = start(sys.executable, "-c", LETS_GO, str(file))
-        wait_until(file.exists)
-    assert process.poll() is None
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Who had a file open on a platform, now that it went down."""
+    name, opened = unique_name(), tmp_path_factory.mktemp("users") / "opened"
+    with ExitStack() as stack, emulated(small(name)) as platform:
+        view, other_view = (platform.node_directory(1, node) for node in (0, 1))
+        python = (sys.executable, "-c")
+        commands = {
+            "writes on": (*python, WRITES_ON, str(view / "written")),
+            "lets go": (*python, LETS_GO, str(view / "let go")),
+            "has its own": (
+                *("unshare", "--mount", *python, OF_ITS_OWN),
+                *(str(other_view / "file"), str(opened)),
+            ),
+        }
+        processes = {
+            who: stack.enter_context(_killed_in_the_end(command))
+            for who, command in commands.items()
+        }
+        for file in (view / "written", view / "let go", opened):
+            wait_until(file.exists)
+        down(name)
+        yield processes
+    assert leftovers(name) == []
+
+
+def test_who_still_writes_when_the_platform_goes_down_is_ended(
+    users: dict[str, subprocess.Popen[bytes]],
+) -> None:
+    assert users["writes on"].wait(_PATIENCE_S) != 0
+
+
+def test_who_closes_its_file_when_the_platform_goes_down_lives_on(
+    users: dict[str, subprocess.Popen[bytes]],
+) -> None:
+    assert users["lets go"].poll() is None
 
 
 def test_who_has_a_file_system_of_its_own_at_the_same_place_lives_on(
-    name: str, start: Start, tmp_path: Path
+    users: dict[str, subprocess.Popen[bytes]],
 ) -> None:
-    with emulated(small(name)) as platform:
-        opened, file = tmp_path / "opened", platform.node_directory(1, 0) / "file"
-        program = (sys.executable, "-c", OF_ITS_OWN, str(file), str(opened))
-        process = start("unshare", "--mount", *program)
-        wait_until(opened.exists)
-    assert process.poll() is None
+    assert users["has its own"].poll() is None
 
 
-def test_network_namespaces_that_are_no_platforms_stay(name: str, start: Start) -> None:
+def test_network_namespaces_that_are_no_platforms_stay(name: str) -> None:
     namespace = f"{name}-cn0"
     subprocess.run(["ip", "netns", "add", namespace], check=True)
     try:
-        process = start("ip", "netns", "exec", namespace, "sleep", "600")
-        assert not down(name)
-        with pytest.raises(IoncastError, match=f"{namespace} is there already.*--name"):
-            up(small(name))
-        assert process.poll() is None
-        assert Path(f"/run/netns/{namespace}").exists()
+        with _killed_in_the_end(["ip", "netns", "exec", namespace, "sleep", "600"]) as process:
+            assert not down(name)
+            with pytest.raises(IoncastError, match=f"{namespace} is there already.*--name"):
+                up(small(name))
+            assert process.poll() is None
+            assert Path(f"/run/netns/{namespace}").exists()
     finally:
         subprocess.run(["ip", "netns", "delete", namespace], check=True)
 
@@ -222,10 +256,11 @@ def test_down_is_not_done_before_the_folder_is_gone(
         monkeypatch.undo()
         raise FileNotFoundError(folder / "removed by its owner")
 
-    with emulated(small(name)):
-        monkeypatch.setattr(shutil, "rmtree", stop_halfway)
-        assert down(name)
-        assert leftovers(name) == []
+    remains.make_platforms()
+    remains.folder_of(name).mkdir()
+    monkeypatch.setattr(shutil, "rmtree", stop_halfway)
+    assert down(name)
+    assert leftovers(name) == []
 
 
 def test_only_folders_that_can_be_platforms_are_listed(
@@ -276,11 +311,18 @@ def test_a_compiler_that_does_not_work_keeps_no_platform_from_coming_up(
         assert not platform.yielding.exists()
 
 
-def test_only_root_brings_a_platform_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_root_uses_a_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    for command in (lambda: up(small("refused")), lambda: down("refused")):
+    for command in (lambda: up(small("refused")), lambda: down("refused"), lambda: find("refused")):
         with pytest.raises(IoncastError, match="only root"):
             command()
+
+
+def test_storage_that_the_machine_cannot_hold_is_refused(name: str) -> None:
+    storage = Storage.model_validate({"servers": 2, "memory": "900t"})
+    said = f"^platform {name}: its storage may hold 900.0 TiB, .* only .*; .*`storage.memory`"
+    with pytest.raises(InputError, match=said), emulated(small(name, storage=storage)):
+        pass
 
 
 def test_a_machine_without_a_program_is_told_its_package(
@@ -302,23 +344,15 @@ def test_a_machine_without_fuse_is_refused(name: str) -> None:
 
 
 def test_a_kernel_that_cannot_shape_links_is_refused_and_nothing_is_left(
-    name: str, tmp_path: Path
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What tc says where the kernel's module sch_tbf is missing.
     program = tmp_path / "tc"
     program.write_text("#!/bin/sh\necho 'Error: Specified qdisc kind is unknown.' >&2\nexit 2\n")
     program.chmod(0o755)
-    done = subprocess.run(
-        [*IONCAST, "up", "--name", name],
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "Specified qdisc kind is unknown" in done.stderr
-    assert "sch_tbf" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(IoncastError, match=r"Specified qdisc kind is unknown.*sch_tbf"):
+        up(small(name))
     assert leftovers(name) == []
 
 
@@ -343,9 +377,9 @@ def test_nothing_is_left_of_a_platform_that_does_not_come_up(
     ],
 )
 def test_nothing_is_left_when_a_signal_stops_it(
-    name: str, number: signal.Signals, moment: str
+    name: str, number: signal.Signals, moment: str, tmp_path: Path
 ) -> None:
-    process = starting(name)
+    process = starting(name, tmp_path)
     wait_until(lambda: MOMENTS[moment](name) or process.poll() is not None)
     process.send_signal(number)
     _, errors = process.communicate(timeout=_PATIENCE_S)
@@ -354,15 +388,15 @@ def test_nothing_is_left_when_a_signal_stops_it(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_down_removes_what_a_killed_one_left(name: str, moment: str) -> None:
-    process = starting(name)
+def test_down_removes_what_a_killed_one_left(name: str, moment: str, tmp_path: Path) -> None:
+    process = starting(name, tmp_path)
     wait_until(lambda: MOMENTS[moment](name) or process.poll() is not None)
     process.kill()
     process.communicate()
     assert leftovers(name) != []
     with pytest.raises(IoncastError, match=f"ioncast platform down {name}"):
         up(small(name))
-    subprocess.run([*IONCAST, "down", name], check=True, capture_output=True)
+    assert down(name)
     assert leftovers(name) == []
 
 

@@ -13,10 +13,11 @@ import pytest
 
 from benchdb.campaigns.platform import read_platform
 from experiments.platform import remains
-from experiments.platform.commands import down_command
+from experiments.platform.commands import down_command, exec_command, status_command
 from experiments.platform.description import read_description
 from experiments.platform.emulator import Emulated
-from tests.support.emulated import leftovers, need_platform
+from ioncast_errors import IoncastError
+from tests.support.emulated import emulated, leftovers, need_platform, small
 
 TOML = """
 name = "{name}"
@@ -60,24 +61,21 @@ def test_up_status_exec_down(name: str, tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (0, f"{name} is not up\n")
 
 
-def test_status_says_what_does_not_work_any_more(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "platform.toml"
-    file.write_text(TOML.format(name=name))
-    platform_command("up", str(file))
-    try:
+def test_status_says_what_does_not_work_any_more(name: str) -> None:
+    with emulated(small(name)):
         (forwarder,) = [pid for pid, what in remains.marks(name).items() if what == "forwarder0"]
         os.kill(forwarder, signal.SIGKILL)
         status = platform_command("status", name, "--format", "json")
         assert status.returncode == 1
         nodes = {node["node"]: node for node in json.loads(status.stdout)["nodes"]}
         assert (nodes["io0"]["daemons_alive"], nodes["io0"]["daemons"]) == (0, 1)
-        assert nodes["cn0"]["mounts_answering"] == 1
+        # With 0 I/O nodes, and the second compute node with 2 of them.
+        assert [nodes[node]["mounts_answering"] for node in ("cn0", "cn1")] == [1, 2]
         assert nodes["pf0"]["daemons_alive"] == 1
-    finally:
-        platform_command("down", name)
 
 
 def test_status_of_what_is_not_up_is_a_failure() -> None:
+    need_platform()
     status = platform_command("status", "nowhere", "--format", "json")
     assert status.returncode == 1
     found = json.loads(status.stdout)
@@ -109,6 +107,23 @@ def test_what_is_wrong_is_one_line(arguments: list[str], said: str) -> None:
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        (status_command, []),
+        (status_command, ["nowhere"]),
+        (exec_command, ["--io-nodes=1", "--", "true"]),
+        (down_command, ["nowhere"]),
+    ],
+)
+def test_somebody_else_than_root_is_told_so(
+    command: click.Command, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(IoncastError, match=r"only root may .*; run it with sudo"):
+        command.main(arguments, standalone_mode=False)
 
 
 def test_down_takes_the_same_platform_as_up_and_nobody_elses() -> None:

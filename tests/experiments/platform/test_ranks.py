@@ -5,8 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from experiments.platform.emulator import Emulated
 from experiments.platform.ranks import run_ranks
 from ioncast_errors import InputError, IoncastError
+from tests.support.emulated import wait_until
 
 FOLDER = Path(__file__).resolve().parents[3] / "experiments" / "platform"
 _PATIENCE_S = 120.0
@@ -25,7 +24,7 @@ WHERE = (
 )
 BUSY = "import sys, time; open(sys.argv[1] + '/' + sys.argv[2], 'w'); time.sleep(600)"
 # Leaves a file named after its rank in the folder that its command line names, and does not end.
-STAY = f'"{sys.executable}" -c "$0" "$1" ${{IONCAST_RANK-$PMI_RANK}}'
+STAY = f'"{sys.executable}" -I -S -c "$0" "$1" ${{IONCAST_RANK-$PMI_RANK}}'
 
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,13 +36,6 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[s
         check=False,
         timeout=_PATIENCE_S,
     )
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    give_up_at = time.monotonic() + _PATIENCE_S
-    while not condition():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.01)
 
 
 def running(word: str) -> list[str]:
@@ -205,7 +197,13 @@ int main(void) {
 
 
 # Python loads libraries, and with them MPI, out of the sight of all others.
-LOADED = (sys.executable, "-c", "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).main())")
+LOADED = (
+    sys.executable,
+    "-I",
+    "-S",
+    "-c",
+    "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).main())",
+)
 
 
 @pytest.mark.skipif(shutil.which("mpicc") is None, reason="needs mpicc")
@@ -238,10 +236,17 @@ def test_one_failing_rank_ends_all_and_its_code_is_the_runs(
     assert running(str(folder)) == []
 
 
-@pytest.mark.parametrize("mpi", [False, True])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "mpi"),
+    [
+        (signal.SIGINT, False),
+        (signal.SIGTERM, False),
+        (signal.SIGHUP, False),
+        (signal.SIGINT, True),
+    ],
+)
 def test_a_signal_ends_all_ranks(
-    platform: Emulated, folder: Path, mpi: bool, number: signal.Signals
+    platform: Emulated, folder: Path, number: signal.Signals, mpi: bool
 ) -> None:
     if mpi and shutil.which("mpiexec") is None:
         pytest.skip("needs mpiexec")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+from collections import defaultdict
 from html.parser import HTMLParser
 from pathlib import Path
+from statistics import fmean, median
 
 import pytest
 
-from experiments import datasets
+from benchdb.curves import Curve
 from experiments.datasets import DataSet
-from experiments.evaluation import Evaluation, evaluate
-from experiments.studies.report import direct_rows, phase_rows, write_html
-from predictor.reruns import Rerun
-from predictor.validation_tables import error_rows
+from experiments.evaluation import Evaluation
+from experiments.studies.report import benchmark_rows, run_rows, write_html
+from ior_configs import IorConfig
 
-TESTBED = Path(datasets.__file__).parent / "data" / "testbed"
+_MIB = 1 << 20
 
 
 class Tables(HTMLParser):
@@ -53,19 +55,9 @@ class Tables(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def testbed() -> DataSet:
-    return datasets.read(TESTBED)
-
-
-@pytest.fixture(scope="module")
-def evaluation(testbed: DataSet) -> Evaluation:
-    return evaluate(testbed)
-
-
-@pytest.fixture(scope="module")
-def page(testbed: DataSet, evaluation: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(testbed: DataSet, evaluated: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_html(path, "What was measured <here>", testbed, evaluation)
+    write_html(path, "What was measured <here>", testbed, evaluated)
     return path.read_text(encoding="utf-8")
 
 
@@ -105,18 +97,57 @@ def test_what_the_report_ran_on_is_said(page: str) -> None:
     assert "<p>RR-9366: 64 processes on 8 nodes.</p>" in page
 
 
+def bandwidths(table: Path, name: str) -> dict[int, list[float]]:
+    """What the runs of a pattern or application reached, in MiB/s by number of I/O nodes."""
+    found: dict[int, list[float]] = defaultdict(list)
+    with table.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["name"] == name:
+                found[int(row["io_nodes"])].append(float(row["bandwidth_mib_s"]))
+    return found
+
+
 def test_table_8_stands_above_the_errors_found_here(
-    tables: dict[tuple[str, str], list[list[str]]], evaluation: Evaluation
+    tables: dict[tuple[str, str], list[list[str]]], testbed: DataSet
 ) -> None:
     rows = tables["hacc-io", "Errors of single reruns (RR-9366: Table 8)"]
     found = {row[0]: row[1:] for row in rows}
     assert found["RR-9366, 10 requests of 3 MB"] == ["", "0.10", "0.22", "0.12", "0.99"]
     assert found["RR-9366, 1 request of 24 MB"] == ["", "0.10", "7.77", "0.15", "61.47"]
-    [ours] = [
-        row for row in error_rows([evaluation.validated["hacc-io"]]) if row["of"] == "prediction"
+    header, arrays = (
+        bandwidths(testbed.folder / "benchmarks.csv", name)
+        for name in ("w-fpp-contig-24m", "w-fpp-contig-400k")
+    )
+    errors = []
+    for n, reruns in bandwidths(testbed.folder / "applications.csv", "hacc-io").items():
+        # Each process writes a header of 24 MiB and arrays of 3.8 MB.
+        arrays_mib = 3.8e6 / _MIB
+        mean = (24 + arrays_mib) / (24 / fmean(header[n]) + arrays_mib / fmean(arrays[n]))
+        errors += [abs(mean - rerun) / rerun for rerun in reruns]
+    count, _, composed, _, _ = found["here, nearest benchmarks' means"]
+    assert count == "29"
+    assert float(composed) == pytest.approx(fmean(errors), abs=0.0075)
+
+
+def test_the_errors_of_the_prediction_are_those_of_the_published_curve(
+    tables: dict[tuple[str, str], list[list[str]]], testbed: DataSet
+) -> None:
+    rows = tables["hacc-io", "Errors of single reruns (RR-9366: Table 8)"]
+    [[count, *values]] = [row[1:] for row in rows if row[0] == "here, prediction"]
+    with (testbed.folder / "tables" / "predictions.csv").open(encoding="utf-8") as file:
+        means = {
+            int(row["io_nodes"]): float(row["predicted_mib_s"])
+            for row in csv.DictReader(file)
+            if row["application"] == "hacc-io"
+        }
+    errors = [
+        abs(means[n] - rerun) / rerun
+        for n, reruns in bandwidths(testbed.folder / "applications.csv", "hacc-io").items()
+        for rerun in reruns
     ]
-    assert found["here, prediction"][0] == ours["runs"] == "29"
-    assert float(found["here, prediction"][2]) == pytest.approx(float(ours["mean"]), abs=0.005)
+    assert count == "29"
+    wanted = (min(errors), fmean(errors), median(errors), max(errors))
+    assert list(map(float, values)) == pytest.approx(wanted, abs=0.0055)
 
 
 def test_an_application_that_the_report_does_not_know_stands_alone(
@@ -131,18 +162,36 @@ def test_each_application_has_a_figure_of_its_reruns(page: str, testbed: DataSet
     assert page.count("Plotly.newPlot(") == len(testbed.applications)
 
 
-def test_a_periodic_application_is_held_against_the_first_phase_of_the_report(
-    testbed: DataSet,
+def test_table_9_is_in_mib_s_and_of_runs_without_i_o_nodes(
+    tables: dict[tuple[str, str], list[list[str]]], page: str, testbed: DataSet
 ) -> None:
-    first, *ours = phase_rows("periodic-a", testbed.jobs["periodic"])
-    assert first[""] == "RR-9366, first of 8"
-    assert [row[""] for row in ours] == ["here, 1", "here, 2", "here, 3", "here, 4"]
-    assert {row["spatiality"] for row in ours} == {first["spatiality"]}
+    rows = tables["hacc-io", "Single runs without I/O nodes, MiB/s (RR-9366: Table 9)"]
+    found = {row[0]: row[1:] for row in rows}
+    assert [found["RR-9366, HACC-IO"][run] for run in (0, 3)] == ["488.3", "41971.4"]
+    reruns = bandwidths(testbed.folder / "applications.csv", "hacc-io")[0]
+    here = found["here, hacc_io_write_posix_fpp 100000 /scratch/app"]
+    assert [cell for cell in here if cell] == [f"{value:.1f}" for value in reruns]
+    assert "RR-9366 has them in MB/s, which HACC-IO prints of 2<sup>20</sup> bytes." in page
 
 
-def test_table_9_is_in_megabytes_and_of_runs_without_i_o_nodes() -> None:
-    reruns = [Rerun("hacc-io", 0, 1, 100.0), Rerun("hacc-io", 4, 1, 200.0)]
-    rows = {row["of"]: row for row in direct_rows(reruns, benchmark=[50.0, 51.0])}
-    assert [rows["RR-9366, HACC-IO"][f"run {n}"] for n in (1, 4)] == ["488.3", "41971.4"]
-    assert [rows["here, HACC-IO"][f"run {n}"] for n in (1, 2)] == ["104.9", ""]
-    assert [rows["here, benchmarks"][f"run {n}"] for n in (1, 2)] == ["52.4", "53.5"]
+def test_runs_of_which_there_are_fewer_leave_cells_empty() -> None:
+    assert run_rows({"one": [1.0], "two": [2.0, 3.0]}) == [
+        {"of": "one", "run 1": "1.0", "run 2": ""},
+        {"of": "two", "run 1": "2.0", "run 2": "3.0"},
+    ]
+
+
+def test_numbers_of_i_o_nodes_are_in_order_where_the_first_pattern_lacks_one() -> None:
+    config = IorConfig.from_command_line("mpiexec -n 2 ior -w -F -b 4m -t 1m")
+    first, second = benchmark_rows(
+        {
+            "first": Curve(1, config, "ior", {0: (10.0, 10.0), 8: (20.0,)}),
+            "second": Curve(2, config, "ior", {0: (10.0,), 4: (30.0,), 8: (20.0,)}),
+        }
+    )
+    assert list(first) == list(second) == ["pattern", "0", "4", "8", "IOR"]
+    assert (first["0"], first["4"], second["4"]) == ("10 ±0% (2)", "", "30 ±0% (1)")
+
+
+def test_it_is_said_that_seconds_may_count_from_before_the_processes_start(page: str) -> None:
+    assert page.count("before its processes are started") == 3

@@ -11,7 +11,7 @@ from experiments.studies.rr9366 import (
     PERIODIC_B,
     SINGLE_A,
     SINGLE_B,
-    TABLE_9_MB_S,
+    TABLE_9_MIB_S,
     ReportedApplication,
     reported,
 )
@@ -72,7 +72,7 @@ def test_each_figure_is_of_one_application() -> None:
 
 
 def test_table_9_has_five_runs_of_application_and_benchmark() -> None:
-    assert {name: len(runs) for name, runs in TABLE_9_MB_S.items()} == {
+    assert {name: len(runs) for name, runs in TABLE_9_MIB_S.items()} == {
         "HACC-IO": 5,
         "benchmark": 5,
     }

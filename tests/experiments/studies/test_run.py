@@ -1,16 +1,214 @@
+"""Studies on this machine alone, and what they decide before and after they measure."""
+
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any, cast
 
-from experiments import datasets
-from experiments.applications.spec import collective, multiphase
-from experiments.studies.run import obstacle, pattern_name, worth_measuring
+import pytest
 
-TESTBED = Path(datasets.__file__).parent / "data" / "testbed"
+from benchdb.campaigns.platform import read_platform
+from experiments.applications.running import Run, run_application
+from experiments.applications.spec import Application, collective, multiphase, single_b
+from experiments.datasets import DataSet
+from experiments.platform.description import Description
+from experiments.platform.emulator import Emulated
+from experiments.studies import run
+from experiments.studies.run import (
+    Settings,
+    check_settings,
+    obstacle,
+    pattern_name,
+    rerun,
+    run_study,
+    worth_measuring,
+)
+from experiments.studies.study import STUDIES, Study
+from ioncast_errors import InputError, IoncastError
+from summario.log import read_log
+from tests.support.emulated import bundled, small
+from tests.support.fio import fio  # noqa: F401  a fixture
+from tests.support.plain_platform import PlainPlatform
+
+SETTINGS = Settings(
+    scale=1 / 64, repetitions=2, seed=1, engine="fio", darshan=None, command="ioncast tiny"
+)
 
 
-def test_the_header_and_the_arrays_of_hacc_io_are_worth_a_benchmark() -> None:
-    [phase] = datasets.read(TESTBED).jobs["hacc-io"]
+def other(tasks: int, nodes: int, scale: float) -> Application:
+    """What does the same under another name, and needs no benchmark of its own."""
+    return replace(single_b(tasks, nodes, scale), name="other")
+
+
+TINY = Study("tiny", "Tiny", "A file per process.", builders=(single_b, other), scale=1 / 64)
+
+
+@dataclass(frozen=True)
+class Alone(PlainPlatform):
+    """What a study needs of a platform."""
+
+    description: Description
+    campaign_platform: Path
+
+
+@pytest.fixture(scope="module")
+def alone(
+    fio: str,  # noqa: F811  it has to be there
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Emulated:
+    folder = tmp_path_factory.mktemp("alone")
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    platform = folder / "platform.toml"
+    platform.write_text(
+        f"""system = "alone"
+io_nodes = [0]
+nodes = 1
+processes_per_node = 2
+launch = "mpiexec -n {{tasks}}"
+test_directory = "{scratch}"
+""",
+        encoding="utf-8",
+    )
+    return cast(Emulated, Alone(scratch, small("alone", io_nodes=(0,)), platform))
+
+
+@contextmanager
+def failing(**reasons: list[str]) -> Iterator[None]:
+    """Let the first reruns of applications fail, each for the next reason."""
+
+    def run_or_fail(
+        application: Application, platform: Emulated, io_nodes: int, **options: Any
+    ) -> Run:
+        if "log" not in options and reasons.get(application.name):
+            raise IoncastError(reasons[application.name].pop(0))
+        return run_application(application, platform, io_nodes, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "run_application", run_or_fail)
+        yield
+
+
+@pytest.fixture(scope="module")
+def troubled(alone: Emulated, tmp_path_factory: pytest.TempPathFactory) -> tuple[DataSet, str]:
+    """A study with a rerun that fails, an application of which all do, and Darshan of no use."""
+    failures = {
+        "single-b": ["a process failed (1): \x1b[31mno space\x1b[0m"],
+        "other": ["it is broken", "it is still broken"],
+    }
+    said = io.StringIO()
+    with failing(**failures), redirect_stderr(said), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "has_mpi4py", lambda: False)
+        patch.setattr(run, "find_darshan", lambda: Path("libdarshan.so"))
+        folder = tmp_path_factory.mktemp("troubled") / "tiny"
+        settings = replace(SETTINGS, command="ioncast tiny --output 'a\tb'")
+        return run_study(TINY, alone, folder, settings), said.getvalue()
+
+
+def test_what_was_measured_stays_when_another_application_never_runs(
+    troubled: tuple[DataSet, str],
+) -> None:
+    data, _ = troubled
+    assert {name: len(runs) for name, runs in data.applications.items()} == {"single-b": 1}
+    assert [log.application for log in data.provenance.logs] == ["single-b"]
+    assert "other was left out: every rerun failed: it is broken" in data.provenance.notes
+
+
+def test_what_cannot_be_printed_does_not_end_a_study(troubled: tuple[DataSet, str]) -> None:
+    known = troubled[0].provenance
+    assert "a rerun failed: a process failed (1): ?[31mno space?[0m" in known.notes
+    assert known.command == "ioncast tiny --output 'a?b'"
+
+
+def test_darshan_without_mpi4py_traces_nothing_and_that_is_said(
+    troubled: tuple[DataSet, str],
+) -> None:
+    known = troubled[0].provenance
+    assert known.logs[0].source.startswith("libdarshan-util's writer")
+    assert (
+        "the log of single-b has the run's own counters: Darshan's runtime is there, but mpi4py is"
+        " not, without which it traces nothing here"
+    ) in known.notes
+
+
+def test_a_study_is_of_the_day_of_its_first_run(troubled: tuple[DataSet, str]) -> None:
+    data, _ = troubled
+    job = read_log(data.folder / "logs" / data.provenance.logs[0].file).job
+    started = datetime.fromtimestamp(job.start_seconds, timezone.utc)
+    assert data.provenance.date == started.date().isoformat()
+
+
+def test_how_much_is_going_to_be_run_is_told_and_how_far_it_is(
+    troubled: tuple[DataSet, str],
+) -> None:
+    lines = troubled[1].splitlines()
+    # The two applications are the same pattern.
+    assert (
+        "ioncast: 6 runs: benchmarks: 1, applications: 2, numbers of I/O nodes: 1, repetitions: 2"
+    ) in lines
+    assert "reference runs: 2 of 2 runs done" in lines
+    assert lines[-1] == "reruns: 1 of 4 runs done, 3 failed"
+
+
+def test_a_study_of_which_no_rerun_ends_is_an_error(alone: Emulated) -> None:
+    applications = TINY.applications(2, 1, SETTINGS.scale)
+    site = read_platform(alone.campaign_platform)
+    with (
+        failing(**{"single-b": ["broken", "again"], "other": ["missing", "again"]}),
+        pytest.raises(IoncastError) as caught,
+    ):
+        rerun(applications, alone, site, SETTINGS)
+    reasons = str(caught.value).removeprefix("every rerun failed: ").split("; ")
+    assert sorted(reasons) == ["other: missing", "single-b: broken"]
+
+
+def study(name: str) -> Study:
+    return next(one for one in STUDIES if one.name == name)
+
+
+def test_files_that_the_storage_cannot_hold_are_refused_with_what_fits() -> None:
+    # 16 processes with four files of 128 MiB each, twice; a quarter of it leaves no space at all.
+    with pytest.raises(InputError) as caught:
+        check_settings(study("periodic"), bundled("testbed"), replace(SETTINGS, scale=1.0))
+    assert str(caught.value) == (
+        "platform testbed: periodic-a at scale 1 needs 16g of storage, which has 4g and"
+        " keeps 64m free; the largest scale that fits is 0.246"
+    )
+
+
+@pytest.mark.parametrize("scale", [0.246, 0.001])
+def test_what_fits_is_taken(scale: float) -> None:
+    check_settings(study("periodic"), bundled("testbed"), replace(SETTINGS, scale=scale))
+
+
+@pytest.mark.parametrize("one", STUDIES, ids=lambda one: one.name)
+def test_every_study_fits_on_the_platform_that_comes_with_it(one: Study) -> None:
+    check_settings(one, bundled("testbed"), replace(SETTINGS, scale=one.scale))
+
+
+def test_storage_that_is_too_small_for_anything_is_told() -> None:
+    tiny = small("tiny")
+    storage = tiny.storage.model_copy(update={"memory": 1 << 20})
+    with pytest.raises(InputError, match="which has 1m and keeps 64m free; give it more memory"):
+        check_settings(study("single"), tiny.model_copy(update={"storage": storage}), SETTINGS)
+
+
+def test_a_darshan_library_that_was_asked_for_and_is_of_no_use_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "has_mpi4py", lambda: False)
+    settings = replace(SETTINGS, darshan=Path("libdarshan.so"))
+    with pytest.raises(InputError, match=r"needs mpi4py; .* leave --darshan out"):
+        check_settings(study("single"), bundled("testbed"), settings)
+
+
+def test_the_header_and_the_arrays_of_hacc_io_are_worth_a_benchmark(testbed: DataSet) -> None:
+    [phase] = testbed.jobs["hacc-io"]
     # By process: 24 MiB, seven times 400,000 bytes; once 800,000 and once 200,000 are less
     # than a twentieth.
     assert len(phase.parts) == 4
@@ -21,15 +219,14 @@ def test_the_header_and_the_arrays_of_hacc_io_are_worth_a_benchmark() -> None:
     }
 
 
-def test_every_phase_of_a_multiphase_application_is_worth_a_benchmark() -> None:
-    phases = datasets.read(TESTBED).jobs["multiphase"]
+def test_every_phase_of_a_multiphase_application_is_worth_a_benchmark(testbed: DataSet) -> None:
+    phases = testbed.jobs["multiphase"]
     operations = [config.operation for config in worth_measuring(phases, nodes=8)]
     assert operations == ["read", "write", "write"]
 
 
-def test_patterns_have_names_of_their_own() -> None:
-    data = datasets.read(TESTBED)
-    configs = {one.measurement.config for one in data.benchmarks}
+def test_patterns_have_names_of_their_own(testbed: DataSet) -> None:
+    configs = {one.measurement.config for one in testbed.benchmarks}
     assert len({pattern_name(config) for config in configs}) == len(configs)
 
 
