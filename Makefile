@@ -8,7 +8,7 @@ demo: $(VENV)/installed
 
 test: lint
 	.ci/install-services
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -521,7 +521,7 @@ def _fill_in(connection: Connection, known: Outcome, given: dict[str, Any]) -> N
 
 def _values(row: DecisionRow) -> dict[str, Any]:
     """What the columns hold; an empty text is the same as none."""
-    values = {name: None if value == "" else value for name, value in asdict(row).items()}
+    values = {name: None if value == "" else value for name, value in vars(row).items()}
     return values | {
         "asked_at": stored_time("asked_at", row.asked_at),
         "why": row.why,

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, inspect, text
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.exc import DBAPIError as SqlError
 from sqlalchemy.exc import TimeoutError as NoConnection
@@ -22,6 +22,8 @@ NEWEST = "0004"
 _WRITERS_LOCK = 0x10CA57
 # What a driver says of a database that it may only read.
 _READ_ONLY = ("readonly", "read-only", "permission denied")
+# The code of SQL for it.
+_READ_ONLY_TRANSACTION = "25006"
 
 
 def default_location() -> Path:
@@ -92,7 +94,7 @@ def existing_database(location: str | Path | None, *, patience_s: float) -> Engi
     if url.get_backend_name() == "sqlite":
         return _existing_sqlite(url, patience_s)
     milliseconds = round(patience_s * 1000)
-    return _with_driver(
+    engine = _with_driver(
         url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url,
         pool_pre_ping=True,
         pool_timeout=patience_s,
@@ -101,6 +103,8 @@ def existing_database(location: str | Path | None, *, patience_s: float) -> Engi
             "options": f"-c lock_timeout={milliseconds} -c statement_timeout={4 * milliseconds}",
         },
     )
+    event.listen(engine, "handle_error", _leave_read_only)
+    return engine
 
 
 def _existing_sqlite(url: URL, patience_s: float) -> Engine:
@@ -288,6 +292,12 @@ def _begin_postgresql(connection: Connection) -> None:
     else:
         # Whoever reads twice sees the same, as in SQLite.
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+def _leave_read_only(context: ExceptionContext) -> None:
+    # A connection that began while the server was read-only stays so for good.
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY_TRANSACTION:
+        context.is_disconnect = True
 
 
 def _version(connection: Connection, where: str) -> str | None:

@@ -20,6 +20,7 @@ import os
 import platform
 import shutil
 import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -67,6 +69,7 @@ def hello():
 
 WRK = shutil.which("wrk") or ""
 Ask = Callable[["Server"], "Asked"]
+Meanwhile = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -122,18 +125,15 @@ class Case:
         What it is.
     ask : callable
         Asks a server for a round.
-    uploads : bool
-        Whether logs are sent to our service meanwhile.
-    uploaded : Counter of int
-        How the service answered them, by status.
+    meanwhile : callable
+        What happens to our service as long as either is asked, in a block.
     bare, ours : list of Asked
         What was found.
     """
 
     name: str
     ask: Ask
-    uploads: bool = False
-    uploaded: Counter[int] = field(default_factory=Counter)
+    meanwhile: Meanwhile = contextlib.nullcontext
     bare: list[Asked] = field(default_factory=list)
     ours: list[Asked] = field(default_factory=list)
 
@@ -156,11 +156,20 @@ def main() -> None:
         bare = stack.enter_context(bare_server(folder))
         ours = stack.enter_context(our_service(folder, database))
         wait_until_prepared(ours, arguments.applications)
-        cases = ways_to_ask(paths, arguments.seconds, arguments.connections)
+        uploaded: Counter[int] = Counter()
+        cases = ways_to_ask(
+            paths,
+            arguments.seconds,
+            arguments.connections,
+            uploads=partial(uploading, ours, token, uploaded),
+            lock=partial(locked, database),
+        )
         for _ in range(arguments.rounds):
             for case in cases:
-                measure(case, bare, ours, token)
+                measure(case, bare, ours)
         print_cases(cases)
+        told = ", ".join(f"{number} with {code}" for code, number in uploaded.items())
+        print(f"\nLogs that were uploaded meanwhile were answered: {told}")
         print_memory(bare, ours)
         print("\nClaims, by the medians of the ratios of each round")
         print(*claims(cases), sep="\n")
@@ -354,7 +363,9 @@ def wait_until_prepared(ours: Server, applications: int) -> None:
     print(f"all answers prepared {time.monotonic() - start:.0f} s after the service's start")
 
 
-def ways_to_ask(paths: Path, seconds: int, connections: int) -> list[Case]:
+def ways_to_ask(
+    paths: Path, seconds: int, connections: int, *, uploads: Meanwhile, lock: Meanwhile
+) -> list[Case]:
     def tcp(server: Server, *, close: bool = False) -> Asked:
         return by_wrk(server, paths, seconds, connections, close=close)
 
@@ -364,7 +375,8 @@ def ways_to_ask(paths: Path, seconds: int, connections: int) -> list[Case]:
     return [
         Case("TCP, wrk", tcp),
         Case("TCP, a connection for each request, wrk", partial(tcp, close=True)),
-        Case("TCP, wrk, while logs are uploaded", tcp, uploads=True),
+        Case("TCP, wrk, while logs are uploaded", tcp, uploads),
+        Case("TCP, wrk, while the database is locked", tcp, lock),
         Case("unix socket", unix),
         Case(
             "unix socket, a connection for each request, one at a time",
@@ -406,9 +418,9 @@ def read_asked(output: str) -> Asked:
     return Asked(**json.loads(output.strip().splitlines()[-1]))
 
 
-def measure(case: Case, bare: Server, ours: Server, token: str) -> None:
-    """Ask both for a round; where logs are uploaded, they are while either is asked."""
-    with uploading(case, ours, token) if case.uploads else contextlib.nullcontext():
+def measure(case: Case, bare: Server, ours: Server) -> None:
+    """Ask both for a round."""
+    with case.meanwhile():
         case.bare.append(ask(case, bare))
         case.ours.append(ask(case, ours))
 
@@ -432,10 +444,18 @@ def cpu_seconds(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def uploading(case: Case, ours: Server, token: str) -> Iterator[None]:
+def locked(database: Path) -> Iterator[None]:
+    """Hold the lock that everybody needs who reads or writes."""
+    with contextlib.closing(sqlite3.connect(database, timeout=60, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@contextlib.contextmanager
+def uploading(ours: Server, token: str, statuses: Counter[int]) -> Iterator[None]:
     """Send logs all the time, one after the other."""
     stop = threading.Event()
-    thread = threading.Thread(target=upload_until, args=(stop, ours, token, case.uploaded))
+    thread = threading.Thread(target=upload_until, args=(stop, ours, token, statuses))
     thread.start()
     try:
         yield
@@ -486,10 +506,6 @@ def print_cases(cases: Iterable[Case]) -> None:
             *(f"{middle(found, 'cpu_us'):,.0f}" for found in (case.bare, case.ours)),
         ]
         print(f"| {case.name} | {' | '.join(cells)} |")
-    for case in cases:
-        if case.uploads:
-            told = ", ".join(f"{number} with {code}" for code, number in case.uploaded.items())
-            print(f"\nLogs that were uploaded meanwhile were answered: {told}")
     lost = sum(each.errors for case in cases for each in (*case.bare, *case.ours))
     print(f"\nRequests without an answer, or answered otherwise than with 200: {lost}")
 

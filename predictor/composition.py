@@ -178,7 +178,12 @@ def observed_mib_s(phases: Sequence[Phase]) -> float:
 
 
 def anchored(
-    composition: Composition, io_nodes: int, observed_mib_s: float, *, met: int = 0
+    composition: Composition,
+    io_nodes: int,
+    observed_mib_s: float,
+    *,
+    weight: float = 1.0,
+    met: int = 0,
 ) -> Composition:
     """Correct a composition by what an earlier run of the application got.
 
@@ -194,6 +199,9 @@ def anchored(
         What the run had; one of the composition's.
     observed_mib_s : float
         What it got.
+    weight : float
+        How much it counts, above 0 and at most 1: the variance of what a run may have met is
+        divided by it.
     met : int
         Another one for each run that corrects the same composition: what they met differs.
 
@@ -209,7 +217,8 @@ def anchored(
     together = doubt.T @ doubt[:, at] / len(doubt)
     random = np.random.default_rng(_SEED + met)
     # What the run may have met; not what the same draw meets.
-    errors = random.permutation(noise[:, at])
+    usual = noise[:, at].mean()
+    errors = usual + (random.permutation(noise[:, at]) - usual) / np.sqrt(weight)
     gain = together / max(together[at] + errors.var(), _CERTAIN)
     surprise = np.log(observed_mib_s) - expected[:, at] - errors
     corrected = expected + np.outer(surprise, gain)

@@ -112,7 +112,7 @@ class Variant:
 
 
 def weights(count: int) -> list[float]:
-    """How much each of so many runs counts, the newest first."""
+    """How much each of so many runs counts, the newest first: 0.8 of the next newer one."""
     return [_FADING**age for age in range(count)]
 
 

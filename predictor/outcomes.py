@@ -13,6 +13,8 @@ from benchdb.decisions import DecisionRow, JoinedOutcome
 from predictor.control_chart import control_chart
 from predictor.validation import Errors, Expected, error, errors, mean_of_cells
 
+# So many of the last outcomes count: older ones say little of what is decided now.
+COUNTED = 1000
 # What the kind of I/O is called where no run is known.
 UNKNOWN = "unknown"
 # Between the 10th and the 90th percentile of a normal distribution, in standard deviations.
@@ -116,7 +118,7 @@ class ErrorsSoFar:
     Attributes
     ----------
     outcomes : int
-        How many there are, also those without a decision.
+        How many count, also those without a decision.
     judged : tuple of Judged
         Those with a decision, in their order.
     systems, applications, sources : tuple of Summary
@@ -172,9 +174,9 @@ def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
     Parameters
     ----------
     rows : iterable of JoinedOutcome
-        In the order in which they came.
+        In the order in which they came; the last `COUNTED` of them count.
     """
-    known = list(rows)
+    known = _counted(rows)
     measured = _measured(known)
     judged = [
         _judge(row, row.decision, measured.get(_like(row), {}))
@@ -201,8 +203,8 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
     Parameters
     ----------
     rows : iterable of JoinedOutcome
-        In the order in which they came. Those count whose decision says what was expected with
-        as many I/O nodes as the job ran with.
+        In the order in which they came. Of the last `COUNTED` those count whose decision says
+        what was expected with as many I/O nodes as the job ran with.
 
     Returns
     -------
@@ -211,7 +213,7 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
         change, `control_chart` says.
     """
     series: dict[tuple[str, str | None], list[tuple[JoinedOutcome, Expected]]] = defaultdict(list)
-    for row in rows:
+    for row in _counted(rows):
         expected = row.decision and _expected(row.decision, row.outcome.io_nodes)
         if expected:
             for pattern in (None, row.pattern or UNKNOWN):
@@ -235,6 +237,10 @@ def errors_to_json(found: ErrorsSoFar) -> dict[str, Any]:
 def drift_to_json(found: Iterable[Drift]) -> list[dict[str, Any]]:
     """Drift for programs."""
     return [asdict(each) for each in found]
+
+
+def _counted(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
+    return list(rows)[-COUNTED:]
 
 
 _Like = tuple[int | None, int | None]

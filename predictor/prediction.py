@@ -17,6 +17,7 @@ from ior_configs import IorConfig
 from predictor.composition import MIB, Composition, Point, Work, anchored, compose, observed_mib_s
 from predictor.decision import Decision, decide
 from predictor.estimates import Estimate, as_expected, as_measured
+from predictor.history import weights
 from predictor.limits import limits
 from predictor.matching import Match, MatchedPhase, configuration
 from predictor.model import Knowledge
@@ -174,7 +175,8 @@ def predict(
     ran_with : int, optional
         The number of I/O nodes of the run of the phases: what it got then corrects the curve.
     earlier : sequence of EarlierRun
-        What other runs of the application got, which do the same I/O; the oldest first.
+        What other runs of the application got, which do the same I/O; the oldest first. Each
+        counts less than the next newer one (see `predictor.history.weights`).
     policy : Policy, optional
         What the site wants of a decision.
 
@@ -207,8 +209,11 @@ def predict(
         if ran_with is not None and ran_with in points:
             runs += (EarlierRun(ran_with, _observed(ordered)),)
         uncorrected = composition.typical_mib_s
-        for place, run in enumerate(runs):
-            composition = anchored(composition, run.io_nodes, run.bandwidth_mib_s, met=place)
+        weight = reversed(weights(len(runs)))
+        for place, (run, counts) in enumerate(zip(runs, weight, strict=True)):
+            composition = anchored(
+                composition, run.io_nodes, run.bandwidth_mib_s, weight=counts, met=place
+            )
         correction = composition.typical_mib_s / uncorrected
         estimates = {config: one.scaled(correction) for config, one in estimates.items()}
     curve: tuple[Point, ...] = ()

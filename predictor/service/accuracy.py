@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -20,8 +20,6 @@ from predictor.service.figures import (
     ratios_figure,
 )
 
-# So many of the last outcomes: a page costs the same in any database.
-MOST_OUTCOMES = 1000
 # A figure with more is not read.
 _MOST_APPLICATIONS = 12
 _MOST_KINDS = 8
@@ -69,7 +67,7 @@ class ErrorRow:
 
 @dataclass(frozen=True)
 class ErrorsDrawn:
-    """Distributions of errors, and the same as a table."""
+    """Distributions of errors or regrets, and the same as a table."""
 
     figure: Figure
     rows: tuple[ErrorRow, ...]
@@ -98,15 +96,20 @@ def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
 def errors_by_io_nodes(compared: Sequence[Judged]) -> ErrorsDrawn:
     """Draw the errors by the number of I/O nodes that jobs had."""
     numbers = sorted({each.io_nodes for each in compared})
-    errors = _errors(compared, lambda each: str(each.io_nodes), map(str, numbers))
+    pairs = [(str(each.io_nodes), each.error) for each in compared]
+    errors = _grouped(pairs, map(str, numbers))
     return ErrorsDrawn(errors_figure(errors, "I/O nodes (0: direct access)"), _rows(errors))
 
 
 def errors_by_application(compared: Sequence[Judged]) -> ErrorsDrawn:
     """Draw the errors of the applications with most outcomes."""
-    names = Counter(map(_application, compared)).most_common(_MOST_APPLICATIONS)
-    errors = _errors(compared, _application, (name for name, _ in names))
-    return ErrorsDrawn(named_errors_figure(errors), _rows(errors))
+    return _by_application([(_application(each), each.error) for each in compared], "error")
+
+
+def regrets_by_application(judged: Iterable[Judged]) -> ErrorsDrawn | None:
+    """Draw what was lost by decisions, where that is known of any."""
+    known = [(_application(each), each.regret) for each in judged if each.regret is not None]
+    return _by_application(known, "regret") if known else None
 
 
 def ratios(compared: Sequence[Judged]) -> Figure:
@@ -131,13 +134,19 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _errors(
-    compared: Sequence[Judged], name: Callable[[Judged], str], order: Iterable[str]
+def _by_application(pairs: Sequence[tuple[str, float | None]], what: str) -> ErrorsDrawn:
+    names = Counter(name for name, _ in pairs).most_common(_MOST_APPLICATIONS)
+    values = _grouped(pairs, (name for name, _ in names))
+    return ErrorsDrawn(named_errors_figure(values, what), _rows(values))
+
+
+def _grouped(
+    pairs: Iterable[tuple[str, float | None]], order: Iterable[str]
 ) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {each: [] for each in order}
-    for each in compared:
-        if each.error is not None and (key := name(each)) in found:
-            found[key].append(each.error)
+    for name, value in pairs:
+        if value is not None and name in found:
+            found[name].append(value)
     return found
 
 

@@ -7,11 +7,11 @@ Flask alone; the library at hand made the JSON schema anew for each, which costs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
-from urllib.parse import parse_qsl
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import unquote_plus
 
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -19,6 +19,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from predictor.service import problems
 from predictor.service.access import Role, authorise, limit_client
 from predictor.service.problems import RequestError
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
 
 Returned = Response | BaseModel | tuple[BaseModel, int] | tuple[BaseModel, int, dict[str, str]]
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -96,7 +99,7 @@ def operation(
                 limit_client()
             authorise(about.role)
             if about.query is not None:
-                arguments["query"] = _checked(about.query, "query", _query())
+                arguments["query"] = checked_query(about.query, request.environ)
             if about.body is not None or about.form is not None:
                 arguments |= _payload(about)
             return _response(view(**arguments))
@@ -107,9 +110,25 @@ def operation(
     return decorate
 
 
-def _query() -> list[tuple[str, str]]:
-    """The parameters; `request.args` takes twice as long to make."""
-    return parse_qsl(request.query_string.decode(errors="replace"), keep_blank_values=True)
+def checked_query(model: type[_Model], environ: WSGIEnvironment) -> _Model:
+    """The parameters of a request as what they must be.
+
+    Raises
+    ------
+    RequestError
+        Naming the parameters that cannot be used.
+    """
+    return _checked(model, "query", parameters(environ["QUERY_STRING"]))
+
+
+def parameters(query: str) -> Iterator[tuple[str, str]]:
+    """What `urllib.parse.parse_qsl` takes twice as long for, of a query as WSGI has it."""
+    for part in query.encode("latin-1").decode(errors="replace").split("&"):
+        name, _, value = part.partition("=")
+        if "%" in part or "+" in part:
+            name, value = unquote_plus(name), unquote_plus(value)
+        if part:
+            yield name, value
 
 
 def _checked(model: type[_Model], place: str, values: Iterable[tuple[str, str]]) -> _Model:
@@ -134,7 +153,7 @@ def checked_json(model: type[_Model], text: bytes) -> _Model:
         Naming the fields that cannot be used.
     """
     try:
-        return model.model_validate_json(text)
+        return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         raise problems.of_validation(error, "body") from error
 

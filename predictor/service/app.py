@@ -9,7 +9,7 @@ from flask import Flask, Response, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from benchdb.store import existing_database
-from predictor.service import bodies, metrics, problems
+from predictor.service import bodies, metrics, problems, security_headers
 from predictor.service.allocations import allocations
 from predictor.service.assets import assets
 from predictor.service.benchmarks import benchmarks
@@ -24,28 +24,6 @@ from predictor.service.prepared import Reader, prepared_file
 from predictor.service.settings import Settings
 from predictor.service.spool import SpoolWriter, spool_folder
 from predictor.service.traces import traces
-
-# Plotly writes styles into the page; scripts come from files of ours alone.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
-    " font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none';"
-    " frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
-# Programs need less, and it takes time; nobody in between is to keep what they are told.
-_HEADERS_FOR_PROGRAMS = (
-    ("Cache-Control", "no-store"),
-    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
-    ("X-Content-Type-Options", "nosniff"),
-)
 
 
 class _Application(Flask):
@@ -107,8 +85,8 @@ def create_app(settings: Settings) -> Flask:
 
 def _secure(response: Response) -> Response:
     if request.path.startswith("/v1/"):
-        for name, value in _HEADERS_FOR_PROGRAMS:
+        for name, value in security_headers.FOR_PROGRAMS:
             response.headers.add(name, value)
     else:
-        response.headers.update(_HEADERS)
+        response.headers.update(security_headers.FOR_PEOPLE)
     return response

@@ -20,6 +20,13 @@ _PERIOD_S = 0.5
 _FEWEST_PERIODS_BETWEEN_STARTS = 6
 
 
+def begin_log() -> None:
+    """Say what happens, on standard error."""
+    logging.basicConfig(level=logging.INFO, format="ioncast: %(message)s", stream=sys.stderr)
+    # The driver warns of what follows from each error that it raises.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
+
+
 def lock_file(state: str | Path) -> Path:
     """The file that a keeper holds a lock on while it lives."""
     return Path(state) / "keeper.lock"
@@ -27,6 +34,8 @@ def lock_file(state: str | Path) -> Path:
 
 def start(service: Service) -> Callable[[], None]:
     """Begin, in a thread; call what is returned to end it."""
+    # Nobody is answered by a worker that does not yet know what was prepared.
+    service.prepared.refresh()
     stop = threading.Event()
     thread = threading.Thread(
         target=_run, args=(service, stop), name="ioncast background", daemon=True

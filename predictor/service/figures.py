@@ -226,13 +226,13 @@ def errors_figure(errors: Mapping[str, Sequence[float]], name: str) -> Figure:
     )
 
 
-def named_errors_figure(errors: Mapping[str, Sequence[float]]) -> Figure:
-    """Draw the distributions of errors by names, which need more room than numbers."""
+def named_errors_figure(errors: Mapping[str, Sequence[float]], what: str) -> Figure:
+    """Draw distributions of errors or regrets by names, which need more room than numbers."""
     return _figure(
         [_box({"x": list(found)}, _broken(html.escape(label))) for label, found in errors.items()],
         height=max(len(errors) * _LANE + _AROUND, _HEIGHT),
         showlegend=False,
-        xaxis={"title": {"text": "error"}, "tickformat": ".0%", "rangemode": "tozero"},
+        xaxis={"title": {"text": what}, "tickformat": ".0%", "rangemode": "tozero"},
         yaxis={"type": "category", "autorange": "reversed"},
     )
 

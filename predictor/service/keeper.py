@@ -29,7 +29,7 @@ from types import FrameType
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchdb.decisions import DecisionRow, joined_outcomes, store_decisions
+from benchdb.decisions import DecisionRow, newest_outcomes, store_decisions
 from benchdb.history import applications, applications_after, newest
 from benchdb.measurements import system_names
 from benchdb.models import state_of, store_model
@@ -37,8 +37,8 @@ from benchdb.store import existing_database, transaction
 from benchdb.tokens import valid_tokens
 from ioncast_errors import DatabaseError, IoncastError
 from predictor.basis import read_unlearned
-from predictor.outcomes import drift, drift_to_json, errors_so_far, errors_to_json
-from predictor.service.background import lock_file
+from predictor.outcomes import COUNTED, drift, drift_to_json, errors_so_far, errors_to_json
+from predictor.service.background import begin_log, lock_file
 from predictor.service.counting import Count
 from predictor.service.draining import Drain
 from predictor.service.prepared import Wanted, Writer, prepared_file
@@ -192,6 +192,10 @@ class Keeper:
         writer = self._writer
         with transaction(self._database) as connection:
             self._note_changes(connection, now_s)
+        if not writer.progress():
+            # A service that starts without this database makes none in its place.
+            with writer.transaction():
+                writer.put_progress({"database": self._progress["database"]})
         if not self._pending or not self._is_learned():
             return
         done, prepared = [], []
@@ -274,6 +278,9 @@ class Keeper:
                 survey = survey.learned(self._fitted(found))
             survey.arrange()
             self._surveys.put(survey)
+        except DatabaseError:
+            # The keeper's next steps say that it is away.
+            return
         except Exception:
             _LOG.exception("what there is on %s cannot be learned", system)
 
@@ -349,7 +356,7 @@ class Keeper:
         revision = newest(connection)[1]
         if revision == self._judged:
             return {}
-        rows = joined_outcomes(connection)
+        rows = newest_outcomes(connection, limit=COUNTED)
         self._judged = revision
         return {
             "validation": errors_to_json(errors_so_far(rows)),
@@ -441,7 +448,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(sys.argv[1]):
         sys.exit(1)
-    logging.basicConfig(level=logging.INFO, format="ioncast: %(message)s", stream=sys.stderr)
+    begin_log()
     keep(Settings.model_validate_json(sys.stdin.buffer.read()))
 
 

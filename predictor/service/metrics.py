@@ -56,12 +56,16 @@ def register(app: Flask) -> None:
         return answer(environ, respond)
 
     def stop(response: Response) -> Response:
-        seconds = time.perf_counter() - request.environ[_STARTED]
-        _seconds(request.endpoint or "none", response.status_code).observe(seconds)
+        answered(request.endpoint or "none", response.status_code, request.environ[_STARTED])
         return response
 
     app.wsgi_app = start  # type: ignore[assignment, method-assign]
     app.after_request(stop)
+
+
+def answered(endpoint: str, status: int, began_s: float) -> None:
+    """Count and time a request that began at a time of `time.perf_counter`."""
+    _seconds(endpoint, status).observe(time.perf_counter() - began_s)
 
 
 def exposition(service: Service) -> bytes:

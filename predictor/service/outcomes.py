@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from benchdb import decisions as decided
 from benchdb.store import transaction
 from ioncast_errors import BusyError, InputError
+from predictor.outcomes import COUNTED
 from predictor.service.api import Given, operation
 from predictor.service.context import service
 from predictor.service.fields import (
@@ -168,12 +169,25 @@ class DriftItem(BaseModel):
 class ValidationAnswer(BaseModel):
     """The errors so far, and drift."""
 
-    at: str = Field(description="When this was counted; it is anew every minute.")
-    systems: list[AccuracyItem]
-    sources: list[AccuracyItem]
-    applications: AccuracyPage
-    worst: list[JudgedItem] = Field(description="The largest errors of all systems' decisions.")
-    drift: list[DriftItem]
+    at: str = Field(
+        description=f"When this was counted, of the last {COUNTED:,} outcomes of all systems; it is"
+        " anew every minute."
+    )
+    systems: list[AccuracyItem] = Field(
+        description="By system; not in pages, as there is at most one for each of these outcomes."
+    )
+    sources: list[AccuracyItem] = Field(
+        description="By what decisions rested on, at most three for each system."
+    )
+    applications: AccuracyPage = Field(
+        description="The first page of `/v1/validation/applications`."
+    )
+    worst: list[JudgedItem] = Field(
+        description="The largest errors of all systems' decisions, at most ten."
+    )
+    drift: list[DriftItem] = Field(
+        description="By system and by kind of I/O, at most two for each of these outcomes."
+    )
 
 
 class ValidationQuery(Given):

@@ -19,14 +19,15 @@ from benchdb.listing import configurations_after, measured_ids
 from benchdb.measurements import require_system, system_names
 from benchdb.store import transaction
 from ioncast_errors import IoncastError, UnknownNameError
+from predictor.outcomes import COUNTED
 from predictor.service import openapi, page_frame
 from predictor.service.access import COOKIE, limit_client, role_of, without_cookie
 from predictor.service.accuracy import (
-    MOST_OUTCOMES,
     accuracy,
     errors_by_application,
     errors_by_io_nodes,
     ratios,
+    regrets_by_application,
 )
 from predictor.service.application_page import read_application
 from predictor.service.context import service
@@ -65,7 +66,7 @@ def overview() -> Response:
     with transaction(of.database) as connection:
         counts = decisions_per_hour(connection, now - _DAYS)
         newest = decisions(connection, limit=_DECISIONS)
-        outcomes = newest_outcomes(connection, limit=MOST_OUTCOMES)
+        outcomes = newest_outcomes(connection, limit=COUNTED)
         systems = system_names(connection)
         has_runs = bool(history.applications(connection, limit=1))
     return page(
@@ -175,14 +176,15 @@ def benchmark(configuration_id: int) -> Response:
 def validation() -> Response:
     """Show how right predictions were so far."""
     with transaction(service().database) as connection:
-        known = accuracy(newest_outcomes(connection, limit=MOST_OUTCOMES))
+        known = accuracy(newest_outcomes(connection, limit=COUNTED))
     compared = known.compared
     return page(
         "validation.html",
         known=known,
-        most=MOST_OUTCOMES,
+        most=COUNTED,
         by_io_nodes=errors_by_io_nodes(compared) if compared else None,
         by_application=errors_by_application(compared) if compared else None,
+        regrets=regrets_by_application(known.found.judged),
         ratios=ratios(compared) if compared else None,
     )
 

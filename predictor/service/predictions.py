@@ -27,10 +27,15 @@ _Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
 _Time = Annotated[float, Field(allow_inf_nan=False)]
 
 
-def _numbers(text: str) -> str:
+def _at_most_predictable(text: str) -> str:
     if any(int(number) > _MOST_IO_NODES for number in text.split(",")):
         raise ValueError(f"more than {_MOST_IO_NODES} I/O nodes cannot be predicted")
     return text
+
+
+_Numbers = Annotated[
+    str, Field(pattern=r"^\d{1,5}(,\d{1,5}){0,63}$"), AfterValidator(_at_most_predictable)
+]
 
 
 class PartRecord(Given):
@@ -131,9 +136,8 @@ class PredictionOfPhases(PredictionFields):
 class PredictionOfLog(PredictionFields):
     """What to predict, from a Darshan log."""
 
-    io_nodes: Annotated[str, AfterValidator(_numbers)] | None = Field(
+    io_nodes: _Numbers | None = Field(
         None,
-        pattern=r"^\d{1,5}(,\d{1,5}){0,63}$",
         description="Numbers of I/O nodes; by default those that were measured.",
         examples=["0,1,2,4,8"],
     )

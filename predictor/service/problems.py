@@ -8,8 +8,16 @@ import re
 from typing import Any, cast
 
 from flask import Flask, Response
+from gunicorn.http import errors as unparsable
 from pydantic import BaseModel, Field, ValidationError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import (
+    BadRequest,
+    ExpectationFailed,
+    HTTPException,
+    NotImplemented,
+    RequestHeaderFieldsTooLarge,
+    RequestURITooLarge,
+)
 
 from ioncast_errors import IoncastError
 from ior_configs.toml_files import in_plain_words
@@ -19,6 +27,13 @@ _MEDIA_TYPE = "application/problem+json"
 _CLIENT_ERROR, _SERVER_ERROR = 400, 500
 _UNAVAILABLE = 503
 _RETRY_AFTER_S = 5
+# What gunicorn's parser refuses, in heads and in chunked bodies, is a bad request but for these.
+_REFUSALS: dict[type[Exception], type[HTTPException]] = {
+    unparsable.LimitRequestLine: RequestURITooLarge,
+    unparsable.LimitRequestHeaders: RequestHeaderFieldsTooLarge,
+    unparsable.ExpectationFailed: ExpectationFailed,
+    unparsable.UnsupportedTransferCoding: NotImplemented,
+}
 # Of a request with a thousand mistakes the first ones tell enough.
 _MOST_ERRORS = 20
 
@@ -124,6 +139,13 @@ def of_http(error: HTTPException) -> Response:
 
 
 def of_exception(error: Exception) -> Response:
+    """The document of a request that is no HTTP, which it does not repeat, or of a defect."""
+    if isinstance(error, unparsable.ParseException):
+        return of_http(_REFUSALS.get(type(error), BadRequest)())
+    return of_defect(error)
+
+
+def of_defect(error: BaseException) -> Response:
     """The document of a defect of ours; what it was only the log says."""
     _LOG.error("a request failed", exc_info=error)
     told = "this is a defect of the service, please report it"

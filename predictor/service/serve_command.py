@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import fcntl
-import logging
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from benchdb.options import database_option
-from benchdb.store import opened_database
+from benchdb.store import existing_database, opened_database, transaction
 from ioncast_errors import DatabaseError, InputError
 from predictor.service.binding import check_binds
 from predictor.service.settings import Settings, read_settings
@@ -162,12 +162,40 @@ def _say_where(binds: Iterable[str]) -> None:
 
 
 def _prepare_database(settings: Settings) -> None:
-    """Create or upgrade it; where it is away, decisions are answered all the same."""
+    """Create or upgrade it; where it is away, decisions are answered all the same.
+
+    In the place of one that is known, which may have been moved or not be mounted, none is
+    created.
+    """
     try:
+        _refuse_to_replace(settings)
         with opened_database(settings.database):
             pass
     except DatabaseError as error:
         click.echo(f"ioncast: warning: {error}; the service starts without it", err=True)
+
+
+def _refuse_to_replace(settings: Settings) -> None:
+    database = existing_database(settings.database, patience_s=settings.patience_s)
+    try:
+        with transaction(database):
+            pass
+    except DatabaseError:
+        if _is_known(settings):
+            raise
+    finally:
+        database.dispose()
+
+
+def _is_known(settings: Settings) -> bool:
+    """Whether the state folder is of this database; in doubt it is."""
+    from predictor.service.prepared import Writer, prepared_file  # noqa: PLC0415
+
+    try:
+        with closing(Writer(prepared_file(settings.state))) as writer:
+            return writer.progress().get("database") == str(settings.database)
+    except (OSError, sqlite3.Error):
+        return True
 
 
 def _run(settings: Settings) -> None:
@@ -176,10 +204,10 @@ def _run(settings: Settings) -> None:
     from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
 
     from predictor.service.app import create_app  # noqa: PLC0415
-    from predictor.service.background import start  # noqa: PLC0415
+    from predictor.service.background import begin_log, start  # noqa: PLC0415
     from predictor.service.worker import Worker  # noqa: PLC0415
 
-    logging.basicConfig(level=logging.INFO, format="ioncast: %(message)s", stream=sys.stderr)
+    begin_log()
 
     class Server(BaseApplication):
         """gunicorn with our settings; it reads no file and no arguments of its own."""

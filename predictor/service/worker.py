@@ -15,7 +15,12 @@ from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
+from flask import Response
+from gunicorn.http.errors import LimitRequestHeaders, ParseException
+from gunicorn.util import http_date
 from gunicorn.workers.gthread import TConn, ThreadWorker
+
+from predictor.service import problems, security_headers
 
 _END_OF_HEAD = b"\r\n\r\n"
 _MOST_HEAD_BYTES = 64 << 10
@@ -61,11 +66,16 @@ class Worker(ThreadWorker):
         if not fs.cancelled() and fs.exception() is None and fs.result():
             super().finish_request(conn, fs)
             return
+        self._hang_up(conn)
+
+    def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
+        """Answer what never gets to the application, or cannot be sent, as it answers errors."""
+        if req is None and isinstance(exc, ParseException):
+            response = problems.of_exception(exc)
+        else:
+            response = problems.of_defect(exc)
         with suppress(OSError):
-            conn.sock.shutdown(socket.SHUT_WR)
-        conn.sock.setblocking(False)
-        self._going[conn] = _Waiting(time.monotonic() + _LINGER_S)
-        self._poll(conn, self._going[conn], self._drain)
+            client.sendall(_as_sent(response))
 
     def murder_pending(self) -> None:
         """End what takes too long; the loop calls it each second."""
@@ -87,8 +97,12 @@ class Worker(ThreadWorker):
         # Empty lines before a request are none of it.
         waiting.head = (waiting.head + (received or b"")).lstrip(b"\r\n")
         if _END_OF_HEAD not in waiting.head:
-            if received == b"" or len(waiting.head) > _MOST_HEAD_BYTES:
+            if received == b"":
                 self._drop(conn)
+            elif len(waiting.head) > _MOST_HEAD_BYTES:
+                self._forget(conn)
+                self.handle_error(None, conn.sock, conn.client, LimitRequestHeaders("too long"))
+                self._hang_up(conn)
             else:
                 self._poll(conn, waiting, self._read_head)
         else:
@@ -100,7 +114,19 @@ class Worker(ThreadWorker):
 
     def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:
         until = time.monotonic() + _UNWANTED_BODY_S
-        return keepalive and bool(_parser(conn).finish_body(deadline=until))
+        try:
+            return keepalive and bool(_parser(conn).finish_body(deadline=until))
+        except ParseException:
+            # The request has its answer.
+            return False
+
+    def _hang_up(self, conn: TConn) -> None:
+        """Close a connection when the client has read its answer."""
+        with suppress(OSError):
+            conn.sock.shutdown(socket.SHUT_WR)
+        conn.sock.setblocking(False)
+        self._going[conn] = _Waiting(time.monotonic() + _LINGER_S)
+        self._poll(conn, self._going[conn], self._drain)
 
     def _drain(self, conn: TConn, sock: socket.socket) -> None:
         if _received(sock) == b"":
@@ -125,6 +151,18 @@ class Worker(ThreadWorker):
 def _parser(conn: TConn) -> Any:
     """That of HTTP/1.1, which is all that is spoken here; `TConn.init` makes it."""
     return conn.parser
+
+
+def _as_sent(response: Response) -> bytes:
+    """An answer as bytes, with what the application and gunicorn would add."""
+    response.headers.update(security_headers.FOR_PEOPLE)
+    response.headers.update(security_headers.FOR_PROGRAMS)
+    response.headers.update({"Date": http_date(), "Connection": "close"})
+    lines = [
+        f"HTTP/1.1 {response.status}",
+        *(f"{name}: {value}" for name, value in response.headers),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + response.get_data()
 
 
 def _received(sock: socket.socket) -> bytes | None:

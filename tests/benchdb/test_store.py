@@ -19,6 +19,7 @@ from benchdb.schema import metadata, systems
 from benchdb.store import (
     NEWEST,
     default_location,
+    existing_database,
     open_database,
     opened_database,
     transaction,
@@ -261,6 +262,21 @@ def test_a_password_of_postgresql_is_not_shown(postgresql_location: str, why: st
     assert line.startswith("postgresql+psycopg://")
     assert "\n" not in line
     assert "secret" not in line
+
+
+def test_a_server_that_is_no_longer_read_only_is_written_to(postgresql_location: str) -> None:
+    setting = "default_transaction_read_only"
+    with opened_database(postgresql_location) as database, database.connect() as administrator:
+        alter = f"ALTER DATABASE {database.url.database}"
+        administrator.exec_driver_sql(f"{alter} SET {setting} = on")
+        administrator.commit()
+        used = existing_database(postgresql_location, patience_s=5)
+        with pytest.raises(DatabaseError, match="read-only"):
+            store_one(used)
+        administrator.exec_driver_sql(f"{alter} RESET {setting}")
+        administrator.commit()
+    store_one(used)
+    used.dispose()
 
 
 class BrokenError(Exception):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -289,6 +290,28 @@ def test_a_run_corrects_by_as_much_as_doubt_warrants(
     assert moved == pytest.approx([gain, gain], abs=0.06)
     left = np.log(found.expected_mib_s[:, 0]).std()
     assert left == pytest.approx(doubt * math.sqrt(1 - gain), abs=0.03)
+
+
+@pytest.mark.parametrize(("weight", "gain"), [(1.0, 0.5), (0.25, 0.2), (0.01, 0.01)])
+def test_a_run_of_less_weight_corrects_as_one_of_more_noise_would(
+    weight: float, gain: float
+) -> None:
+    found = anchored(doubted(0.3, 0.3), 0, 200.0, weight=weight)
+    moved = np.log(found.typical_mib_s / 100) / math.log(2)
+    assert moved == pytest.approx([gain, gain], abs=0.06)
+    middle = np.log(found.expected_mib_s[:, 0] / 100).mean() / math.log(2)
+    assert middle == pytest.approx(gain, abs=0.06)
+    left = np.log(found.expected_mib_s[:, 0]).std()
+    assert left == pytest.approx(0.3 * math.sqrt(1 - gain), abs=0.03)
+
+
+def test_what_runs_usually_meet_does_not_grow_with_age() -> None:
+    """Noise that only slows runs down: what they got is below what is expected of them."""
+    before = doubted(0.3, 0.3)
+    slowed = replace(before, runs_mib_s=before.runs_mib_s / 2)
+    found = anchored(slowed, 0, 50.0, weight=0.25)
+    middle = np.log(found.expected_mib_s[:, 0] / 100).mean()
+    assert middle == pytest.approx(0, abs=0.06)
 
 
 def test_a_run_corrects_other_points_as_far_as_their_doubts_go_together() -> None:

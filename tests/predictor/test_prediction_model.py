@@ -472,6 +472,16 @@ def test_runs_that_contradict_each_other_move_little(knowledge: Knowledge) -> No
     assert abs(math.log(found[2] / before[2])) < abs(math.log(one[2] / before[2]))
 
 
+def test_the_last_runs_weigh_more(knowledge: Knowledge) -> None:
+    """Five runs in a row say more than twenty before them that got otherwise."""
+    slow, fast = runs_of(60.0, 20), runs_of(150.0, 5)
+    now_fast, was_fast = (
+        means(asked([NEW], knowledge, earlier=earlier))[2]
+        for earlier in ([*slow, *fast], [*fast, *slow])
+    )
+    assert abs(math.log(now_fast / 150)) < abs(math.log(was_fast / 150))
+
+
 def test_runs_with_any_number_of_io_nodes_count_if_something_is_known_of_it(
     knowledge: Knowledge,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from predictor.service.settings import Settings
 
 Authorised = Callable[[str], dict[str, Any]]
 BODY = {"json": {"system": "a"}}
+on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
 
 def test_reading_is_open_unless_it_is_closed(settings: Settings) -> None:
@@ -90,6 +91,76 @@ def test_who_guesses_tokens_is_stopped_and_told_how_long_to_wait(
     assert 0 < int(guess().headers["Retry-After"]) <= 60
     # Questions themselves are not counted: a scheduler's are never too many.
     assert client.get("/v1/decisions?system=a").status_code == 200
+
+
+@pytest.fixture
+def with_settings(settings: Settings) -> Iterator[Callable[..., FlaskClient]]:
+    """Make clients of services with other settings."""
+    made = []
+
+    def make(**changed: object) -> FlaskClient:
+        made.append(create_app(settings.model_copy(update=changed)))
+        return made[-1].test_client()
+
+    yield make
+    for app in made:
+        app.extensions["ioncast"].database.dispose()
+
+
+@on_sqlite
+def test_who_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
+    with_settings: Callable[..., FlaskClient],
+) -> None:
+    client = with_settings(requests_per_minute=2)
+
+    def ask(address: str) -> Any:
+        return client.get("/v1/applications", environ_base={"REMOTE_ADDR": address})
+
+    assert [ask("192.0.2.1").status_code for _ in range(3)] == [200, 200, 429]
+    refused = ask("192.0.2.1")
+    assert refused.mimetype == "application/problem+json"
+    assert refused.get_json()["title"] == "Too many requests"
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert ask("192.0.2.2").status_code == 200
+    # On a unix socket nobody has an address: these are the site's own programs.
+    assert {ask("").status_code for _ in range(3)} == {200}
+
+
+@on_sqlite
+def test_behind_a_proxy_a_client_is_who_the_proxy_says(
+    with_settings: Callable[..., FlaskClient],
+) -> None:
+    client = with_settings(requests_per_minute=2, proxies=1)
+
+    def ask(forwarded: str) -> int:
+        headers = {"X-Forwarded-For": forwarded}
+        return client.get("/v1/applications", headers=headers).status_code
+
+    assert [ask("192.0.2.1") for _ in range(3)] == [200, 200, 429]
+    assert ask("192.0.2.2") == 200
+    # What stands before the proxy's own word is what the client made up.
+    assert ask("192.0.2.3, 192.0.2.1") == 429
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("proxies", "scheme", "is_secure"),
+    [(1, "https", True), (1, "http", False), (0, "https", False)],
+)
+def test_behind_a_proxy_with_tls_the_cookie_is_for_https_alone(
+    with_settings: Callable[..., FlaskClient],
+    authorised: Authorised,
+    proxies: int,
+    scheme: str,
+    is_secure: bool,
+) -> None:
+    token = authorised("reader")["headers"]["Authorization"].removeprefix("Bearer ")
+    client = with_settings(proxies=proxies)
+    client.application.extensions["ioncast"].prepared.refresh()
+    headers = {"Accept": "text/html", "X-Forwarded-Proto": scheme}
+    answer = client.post("/login", data={"token": token}, headers=headers)
+    assert answer.status_code == 303
+    assert ("; Secure" in answer.headers["Set-Cookie"]) == is_secure
 
 
 @pytest.mark.parametrize("path", ["/v1/decisions?system=a", "/healthz", "/nowhere"])

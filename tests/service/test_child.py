@@ -66,7 +66,7 @@ def lives(pid: int) -> bool:
     return state.rpartition(")")[2].split()[0] != "Z"
 
 
-def until(true: Callable[[], bool], seconds: float = 5) -> bool:
+def until(true: Callable[[], bool], seconds: float = 30) -> bool:
     end = time.monotonic() + seconds
     while not true() and time.monotonic() < end:
         time.sleep(0.01)

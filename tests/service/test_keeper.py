@@ -22,6 +22,7 @@ from benchdb.measurements import Measurement, store
 from benchdb.models import stored_model
 from benchdb.store import open_database, opened_database, transaction
 from benchdb.tokens import add_token, digest, revoke_token
+from ioncast_errors import DatabaseError
 from ior_configs import IorConfig
 from predictor.basis import read_basis
 from predictor.history import identities
@@ -687,6 +688,16 @@ def test_the_database_is_summed_up_each_minute(site: Site, spool: SpoolWriter) -
     assert site.reader.summaries["drift"].value[0]["system"] == "here"
 
 
+def test_no_more_outcomes_are_read_than_count(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "COUNTED", 2)
+    site.measure()
+    for number in range(3):
+        told = {"system": "here", "job_id": f"{number}", "io_nodes": 4, "bandwidth_mib_s": 150.0}
+        site.write(store_outcome, **told)
+    site.seconds()
+    assert site.reader.summaries["validation"].value["outcomes"] == 2
+
+
 # Trouble
 
 
@@ -723,6 +734,60 @@ def test_decisions_wait_while_the_database_is_locked(
         "no longer so",
     ]
     spool.close()
+
+
+def test_a_server_that_is_read_only_for_a_while_is_told_of_once(
+    postgresql_location: str, tmp_path: Path
+) -> None:
+    site = Site(Settings(database=postgresql_location, state=str(tmp_path / "state")))
+    spool = SpoolWriter(spool_folder(site.settings.state))
+    with opened_database(postgresql_location) as database, database.connect() as administrator:
+
+        def alter(what: str) -> None:
+            query = f"ALTER DATABASE {database.url.database} {what} default_transaction_read_only"
+            administrator.exec_driver_sql(f"{query} = on" if what == "SET" else query)
+            administrator.commit()
+
+        alter("SET")
+        spool.append(line("d1", UNKNOWN))
+        process = start(site.settings)
+        wait_for(lambda: has_beaten_since(site, 0.0))
+        assert site.reader.heartbeat is not None
+        seen_s = site.reader.heartbeat.at_s
+        wait_for(lambda: has_beaten_since(site, seen_s + 2))
+        alter("RESET")
+        wait_for(lambda: stored(site) == ["d1"])
+    wait_for(lambda: site.reader.refresh() and is_fine(site))
+    process.send_signal(signal.SIGTERM)
+    with process:
+        assert process.stderr is not None
+        told = process.stderr.read().decode().splitlines()
+    assert [each.split(": ")[:2] for each in told] == [
+        ["ioncast", "decisions wait for the database"],
+        ["ioncast", "no longer so"],
+    ]
+    spool.close()
+    site.keeper.close()
+    site.reader.close()
+
+
+def is_fine(site: Site) -> bool:
+    heartbeat = site.reader.heartbeat
+    return heartbeat is not None and heartbeat.database_ok
+
+
+def test_a_database_that_goes_while_a_system_is_learned_is_no_defect(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise DatabaseError("the database refused")
+
+    monkeypatch.setattr(keeper, "read_unlearned", refuse)
+    site.measure()
+    site.run()
+    site.seconds()
+    assert site.ask() is not None
+    assert not caplog.records
 
 
 def test_answers_stay_while_the_database_is_gone(sqlite_site: Site) -> None:

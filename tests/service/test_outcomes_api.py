@@ -12,7 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from benchdb.decisions import DecisionRow, store_decisions
+from benchdb.decisions import DecisionRow, store_decisions, store_outcome
 from benchdb.history import runs_of
 from benchdb.store import transaction
 from experiments.applications.darshan_writer import write_log
@@ -215,6 +215,42 @@ def test_errors_so_far_are_those_of_decisions_with_outcomes(
     assert [(each["decision_id"], each["error"]) for each in found["worst"]] == [("d1", 0.25)]
     assert {each["drifted"] for each in found["drift"]} == {False}
     assert answer(client.get("/v1/validation?system=another"))["systems"] == []
+
+
+@on_sqlite
+def test_the_interface_and_the_page_count_the_same_last_outcomes(
+    client: FlaskClient,
+    service: Service,
+    counted: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("predictor.outcomes.COUNTED", 10)
+    jobs = [str(number) for number in range(15)]
+    with transaction(service.database, write=True) as connection:
+        store_decisions(connection, [replace(DECISION, id=f"d{job}", job_id=job) for job in jobs])
+        for job in jobs:
+            # The old ones were half of what was expected, the last ten are as expected.
+            bandwidth_mib_s = 30.0 if int(job) < 5 else 60.0
+            told: dict[str, Any] = {"system": "mn4", "job_id": job, "io_nodes": 4}
+            store_outcome(connection, bandwidth_mib_s=bandwidth_mib_s, **told)
+    counted()
+    found = answer(client.get("/v1/validation"))
+    [system] = found["systems"]
+    assert (system["decisions"], system["errors"]["maximum"]) == (10, 0.0)
+    assert {each["count"] for each in found["drift"]} == {10}
+    shown = client.get("/validation", headers={"Accept": "text/html"}).text
+    assert "the last 1,000 outcomes of all systems" in shown
+    assert '<dd class="value">10</dd><dd class="note">10 with an expectation</dd>' in shown
+
+
+@on_sqlite
+def test_lists_without_pages_say_how_long_they_can_be(client: FlaskClient) -> None:
+    schemas = answer(client.get("/openapi.json"))["components"]["schemas"]
+    described = schemas["ValidationAnswer"]["properties"]
+    lists = {name: each for name, each in described.items() if each.get("type") == "array"}
+    assert lists.keys() == {"systems", "sources", "worst", "drift"}
+    assert all("at most" in each["description"] for each in lists.values())
+    assert "1,000 outcomes" in described["at"]["description"]
 
 
 def test_before_outcomes_were_counted_there_are_no_errors(

@@ -517,6 +517,28 @@ class TestValidation:
         by_application = [len(each["x"]) for each in drawn["by-application"]["data"]]
         assert sorted(by_application) == sorted(Counter(row["name"] for row in reruns).values())
 
+    def test_draws_the_regret_of_every_decision(self, filled: FlaskClient) -> None:
+        service: Service = filled.application.extensions["ioncast"]
+        with transaction(service.database) as connection:
+            found = joined_outcomes(connection)
+        got: dict[tuple[object, object], dict[int, list[float]]] = {}
+        for each in found:
+            of_number = got.setdefault((each.application, each.tasks), {})
+            of_number.setdefault(each.outcome.io_nodes, []).append(each.outcome.bandwidth_mib_s)
+        regrets = []
+        for each in found:
+            assert each.decision is not None
+            most = each.decision.available or 0
+            means = {
+                n: fmean(of) for n, of in got[each.application, each.tasks].items() if n <= most
+            }
+            if len(means) > 1:
+                regrets.append(1 - means[each.decision.io_nodes or 0] / max(means.values()))
+        drawn = figures(page(filled, "/validation"))["regrets"]["data"]
+        assert sorted(value for each in drawn for value in each["x"]) == pytest.approx(
+            sorted(regrets)
+        )
+
     def test_links_the_worst_to_their_applications(self, filled: FlaskClient) -> None:
         text = page(filled, "/validation")
         worst = text[text.index('id="worst"') :]

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,12 +119,31 @@ def free_port() -> int:
 
 
 def start(
-    folder: Path, *options: str, port: int | None = None, environment: dict[str, str] | None = None
+    folder: Path,
+    *options: str,
+    port: int | None = None,
+    environment: dict[str, str] | None = None,
+    under: Sequence[str] = (),
 ) -> Served:
-    """Start a service whose state, socket and log are in a folder; it may not be ready yet."""
+    """Start a service whose state, socket and log are in a folder; it may not be ready yet.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    *options : str
+        Of `ioncast serve`.
+    port : int, optional
+        Where to listen; a free one if not given.
+    environment : dict of str to str, optional
+        What is added to that of the tests.
+    under : sequence of str
+        A command that becomes the one that it is given, in other circumstances.
+    """
     port = port or free_port()
     place = folder / "ioncast.sock"
-    command = [sys.executable, "-c", _COMMAND, "serve", "--state", str(folder / "state")]
+    command = [*under, sys.executable, "-c", _COMMAND]
+    command += ["serve", "--state", str(folder / "state")]
     command += ["--bind", f"127.0.0.1:{port}", "--bind", f"unix:{place}", *options]
     log = folder / "serve.log"
     with log.open("ab") as output:
@@ -159,12 +178,25 @@ def stop(service: Served) -> None:
 
 
 class Asking:
-    """Threads that go on asking for decisions, each over connections of its own."""
+    """Threads that go on asking for decisions, each over connections of its own.
+
+    Attributes
+    ----------
+    numbers : list of str
+        The ids of all answers.
+    unprepared : list of str
+        Why answers were given that do not rest on the history.
+    refused : list of str
+        What happened instead of an answer.
+    slowest_s : float
+        The longest time until one of these.
+    """
 
     def __init__(self, served: Served, question: str, threads: int = 4) -> None:
         self.served = served
         self.question = question
         self.numbers: list[str] = []
+        self.unprepared: list[str] = []
         self.refused: list[str] = []
         self.slowest_s = 0.0
         self._stop = threading.Event()
@@ -186,7 +218,10 @@ class Asking:
             try:
                 answer = self.served.ask(self.question)
                 assert answer.status == 200
-                self.numbers.append(answer.json["decision_id"])
+                told = answer.json
+                self.numbers.append(told["decision_id"])
+                if told["source"] != "history":
+                    self.unprepared.append(told["why"])
             except (OSError, http.client.HTTPException, AssertionError) as error:
                 self.refused.append(repr(error))
             self.slowest_s = max(self.slowest_s, time.monotonic() - began)

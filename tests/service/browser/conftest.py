@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.support.postgresql import Server
 from tests.support.serving import Served, running
 
 # A machine that runs other tests as well may be late.
@@ -28,7 +29,7 @@ def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:
         message = "no Chromium is installed; .ci/install-services does it"
-        if os.environ.get("CI"):
+        if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
     with sync_playwright() as playwright:
@@ -42,6 +43,16 @@ def browser() -> Iterator[Browser]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with running(tmp_path_factory.mktemp("served"), "--demo", "--workers", "2") as service:
         yield service
+
+
+@pytest.fixture
+def served_from_postgresql(
+    postgresql: Server, demo_on_postgresql: str, tmp_path: Path
+) -> Iterator[Served]:
+    with postgresql.database("browser") as url:
+        postgresql.copy(demo_on_postgresql, "browser")
+        with running(tmp_path, "--db", url, "--workers", "1") as service:
+            yield service
 
 
 @pytest.fixture(scope="session")

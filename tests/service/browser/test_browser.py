@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -19,6 +19,7 @@ from tests.support.serving import Served
 LOGS = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
 LOG = LOGS / "multiphase-ionodes4.darshan"
 WIDE, NARROW = (1280, 900), (390, 844)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 PAGES = {
     "overview": "/",
     "applications": "/applications",
@@ -101,7 +102,7 @@ def overflow(page: Page) -> int:
     return width
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_and_can_be_used_by_everybody(
@@ -111,6 +112,18 @@ def test_a_page_fits_and_can_be_used_by_everybody(
     page.screenshot(path=screenshots / f"{name}-{size[0]}-{scheme}.png", full_page=True)
     assert overflow(page) == 0
     assert violations(page) == ""
+
+
+def test_every_page_is_also_shown_from_postgresql(
+    window: Open, served_from_postgresql: Served
+) -> None:
+    opened = window()
+    opened.address = served_from_postgresql.url
+    statuses: set[int] = set()
+    opened.page.on("response", lambda response: statuses.add(response.status))
+    for path in PAGES.values():
+        opened.open(path)
+    assert statuses == {200}
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
@@ -216,9 +229,11 @@ def test_a_log_that_is_dropped_shows_phases_curve_and_decision(
     expect(page.get_by_role("heading", name="For the next run")).to_be_visible()
     assert page.locator("figure").count() == 2
     assert page.locator("figure[aria-labelledby=timeline-title] .bars .point").count() == 3
-    page.screenshot(path=screenshots / f"predicted-{size[0]}-light.png", full_page=True)
-    assert overflow(page) == 0
-    assert violations(page) == ""
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=screenshots / f"predicted-{size[0]}-{scheme}.png", full_page=True)
+        assert overflow(page) == 0
+        assert violations(page) == ""
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
@@ -274,7 +289,7 @@ def test_a_search_finds_an_application_and_its_page_leads_to_a_benchmark(window:
     opened.wait_for_figures()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_page_that_is_not_there_says_so(window: Open, screenshots: Path, scheme: str) -> None:
     page = window(NARROW, scheme).open("/nothing")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not Found")

@@ -1,0 +1,25 @@
+"""The headers that keep browsers and proxies from doing harm with an answer."""
+
+from __future__ import annotations
+
+# Plotly writes styles into the page; scripts come from files of ours alone.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
+    " font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
+FOR_PEOPLE = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+# Programs need less, and it takes time; nobody in between is to keep what they are told.
+FOR_PROGRAMS = (
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+    ("X-Content-Type-Options", "nosniff"),
+)
