@@ -1,5 +1,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Tests wait for daemons, databases and browsers more than they compute.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 
 .PHONY: demo test lint clean
 
@@ -8,7 +10,7 @@ demo: $(VENV)/installed
 
 test: lint
 	.ci/install-services
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .
