@@ -37,8 +37,10 @@ def writing(file: Path) -> Iterator[None]:
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as writer:
         while not (file.exists() and file.stat().st_size):
             assert writer.poll() is None
-        yield
-        writer.kill()
+        try:
+            yield
+        finally:
+            writer.kill()
 
 
 @contextmanager
