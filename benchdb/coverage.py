@@ -11,15 +11,21 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Select, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, bindparam, select
 
 from benchdb.cells import bimodal, outliers, spread
-from benchdb.measurements import config_of, require_system
+from benchdb.measurements import config_of, ids_of_patterns, pattern_of, require_system
 from benchdb.schema import configurations, imports, measurements, systems
 from benchdb.times import instant
 from ior_configs import IorConfig
 
 _ROWS_AT_ONCE = 10_000
+_IO_NODES = (
+    select(measurements.c.io_nodes)
+    .join_from(measurements, systems)
+    .where(systems.c.name == bindparam("system"))
+    .distinct()
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,28 @@ class CoverageRow:
     system: str
     engine: str
     id: int
+    config: IorConfig
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class WantedRow:
+    """The cells of a configuration that may never have been measured.
+
+    Attributes
+    ----------
+    id : int or None
+        The configuration's id in the database; None where it has none.
+    engine : str or None
+        With what it was measured on the system; None where it was not.
+    config : IorConfig
+        The configuration.
+    cells : tuple of Cell
+        One for each number of I/O nodes that is wanted, ascending, the missing as well.
+    """
+
+    id: int | None
+    engine: str | None
     config: IorConfig
     cells: tuple[Cell, ...]
 
@@ -192,6 +220,57 @@ def coverage(
     return sorted(rows, key=lambda row: (row.system, row.engine, row.id))
 
 
+def coverage_of_configs(
+    connection: Connection,
+    system: str,
+    configs: Sequence[IorConfig],
+    *,
+    now: datetime,
+    stale_after_s: float,
+    io_nodes: Iterable[int] | None = None,
+) -> list[WantedRow]:
+    """Tell what was measured of some configurations, and what is still to be.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the database.
+    system : str
+        The system.
+    configs : sequence of IorConfig
+        Of one operation each; 500 at most.
+    now, stale_after_s
+        As of `coverage`.
+    io_nodes : iterable of int, optional
+        The numbers of I/O nodes that are wanted; by default all that were seen on the system.
+
+    Returns
+    -------
+    list of WantedRow
+        In the order of the configurations, one for each engine that measured it, or one
+        without.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such system.
+    """
+    patterns = [pattern_of(config) for config in configs]
+    known = ids_of_patterns(connection, set(patterns))
+    rows = coverage(
+        connection, system, now=now, stale_after_s=stale_after_s, ids=sorted(known.values())
+    )
+    engines: dict[int | None, dict[str | None, tuple[Cell, ...]]] = {}
+    for row in rows:
+        engines.setdefault(row.id, {})[row.engine] = row.cells
+    numbers = sorted(set(_io_nodes_of(connection, system) if io_nodes is None else io_nodes))
+    return [
+        WantedRow(id_, engine, config.pattern(), _wanted_cells(numbers, cells))
+        for config, id_ in zip(configs, map(known.get, patterns), strict=True)
+        for engine, cells in engines.get(id_, {None: ()}).items()
+    ]
+
+
 def blocks(rows: Sequence[CoverageRow]) -> list[tuple[str, str, list[CoverageRow]]]:
     """The rows of each system and engine, which have the same columns."""
     grouped = groupby(rows, key=lambda row: (row.system, row.engine))
@@ -217,6 +296,15 @@ def _system_names(connection: Connection, system: str | None) -> dict[int, str]:
         require_system(connection, system)
     query = select(systems.c.id, systems.c.name).order_by(systems.c.name)
     return {row.id: row.name for row in connection.execute(query)}
+
+
+def _io_nodes_of(connection: Connection, system: str) -> Iterable[int]:
+    return connection.scalars(_IO_NODES, {"system": system})
+
+
+def _wanted_cells(io_nodes: Iterable[int], cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    found = {cell.io_nodes: cell for cell in cells}
+    return tuple(found.get(n) or Cell(n) for n in io_nodes)
 
 
 def _some(

@@ -242,6 +242,13 @@ _JOINED = (
     )
     .outerjoin(applications, applications.c.id == _APPLICATION_ID)
 )
+_NEWEST_IDS = (
+    select(outcomes.c.id)
+    .where(outcomes.c.system_id == bindparam("of_system"))
+    .order_by(outcomes.c.id.desc())
+    .limit(bindparam("most"))
+)
+_NEWEST_OF_SYSTEM = _JOINED.where(outcomes.c.id.in_(_NEWEST_IDS))
 
 
 def store_decisions(connection: Connection, rows: Iterable[DecisionRow]) -> int:
@@ -455,23 +462,42 @@ def joined_outcomes(
     return [_joined(row) for row in connection.execute(query).mappings()]
 
 
-def newest_outcomes(
-    connection: Connection, *, application_id: int | None = None, limit: int = 1000
-) -> list[JoinedOutcome]:
-    """The last outcomes that came, in the order of their ids.
+def newest_outcomes(connection: Connection, limit: int) -> list[JoinedOutcome]:
+    """The last outcomes that came from each system, in the order of their ids.
 
     Parameters
     ----------
     connection : Connection
         In a transaction.
-    application_id : int, optional
-        Only this application's.
+    limit : int
+        How many of a system at most.
+    """
+    found = [
+        _joined(row)
+        for system_id in list(connection.scalars(select(systems.c.id)))
+        for row in connection.execute(
+            _NEWEST_OF_SYSTEM, {"of_system": system_id, "most": limit}
+        ).mappings()
+    ]
+    return sorted(found, key=lambda row: row.outcome.id)
+
+
+def newest_outcomes_of(
+    connection: Connection, application_id: int, limit: int
+) -> list[JoinedOutcome]:
+    """The last outcomes of an application that came, in the order of their ids.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction.
+    application_id : int
+        The application.
     limit : int
         How many at most.
     """
     query = _JOINED.order_by(outcomes.c.id.desc()).limit(limit)
-    if application_id is not None:
-        query = query.where(bindparam(None, application_id) == _APPLICATION_ID)
+    query = query.where(bindparam(None, application_id) == _APPLICATION_ID)
     return [_joined(row) for row in connection.execute(query).mappings()][::-1]
 
 

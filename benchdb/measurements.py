@@ -288,12 +288,12 @@ def configuration_ids(connection: Connection, rows: Iterable[Measurement]) -> di
     """
     configs = {id(row.config): row.config for row in rows}
     patterns = {key: pattern_of(config) for key, config in configs.items()}
-    known = _known_patterns(connection, set(patterns.values()))
+    known = ids_of_patterns(connection, set(patterns.values()))
     new = {patterns[key]: config for key, config in configs.items() if patterns[key] not in known}
     if new:
         values = [_configuration_values(pattern, config) for pattern, config in new.items()]
         connection.execute(insert(configurations), values)
-        known |= _known_patterns(connection, set(new))
+        known |= ids_of_patterns(connection, set(new))
     return {key: known[pattern] for key, pattern in patterns.items()}
 
 
@@ -363,6 +363,18 @@ def pattern_of(config: IorConfig) -> str:
     return f"{config.pattern().command_line()} tasks={config.tasks} nodes={config.nodes}"
 
 
+def ids_of_patterns(connection: Connection, patterns: Iterable[str]) -> dict[str, int]:
+    """The ids of those configurations that the database has, by what `pattern_of` them is."""
+    found: dict[str, int] = {}
+    for some in _in_chunks(patterns):
+        query = select(configurations.c.pattern, configurations.c.id)
+        found |= {
+            row[0]: row[1]
+            for row in connection.execute(query.where(configurations.c.pattern.in_(some)))
+        }
+    return found
+
+
 def config_of(row: dict[str, Any]) -> IorConfig:
     """The configuration in a row with the `configurations` columns."""
     values = {name: row[name] for name in _CONFIG_FIELDS}
@@ -391,17 +403,6 @@ def _cells_of_import(connection: Connection, import_id: int) -> Counter[tuple[st
 def _configuration_values(pattern: str, config: IorConfig) -> dict[str, Any]:
     values = {name: getattr(config, name) for name in _CONFIG_FIELDS}
     return values | {"pattern": pattern, "operation": config.operation}
-
-
-def _known_patterns(connection: Connection, patterns: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for some in _in_chunks(patterns):
-        query = select(configurations.c.pattern, configurations.c.id)
-        found |= {
-            row[0]: row[1]
-            for row in connection.execute(query.where(configurations.c.pattern.in_(some)))
-        }
-    return found
 
 
 def _next_repetitions(

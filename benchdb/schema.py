@@ -206,6 +206,7 @@ outcomes = Table(
     Column("reported_at", String(40), nullable=False),
     Column("revision", Integer, nullable=False, index=True),
     UniqueConstraint("system_id", "job_id"),
+    Index(None, "system_id", "id"),
 )
 
 # Who may do what over HTTP. A token itself is nowhere: it is 256 random bits, so that its

@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 
 from ioncast_errors import DatabaseError, InputError
 
-NEWEST = "0004"
+NEWEST = "0005"
 # Any number, as long as every ioncast takes the same.
 _WRITERS_LOCK = 0x10CA57
 # What a driver says of a database that it may only read.

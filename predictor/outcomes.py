@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
@@ -13,7 +13,7 @@ from benchdb.decisions import DecisionRow, JoinedOutcome
 from predictor.control_chart import control_chart
 from predictor.validation import Errors, Expected, error, errors, mean_of_cells
 
-# So many of the last outcomes count: older ones say little of what is decided now.
+# So many of a system's last outcomes count: older ones say little of what is decided now.
 COUNTED = 1000
 # What the kind of I/O is called where no run is known.
 UNKNOWN = "unknown"
@@ -174,7 +174,7 @@ def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
     Parameters
     ----------
     rows : iterable of JoinedOutcome
-        In the order in which they came; the last `COUNTED` of them count.
+        In the order in which they came; the last `COUNTED` of each system count.
     """
     known = _counted(rows)
     measured = _measured(known)
@@ -203,8 +203,8 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
     Parameters
     ----------
     rows : iterable of JoinedOutcome
-        In the order in which they came. Of the last `COUNTED` those count whose decision says
-        what was expected with as many I/O nodes as the job ran with.
+        In the order in which they came. Of the last `COUNTED` of each system those count whose
+        decision says what was expected with as many I/O nodes as the job ran with.
 
     Returns
     -------
@@ -240,7 +240,13 @@ def drift_to_json(found: Iterable[Drift]) -> list[dict[str, Any]]:
 
 
 def _counted(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
-    return list(rows)[-COUNTED:]
+    numbers: Counter[str] = Counter()
+    newest_first = []
+    for row in reversed(list(rows)):
+        numbers[row.outcome.system] += 1
+        if numbers[row.outcome.system] <= COUNTED:
+            newest_first.append(row)
+    return newest_first[::-1]
 
 
 _Like = tuple[int | None, int | None]

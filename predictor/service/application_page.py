@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchdb import history
-from benchdb.decisions import DecisionRow, JoinedOutcome, decisions, newest_outcomes
+from benchdb.decisions import DecisionRow, JoinedOutcome, decisions, newest_outcomes_of
 from benchdb.history import ApplicationSummary, Run
 from benchdb.store import transaction
 from ioncast_errors import IoncastError
@@ -112,7 +112,7 @@ def read_application(
         newest = next(iter(history.runs_of(connection, application_id, limit=1)), None)
         run = history.run_of(connection, application_id, run_id) if run_id is not None else newest
         decided = decisions(connection, application_id=application_id, limit=_DECISIONS)
-        outcomes = newest_outcomes(connection, application_id=application_id, limit=_OUTCOMES)
+        outcomes = newest_outcomes_of(connection, application_id, limit=_OUTCOMES)
     measured = _measured(runs, outcomes, run.tasks) if run is not None else {}
     prediction, problem = _predicted(run, measured) if run is not None else (None, None)
     alone = phase_rows(run.phases) if run is not None and prediction is None else ()

@@ -45,6 +45,7 @@ from summario.tables import from_record, to_record
 MOST_PHASES = 10_000
 # What the database takes for a number of processes.
 _MOST_TASKS = 2**31 - 1
+_LINE_BREAKS = re.compile("[\\r\\n]+")
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
 
@@ -264,24 +265,41 @@ def import_measurements(
 
 
 def store_rows(
-    place: Place, name: str, content: bytes, system: str, rows: Sequence[Mapping[str, Any]]
+    place: Place,
+    name: str,
+    content: bytes,
+    system: str,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
 ) -> Imported:
-    """Store measurements that were sent as JSON; `content` is what was sent.
+    """Store measurements that were sent as JSON.
+
+    Parameters
+    ----------
+    place : Place
+        Of the database.
+    name : str
+        The field that they were sent in, a list.
+    content : bytes
+        What was sent.
+    system : str
+        Where they were measured.
+    rows : sequence of (int, mapping)
+        The item of that list that each is of, and its columns as of our own CSV.
 
     Raises
     ------
     InputError
-        Naming the row that cannot be used.
+        Naming the item that cannot be used.
     DatabaseError
         When the database does not take them; nothing is stored then.
     """
-    text = _csv_of_rows(rows)
+    text = _csv_of_rows([row for _, row in rows])
     try:
         _, found = read_measurements(Source(name, text))
     except InputError as error:
         if line := re.fullmatch(rf"{re.escape(name)}:(\d+)", error.where or ""):
             # The first line is the header.
-            error.where = f"{name}.{int(line[1]) - 2}"
+            error.where = f"{name}.{rows[int(line[1]) - 2][0]}"
         raise
     return _stored(place, name, content, system, "json", found, replace=False)
 
@@ -374,13 +392,18 @@ def _left_out(basis: Basis) -> tuple[str, ...]:
 
 
 def _csv_of_rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as our own CSV, which an importer knows."""
+    """The rows as our own CSV, which an importer knows, each on a line of its own."""
     text = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _on_a_line(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _on_a_line(value: object) -> object:
+    """A value whose line breaks, which are blanks in a command, are blanks."""
+    return _LINE_BREAKS.sub(" ", value) if isinstance(value, str) else value
 
 
 def _stored(

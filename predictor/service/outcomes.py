@@ -170,7 +170,7 @@ class ValidationAnswer(BaseModel):
     """The errors so far, and drift."""
 
     at: str = Field(
-        description=f"When this was counted, of the last {COUNTED:,} outcomes of all systems; it is"
+        description=f"When this was counted, of the last {COUNTED:,} outcomes of each system; it is"
         " anew every minute."
     )
     systems: list[AccuracyItem] = Field(

@@ -24,6 +24,7 @@ TESTBED = ROOT / "experiments" / "data" / "testbed" / "benchmarks.csv"
 IOR_OUTPUTS = ROOT / "tests" / "ior_configs" / "fixtures"
 COMMAND = "mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"
 ROW = {"command": COMMAND, "nodes": 8, "io_nodes": 4, "bandwidth_mib_s": 70.5}
+CELL = {"io_nodes": 4, "bandwidths_mib_s": [70.5]}
 ROLES = ("reader", "scheduler")
 on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
@@ -71,6 +72,15 @@ def everything(client: FlaskClient, place: str) -> list[dict[str, Any]]:
         items += page["items"]
         following = page["next"]
     return items
+
+
+def asked_of(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: item[name] for name in ("command", "tasks", "nodes")}
+
+
+def without_times(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without what is not the same a second later."""
+    return [item | {"cells": [cell | {"newest": None} for cell in item["cells"]]} for item in items]
 
 
 def test_a_file_is_stored_once(testbed: TestResponse, post: Post) -> None:
@@ -145,6 +155,9 @@ def test_coverage_in_pages_is_that_of_the_command_line(
 def test_what_is_old_is_stale(testbed: TestResponse, client: FlaskClient) -> None:
     [row] = answer(client.get("/v1/coverage?system=testbed&limit=1&stale_after_s=0.001"))["items"]
     assert all(cell["stale"] for cell in row["cells"])
+    asked = {"system": "testbed", "configurations": [asked_of(row)], "stale_after_s": 0.001}
+    [item] = answer(client.post("/v1/coverage", json=asked))["items"]
+    assert all(cell["stale"] for cell in item["cells"])
 
 
 def test_configurations_say_where_they_were_measured(
@@ -193,6 +206,19 @@ def test_of_rows_of_which_one_cannot_be_used_none_is_stored(
     said = answer(post("/v1/measurements", json={"system": "mn4", "measurements": rows}), 422)
     assert said["detail"].startswith("measurements.1: the transfer size must be a multiple of 8")
     answer(client.get("/v1/measurements?system=mn4"), 404)
+
+
+@on_sqlite
+def test_a_command_of_several_lines_is_one_and_those_after_it_keep_their_numbers(
+    post: Post, client: FlaskClient
+) -> None:
+    rows = [{**ROW, "command": "ior -a POSIX\n -w\r\n -b 24m -t 24m"}, ROW]
+    wrong = [*rows, {**ROW, "command": "ior -a POSIX -w -b 5 -t 4"}]
+    said = answer(post("/v1/measurements", json={"system": "mn4", "measurements": wrong}), 422)
+    assert said["detail"].startswith("measurements.2: ")
+    answer(post("/v1/measurements", json={"system": "mn4", "measurements": rows}), 201)
+    commands = {item["command"] for item in everything(client, "/v1/measurements?system=mn4")}
+    assert "ior -a POSIX -w -b 24m -t 24m" in commands
 
 
 @pytest.mark.parametrize(
@@ -269,6 +295,158 @@ def test_an_export_of_one_database_restores_it_in_another(
     assert one == other
 
 
+def test_curves_of_one_system_are_those_of_another_after_they_were_sent(
+    testbed: TestResponse, post: Post, client: FlaskClient
+) -> None:
+    curves = everything(client, "/v1/curves?system=testbed")
+    ours = ("configuration_id", "stonewalled")
+    sent = [{name: it for name, it in curve.items() if name not in ours} for curve in curves]
+    found = {"format": "json", "measurements": 440, "configurations": 15}
+    request = {"system": "copy", "curves": sent}
+    assert answer(post("/v1/curves", json=request), 201) == {"stored": True, **found}
+    assert answer(post("/v1/curves", json=request)) == {"stored": False, **found}
+    copied = everything(client, "/v1/curves?system=copy")
+    # How many bytes runs moved is not sent, so nobody knows of a stone wall.
+    assert copied == [curve | {"stonewalled": False} for curve in curves]
+
+
+def test_a_curve_is_of_the_engine_and_the_size_that_it_is_sent_with(
+    post: Post, client: FlaskClient
+) -> None:
+    cells = [
+        {"io_nodes": 4, "bandwidths_mib_s": [70.5, 71.5]},
+        {"io_nodes": 0, "bandwidths_mib_s": [50]},
+    ]
+    curve = {"command": COMMAND, "tasks": 32, "nodes": 4, "engine": "fio", "cells": cells}
+    request = {"system": "mn4", "curves": [curve, {"command": COMMAND, "cells": cells[:1]}]}
+    found = answer(post("/v1/curves", json=request), 201)
+    assert (found["measurements"], found["configurations"]) == (5, 2)
+    shown = everything(client, "/v1/curves?system=mn4")
+    assert [(each["tasks"], each["nodes"], each["engine"], each["cells"]) for each in shown] == [
+        (32, 4, "fio", cells[::-1]),
+        (16, None, "ior", cells[:1]),
+    ]
+
+
+def test_of_curves_of_which_one_cannot_be_used_none_is_stored(
+    post: Post, client: FlaskClient
+) -> None:
+    cells = [{"io_nodes": n, "bandwidths_mib_s": [1.0, 2.0]} for n in (0, 4)]
+    commands = (COMMAND, "ior -a POSIX -w -b 5 -t 4")
+    curves = [{"command": command, "cells": cells} for command in commands]
+    said = answer(post("/v1/curves", json={"system": "mn4", "curves": curves}), 422)
+    assert said["detail"].startswith("curves.1: the transfer size must be a multiple of 8")
+    answer(client.get("/v1/curves?system=mn4"), 404)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cells": []}, "body.curves.0.cells"),
+        ({"cells": [CELL | {"io_nodes": -1}]}, "body.curves.0.cells.0.io_nodes"),
+        ({"cells": [CELL | {"bandwidths_mib_s": []}]}, "body.curves.0.cells.0.bandwidths_mib_s"),
+        ({"cells": [CELL | {"bandwidths_mib_s": [0]}]}, "body.curves.0.cells.0.bandwidths_mib_s.0"),
+        ({"cells": [CELL | {"bandwidths_mib_s": [1.0] * 5_001}] * 2}, "body.curves"),
+        ({"tasks": 0}, "body.curves.0.tasks"),
+        ({"configuration_id": 1}, "body.curves.0.configuration_id"),
+    ],
+)
+@on_sqlite
+def test_what_cannot_be_a_curve_is_named(post: Post, change: dict[str, object], said: str) -> None:
+    request = {"system": "mn4", "curves": [{"command": COMMAND, "cells": [CELL]} | change]}
+    assert answer(post("/v1/curves", json=request), 422)["detail"].startswith(f"{said}: ")
+
+
+def test_the_coverage_of_configurations_is_what_their_list_says_in_their_order(
+    testbed: TestResponse, client: FlaskClient
+) -> None:
+    listed = everything(client, "/v1/coverage?system=testbed")[::-1]
+    wanted = [asked_of(item) for item in listed]
+    found = answer(
+        client.post("/v1/coverage", json={"system": "testbed", "configurations": wanted})
+    )
+    assert without_times(found["items"]) == without_times(listed)
+    page = answer(client.get("/v1/coverage?system=testbed&limit=1"))
+    assert {name: found[name] for name in ("outlier_rule", "stale_after_s")} == {
+        name: page[name] for name in ("outlier_rule", "stale_after_s")
+    }
+
+
+def test_coverage_tells_what_was_never_measured(
+    testbed: TestResponse, post: Post, client: FlaskClient
+) -> None:
+    [measured] = answer(client.get("/v1/coverage?system=testbed&limit=1"))["items"]
+    named = {"command": "ior -a MPIIO -r -c -b 8m -t 1m", "tasks": 4, "nodes": 1}
+    number = answer(post("/v1/configurations", json=named), 201)["id"]
+    unknown = {"command": "mpiexec -n 4 ior -a POSIX -r -b 8m -t 1m"}
+    request = {"system": "testbed", "configurations": [unknown, asked_of(measured), named]}
+    first, second, third = answer(client.post("/v1/coverage", json=request))["items"]
+    assert (first["configuration_id"], first["engine"], first["tasks"]) == (None, None, 4)
+    assert (third["configuration_id"], third["engine"]) == (number, None)
+    assert second["configuration_id"] == measured["configuration_id"]
+    assert without_times([second]) == without_times([measured])
+    numbers = [cell["io_nodes"] for cell in measured["cells"]]
+    for item in (first, third):
+        assert [cell["io_nodes"] for cell in item["cells"]] == numbers
+        assert all(cell["missing"] and cell["repetitions"] == 0 for cell in item["cells"])
+    answer(client.get(f"/v1/curves?system=testbed&configuration={number}"), 404)
+    known = everything(client, "/v1/configurations?limit=500")
+    assert len(known) == 16
+
+
+def test_coverage_has_a_cell_for_each_number_of_io_nodes_that_is_asked_for(
+    post: Post, client: FlaskClient
+) -> None:
+    rows = [{**ROW, "io_nodes": n, "engine": name} for n in (0, 4, 8) for name in ("ior", "fio")]
+    answer(post("/v1/measurements", json={"system": "mn4", "measurements": rows}), 201)
+    wanted = {"command": COMMAND, "nodes": 8}
+    request = {"system": "mn4", "configurations": [wanted], "io_nodes": [32, 4, 4]}
+    items = answer(client.post("/v1/coverage", json=request))["items"]
+    assert [item["engine"] for item in items] == ["fio", "ior"]
+    for item in items:
+        cells = [(cell["io_nodes"], cell["missing"]) for cell in item["cells"]]
+        assert cells == [(4, False), (32, True)]
+    # Without, those of the system, also where other configurations have them.
+    other = {"command": COMMAND, "nodes": 16}
+    [item] = answer(client.post("/v1/coverage", json={"system": "mn4", "configurations": [other]}))[
+        "items"
+    ]
+    assert [cell["io_nodes"] for cell in item["cells"]] == [0, 4, 8]
+
+
+def test_of_a_system_without_measurements_everything_that_is_asked_for_is_missing(
+    post: Post, client: FlaskClient
+) -> None:
+    request = {"system": "mn4", "configurations": [{"command": COMMAND}], "io_nodes": [0, 4]}
+    answer(client.post("/v1/coverage", json=request), 404)
+    answer(post("/v1/systems", json={"name": "mn4"}), 201)
+    [item] = answer(client.post("/v1/coverage", json=request))["items"]
+    assert [cell["missing"] for cell in item["cells"]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"configurations": []}, "body.configurations"),
+        ({"configurations": [{"command": COMMAND}] * 501}, "body.configurations"),
+        ({"configurations": [{"command": COMMAND}, {"command": "ls"}]}, "configurations.1"),
+        ({"configurations": [{"command": "ior -w -r"}]}, "configurations.0"),
+        ({"io_nodes": [-1]}, "body.io_nodes.0"),
+        ({"io_nodes": []}, "body.io_nodes"),
+        ({"stale_after_s": 0}, "body.stale_after_s"),
+        ({"limit": 1}, "body.limit"),
+    ],
+)
+@on_sqlite
+def test_what_coverage_cannot_be_asked_of_is_named(
+    post: Post, client: FlaskClient, change: dict[str, object], said: str
+) -> None:
+    answer(post("/v1/systems", json={"name": "mn4"}), 201)
+    request = {"system": "mn4", "configurations": [{"command": COMMAND}]} | change
+    answered = answer(client.post("/v1/coverage", json=request), 422)
+    assert answered["detail"].startswith(f"{said}: ")
+
+
 def test_a_system_can_be_named_before_it_is_measured(post: Post, client: FlaskClient) -> None:
     named = {"name": "mn4", "imports": 0, "newest": None}
     assert answer(post("/v1/systems", json={"name": "mn4"}), 201) == named
@@ -322,6 +500,7 @@ def test_a_command_that_is_no_configuration_is_refused(post: Post, command: str,
         ("/v1/systems", {"name": "mn4"}),
         ("/v1/configurations", {"command": COMMAND}),
         ("/v1/measurements", {"system": "mn4", "measurements": [ROW]}),
+        ("/v1/curves", {"system": "mn4", "curves": [{"command": COMMAND, "cells": [CELL]}]}),
     ],
 )
 def test_only_an_admin_writes(

@@ -187,6 +187,11 @@ def known_values(client: FlaskClient) -> dict[str, list[Any]]:
         "measurements": [
             [{"command": commands[0], "io_nodes": n, "bandwidth_mib_s": 50.0} for n in (0, 4)]
         ],
+        "curves": [
+            [{"command": each, "cells": [{"io_nodes": 4, "bandwidths_mib_s": [50.0, 51.0]}]}]
+            for each in commands
+        ],
+        "configurations": [[{"command": each} for each in commands]],
         "job_id": [each["job_id"] for each in items("/v1/outcomes")[:5]],
         "decision_id": [each["id"] for each in decisions],
         "jobs": [[{"id": each["id"], "decision_id": each["id"]} for each in decisions]],

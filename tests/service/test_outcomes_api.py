@@ -239,8 +239,35 @@ def test_the_interface_and_the_page_count_the_same_last_outcomes(
     assert (system["decisions"], system["errors"]["maximum"]) == (10, 0.0)
     assert {each["count"] for each in found["drift"]} == {10}
     shown = client.get("/validation", headers={"Accept": "text/html"}).text
-    assert "the last 1,000 outcomes of all systems" in shown
+    assert "the last 1,000 outcomes of each system" in shown
     assert '<dd class="value">10</dd><dd class="note">10 with an expectation</dd>' in shown
+
+
+def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
+    client: FlaskClient,
+    service: Service,
+    counted: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("predictor.outcomes", "predictor.service.keeper", "predictor.service.pages"):
+        monkeypatch.setattr(f"{module}.COUNTED", 10)
+    jobs = [*(("quiet", f"q{n}") for n in range(3)), *(("busy", f"b{n}") for n in range(15))]
+    with transaction(service.database, write=True) as connection:
+        for system, job in jobs:
+            told: dict[str, Any] = {"system": system, "job_id": job}
+            store_decisions(connection, [replace(DECISION, id=job, **told)])
+            # The first five of the busy one were half of what was expected.
+            bandwidth_mib_s = 30.0 if job in {f"b{n}" for n in range(5)} else 60.0
+            store_outcome(connection, bandwidth_mib_s=bandwidth_mib_s, io_nodes=4, **told)
+    counted()
+    found = answer(client.get("/v1/validation"))
+    numbers = {each["name"]: each["decisions"] for each in found["systems"]}
+    assert numbers == {"busy": 10, "quiet": 3}
+    assert {each["errors"]["maximum"] for each in found["systems"]} == {0.0}
+    assert {(each["system"], each["count"]) for each in found["drift"]} == set(numbers.items())
+    shown = client.get("/validation", headers={"Accept": "text/html"}).text
+    assert "the last 10 outcomes of each system" in shown
+    assert '<dd class="value">13</dd><dd class="note">13 with an expectation</dd>' in shown
 
 
 @on_sqlite
