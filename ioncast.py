@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -43,10 +44,42 @@ class Rooms(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command = _load(COMMANDS[cmd_name])
-        if isinstance(command, click.Group):
-            for name, place in SUBCOMMANDS.get(cmd_name, {}).items():
-                command.add_command(_load(place), name)
+        if isinstance(command, click.Group) and cmd_name in SUBCOMMANDS:
+            return Shared(command, SUBCOMMANDS[cmd_name])
         return command
+
+
+class Shared(click.Group):
+    """A room's group with commands of another room, imported when used.
+
+    Parameters
+    ----------
+    group : click.Group
+        The room's own.
+    others : mapping of str to str
+        By name, where the others are.
+    """
+
+    def __init__(self, group: click.Group, others: Mapping[str, str]) -> None:
+        super().__init__(
+            group.name,
+            group.commands,
+            callback=group.callback,
+            params=group.params,
+            help=group.help,
+            epilog=group.epilog,
+        )
+        self._others = others
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the room's own commands and the others."""
+        return sorted([*self.commands, *self._others])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command, or find one of the room's own."""
+        if cmd_name in self._others:
+            return _load(self._others[cmd_name])
+        return super().get_command(ctx, cmd_name)
 
 
 def _load(place: str) -> click.Command:

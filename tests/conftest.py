@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,12 +51,11 @@ def postgresql() -> Iterator[Server]:
 
 
 def _location(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
-    number = next(_numbers)
     if kind == "sqlite":
-        yield str(folder / f"bench{number}.sqlite")
+        yield str(folder / f"bench{next(_numbers)}.sqlite")
         return
     server: Server = request.getfixturevalue("postgresql")
-    with server.database(f"bench{number}") as url:
+    with server.lent_database() as url:
         yield url
 
 
@@ -77,8 +77,18 @@ def other_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[s
     yield from _location(request.param.removeprefix("to "), request, tmp_path)
 
 
+@pytest.fixture(scope="session")
+def new_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without any content; to be copied, which costs far less than making one."""
+    path = tmp_path_factory.mktemp("new") / "new.sqlite"
+    open_database(path).dispose()
+    return path
+
+
 @pytest.fixture
-def database(location: str) -> Iterator[Engine]:
+def database(location: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    if "://" not in location:
+        shutil.copy(request.getfixturevalue("new_on_sqlite"), location)
     engine = open_database(location)
     yield engine
     engine.dispose()

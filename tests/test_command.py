@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from ioncast import COMMANDS, cli
 from ior_configs import IorConfig
+from tests.support.command import run_ioncast
 
 PROJECT = Path(__file__).resolve().parents[1]
 TESTBED = PROJECT / "experiments" / "data" / "testbed"
@@ -41,6 +42,7 @@ Run = Callable[..., "Result[str]"]
 def start(
     *args: str | Path, stdout: int = subprocess.PIPE, **environment: str
 ) -> subprocess.Popen[str]:
+    """A process of its own, for what a command has from its own: pipes and encodings."""
     variables = {name: value for name, value in os.environ.items() if name != "IONCAST_DB"}
     return subprocess.Popen(
         [sys.executable, "-m", "ioncast", *map(str, args)],
@@ -55,15 +57,22 @@ def start(
     )
 
 
+def process(*args: str | Path, **environment: str) -> Result[str]:
+    started = start(*args, **environment)
+    out, err = started.communicate(timeout=120)
+    return subprocess.CompletedProcess(args, started.returncode, out, err)
+
+
 def ioncast(*args: str | Path, **environment: str) -> Result[str]:
-    process = start(*args, **environment)
-    out, err = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(args, process.returncode, out, err)
+    return run_ioncast(*args, folder=PROJECT, environment={"IONCAST_DB": None, **environment})
 
 
 def output(*args: str | Path, **environment: str) -> str:
     """The output of a command that succeeds without a word on standard error but warnings."""
-    result = ioncast(*args, **environment)
+    return checked(ioncast(*args, **environment))
+
+
+def checked(result: Result[str]) -> str:
     said = [line for line in result.stderr.splitlines() if not is_warning(line)]
     assert (result.returncode, said) == (0, []), result.stderr
     return result.stdout
@@ -108,7 +117,7 @@ def all_commands() -> list[list[str]]:
         command = cli.get_command(context, name)
         found.append([name])
         if isinstance(command, click.Group):
-            found += [[name, sub] for sub in command.commands]
+            found += [[name, sub] for sub in command.list_commands(context)]
     return found
 
 
@@ -229,7 +238,7 @@ def test_what_is_no_log_is_named_in_one_line(tmp_path: Path, kind: str, command:
 
 
 def test_every_unreadable_log_has_a_line_of_its_own(tmp_path: Path) -> None:
-    result = ioncast("phases", "--format", "json", tmp_path / "a", tmp_path / "b")
+    result = process("phases", "--format", "json", tmp_path / "a", tmp_path / "b")
     assert result.returncode == 2
     assert [Path(line.split(": ")[1]).name for line in result.stderr.splitlines()] == ["a", "b"]
     assert json.loads(result.stdout) == []
@@ -262,6 +271,11 @@ def test_a_prediction_starts_without_the_libraries_of_plots_and_models(filled: P
     loaded = modules_after("predict", HACC, "--system", "testbed", "--db", filled)
     # Nor are those that learn, where a model is stored.
     assert loaded & {*_HEAVY, "sklearn"} == {"sqlalchemy"}
+
+
+def test_what_runs_campaigns_starts_without_the_predictor() -> None:
+    loaded = modules_after("campaign", "status", "--help")
+    assert loaded & {*_HEAVY, "numpy", "predictor"} == {"sqlalchemy"}
 
 
 # match
@@ -300,7 +314,7 @@ def test_match_says_the_same_of_a_log_and_of_its_phases(tmp_path: Path) -> None:
 
 
 def test_a_table_is_printed_where_only_ascii_is_known() -> None:
-    assert "mpiexec" in output("match", HACC, LC_ALL="C")
+    assert "mpiexec" in checked(process("match", HACC, LC_ALL="C"))
 
 
 # bench
@@ -451,7 +465,7 @@ def test_a_file_name_that_is_no_text_does_not_matter(database: Path, tmp_path: P
     log = os.fsencode(tmp_path / "log") + b"\xff.darshan"
     shutil.copy(HACC, os.fsdecode(log))
     for output_format in ("table", "csv", "json"):
-        assert ioncast("phases", "--format", output_format, os.fsdecode(log)).returncode == 0
+        assert process("phases", "--format", output_format, os.fsdecode(log)).returncode == 0
 
 
 def test_list_and_show_agree_with_the_benchmarks(filled: Path) -> None:
@@ -829,10 +843,10 @@ def test_a_reader_that_goes_away_is_no_failure_of_ours(filled: Path, command: st
         "predict": ("predict", HACC, "--system", "testbed", "--format", "json", "--db", filled),
     }[command]
     reading, writing = os.pipe()
-    process = start(*args, stdout=writing)
+    started = start(*args, stdout=writing)
     os.close(writing)
     os.close(reading)
-    _, said = process.communicate(timeout=120)
+    _, said = started.communicate(timeout=120)
     assert [line for line in said.splitlines() if not is_warning(line)] == []
 
 
@@ -840,6 +854,6 @@ def test_a_name_that_the_terminal_cannot_show_stops_nothing(tmp_path: Path) -> N
     database = tmp_path / "bench.sqlite"
     (tmp_path / "own.csv").write_text(OWN_CSV)
     ioncast("bench", "import", tmp_path / "own.csv", "--system", "Ωmega", "--db", database)
-    listed = ioncast("bench", "list", "--db", database, PYTHONIOENCODING="latin-1")
+    listed = process("bench", "list", "--db", database, PYTHONIOENCODING="latin-1")
     assert listed.returncode == 0, listed.stderr
     assert r"\u03a9mega" in listed.stdout

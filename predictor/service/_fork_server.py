@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import pickle
@@ -50,6 +51,8 @@ def serve(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     libc = ctypes.CDLL(None)
+    # What is imported stays: to go over it would cost each process more than most tasks do.
+    gc.freeze()
     running: dict[int, _Running] = {}
     poll = select.poll()
     with socket.socket(fileno=descriptor) as requests:

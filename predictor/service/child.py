@@ -33,13 +33,18 @@ MIB = 1 << 20
 _GRACE_S = 10
 # How long a task waits for others.
 _PATIENCE_S = 5.0
-# With the worker's module path, and with what tasks need, so that a fork has it already.
-_PROGRAM = (
-    "import sys; descriptor, *sys.path = sys.argv[1:];"
-    " import predictor.service.allocations, predictor.service.predictions;"
-    " from predictor.service._fork_server import serve;"
-    " serve(int(descriptor))"
-)
+# With the worker's module path, and with what tasks need, so that a fork has it already; the
+# last are what libraries import when they are first used.
+_PROGRAM = """
+import contextlib, sys
+descriptor, *sys.path = sys.argv[1:]
+import predictor.service.allocations, predictor.service.predictions
+import numpy.ma, sqlalchemy.dialects.postgresql, sqlalchemy.dialects.sqlite
+with contextlib.suppress(ImportError):
+    import psycopg
+from predictor.service._fork_server import serve
+serve(int(descriptor))
+"""
 # Threads of libraries would not survive a fork, and each takes address space.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 

@@ -7,9 +7,11 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, make_url, select
 
 from benchdb.cells import OUTLIER_RULE
 from benchdb.commands import bench
@@ -28,9 +30,10 @@ from benchdb.importers import Source, is_export, read_export
 from benchdb.measurements import Measurement, store
 from benchdb.restore import restore
 from benchdb.schema import configurations, imports, measurements, systems
-from benchdb.store import open_database, transaction
+from benchdb.store import open_database, opened_database, transaction
 from ioncast_errors import InputError
 from ior_configs import IorConfig
+from tests.support.postgresql import Server
 
 PROJECT = Path(__file__).resolve().parents[2]
 BENCHMARKS = PROJECT / "experiments/data/testbed/benchmarks.csv"
@@ -117,9 +120,32 @@ def contents(location: str) -> set[tuple[Any, ...]]:
     return set(rows)
 
 
+@pytest.fixture(scope="module")
+def filled_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """To be copied, as that on PostgreSQL is."""
+    folder = tmp_path_factory.mktemp("filled")
+    fill(str(folder / "filled.sqlite"), folder)
+    return folder / "filled.sqlite"
+
+
+@pytest.fixture(scope="module")
+def filled_on_postgresql(
+    postgresql: Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    with postgresql.database("filled") as url:
+        fill(url, tmp_path_factory.mktemp("filled"))
+        yield "filled"
+
+
 @pytest.fixture
-def filled(location: str, tmp_path: Path) -> str:
-    fill(location, tmp_path)
+def filled(location: str, request: pytest.FixtureRequest) -> str:
+    if "://" not in location:
+        shutil.copy(request.getfixturevalue("filled_on_sqlite"), location)
+    else:
+        server: Server = request.getfixturevalue("postgresql")
+        name = make_url(location).database
+        assert name is not None
+        server.copy(request.getfixturevalue("filled_on_postgresql"), name)
     return location
 
 
@@ -189,8 +215,9 @@ def csv_of(rows: list[dict[str, str]]) -> str:
     return text.getvalue()
 
 
-def test_every_measurement_says_where_it_is_from(filled: str, tmp_path: Path) -> None:
-    rows = rows_of(output("export", db=filled))
+def test_every_measurement_says_where_it_is_from(location: str, tmp_path: Path) -> None:
+    fill(location, tmp_path)
+    rows = rows_of(output("export", db=location))
     origins = {(r["system"], r["file"], r["file_sha256"], r["file_format"]) for r in rows}
     paths = (BENCHMARKS, IOR_JSON, tmp_path / "forge.csv")
     digests = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
@@ -317,8 +344,10 @@ def test_an_export_can_be_written_to_a_pipe(
     piped = subprocess.run([*command, "/dev/stdout"], cwd=PROJECT, capture_output=True, check=True)
     assert piped.stdout == path.read_bytes()
     os.mkfifo(tmp_path / "fifo")
-    with subprocess.Popen([*command, tmp_path / "fifo"], cwd=PROJECT):
-        assert (tmp_path / "fifo").read_bytes() == path.read_bytes()
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit((tmp_path / "fifo").read_bytes)
+        output("export", *args[:2], "--output", tmp_path / "fifo", db=filled)
+        assert read.result() == path.read_bytes()
 
 
 def test_an_export_is_utf_8_on_every_terminal(filled: str) -> None:
@@ -539,21 +568,27 @@ some_measurements = st.lists(
 )
 
 
+@pytest.fixture
+def elsewhere() -> Iterator[Engine]:
+    with opened_database("sqlite://") as engine:
+        yield engine
+
+
 @given(rows=some_measurements)
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25
 )
-def test_any_measurements_come_back_byte_by_byte(database: Engine, rows: list[Measurement]) -> None:
+def test_any_measurements_come_back_byte_by_byte(
+    database: Engine, elsewhere: Engine, rows: list[Measurement]
+) -> None:
     file = hashlib.sha256(repr(rows).encode()).hexdigest()
     put(database, *rows, system=file, file=file)
     with transaction(database) as connection:
         text = "".join(csv_lines(export_rows(connection, file)))
     assert is_export(text)
-    other = open_database("sqlite://")
-    with transaction(other, write=True) as connection:
+    with transaction(elsewhere, write=True) as connection:
         restore(connection, read_export(Source("export", text)), file="export")
-        assert "".join(csv_lines(export_rows(connection))) == text
-    other.dispose()
+        assert "".join(csv_lines(export_rows(connection, file))) == text
     with transaction(database, write=True) as connection:
         assert restore(connection, read_export(Source("export", text)), file="export") == set()
 

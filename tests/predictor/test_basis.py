@@ -163,9 +163,10 @@ MANY = [
 ]
 
 
-@pytest.fixture
-def large(location: Path) -> Path:
-    """Such a system, with its model."""
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Such a system, with its model; to be read only."""
+    location = tmp_path_factory.mktemp("large") / "bench.sqlite"
     put(
         location,
         *(Measurement(config, n, 10.0 + i % 7) for i, config in enumerate(MANY) for n in IO_NODES),

@@ -225,7 +225,7 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
         time.sleep(2)
         assert slurm.job(later)["JobState"] == "PENDING"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     slurm.wait_for(later, "COMPLETED")
     assert not heartbeat.exists()
     assert f"job {later} of root released with no licences" in said.read_text()

@@ -220,7 +220,7 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
             arbiter.send_signal(signal.SIGCONT)
             shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
             arbiter.terminate()
-            assert arbiter.wait(20) == 0
+            assert arbiter.wait(60) == 0
         finally:
             arbiter.kill()
     # Alone each would have had 8.

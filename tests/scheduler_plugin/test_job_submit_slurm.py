@@ -330,15 +330,10 @@ def test_nobody_there_keeps_no_job_out(site: Site) -> None:
 def test_a_hung_service_is_soon_not_asked_any_more(site: Site) -> None:
     site.set(default=1, deadline_ms=50, pause_s=60)
     site.service.behaviour = "hung"
-    began = time.monotonic()
     with ThreadPoolExecutor(60) as pool:
         jobs = list(pool.map(lambda _: site.cluster.submit("--hold"), range(60)))
-    took_s = time.monotonic() - began
     assert len(set(jobs)) == 60
     assert len(site.service.requests) == 2
-    # 60 deadlines alone would be 3 s; most of the time goes to starting 60 sbatch.
-    print(f"60 sbatch against a hung service: {took_s:.2f} s")
-    assert took_s < 15
     site.cluster.run("scancel", *map(str, jobs))
 
 

@@ -154,7 +154,7 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
             assert len(_runs(served)) == 5
             assert len(_outcomes(served)) == 4
             second.send_signal(signal.SIGTERM)
-            assert second.wait(30) == 0
+            assert second.wait(60) == 0
     lines = (site.folder / "watch.log").read_text().splitlines()
     assert all(line.startswith("ioncast: ") for line in lines), lines
     assert f"ioncast: job {direct} of root: 1 outcome sent, 0 I/O nodes" in lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,20 @@ from sqlalchemy import make_url
 from benchdb.store import open_database, opened_database, transaction
 from benchdb.tokens import add_token
 from predictor.service.app import create_app
+from predictor.service.child import Children
 from predictor.service.context import Service
 from predictor.service.demo import fill
 from predictor.service.keeper import Keeper
 from predictor.service.settings import Settings
 from tests.support.postgresql import Server
+
+
+@contextmanager
+def lent(giver: Children, taker: Children) -> Iterator[None]:
+    """For a while another has the process that forks, or the one that was started instead."""
+    taker._server, taker._requests = giver._server, giver._requests
+    yield
+    giver._server, giver._requests = taker._server, taker._requests
 
 
 @pytest.fixture
@@ -30,12 +40,20 @@ def settings(location: str, tmp_path: Path) -> Settings:
     return Settings(database=location, state=str(tmp_path / "state"))
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[Children]:
+    """Whoever has the process that forks others, whose start takes a second, between tests."""
+    keeping = Children(at_once=1)
+    yield keeping
+    keeping.close()
+
+
 @pytest.fixture
-def app(settings: Settings) -> Iterator[Flask]:
+def app(settings: Settings, fork_server: Children) -> Iterator[Flask]:
     made = create_app(settings)
-    yield made
     service: Service = made.extensions["ioncast"]
-    service.children.close()
+    with lent(fork_server, service.children):
+        yield made
     service.prepared.close()
     service.spool.close()
     service.database.dispose()

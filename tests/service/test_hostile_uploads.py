@@ -17,6 +17,7 @@ FIXTURES = Path(__file__).resolve().parents[1] / "summario" / "fixtures"
 UPLOADS = (500, 60)
 # At once: as many as may be read, and as many again that find no place and send theirs later.
 SENDERS = 4
+ASKING_THREADS = 2
 DECIDE = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
 
 
@@ -76,7 +77,10 @@ def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path:
     with running(tmp_path, "--db", location, environment=environment) as served:
         wait_for(lambda: served.ask(DECIDE).json["source"] == "history", "prepared answers")
         before = sorted(served.workers()), served.keeper()
-        with Asking(served, DECIDE) as asking, ThreadPoolExecutor(SENDERS) as senders:
+        with (
+            Asking(served, DECIDE, ASKING_THREADS) as asking,
+            ThreadPoolExecutor(SENDERS) as senders,
+        ):
             sent = [
                 senders.submit(send, served, path, seed, token)
                 for seed, path in zip(

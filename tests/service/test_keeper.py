@@ -913,7 +913,7 @@ def test_a_keeper_ends_that_is_told_so_again_and_again(sqlite_site: Site) -> Non
             keeper.send_signal(signal.SIGTERM)
         try:
             # Python takes its handlers away as it ends.
-            assert keeper.wait(20) in {0, -signal.SIGTERM}
+            assert keeper.wait(60) in {0, -signal.SIGTERM}
         finally:
             keeper.kill()
             assert keeper.stderr is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
-import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -255,10 +255,12 @@ def test_what_is_wrong_all_over_keeps_no_worker_busy(client: FlaskClient, wrong:
     request = b'{"system": "testbed", ' + wrong + b"}"
     sent = {"data": request, "content_type": "application/json"}
     client.post("/v1/predictions", **sent)
-    began = time.thread_time()
+    tracemalloc.start()
     response = client.post("/v1/predictions", **sent)
-    # Checked here, either would take a second.
-    assert time.thread_time() - began < 0.2
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Checked here, either would fill 24 times its bytes or more, and take a second.
+    assert most_bytes < 8 * len(request)
     problem(response, 422)
     assert response.json is not None
     assert len(response.json["errors"]) <= 20

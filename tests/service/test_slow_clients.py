@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -16,8 +17,8 @@ DECIDE = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
 THREADS = 4
 # More than there are threads.
 MANY = 12
-# What a client waits that had a thread waiting for another one would be seconds.
-SOON_S = 1.0
+# Who had to wait for one of them would do so until it is hung up on, which is after five.
+SOON_S = 4.0
 
 
 @pytest.fixture(scope="module")
@@ -92,17 +93,19 @@ def test_who_does_not_send_a_request_is_hung_up_on(served: Served) -> None:
         began = time.monotonic()
         for number, client in enumerate(waiting):
             wait_for(lambda client=client: is_closed(client), f"end of connection {number}")
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 20
 
 
 def test_uploads_beyond_half_of_the_threads_are_asked_to_come_again(served: Served) -> None:
     with clients(served, UPLOAD) as sending:
+        refused = MANY - THREADS // 2
+        wait_for(lambda: len(select.select(sending, [], [], 0)[0]) >= refused, "refusals")
         answers = []
         for client in sending:
             client.settimeout(0.2)
             with contextlib.suppress(TimeoutError):
                 answers.append(client.recv(1 << 16))
-        assert len(answers) == MANY - THREADS // 2
+        assert len(answers) == refused
         assert all(b" 503 " in answer and b"Retry-After" in answer for answer in answers)
 
 
@@ -121,12 +124,12 @@ def test_a_head_without_end_is_not_kept(served: Served) -> None:
     with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
         with contextlib.suppress(ConnectionError):
             client.sendall(b"GET / HTTP/1.1\r\nX-A: " + b"a" * (1 << 20))
-        wait_for(lambda: is_closed(client), "end of the connection", 3)
+        wait_for(lambda: is_closed(client), "end of the connection")
 
 
 def test_requests_that_come_together_are_all_answered(served: Served) -> None:
     request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", served.port), timeout=5) as client:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
         client.sendall(request * 5)
         found = b""
         while found.count(b" 200 ") < 5:

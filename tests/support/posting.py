@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.serving import Answer, Served, wait_for
+from tests.support.serving import PATIENCE_S, Answer, Served, wait_for
 
 _TESTS = Path(__file__).resolve().parents[1]
 _LOGS = sorted(
@@ -27,8 +27,6 @@ _BUSY = 503
 _PAUSE_S = 0.03
 # Of all measurements: the keeper fits a model to those of each system, which takes seconds.
 _MEASURED = "measured"
-# The process that reads logs takes seconds to start, on a machine that runs other tests many.
-PATIENCE_S = 120.0
 _COMMAND = "mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 _COMMAND = "import sys; sys.argv[0] = 'ioncast'; import ioncast; ioncast.main()"
 
 

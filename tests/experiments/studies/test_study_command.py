@@ -24,7 +24,7 @@ from experiments.datasets import DataSet
 from tests.support.emulated import emulated, leftovers, need_platform, small, unique_name
 
 IONCAST = [sys.executable, "-m", "ioncast"]
-PATIENCE_S = 300
+PATIENCE_S = 900
 DESCRIPTION = """\
 name = "{name}"
 io_nodes = [0, 2]

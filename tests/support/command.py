@@ -1,0 +1,41 @@
+"""`ioncast` as a shell runs it, but in this process: starting one costs more than most commands."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+import ioncast
+
+
+def run_ioncast(
+    *args: str | Path,
+    folder: Path | None = None,
+    environment: Mapping[str, str | None] | None = None,
+) -> CompletedProcess[str]:
+    """Run a command to its end, in a folder and with variables (None: without this one)."""
+    words = list(map(str, args))
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in (environment or {}).items():
+            if value is None:
+                patched.delenv(name, raising=False)
+            else:
+                patched.setenv(name, value)
+        if folder is not None:
+            patched.chdir(folder)
+        patched.setattr(sys, "argv", ["ioncast", *words])
+        patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+        patched.setattr(sys, "stdout", out)
+        patched.setattr(sys, "stderr", err)
+        with pytest.raises(SystemExit) as ended:
+            ioncast.main()
+    said = (stream.buffer.getvalue().decode(errors="surrogateescape") for stream in (out, err))
+    return CompletedProcess(words, ended.value.code or 0, *said)
