@@ -45,12 +45,12 @@ class Rooms(click.Group):
             return None
         command = _load(COMMANDS[cmd_name])
         if isinstance(command, click.Group) and cmd_name in SUBCOMMANDS:
-            return Shared(command, SUBCOMMANDS[cmd_name])
+            return Extended(command, SUBCOMMANDS[cmd_name])
         return command
 
 
-class Shared(click.Group):
-    """A room's group with commands of another room, imported when used.
+class Extended(click.Group):
+    """A room's group with commands of other rooms, imported when used.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Select, bindparam, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, select
 
 from benchdb.cells import bimodal, outliers, spread
 from benchdb.measurements import config_of, ids_of_patterns, pattern_of, require_system
@@ -20,12 +20,6 @@ from benchdb.times import instant
 from ior_configs import IorConfig
 
 _ROWS_AT_ONCE = 10_000
-_IO_NODES = (
-    select(measurements.c.io_nodes)
-    .join_from(measurements, systems)
-    .where(systems.c.name == bindparam("system"))
-    .distinct()
-)
 
 
 @dataclass(frozen=True)
@@ -225,9 +219,9 @@ def coverage_of_configs(
     system: str,
     configs: Sequence[IorConfig],
     *,
+    io_nodes: Iterable[int],
     now: datetime,
     stale_after_s: float,
-    io_nodes: Iterable[int] | None = None,
 ) -> list[WantedRow]:
     """Tell what was measured of some configurations, and what is still to be.
 
@@ -239,10 +233,10 @@ def coverage_of_configs(
         The system.
     configs : sequence of IorConfig
         Of one operation each; 500 at most.
+    io_nodes : iterable of int
+        The numbers of I/O nodes that are wanted.
     now, stale_after_s
         As of `coverage`.
-    io_nodes : iterable of int, optional
-        The numbers of I/O nodes that are wanted; by default all that were seen on the system.
 
     Returns
     -------
@@ -263,7 +257,7 @@ def coverage_of_configs(
     engines: dict[int | None, dict[str | None, tuple[Cell, ...]]] = {}
     for row in rows:
         engines.setdefault(row.id, {})[row.engine] = row.cells
-    numbers = sorted(set(_io_nodes_of(connection, system) if io_nodes is None else io_nodes))
+    numbers = sorted(set(io_nodes))
     return [
         WantedRow(id_, engine, config.pattern(), _wanted_cells(numbers, cells))
         for config, id_ in zip(configs, map(known.get, patterns), strict=True)
@@ -296,10 +290,6 @@ def _system_names(connection: Connection, system: str | None) -> dict[int, str]:
         require_system(connection, system)
     query = select(systems.c.id, systems.c.name).order_by(systems.c.name)
     return {row.id: row.name for row in connection.execute(query)}
-
-
-def _io_nodes_of(connection: Connection, system: str) -> Iterable[int]:
-    return connection.scalars(_IO_NODES, {"system": system})
 
 
 def _wanted_cells(io_nodes: Iterable[int], cells: Iterable[Cell]) -> tuple[Cell, ...]:

@@ -50,7 +50,7 @@ def main() -> None:
             repeat, lambda few=few: programs(few), lambda many=many: programs(many)
         )
         ratio = long * len(few) / short / len(many)
-        print(f"| `{piece!r}` | {1e3 * short:.2f} | {1e3 * long:.2f} | {ratio:.2f} |")
+        print(f"| `` {piece!r} `` | {1e3 * short:.2f} | {1e3 * long:.2f} | {ratio:.2f} |")
         growth, slowest = max(growth, ratio), max(slowest, long)
     for claim in (
         Claim(f"at most {SHARE:g} × shlex", f"{ours / theirs:.2f} ×", ours <= SHARE * theirs),

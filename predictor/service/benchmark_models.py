@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from benchdb.cells import OUTLIER_RULE
 from predictor.service.api import Given
 from predictor.service.fields import (
+    LARGEST_COUNT,
     TEXT,
     Bandwidth,
     Count,
@@ -327,11 +328,10 @@ class CoverageAsked(Given):
         max_length=_MOST_CONFIGURATIONS,
         description="They need not be known.",
     )
-    io_nodes: list[RanWith] | None = Field(
-        None,
+    io_nodes: list[Annotated[int, Field(ge=0, le=LARGEST_COUNT)]] = Field(
         min_length=1,
         max_length=_MOST_POINTS,
-        description="Numbers of I/O nodes; by default all that were seen on the system.",
+        description="Numbers of I/O nodes that are wanted.",
         examples=[[0, 1, 2, 4, 8]],
     )
     stale_after_s: _StaleAfter = _YEAR_S

@@ -245,9 +245,9 @@ def _covered(database: Place, text: bytes) -> bytes:
             connection,
             asked.system,
             configs,
+            io_nodes=asked.io_nodes,
             now=datetime.now(timezone.utc),
             stale_after_s=asked.stale_after_s,
-            io_nodes=asked.io_nodes,
         )
     items = [_wanted(row) for row in rows]
     answer = CoverageAnswer(items=items, stale_after_s=asked.stale_after_s)

@@ -38,7 +38,7 @@ _PATIENCE_S = 5.0
 _PROGRAM = """
 import contextlib, sys
 descriptor, *sys.path = sys.argv[1:]
-import predictor.service.allocations, predictor.service.predictions
+import predictor.service.allocations, predictor.service.benchmarks, predictor.service.predictions
 import numpy.ma, sqlalchemy.dialects.postgresql, sqlalchemy.dialects.sqlite
 with contextlib.suppress(ImportError):
     import psycopg
@@ -170,12 +170,12 @@ class Children:
         if "failed" in report:
             return BusyError(f"the system starts no process: {report['failed']}")
         if "late" in report:
-            return _too_much(f"reading it took more than {seconds} s and was stopped")
+            return _too_much(f"it took more than {seconds} s and was stopped")
         code = report.get("code")
         if code == OUT_OF_MEMORY:
-            return _too_much(f"reading it took more than {memory} MiB of memory and was stopped")
+            return _too_much(f"it took more than {memory} MiB of memory and was stopped")
         if code == TOO_LARGE:
-            return _too_much(f"what it holds takes more than {MAX_RESULT_BYTES // MIB} MiB")
+            return _too_much(f"the answer takes more than {MAX_RESULT_BYTES // MIB} MiB")
         if code == BROKEN:
             return RuntimeError("a function failed in a process of its own")
         return InputError(

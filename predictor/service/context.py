@@ -34,7 +34,7 @@ class Service:
     spool : SpoolWriter
         Where decisions go.
     children : Children
-        Reads uploads and predicts, in processes of their own.
+        Reads uploads, predicts and does what else takes long, in processes of their own.
     limiter : FixedWindowRateLimiter
         Counts requests of clients.
     """

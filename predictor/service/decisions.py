@@ -155,17 +155,29 @@ def _answer_at_once(state: BlueprintSetupState) -> None:
 
     def answer_any(environ: WSGIEnvironment, respond: StartResponse) -> Iterable[bytes]:
         began_s = time.perf_counter()
-        question = _plain_question(of, environ)
-        if question is None:
+        reply = _reply_at_once(of, environ)
+        if reply is None:
             return answer_others(environ, respond)
-        as_text = environ.get("HTTP_ACCEPT") == _TEXT
-        reply = _reply(*_decided(of, question, [question.executable]), as_text=as_text)
         length = [("Content-Length", str(len(reply.body)))] if reply.body else []
         respond(reply.status, [*reply.headers, *length, *FOR_PROGRAMS])
         metrics.answered("decisions.ask", int(reply.status[:3]), began_s)
         return [reply.body]
 
     app.wsgi_app = answer_any  # type: ignore[assignment, method-assign]
+
+
+def _reply_at_once(of: Service, environ: WSGIEnvironment) -> _Reply | None:
+    """None for what is `ask`'s matter: also what fails, which it meets again and tells of."""
+    try:
+        question = _plain_question(of, environ)
+        if question is None:
+            return None
+        found = _found(of, question, [question.executable])
+    except Exception:
+        _LOG.exception("a question is asked again of Flask")
+        return None
+    as_text = environ.get("HTTP_ACCEPT") == _TEXT
+    return _reply(_decided(of, question, found), found, as_text=as_text)
 
 
 def _plain_question(of: Service, environ: WSGIEnvironment) -> Question | None:
@@ -186,7 +198,8 @@ def _plain_question(of: Service, environ: WSGIEnvironment) -> Question | None:
 def _answered(question: Question, executables: Sequence[str | None]) -> Response:
     accepted = request.headers.get("Accept", JSON)
     as_text = _TEXT in accepted and request.accept_mimetypes.best_match((JSON, _TEXT)) == _TEXT
-    reply = _reply(*_decided(service(), question, executables), as_text=as_text)
+    found = find(question, executables)
+    reply = _reply(_decided(service(), question, found), found, as_text=as_text)
     return Response(reply.body, reply.status, reply.headers)
 
 
@@ -209,15 +222,12 @@ def _reply(number: str, found: PreparedAnswer, *, as_text: bool) -> _Reply:
     return _Reply("200 OK", headers, str(found.io_nodes).encode())
 
 
-def _decided(
-    of: Service, question: Question, executables: Sequence[str | None]
-) -> tuple[str, PreparedAnswer]:
-    """The decision's id, and the answer; both are recorded."""
-    found = _found(of, question, executables)
+def _decided(of: Service, question: Question, found: PreparedAnswer) -> str:
+    """The id of the decision, which is recorded."""
     number = _new_number()
     _record(of, number, question, found.body)
     metrics.decisions(found.source).inc()
-    return number, found
+    return number
 
 
 def _new_number() -> str:

@@ -509,13 +509,15 @@ def test_a_campaign_that_runs_is_not_started_a_second_time(site: Site) -> None:
     third = '[ "$(wc -l < {root}/begun)" -gt 2 ] && [ ! -e {root}/go ]'
     site.platform(before=f"echo >> {{root}}/begun; while {third}; do sleep 0.1; done")
     process = site.start()
-    assert site.status()["running"]
-    second = site.ioncast("resume", "campaign")
-    assert second.returncode == 2
-    assert "the campaign is running already" in second.stderr
-    (site.root / "go").touch()
-    process.send_signal(signal.SIGINT)
-    process.wait(60)
+    try:
+        assert site.status()["running"]
+        second = site.ioncast("resume", "campaign")
+        assert second.returncode == 2
+        assert "the campaign is running already" in second.stderr
+    finally:
+        (site.root / "go").touch()
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
 
 
 def test_a_campaign_stops_before_the_disk_is_full(site: Site) -> None:

@@ -27,10 +27,15 @@ from tests.support.postgresql import Server
 
 @contextmanager
 def lent(giver: Children, taker: Children) -> Iterator[None]:
-    """For a while another has the process that forks, or the one that was started instead."""
+    """For a while another has the process that forks, or the one that was started instead.
+
+    Its variables and its folder are those of the first who needed it.
+    """
     taker._server, taker._requests = giver._server, giver._requests
-    yield
-    giver._server, giver._requests = taker._server, taker._requests
+    try:
+        yield
+    finally:
+        giver._server, giver._requests = taker._server, taker._requests
 
 
 @pytest.fixture

@@ -78,6 +78,12 @@ def asked_of(item: dict[str, Any]) -> dict[str, Any]:
     return {name: item[name] for name in ("command", "tasks", "nodes")}
 
 
+def wanted(*items: dict[str, Any]) -> dict[str, Any]:
+    numbers = sorted({cell["io_nodes"] for item in items for cell in item["cells"]})
+    configurations = [asked_of(item) for item in items]
+    return {"system": "testbed", "configurations": configurations, "io_nodes": numbers}
+
+
 def without_times(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Without what is not the same a second later."""
     return [item | {"cells": [cell | {"newest": None} for cell in item["cells"]]} for item in items]
@@ -155,7 +161,7 @@ def test_coverage_in_pages_is_that_of_the_command_line(
 def test_what_is_old_is_stale(testbed: TestResponse, client: FlaskClient) -> None:
     [row] = answer(client.get("/v1/coverage?system=testbed&limit=1&stale_after_s=0.001"))["items"]
     assert all(cell["stale"] for cell in row["cells"])
-    asked = {"system": "testbed", "configurations": [asked_of(row)], "stale_after_s": 0.001}
+    asked = wanted(row) | {"stale_after_s": 0.001}
     [item] = answer(client.post("/v1/coverage", json=asked))["items"]
     assert all(cell["stale"] for cell in item["cells"])
 
@@ -361,10 +367,7 @@ def test_the_coverage_of_configurations_is_what_their_list_says_in_their_order(
     testbed: TestResponse, client: FlaskClient
 ) -> None:
     listed = everything(client, "/v1/coverage?system=testbed")[::-1]
-    wanted = [asked_of(item) for item in listed]
-    found = answer(
-        client.post("/v1/coverage", json={"system": "testbed", "configurations": wanted})
-    )
+    found = answer(client.post("/v1/coverage", json=wanted(*listed)))
     assert without_times(found["items"]) == without_times(listed)
     page = answer(client.get("/v1/coverage?system=testbed&limit=1"))
     assert {name: found[name] for name in ("outlier_rule", "stale_after_s")} == {
@@ -379,7 +382,7 @@ def test_coverage_tells_what_was_never_measured(
     named = {"command": "ior -a MPIIO -r -c -b 8m -t 1m", "tasks": 4, "nodes": 1}
     number = answer(post("/v1/configurations", json=named), 201)["id"]
     unknown = {"command": "mpiexec -n 4 ior -a POSIX -r -b 8m -t 1m"}
-    request = {"system": "testbed", "configurations": [unknown, asked_of(measured), named]}
+    request = wanted(measured) | {"configurations": [unknown, asked_of(measured), named]}
     first, second, third = answer(client.post("/v1/coverage", json=request))["items"]
     assert (first["configuration_id"], first["engine"], first["tasks"]) == (None, None, 4)
     assert (third["configuration_id"], third["engine"]) == (number, None)
@@ -399,19 +402,13 @@ def test_coverage_has_a_cell_for_each_number_of_io_nodes_that_is_asked_for(
 ) -> None:
     rows = [{**ROW, "io_nodes": n, "engine": name} for n in (0, 4, 8) for name in ("ior", "fio")]
     answer(post("/v1/measurements", json={"system": "mn4", "measurements": rows}), 201)
-    wanted = {"command": COMMAND, "nodes": 8}
-    request = {"system": "mn4", "configurations": [wanted], "io_nodes": [32, 4, 4]}
+    one = {"command": COMMAND, "nodes": 8}
+    request = {"system": "mn4", "configurations": [one], "io_nodes": [32, 4, 4]}
     items = answer(client.post("/v1/coverage", json=request))["items"]
     assert [item["engine"] for item in items] == ["fio", "ior"]
     for item in items:
         cells = [(cell["io_nodes"], cell["missing"]) for cell in item["cells"]]
         assert cells == [(4, False), (32, True)]
-    # Without, those of the system, also where other configurations have them.
-    other = {"command": COMMAND, "nodes": 16}
-    [item] = answer(client.post("/v1/coverage", json={"system": "mn4", "configurations": [other]}))[
-        "items"
-    ]
-    assert [cell["io_nodes"] for cell in item["cells"]] == [0, 4, 8]
 
 
 def test_of_a_system_without_measurements_everything_that_is_asked_for_is_missing(
@@ -442,7 +439,8 @@ def test_what_coverage_cannot_be_asked_of_is_named(
     post: Post, client: FlaskClient, change: dict[str, object], said: str
 ) -> None:
     answer(post("/v1/systems", json={"name": "mn4"}), 201)
-    request = {"system": "mn4", "configurations": [{"command": COMMAND}]} | change
+    configurations = [{"command": COMMAND}]
+    request = {"system": "mn4", "configurations": configurations, "io_nodes": [0]} | change
     answered = answer(client.post("/v1/coverage", json=request), 422)
     assert answered["detail"].startswith(f"{said}: ")
 

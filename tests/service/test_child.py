@@ -165,17 +165,23 @@ def test_a_process_has_none_of_the_sockets_of_the_one_that_asked(children: Child
             own.close()
 
 
-def test_some_wait_for_others_and_more_are_refused(tmp_path: Path) -> None:
+def test_some_wait_for_others_and_more_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("predictor.service.child._PATIENCE_S", 60)
     children = Children(1)
     try:
         with ThreadPoolExecutor(2) as pool:
-            first = pool.submit(children.run, job.slow, str(tmp_path / "a"), 1.0)
+            first = pool.submit(
+                children.run, job.slow_until, str(tmp_path / "a"), str(tmp_path / "go")
+            )
             pid_in(tmp_path / "a")
             second = pool.submit(children.run, job.slow, str(tmp_path / "b"), 0.0)
             assert until(lambda: children._queue._value == 0)
             with pytest.raises(BusyError) as caught:
                 children.run(job.doubled, 1)
             assert not (tmp_path / "b").exists()
+            (tmp_path / "go").touch()
             assert [first.result(), second.result()] == [str(tmp_path / n) for n in "ab"]
     finally:
         children.close()
@@ -187,10 +193,13 @@ def test_nobody_waits_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     children = Children(1)
     try:
         with ThreadPoolExecutor(1) as pool:
-            slow = pool.submit(children.run, job.slow, str(tmp_path / "a"), 1.0)
+            slow = pool.submit(
+                children.run, job.slow_until, str(tmp_path / "a"), str(tmp_path / "go")
+            )
             pid_in(tmp_path / "a")
             with pytest.raises(BusyError):
                 children.run(job.doubled, 1)
+            (tmp_path / "go").touch()
             assert slow.result() == str(tmp_path / "a")
     finally:
         children.close()

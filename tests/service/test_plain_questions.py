@@ -64,17 +64,33 @@ def test_flask_has_no_part_in_it(
     assert asked.status_code in {200, 204}
 
 
-def test_it_is_counted_as_any_other(client: FlaskClient) -> None:
-    def count() -> float:
-        name = 'ioncast_request_seconds_count{endpoint="decisions.ask",status="200"}'
-        lines = client.get("/metrics").text.splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+def counted(client: FlaskClient, status: int) -> float:
+    name = f'ioncast_request_seconds_count{{endpoint="decisions.ask",status="{status}"}}'
+    lines = client.get("/metrics").text.splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
-    before = count()
+
+def test_it_is_counted_as_any_other(client: FlaskClient) -> None:
+    before = counted(client, 200)
     for accepted in ("application/json", "text/plain;q=0.1, application/json"):
         answer = client.get(PATH, query_string=HACC, headers={"Accept": accepted})
         assert answer.mimetype == "application/json"
-    assert count() == before + 2
+    assert counted(client, 200) == before + 2
+
+
+def test_a_defect_is_told_and_counted_as_any_other(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a secret")
+
+    before = counted(client, 500)
+    monkeypatch.setattr("predictor.service.decisions.default_answer", fail)
+    answer = client.get(PATH, query_string={"system": "elsewhere"})
+    assert (answer.status_code, answer.mimetype) == (500, "application/problem+json")
+    assert "secret" not in answer.text
+    assert "a secret" in caplog.text
+    assert counted(client, 500) == before + 1
 
 
 def test_each_decision_has_an_id_of_its_own(client: FlaskClient, settings: Settings) -> None:

@@ -332,6 +332,6 @@ def repeated(piece: str, length: int) -> str:
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_work_grows_with_the_length_of_a_script_and_no_faster(piece: str) -> None:
+def test_calls_grow_with_the_length_of_a_script_and_no_faster(piece: str) -> None:
     # Eight times the length; sixty-four times the work if it were quadratic.
     assert calls(repeated(piece, 56_000)) < 10 * calls(repeated(piece, 7_000))

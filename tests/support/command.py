@@ -1,7 +1,11 @@
-"""`ioncast` as a shell runs it, but in this process: starting one costs more than most commands."""
+"""`ioncast` as a shell runs it, but in this process: starting one costs more than most commands.
+
+What would be a warning in a process of its own is an error here, as it is in all tests.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import io
 import sys
 from collections.abc import Mapping
@@ -11,6 +15,9 @@ from subprocess import CompletedProcess
 import pytest
 
 import ioncast
+
+# Longer than any command takes, on whatever machine.
+_TOO_LONG_S = 900
 
 
 def run_ioncast(
@@ -35,7 +42,11 @@ def run_ioncast(
         patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
         patched.setattr(sys, "stdout", out)
         patched.setattr(sys, "stderr", err)
-        with pytest.raises(SystemExit) as ended:
-            ioncast.main()
+        faulthandler.dump_traceback_later(_TOO_LONG_S, exit=True, file=sys.__stderr__)
+        try:
+            with pytest.raises(SystemExit) as ended:
+                ioncast.main()
+        finally:
+            faulthandler.cancel_dump_traceback_later()
     said = (stream.buffer.getvalue().decode(errors="surrogateescape") for stream in (out, err))
     return CompletedProcess(words, ended.value.code or 0, *said)

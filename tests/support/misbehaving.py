@@ -40,6 +40,14 @@ def slow(path: str, seconds: float) -> str:
     return path
 
 
+def slow_until(path: str, awaited: str) -> str:
+    """Write the process's id, and wait until another file is there."""
+    Path(path).write_text(str(os.getpid()), encoding="ascii")
+    while not Path(awaited).exists():
+        time.sleep(0.01)
+    return path
+
+
 def refuse() -> NoReturn:
     raise DamagedLogError("it is damaged", where="app.darshan", remedy="fetch it again")
 

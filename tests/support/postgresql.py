@@ -57,17 +57,17 @@ class Server:
         try:
             yield self._url(name)
         finally:
-            self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            self._dumps.pop(name, None)
+            self._drop(name)
 
     @contextmanager
     def lent_database(self) -> Iterator[str]:
         """Give one that others had before; emptying one costs far less than making one."""
-        name = self._free.pop() if self._free else self._create(f"lent{next(self._names)}")
+        name = self._free.pop() if self._free else self._create(self._new_name())
         try:
             yield self._url(name)
         finally:
-            self._empty(name)
-            self._free.append(name)
+            self._take_back(name)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -88,7 +88,8 @@ class Server:
         """Put a copy of a database, as it was at its first copy, into the place of another."""
         if template not in self._dumps:
             self._dumps[template] = self._dump(template)
-        self._empty(name)
+        self._end_connections(name)
+        self._run(_NOTHING, name)
         self._run(self._dumps[template], name)
 
     def _dump(self, name: str) -> str:
@@ -104,15 +105,28 @@ class Server:
         self._run(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return name
 
-    def _empty(self, name: str) -> None:
-        """Make it like one that was just made, whoever still uses it."""
-        self._run(sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(name)))
-        self._run(
-            sql.SQL(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {}"
-            ).format(name)
-        )
-        self._run(_NOTHING, name)
+    def _drop(self, name: str) -> None:
+        self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _take_back(self, name: str) -> None:
+        """Keep it for others, under a name that nobody knows who had it."""
+        old, new = sql.Identifier(name), self._new_name()
+        self._run(sql.SQL("ALTER DATABASE {} RESET ALL").format(old))
+        self._end_connections(name)
+        try:
+            self._run(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(old, sql.Identifier(new)))
+        except psycopg.errors.ObjectInUse:
+            self._drop(name)
+            return
+        self._run(_NOTHING, new)
+        self._free.append(new)
+
+    def _end_connections(self, name: str) -> None:
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {}"
+        self._run(sql.SQL(ended).format(name))
+
+    def _new_name(self) -> str:
+        return f"lent{next(self._names)}"
 
     def _url(self, name: str) -> str:
         return f"postgresql://{_user()}@/{name}?host={self.folder}"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ctypes
 import errno
+import mmap
 import os
 import shutil
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 
 from experiments.applications import running
 from experiments.applications.darshan_writer import Record
+from experiments.applications.rank import page_aligned
 from experiments.applications.running import (
     find_darshan,
     find_hacc_io,
@@ -382,3 +385,10 @@ def _requests(records: list[Record]) -> dict[str, list[int]]:
         for record in records
         if record.module == "POSIX"
     }
+
+
+@pytest.mark.parametrize("size", [0, 1, 38 * 12_500, 1 << 20])
+def test_what_is_written_begins_with_a_page(size: int) -> None:
+    buffer = page_aligned(size)
+    assert len(buffer) >= size
+    assert ctypes.addressof(ctypes.c_char.from_buffer(buffer)) % mmap.PAGESIZE == 0
