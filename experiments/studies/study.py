@@ -75,6 +75,6 @@ STUDIES = (
         summary="Phases of different kinds, unevenly spread I/O of some of the processes, and"
         " collective MPI-IO.",
         builders=(spec.multiphase, spec.irregular, spec.collective),
-        scale=1 / 8,
+        scale=1 / 32,
     ),
 )
