@@ -226,12 +226,9 @@ class NewCell(Given):
     bandwidths_mib_s: list[Bandwidth] = Field(min_length=1, max_length=_MOST_ROWS)
 
 
-class NewCurve(Given):
+class NewCurve(NewConfiguration):
     """A curve of a configuration, as a report or a paper gives it."""
 
-    command: Command
-    tasks: _Tasks | None = None
-    nodes: _Nodes | None = None
     engine: _Engine | None = None
     cells: list[NewCell] = Field(min_length=1, max_length=_MOST_CELLS)
 
