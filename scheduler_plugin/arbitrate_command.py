@@ -140,10 +140,12 @@ class Arbiter:
             for job in jobs
         ]
 
-    def _learn(self, decisions: set[str]) -> None:
+    def _learn(self, decisions: list[str]) -> None:
         """Get curves that are not known yet, and forget those of jobs that do not wait."""
-        self._curves = {key: curve for key, curve in self._curves.items() if key in decisions}
-        for decision_id in decisions - self._curves.keys():
+        self._curves = {key: self._curves[key] for key in decisions if key in self._curves}
+        for decision_id in decisions:
+            if decision_id in self._curves:
+                continue
             try:
                 found = self.service.decision(decision_id)
             except IoncastError as error:

@@ -127,9 +127,15 @@ def as_decided(job: Job, why: str) -> Change:
     return Change(job, job.licenses, without_hold(job.admin_comment), True, f"as decided: {why}")
 
 
-def decisions_of(jobs: Sequence[Job]) -> set[str]:
-    """The decisions whose curves a plan rests on."""
-    return {mark.decision_id for job in jobs if _is_ours(job) and (mark := _mark(job))}
+def decisions_of(jobs: Sequence[Job]) -> list[str]:
+    """The decisions whose curves a plan rests on, the last one first.
+
+    They are stored soon after they were made. If one is asked for and found, those made before it
+    are found afterwards; the other way round a job would share without one that came earlier.
+    """
+    last_first = sorted(jobs, key=lambda job: (job.submitted_s or 0, job.id), reverse=True)
+    marks = [mark for job in last_first if _is_ours(job) and (mark := _mark(job))]
+    return list(dict.fromkeys(mark.decision_id for mark in marks))
 
 
 def _mark(job: Job) -> Mark | None:

@@ -121,8 +121,20 @@ def test_jobs_of_others_are_left_alone() -> None:
     runs = replace(running(4, 1), admin_comment="ioncast:one")
     jobs = asked_itself, held_by_its_user, waits_for_another, runs, put_back_by_an_admin
     assert planned(*jobs) == []
-    assert decisions_of(jobs) == set()
+    assert decisions_of(jobs) == []
     assert releases(jobs) == []
+
+
+def test_the_last_decision_is_asked_for_first() -> None:
+    # What is stored between two questions is older then than what was found already.
+    earlier, later = int(NOW_S) - 20, int(NOW_S) - 5
+    jobs = [
+        waiting(2, "one", submitted_s=earlier),
+        waiting(1, "rising", submitted_s=later),
+        waiting(3, "direct", submitted_s=earlier),
+        waiting(4, "one", submitted_s=earlier),
+    ]
+    assert decisions_of(jobs) == ["rising", "one", "direct"]
 
 
 def test_a_job_of_which_nothing_is_known_is_released_as_it_was_decided() -> None:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -204,7 +205,7 @@ def test_submissions_over_rest_are_decided_too(slurm: Cluster, folder: Path) -> 
 
 @pytest.mark.usefixtures("first_job")
 def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
-    slurm: Cluster, folder: Path
+    slurm: Cluster, served: Served, folder: Path
 ) -> None:
     command = [sys.executable, "-m", "ioncast", "slurm", "arbitrate"]
     with subprocess.Popen([*command, "--config", str(folder / "watch.toml")]) as arbiter:
@@ -214,9 +215,13 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
             arbiter.send_signal(signal.SIGSTOP)
             jobs = []
             for _ in range(2):
+                # As it would, were it not stopped.
+                (folder / "run" / "heartbeat").write_text(f"{int(time.time())}\n")
                 options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
                 jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
-                assert slurm.job(jobs[-1])["AdminComment"].endswith(":held")
+                comment = slurm.job(jobs[-1])["AdminComment"]
+                assert comment.endswith(":held")
+                wait_until_stored(served, comment.removeprefix("ioncast:").removesuffix(":held"))
             arbiter.send_signal(signal.SIGCONT)
             shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
             arbiter.terminate()
@@ -231,7 +236,12 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
     slurm.run("scancel", *map(str, jobs))
 
 
+def wait_until_stored(served: Served, decision_id: str) -> None:
+    """The arbiter would share without a job whose decision it cannot read yet."""
+    wait_for(lambda: served.ask(f"/v1/decisions/{decision_id}").status == 200, "stored decision")
+
+
 def sleeping(folder: Path) -> str:
     """A script of the known program that goes on for longer than the test."""
     tell = f'echo "$ION_COUNT" > {folder}/told.$SLURM_JOB_ID'
-    return f"#!/bin/sh\n{tell}\nsleep 60\n{folder}/{PROGRAM} {folder}\n"
+    return f"#!/bin/sh\n{tell}\nsleep 300\n{folder}/{PROGRAM} {folder}\n"
