@@ -41,6 +41,7 @@ from predictor.outcomes import COUNTED, drift, drift_to_json, errors_so_far, err
 from predictor.service.background import begin_log, lock_file
 from predictor.service.counting import Count
 from predictor.service.draining import Drain
+from predictor.service.known_database import is_known, remember
 from predictor.service.prepared import Wanted, Writer, prepared_file
 from predictor.service.preparing import MOST_SIZES, Prepared, Preparing, Surveys
 from predictor.service.settings import Settings
@@ -192,10 +193,8 @@ class Keeper:
         writer = self._writer
         with transaction(self._database) as connection:
             self._note_changes(connection, now_s)
-        if not writer.progress():
-            # A service that starts without this database makes none in its place.
-            with writer.transaction():
-                writer.put_progress({"database": self._progress["database"]})
+        if not is_known(self._settings):
+            remember(self._settings)
         if not self._pending or not self._is_learned():
             return
         done, prepared = [], []

@@ -6,12 +6,11 @@ import fcntl
 import os
 import shutil
 import signal
-import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +20,7 @@ from benchdb.options import database_option
 from benchdb.store import existing_database, opened_database, transaction
 from ioncast_errors import DatabaseError, InputError
 from predictor.service.binding import check_binds
+from predictor.service.known_database import is_known
 from predictor.service.settings import Settings, read_settings
 
 # Before whatever imports prometheus_client, which looks at it once.
@@ -181,21 +181,10 @@ def _refuse_to_replace(settings: Settings) -> None:
         with transaction(database):
             pass
     except DatabaseError:
-        if _is_known(settings):
+        if is_known(settings):
             raise
     finally:
         database.dispose()
-
-
-def _is_known(settings: Settings) -> bool:
-    """Whether the state folder is of this database; in doubt it is."""
-    from predictor.service.prepared import Writer, prepared_file  # noqa: PLC0415
-
-    try:
-        with closing(Writer(prepared_file(settings.state))) as writer:
-            return writer.progress().get("database") == str(settings.database)
-    except (OSError, sqlite3.Error):
-        return True
 
 
 def _run(settings: Settings) -> None:

@@ -26,6 +26,7 @@ from benchdb.tokens import add_token
 from predictor.service import background
 from predictor.service.app import create_app
 from predictor.service.context import Service
+from predictor.service.prepared import prepared_file
 from predictor.service.settings import Settings
 from tests.support.postgresql import Server
 from tests.support.posting import PATIENCE_S, Posting, stored
@@ -358,7 +359,14 @@ def test_a_database_is_created_at_the_first_start_and_never_in_the_place_of_anot
     finally:
         stop(service)
     location.unlink()
-    service = start(tmp_path, "--db", str(location))
+    # All of the file can be made again, and another version of ioncast does so.
+    prepared_file(service.state).unlink()
+    for _ in range(2):
+        assert_it_creates_none(tmp_path, location)
+
+
+def assert_it_creates_none(folder: Path, location: Path) -> None:
+    service = start(folder, "--db", str(location))
     try:
         wait_for(lambda: readiness(service) == "unavailable", "notice")
         assert "the service starts without it" in service.log.read_text()
