@@ -462,7 +462,21 @@ def joined_outcomes(
     return [_joined(row) for row in connection.execute(query).mappings()]
 
 
-def newest_outcomes(connection: Connection, limit: int) -> list[JoinedOutcome]:
+def systems_with_outcomes(connection: Connection) -> list[str]:
+    """The names of systems that an outcome came from, sorted.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction.
+    """
+    has_one = select(outcomes.c.id).where(outcomes.c.system_id == systems.c.id).exists()
+    return list(connection.scalars(select(systems.c.name).where(has_one).order_by(systems.c.name)))
+
+
+def newest_outcomes(
+    connection: Connection, limit: int, system: str | None = None
+) -> list[JoinedOutcome]:
     """The last outcomes that came from each system, in the order of their ids.
 
     Parameters
@@ -471,10 +485,15 @@ def newest_outcomes(connection: Connection, limit: int) -> list[JoinedOutcome]:
         In a transaction.
     limit : int
         How many of a system at most.
+    system : str, optional
+        Only this system's; one that is not known has none.
     """
+    asked = select(systems.c.id)
+    if system is not None:
+        asked = asked.where(systems.c.name == system)
     found = [
         _joined(row)
-        for system_id in list(connection.scalars(select(systems.c.id)))
+        for system_id in list(connection.scalars(asked))
         for row in connection.execute(
             _NEWEST_OF_SYSTEM, {"of_system": system_id, "most": limit}
         ).mappings()

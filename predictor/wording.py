@@ -15,10 +15,10 @@ def counted(number: int, what: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "configuration"), counted(2, "configuration")
-    ('1 configuration', '2 configurations')
+    >>> counted(1, "configuration"), counted(2000, "configuration")
+    ('1 configuration', '2,000 configurations')
     """
-    return f"{number} {what if number == 1 else f'{what}s'}"
+    return f"{number:,} {what if number == 1 else f'{what}s'}"
 
 
 def in_digits(value: float) -> str:

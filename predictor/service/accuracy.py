@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Any
 
 from benchdb.decisions import JoinedOutcome
 from benchdb.history import program_of
@@ -55,6 +56,31 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
+class Glance:
+    """How right predictions were, as the keeper counted.
+
+    Attributes
+    ----------
+    outcomes : int
+        How many something was expected of.
+    error, inside : float or None
+        As in `Accuracy`.
+    drift : tuple of mapping
+        As `/v1/validation` has it, the drifted first.
+    """
+
+    outcomes: int
+    error: float | None
+    inside: float | None
+    drift: tuple[Mapping[str, Any], ...]
+
+    @property
+    def drifted(self) -> int:
+        """How many of them have."""
+        return sum(each["drifted"] for each in self.drift)
+
+
+@dataclass(frozen=True)
 class ErrorRow:
     """A box of a figure in numbers."""
 
@@ -90,6 +116,24 @@ def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
         inside=_mean(each.inside for each in compared),
         regret=_mean(each.regret for each in found.judged),
         drift=tuple(sorted(drift(newest), key=lambda each: not each.drifted)),
+    )
+
+
+def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, Any]]) -> Glance:
+    """Put together what was counted of each system.
+
+    Parameters
+    ----------
+    systems, drifts : iterable of mapping
+        As `/v1/validation` has them.
+    """
+    known = [each for each in systems if each["errors"]]
+    numbers = [each["errors"]["count"] for each in known]
+    return Glance(
+        outcomes=sum(numbers),
+        error=fmean([each["errors"]["mean"] for each in known], numbers) if known else None,
+        inside=fmean([each["coverage"] for each in known], numbers) if known else None,
+        drift=tuple(sorted(drifts, key=lambda each: not each["drifted"])),
     )
 
 

@@ -14,7 +14,12 @@ from benchdb import history
 from benchdb.cells import OUTLIER_RULE, bimodal, outliers, spread
 from benchdb.coverage import blocks, coverage, summarise
 from benchdb.curves import Curve, curves_of_ids
-from benchdb.decisions import decisions, decisions_per_hour, newest_outcomes
+from benchdb.decisions import (
+    decisions,
+    decisions_per_hour,
+    newest_outcomes,
+    systems_with_outcomes,
+)
 from benchdb.listing import configurations_after, measured_ids
 from benchdb.measurements import require_system, system_names
 from benchdb.store import transaction
@@ -26,6 +31,7 @@ from predictor.service.accuracy import (
     accuracy,
     errors_by_application,
     errors_by_io_nodes,
+    glance,
     ratios,
     regrets_by_application,
 )
@@ -66,7 +72,6 @@ def overview() -> Response:
     with transaction(of.database) as connection:
         counts = decisions_per_hour(connection, now - _DAYS)
         newest = decisions(connection, limit=_DECISIONS)
-        outcomes = newest_outcomes(connection, limit=COUNTED)
         systems = system_names(connection)
         has_runs = bool(history.applications(connection, limit=1))
     return page(
@@ -78,7 +83,7 @@ def overview() -> Response:
         newest=newest,
         systems=systems,
         has_runs=has_runs,
-        known=accuracy(outcomes),
+        known=glance(_counted("validation", {"systems": ()})["systems"], _counted("drift", ())),
         coverage=_coverage(systems),
         heartbeat=of.prepared.heartbeat,
         entries=len(of.prepared.entries),
@@ -174,13 +179,21 @@ def benchmark(configuration_id: int) -> Response:
 
 @pages.get("/validation")
 def validation() -> Response:
-    """Show how right predictions were so far."""
+    """Show how right predictions for a system were so far."""
     with transaction(service().database) as connection:
-        known = accuracy(newest_outcomes(connection, limit=COUNTED))
+        systems = system_names(connection)
+        asked = request.args.get("system")
+        with_outcomes = systems_with_outcomes(connection)
+        system = require_system(connection, asked) if asked else next(iter(with_outcomes), None)
+        newest = newest_outcomes(connection, COUNTED, system) if system else []
+    known = accuracy(newest)
     compared = known.compared
     return page(
         "validation.html",
         known=known,
+        systems=systems,
+        system=system,
+        by_system=_counted("validation", {"systems": ()})["systems"],
         most=COUNTED,
         by_io_nodes=errors_by_io_nodes(compared) if compared else None,
         by_application=errors_by_application(compared) if compared else None,
@@ -271,9 +284,14 @@ def _after() -> int:
 
 def _coverage(systems: Sequence[str]) -> list[tuple[str, dict[str, int] | None]]:
     """What the keeper counted of each system; None where it has not yet."""
-    summary = service().prepared.summaries.get("coverage")
-    counted = {each["system"]: each for each in (summary.value if summary else ())}
+    counted = {each["system"]: each for each in _counted("coverage", ())}
     return [(name, counted.get(name)) for name in systems]
+
+
+def _counted(name: str, otherwise: Any) -> Any:
+    """What the keeper counted last; otherwise, where it has not yet."""
+    summary = service().prepared.summaries.get(name)
+    return summary.value if summary else otherwise
 
 
 def _by_source(counts: Sequence[tuple[str, str, int]]) -> dict[str, int]:

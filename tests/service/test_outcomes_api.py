@@ -239,7 +239,7 @@ def test_the_interface_and_the_page_count_the_same_last_outcomes(
     assert (system["decisions"], system["errors"]["maximum"]) == (10, 0.0)
     assert {each["count"] for each in found["drift"]} == {10}
     shown = client.get("/validation", headers={"Accept": "text/html"}).text
-    assert "the last 1,000 outcomes of each system" in shown
+    assert "the last 1,000 outcomes of a system" in shown
     assert '<dd class="value">10</dd><dd class="note">10 with an expectation</dd>' in shown
 
 
@@ -265,9 +265,11 @@ def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
     assert numbers == {"busy": 10, "quiet": 3}
     assert {each["errors"]["maximum"] for each in found["systems"]} == {0.0}
     assert {(each["system"], each["count"]) for each in found["drift"]} == set(numbers.items())
-    shown = client.get("/validation", headers={"Accept": "text/html"}).text
-    assert "the last 10 outcomes of each system" in shown
-    assert '<dd class="value">13</dd><dd class="note">13 with an expectation</dd>' in shown
+    for system, number in numbers.items():
+        shown = client.get(f"/validation?system={system}", headers={"Accept": "text/html"}).text
+        assert "the last 10 outcomes of a system" in shown
+        expected = f'<dd class="value">{number}</dd><dd class="note">{number} with an expectation'
+        assert expected in shown
 
 
 @on_sqlite

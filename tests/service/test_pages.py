@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import html
@@ -9,6 +10,7 @@ import io
 import json
 import re
 import shlex
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +25,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from benchdb.decisions import joined_outcomes
+from benchdb.decisions import DecisionRow, joined_outcomes, store_decisions, store_outcome
 from benchdb.history import Run, applications, runs_of, store_run
 from benchdb.listing import configurations_after
 from benchdb.measurements import count
@@ -33,6 +35,7 @@ from ioncast import cli
 from predictor.service.app import create_app
 from predictor.service.context import Service
 from predictor.service.demo import NODES, SYSTEM, fill
+from predictor.service.keeper import Keeper
 from predictor.service.pages import pages
 from predictor.service.settings import Settings
 from summario.log import read_log
@@ -68,11 +71,15 @@ def filled_location(
 def filled(filled_location: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
     """The pages of the demonstration."""
     state = str(tmp_path_factory.mktemp("state"))
-    app = create_app(
-        Settings(database=filled_location, state=state, requests_per_minute=100_000, patience_s=60)
+    settings = Settings(
+        database=filled_location, state=state, requests_per_minute=100_000, patience_s=60
     )
-    yield app.test_client()
+    with contextlib.closing(Keeper(settings)) as keeper:
+        keeper.round(time.time())
+    app = create_app(settings)
     service: Service = app.extensions["ioncast"]
+    service.prepared.refresh()
+    yield app.test_client()
     service.children.close()
     service.database.dispose()
 
@@ -253,6 +260,19 @@ class TestOverview:
         told = words(page(filled, "/"))
         assert f"Mean error so far {fmean(errors):.0%} of {len(found)} outcomes" in told
         assert f"Inside the interval {fmean(inside):.0%}" in told
+
+    @on_sqlite
+    def test_counts_as_many_outcomes_of_each_system_as_there_are(
+        self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        store_outcomes(settings, "here", [150.0])
+        store_outcomes(settings, "there", [200.0, 90.0, 100.0])
+        assert "Mean error so far – of 0 outcomes" in words(page(client, "/"))
+        keep()
+        told = words(page(client, "/"))
+        # Expected were 100, between 80 and 120.
+        assert f"Mean error so far {fmean([1 / 3, 1 / 2, 1 / 9, 0]):.0%} of 4 outcomes" in told
+        assert "Inside the interval 50%" in told
 
     def test_links_the_latest_decisions_to_their_applications(self, filled: FlaskClient) -> None:
         text = page(filled, "/")
@@ -538,6 +558,31 @@ class TestValidation:
         assert sorted(value for each in drawn for value in each["x"]) == pytest.approx(
             sorted(regrets)
         )
+
+    @on_sqlite
+    def test_shows_one_system_at_a_time(
+        self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        import_benchmarks(settings, TESTBED / "benchmarks.csv", "a new one", "16", "8")
+        store_outcomes(settings, "here", [150.0])
+        store_outcomes(settings, "there", [200.0, 90.0])
+        keep()
+        # The first one with outcomes.
+        for path, system, number in (
+            ("/validation", "here", 1),
+            ("/validation?system=there", "there", 2),
+        ):
+            text = page(client, path)
+            assert f"Validation on {system} What" in words(text)
+            assert f"Outcomes {number} {number} with an expectation" in words(text)
+            [drawn] = figures(text)["by-number"]["data"]
+            assert len(drawn["y"]) == number
+            for other in ("here", "there"):
+                assert f'href="/validation?system={other}"' in text
+        assert "No outcome of a decision is known yet" in words(
+            page(client, "/validation?system=a+new+one")
+        )
+        assert "Not found" in words(page(client, "/validation?system=nowhere", 404))
 
     def test_links_the_worst_to_their_applications(self, filled: FlaskClient) -> None:
         text = page(filled, "/validation")
@@ -907,6 +952,41 @@ def store_runs(
                 bandwidth_mib_s=10.0,
                 phases=[phase],
                 **told,
+            )
+
+
+def store_outcomes(settings: Settings, system: str, bandwidths_mib_s: list[float]) -> None:
+    """What jobs got of which 100 MiB/s were expected, eight in ten between 80 and 120."""
+    with opened_database(settings.database) as database, transaction(database, write=True) as c:
+        for number, bandwidth_mib_s in enumerate(bandwidths_mib_s):
+            job_id = f"{system} {number}"
+            decision = DecisionRow(
+                id=job_id,
+                asked_at="2026-11-21T10:00:00Z",
+                system=system,
+                user="ada",
+                executable="app",
+                name=None,
+                job_id=job_id,
+                nodes=2,
+                tasks=4,
+                available=None,
+                io_nodes=2,
+                source="model",
+                expected_mib_s=100.0,
+                confidence=0.9,
+                application_id=None,
+                why="as its benchmarks",
+                curve=((2, 100.0, 80.0, 120.0),),
+            )
+            store_decisions(c, [decision])
+            store_outcome(
+                c,
+                system=system,
+                job_id=job_id,
+                io_nodes=2,
+                bandwidth_mib_s=bandwidth_mib_s,
+                decision_id=job_id,
             )
 
 
