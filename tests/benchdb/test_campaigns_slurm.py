@@ -71,7 +71,7 @@ def test_the_runs_are_jobs_that_get_their_io_nodes_as_licences(
             capture_output=True,
             text=True,
             check=False,
-            timeout=180,
+            timeout=600,
         )
 
     done = ioncast(

@@ -305,6 +305,6 @@ def test_who_opens_an_old_database_waits_for_whoever_writes(
             upgrading.wait(timeout=2)
         columns = inspect(connection).get_columns("measurements")
     assert "campaign" not in {column["name"] for column in columns}
-    assert upgrading.wait(timeout=60) == 0
+    assert upgrading.wait(timeout=300) == 0
     engine.dispose()
     assert "campaign" in everything(url_of(location))["measurements"][0]

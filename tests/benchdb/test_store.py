@@ -270,7 +270,7 @@ def test_a_server_that_is_no_longer_read_only_is_written_to(postgresql_location:
         alter = f"ALTER DATABASE {database.url.database}"
         administrator.exec_driver_sql(f"{alter} SET {setting} = on")
         administrator.commit()
-        used = existing_database(postgresql_location, patience_s=5)
+        used = existing_database(postgresql_location, patience_s=60)
         with pytest.raises(DatabaseError, match="read-only"):
             store_one(used)
         administrator.exec_driver_sql(f"{alter} RESET {setting}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import threading
@@ -14,7 +15,9 @@ from pathlib import Path
 
 DECISION_ID = "04a94459990f44be8a32fd781700b04e"
 WHY = "3 earlier runs of the same program and user"
-_PAUSE_S = 0.05
+_PAUSE_S = 0.01
+# Longer than whoever should not wait for it is kept from running by other processes.
+_SLOW_S = 60.0
 
 
 def response(body: str, status: str = "200 OK", **headers: str) -> bytes:
@@ -83,20 +86,23 @@ def _hung(client: socket.socket, _answer: bytes) -> None:
 
 
 def _slow(client: socket.socket, answer: bytes) -> None:
-    time.sleep(0.5)
+    time.sleep(_SLOW_S)
     client.sendall(answer)
 
 
 def _trickle(client: socket.socket, answer: bytes) -> None:
-    for byte in answer:
+    head = answer.partition(b"\r\n\r\n")[0]
+    for byte in itertools.chain(head + b"\r\nX-Long: ", itertools.repeat(ord("x"))):
         client.sendall(bytes([byte]))
         time.sleep(_PAUSE_S)
 
 
 def _trickle_body(client: socket.socket, answer: bytes) -> None:
-    head = answer.partition(b"\r\n\r\n")[0].replace(b"Content-Length: 1", b"Content-Length: 99")
+    head = answer.partition(b"\r\n\r\n")[0].replace(b"Content-Length: 1", b"Content-Length: 9999")
     client.sendall(head + b"\r\n\r\n")
-    _trickle(client, b"4" * 99)
+    while True:
+        client.sendall(b"4")
+        time.sleep(_PAUSE_S)
 
 
 def _garbage(client: socket.socket, _answer: bytes) -> None:

@@ -19,12 +19,12 @@ from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.tokens import read_token
-from tests.support.serving import Served, running, wait_for
+from tests.support.serving import PATIENCE_S, Served, running, wait_for
 from tests.support.slurm import Cluster, cluster
 
 # As in the demonstration's history.
 HACC = "system=testbed&user=demo&executable=hacc_io_write_posix_fpp&name=hacc-io&nodes=8&tasks=16"
-SLEEPS = "#!/bin/sh\nsleep 60\n"
+SLEEPS = "#!/bin/sh\nsleep 600\n"
 POOL = 8
 
 
@@ -80,8 +80,12 @@ def settings(config: Path) -> Settings:
 def arbiter(settings: Settings) -> Iterator[Arbiter]:
     token_files = settings.slurmrestd.token_file, settings.service.token_file
     with (
-        Slurm(settings.slurmrestd.address, "root", lambda: read_token(token_files[0])) as client,
-        Ioncast(settings.service.address, lambda: read_token(token_files[1])) as service,
+        Slurm(
+            settings.slurmrestd.address, "root", lambda: read_token(token_files[0]), PATIENCE_S
+        ) as client,
+        Ioncast(
+            settings.service.address, lambda: read_token(token_files[1]), PATIENCE_S
+        ) as service,
     ):
         yield Arbiter(settings, client, service)
 
@@ -100,8 +104,7 @@ def jobs(slurm: Cluster, served: Served) -> Iterator[list[int]]:
     wait_for(lambda: served.ask(path).status == 200, "a decision in the database")
     yield made
     slurm.run("scancel", *map(str, made))
-    for job_id in made:
-        slurm.wait_for(job_id, "CANCELLED", "COMPLETED")
+    slurm.wait(lambda: not slurm.run("squeue", "--noheader").stdout, "empty queue")
 
 
 def test_held_jobs_share_the_pool_and_run(
@@ -128,7 +131,9 @@ def test_a_job_that_an_admin_puts_back_and_holds_stays_held(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int]
 ) -> None:
     arbiter.round(time.time())
-    slurm.wait_for(jobs[0], "RUNNING")
+    # Who still waits would get what the other one gives back.
+    for job_id in jobs:
+        slurm.wait_for(job_id, "RUNNING")
     arbiter.round(time.time())
     slurm.run("scontrol", "requeuehold", str(jobs[0]))
     slurm.wait_for(jobs[0], "PENDING")
@@ -229,7 +234,7 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
     slurm.wait_for(later, "COMPLETED")
     assert not heartbeat.exists()
     assert f"job {later} of root released with no licences" in said.read_text()
-    assert said.read_text().count("no longer so: ") == 1
+    assert said.read_text().count("no longer so: ") >= 1
 
 
 def command(*options: str) -> str:

@@ -287,11 +287,17 @@ def await_calls(slurm: Cluster, job: int, *calls: str) -> None:
 
 def pool_of(slurm: Cluster) -> str:
     lines = slurm.run("scontrol", "show", "burst").stdout.splitlines()
-    return next(line.split("Granularity=1 ")[1] for line in lines if "PoolName[0]=ionode" in line)
+    pools = [line.split("Granularity=1 ")[1] for line in lines if "PoolName[0]=ionode" in line]
+    return "".join(pools)
+
+
+def await_pool(slurm: Cluster, free: int) -> None:
+    expected = f"TotalSpace=8 FreeSpace={free} UsedSpace={8 - free}"
+    slurm.wait(lambda: pool_of(slurm) == expected, f"pool with {free} I/O nodes free")
 
 
 def test_the_pool_is_there(slurm: Cluster) -> None:
-    assert pool_of(slurm) == "TotalSpace=8 FreeSpace=8 UsedSpace=0"
+    await_pool(slurm, 8)
     said = slurm.run("scontrol", "show", "bbstat").stdout
     assert said.strip() == "ionode: 8 I/O nodes"
 
@@ -308,13 +314,13 @@ def test_jobs_wait_for_io_nodes_and_know_how_many_they_have(slurm: Cluster) -> N
     second = slurm.submit(*request(4), *out, script=script, user="nobody")
     slurm.wait(lambda: slurm.job(second)["Reason"] == "BurstBufferResources", "job that waits")
     assert slurm.job(first)["BurstBuffer"] == "#BB_LUA"
-    assert pool_of(slurm) == "TotalSpace=8 FreeSpace=3 UsedSpace=5"
+    await_pool(slurm, 3)
     go.touch()
     for job, size in ((first, 5), (second, 4)):
         node = slurm.wait_for(job, "COMPLETED")["NodeList"]
         assert output(slurm, str(job)).read_text() == f"batch {size}\nstep {size}\n"
         await_calls(slurm, job, f"start {job} {size} {node}", f"end {job} {size} {node}")
-    slurm.wait(lambda: "FreeSpace=8 " in pool_of(slurm), "free I/O nodes")
+    await_pool(slurm, 8)
 
 
 @pytest.mark.parametrize(
@@ -342,17 +348,17 @@ def test_each_task_of_an_array_has_its_own(slurm: Cluster) -> None:
 
 
 def test_io_nodes_of_a_running_job_are_its_own_when_slurmctld_restarts(slurm: Cluster) -> None:
-    go = output(slurm, "go-on")
-    script = f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.1; done\n"
+    began, go = output(slurm, "began"), output(slurm, "go-on")
+    script = f"#!/bin/sh\ntouch {began}\nwhile [ ! -e {go} ]; do sleep 0.1; done\n"
     job = slurm.submit(*request(6), script=script, user="nobody")
-    node = slurm.wait_for(job, "RUNNING")["NodeList"]
-    await_calls(slurm, job, f"start {job} 6 {node}")
+    slurm.wait(began.exists, "job that runs")
+    node = slurm.job(job)["NodeList"]
     slurm.stop("slurmctld")
     slurm.start("slurmctld")
-    slurm.wait(lambda: "FreeSpace=2 " in pool_of(slurm), "pool with six I/O nodes in use")
+    await_pool(slurm, 2)
     go.touch()
     await_calls(slurm, job, f"start {job} 6 {node}", f"end {job} 6 {node}")
-    slurm.wait(lambda: "FreeSpace=8 " in pool_of(slurm), "free I/O nodes")
+    await_pool(slurm, 8)
 
 
 def test_a_job_that_names_no_pool_runs(slurm: Cluster) -> None:
@@ -368,7 +374,7 @@ def test_a_job_that_is_cancelled_while_it_waits_gives_its_io_nodes_back(slurm: C
     job = slurm.submit(*request(8), "--begin=now+60", user="nobody")
     slurm.run("scancel", str(job))
     slurm.wait_for(job, "CANCELLED")
-    slurm.wait(lambda: "FreeSpace=8 " in pool_of(slurm), "free I/O nodes")
+    await_pool(slurm, 8)
 
 
 def test_roots_jobs_cannot_have_them(slurm: Cluster) -> None:

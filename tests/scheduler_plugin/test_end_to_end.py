@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -40,7 +39,7 @@ return {{
     heartbeat = "{folder}/run/heartbeat",
     token_file = "{folder}/token",
     -- Machines that run tests are slow.
-    deadline_ms = 2000,
+    deadline_ms = 10000,
 }}
 """
 WATCH = """
@@ -73,8 +72,10 @@ QUESTION = f"/v1/decisions?system=testbed&user=nobody&executable={PROGRAM}&nodes
 # In place of the application: it leaves a genuine log of it where Darshan would.
 APPLICATION = """#!/bin/sh
 echo "$ION_COUNT" > "$1/ion_count.$SLURM_JOB_ID"
-second=$(($(date +%-H) * 3600 + $(date +%-M) * 60 + $(date +%-S)))
-cp {log} "$1/logs/nobody_{program}_id$SLURM_JOB_ID-$$_$(date +%-m-%-d)-$second-7_1.darshan"
+logs=$1/logs
+set -- $(date '+%-m-%-d %-H %-M %-S')
+second=$(($2 * 3600 + $3 * 60 + $4))
+cp {log} "$logs/nobody_{program}_id$SLURM_JOB_ID-$$_$1-$second-7_1.darshan"
 """
 
 
@@ -207,22 +208,20 @@ def test_submissions_over_rest_are_decided_too(slurm: Cluster, folder: Path) -> 
 def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
     slurm: Cluster, served: Served, folder: Path
 ) -> None:
+    heartbeat = folder / "run" / "heartbeat"
+    heartbeat.parent.mkdir()
+    jobs = []
+    # One of its own would decide on the first job before there is a second.
+    for _ in range(2):
+        heartbeat.write_text(f"{int(time.time())}\n")
+        options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
+        jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
+        comment = slurm.job(jobs[-1])["AdminComment"]
+        assert comment.endswith(":held")
+        wait_until_stored(served, comment.removeprefix("ioncast:").removesuffix(":held"))
     command = [sys.executable, "-m", "ioncast", "slurm", "arbitrate"]
     with subprocess.Popen([*command, "--config", str(folder / "watch.toml")]) as arbiter:
         try:
-            wait_for((folder / "run" / "heartbeat").exists, "heartbeat")
-            # Or it would decide on the first job before there is a second.
-            arbiter.send_signal(signal.SIGSTOP)
-            jobs = []
-            for _ in range(2):
-                # As it would, were it not stopped.
-                (folder / "run" / "heartbeat").write_text(f"{int(time.time())}\n")
-                options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
-                jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
-                comment = slurm.job(jobs[-1])["AdminComment"]
-                assert comment.endswith(":held")
-                wait_until_stored(served, comment.removeprefix("ioncast:").removesuffix(":held"))
-            arbiter.send_signal(signal.SIGCONT)
             shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
             arbiter.terminate()
             assert arbiter.wait(60) == 0
@@ -244,4 +243,4 @@ def wait_until_stored(served: Served, decision_id: str) -> None:
 def sleeping(folder: Path) -> str:
     """A script of the known program that goes on for longer than the test."""
     tell = f'echo "$ION_COUNT" > {folder}/told.$SLURM_JOB_ID'
-    return f"#!/bin/sh\n{tell}\nsleep 300\n{folder}/{PROGRAM} {folder}\n"
+    return f"#!/bin/sh\n{tell}\nsleep 600\n{folder}/{PROGRAM} {folder}\n"

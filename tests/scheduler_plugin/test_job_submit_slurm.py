@@ -23,6 +23,8 @@ from tests.support.slurm import Cluster, cluster, missing
 
 LUA = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "lua"
 FILES = ("job_submit.lua", "ioncast.lua", "ioncast_settings.lua")
+# For longer than a test looks at it.
+SLEEPS = "#!/bin/sh\nsleep 600\n"
 
 
 def as_lua(value: Any) -> str:
@@ -50,7 +52,7 @@ class Site:
             "mode": "on",
             "pool": 8,
             # Machines that run tests are slow.
-            "deadline_ms": 2000,
+            "deadline_ms": 10_000,
             **changed,
         }
         if given != self._settings:
@@ -67,8 +69,15 @@ class Site:
         time.sleep(max(0, changed + 0.01 - time.time()))
 
     def restore(self) -> None:
+        self._settings = {}
         for name in FILES:
             shutil.copy(LUA / name, self.cluster.folder / name)
+
+    def wait_until_idle(self) -> None:
+        """Wait until no job runs or waits."""
+        self.cluster.wait(
+            lambda: not self.cluster.run("squeue", "--noheader").stdout, "empty queue"
+        )
 
     def lines(self, name: str) -> list[str]:
         """The plugin's lines about jobs of a name."""
@@ -175,7 +184,7 @@ def test_the_parts_of_a_het_job_get_no_more_than_there_are(site: Site) -> None:
     site.set()
     site.service.io_nodes = 8
     parts = ("--nodes=1", ":", "--nodes=1")
-    job = site.cluster.submit("--job-name=too-much", *parts, script="#!/bin/sh\nsleep 60\n")
+    job = site.cluster.submit("--job-name=too-much", *parts, script=SLEEPS)
     site.cluster.wait_for(job, "RUNNING")
     assert "Used=8" in site.cluster.run("scontrol", "show", "licenses").stdout
     site.cluster.run("scancel", str(job))
@@ -191,7 +200,7 @@ def test_jobs_of_other_users_are_asked_for_by_name(site: Site) -> None:
 def test_jobs_wait_for_io_nodes_and_start_when_they_are_free(site: Site) -> None:
     site.set()
     site.service.io_nodes = 6
-    first = site.cluster.submit(script="#!/bin/sh\nsleep 60\n")
+    first = site.cluster.submit(script=SLEEPS)
     site.cluster.wait_for(first, "RUNNING")
     second = site.cluster.submit()
     site.cluster.wait(lambda: site.cluster.job(second)["Reason"] == "Licenses", "waiting job")
@@ -237,12 +246,13 @@ def _settled(job: dict[str, str]) -> dict[str, str]:
 def test_a_job_that_starts_now_or_never_starts_without_io_nodes(
     site: Site, tmp_path: Path, mode: str, command: str
 ) -> None:
-    (tmp_path / "heartbeat").write_text(f"{time.time():.0f}\n")
+    site.wait_until_idle()
     site.service.io_nodes = 8
     site.set(mode="on")
-    busy = site.cluster.submit(script="#!/bin/sh\nsleep 60\n")
+    busy = site.cluster.submit(script=SLEEPS)
     site.cluster.wait_for(busy, "RUNNING")
     site.set(mode=mode, heartbeat=str(tmp_path / "heartbeat"))
+    (tmp_path / "heartbeat").write_text(f"{time.time():.0f}\n")
     site.cluster.run(command, "--immediate", "--nodes=1", "true")
     site.cluster.run("scancel", str(busy))
     site.cluster.wait_for(busy, "CANCELLED")
@@ -265,8 +275,8 @@ def test_shadow_leaves_the_job_as_it_was(site: Site) -> None:
 
 def test_a_held_job_can_be_released_by_its_user(site: Site, tmp_path: Path) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time():.0f}\n")
     site.set(mode="arbitrate", heartbeat=str(heartbeat))
+    heartbeat.write_text(f"{time.time():.0f}\n")
     job = site.cluster.submit(user="nobody")
     found = site.cluster.job(job)
     assert (found["JobState"], found["Reason"]) == ("PENDING", "JobHeldUser")
@@ -314,8 +324,8 @@ def test_no_behaviour_of_the_service_keeps_a_job_out(site: Site) -> None:
         [line] = site.lines(name)
         assert f'why="no answer from {site.service.address}: ' in line
         took[behaviour] = float(line.split(" ms=")[1].split(" ")[0])
-    # What trickles lasts 5 s and more.
-    assert max(took.values()) < 1500, took
+    # All of it lasts a minute, or for ever.
+    assert max(took.values()) < 30_000, took
 
 
 def test_nobody_there_keeps_no_job_out(site: Site) -> None:
@@ -328,12 +338,14 @@ def test_nobody_there_keeps_no_job_out(site: Site) -> None:
 
 
 def test_a_hung_service_is_soon_not_asked_any_more(site: Site) -> None:
-    site.set(default=1, deadline_ms=50, pause_s=60)
+    site.set(default=1, deadline_ms=50, pause_s=3600)
     site.service.behaviour = "hung"
+    options = ("--hold", "--job-name=one-of-many")
     with ThreadPoolExecutor(60) as pool:
-        jobs = list(pool.map(lambda _: site.cluster.submit("--hold"), range(60)))
+        jobs = list(pool.map(lambda _: site.cluster.submit(*options), range(60)))
     assert len(set(jobs)) == 60
-    assert len(site.service.requests) == 2
+    asked = ["not asked" not in line for line in site.lines("one-of-many")]
+    assert sorted(asked) == [False] * 58 + [True] * 2
     site.cluster.run("scancel", *map(str, jobs))
 
 
@@ -381,7 +393,8 @@ def test_the_real_service_answers(site: Site, tmp_path: Path) -> None:
     with opened_database(location) as database, transaction(database, write=True) as connection:
         token = add_token(connection, "slurm", "scheduler")
     told = {"IONCAST_DB": location, "IONCAST_DEFAULT_IO_NODES": "3"}
-    with running(tmp_path, environment=told) as service:
+    # Two workers need not know of the token at the same time.
+    with running(tmp_path, "--workers", "1", environment=told) as service:
         for name, settings in {
             "asks": {"address": f"127.0.0.1:{service.port}"},
             "sends-its-script": {"address": f"unix:{service.socket}", "token": token},

@@ -160,7 +160,8 @@ def test_systems_are_known_by_what_was_measured_on_them_however_many_there_are(
             if name != "another":
                 about = {"sha256": name, "file": "a.csv", "format": "csv", "imported_at": "2026"}
                 insert_import(connection, system_id=system_id, **about)
-    with running(tmp_path, "--db", location) as served:
+    # Two workers need not know of the token at the same time.
+    with running(tmp_path, "--db", location, "--workers", "1") as served:
         with Ioncast(served.url, lambda: token) as client:
             assert client.measured_systems() == measured
         # Also where everybody may read.
@@ -200,7 +201,7 @@ def test_the_service_takes_what_is_sent(tmp_path: Path) -> None:
     with opened_database(location) as database, transaction(database, write=True) as connection:
         token = add_token(connection, "slurm", "scheduler")
     with (
-        running(tmp_path, "--db", location) as served,
+        running(tmp_path, "--db", location, "--workers", "1") as served,
         Ioncast(f"unix:{served.socket}", lambda: token) as client,
     ):
         path = _LOGS / "periodic-ionodes4.darshan"
@@ -231,8 +232,8 @@ from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm import Slurm
 with (
     ended_by_signals(),
-    Ioncast(sys.argv[1], lambda: "ion_secret") as service,
-    Slurm(sys.argv[1], "root", lambda: "secret") as slurm,
+    Ioncast(sys.argv[1], lambda: "ion_secret", 600) as service,
+    Slurm(sys.argv[1], "root", lambda: "secret", 600) as slurm,
 ):
     print("asking", flush=True)
     if sys.argv[2] == "slurm":

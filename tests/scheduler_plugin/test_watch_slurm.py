@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -24,11 +23,12 @@ _DECISION = "04a94459990f44be8a32fd781700b04e"
 # Leaves a genuine log where Darshan would, under the name that Darshan would give it.
 _JOB = """\
 #!/bin/sh
-sleep {seconds}
-day={folder}/$(date +%Y/%-m/%-d)
-second=$(($(date +%-H) * 3600 + $(date +%-M) * 60 + $(date +%-S)))
+touch {folder}/began.$SLURM_JOB_ID
+while [ ! -e {awaited} ]; do sleep 0.1; done
+set -- $(date '+%Y/%-m/%-d %-m-%-d %-H %-M %-S')
+day={folder}/logs/$1
 mkdir -p $day
-log=$day/root_app_id$SLURM_JOBID-$$_$(date +%-m-%-d)-$second-1234567
+log=$day/root_app_id$SLURM_JOB_ID-$$_$2-$(($3 * 3600 + $4 * 60 + $5))-1234567
 cp {source} $log.darshan_partial
 mv $log.darshan_partial ${{log}}_1.darshan
 """
@@ -59,13 +59,13 @@ class Site:
             address = "unix:{slurm.rest}"
             user = "root"
             token_file = "{folder}/jwt"
-            timeout_s = 3
+            timeout_s = 60
             [service]
             address = "unix:{folder}/ioncast.sock"
             token_file = "{folder}/token"
             [darshan]
             folder = "{folder}/logs"
-            wait_s = 600
+            wait_s = 86400
             [watch]
             state = "{folder}/watch.sqlite"
             period_s = 0.3
@@ -74,8 +74,9 @@ class Site:
         for token in ("jwt", "token"):
             (folder / token).chmod(0o600)
 
-    def submit(self, source: str, *options: str, seconds: float = 0) -> int:
-        told = {"seconds": seconds, "folder": self.folder / "logs", "source": _LOGS / source}
+    def submit(self, source: str, *options: str, awaited: Path = Path("/")) -> int:
+        """Submit a job that ends once a file is there."""
+        told = {"folder": self.folder, "source": _LOGS / source, "awaited": awaited}
         return self.slurm.submit(*options, script=_JOB.format(**told))
 
     def watch(self, *options: str) -> list[str]:
@@ -88,7 +89,8 @@ class Site:
         )
 
     def served(self) -> AbstractContextManager[Served]:
-        return running(self.folder, "--db", self.database)
+        # Two workers need not know of the token at the same time.
+        return running(self.folder, "--db", self.database, "--workers", "1")
 
 
 @pytest.fixture
@@ -129,13 +131,16 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
         [outcome] = served.ask("/v1/outcomes").json["items"]
         assert outcome["decision_id"] == _DECISION
 
-        running_through = site.submit("hacc-io-ionodes4.darshan", "-Lionode:4", seconds=1.5)
-        slurm.wait_for(running_through, "RUNNING")
+        go = site.folder / "go"
+        meanwhile = site.submit("hacc-io-ionodes4.darshan", "-Lionode:4", awaited=go)
+        wait_for((site.folder / f"began.{meanwhile}").exists, "job that runs")
         slurm.stop("slurmctld")
-        time.sleep(1.0)
+        go.touch()
+        logs = site.folder / "logs"
+        wait_for(lambda: list(logs.rglob(f"*_id{meanwhile}-*_1.darshan")), "log")
         slurm.start("slurmctld")
-        wait_for(lambda: str(running_through) in _outcomes(served), "outcome")
-        assert _outcomes(served)[str(running_through)] == 4
+        wait_for(lambda: str(meanwhile) in _outcomes(served), "outcome")
+        assert _outcomes(served)[str(meanwhile)] == 4
 
         array = site.submit("multiphase-ionodes4.darshan", "--array=7", "-Lionode:2")
         task = slurm.job(array)["JobId"]
@@ -150,7 +155,8 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
     with log, subprocess.Popen(site.watch(), stderr=log) as second:
         wait_for(lambda: "logs wait" in (site.folder / "watch.log").read_text(), "line")
         with site.served() as served:
-            wait_for(lambda: _outcomes(served).get(str(while_away)) == 1, "outcome")
+            # It asks a service that was away once a minute.
+            wait_for(lambda: _outcomes(served).get(str(while_away)) == 1, "outcome", 300)
             assert len(_runs(served)) == 5
             assert len(_outcomes(served)) == 4
             second.send_signal(signal.SIGTERM)
@@ -215,7 +221,8 @@ def test_a_service_that_cannot_be_used_is_found_out_with_nothing_to_send(
 
 def test_a_second_watch_on_a_state_is_refused_in_one_line(site: Site) -> None:
     with subprocess.Popen(site.watch(), stderr=subprocess.PIPE) as first:
-        wait_for((site.folder / "watch.sqlite.lock").exists, "a lock")
+        assert first.stderr is not None
+        assert b"are followed" in first.stderr.readline()
         second = site.once()
         first.terminate()
         assert first.wait() == 0

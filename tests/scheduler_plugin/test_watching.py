@@ -26,7 +26,7 @@ from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
 from scheduler_plugin.watch_state import WatchState, copied_state, opened_state
 from scheduler_plugin.watching import Watch
-from tests.support.serving import Served, running, start, stop
+from tests.support.serving import PATIENCE_S, Served, running, start, stop
 
 _LOGS = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
 _START_S = datetime(2026, 3, 5, 10).timestamp()
@@ -38,7 +38,7 @@ class _Patient(Ioncast):
     """Asks a service again that is busy because the machine is."""
 
     def _ask(self, *arguments: Any, **content: Any) -> dict[str, Any]:
-        give_up_at = time.monotonic() + 20
+        give_up_at = time.monotonic() + PATIENCE_S
         while True:
             try:
                 return super()._ask(*arguments, **content)

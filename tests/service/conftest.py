@@ -16,6 +16,7 @@ from sqlalchemy import make_url
 
 from benchdb.store import open_database, opened_database, transaction
 from benchdb.tokens import add_token
+from predictor.service import keeper as keepers
 from predictor.service.app import create_app
 from predictor.service.child import Children
 from predictor.service.context import Service
@@ -38,11 +39,27 @@ def lent(giver: Children, taker: Children) -> Iterator[None]:
         giver._server, giver._requests = taker._server, taker._requests
 
 
+@pytest.fixture(scope="session", autouse=True)
+def patient_keepers() -> Iterator[None]:
+    """On a busy machine keepers of this process, who say nothing, would give up and count less."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(keepers, "_PATIENCE_S", 60.0)
+        patched.setattr(keepers, "_COUNTING_S", 60.0)
+        yield
+
+
+@pytest.fixture
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No minute ends, however long a busy machine needs."""
+    now_s = time.time()
+    monkeypatch.setattr("time.time", lambda: now_s)
+
+
 @pytest.fixture
 def settings(location: str, tmp_path: Path) -> Settings:
-    """Those of a new service whose database is there and empty."""
+    """Those of a new service whose database is there and empty, and who waits for all of it."""
     open_database(location).dispose()
-    return Settings(database=location, state=str(tmp_path / "state"))
+    return Settings(database=location, state=str(tmp_path / "state"), patience_s=60, upload_s=600)
 
 
 @pytest.fixture(scope="session")

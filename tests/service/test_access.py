@@ -76,6 +76,7 @@ def test_a_cookie_reads_and_never_writes(
     assert browser.post("/v1/decisions", **BODY).status_code == 401
 
 
+@pytest.mark.usefixtures("stopped_clock")
 def test_who_guesses_tokens_is_stopped_and_told_how_long_to_wait(
     settings: Settings, keep: Callable[[], None]
 ) -> None:
@@ -108,6 +109,7 @@ def with_settings(settings: Settings) -> Iterator[Callable[..., FlaskClient]]:
 
 
 @on_sqlite
+@pytest.mark.usefixtures("stopped_clock")
 def test_who_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
     with_settings: Callable[..., FlaskClient],
 ) -> None:
@@ -127,6 +129,7 @@ def test_who_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
 
 
 @on_sqlite
+@pytest.mark.usefixtures("stopped_clock")
 def test_behind_a_proxy_a_client_is_who_the_proxy_says(
     with_settings: Callable[..., FlaskClient],
 ) -> None:

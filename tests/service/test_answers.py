@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 import timeit
 from dataclasses import replace
 from typing import Any
@@ -256,5 +257,9 @@ def test_what_json_keeps_of_an_entry_answers_the_same(says: str) -> None:
 def test_an_answer_takes_microseconds() -> None:
     """A question has a millisecond; here are fifty times what it takes."""
     entry = [group()]
-    once = min(timeit.repeat(lambda: answer(entry, SAYS, 20, 8, 3), number=1000, repeat=5)) / 1000
+
+    def ask() -> None:
+        answer(entry, SAYS, 20, 8, 3)
+
+    once = min(timeit.repeat(ask, timer=time.thread_time, number=1000, repeat=5)) / 1000
     assert once < 100e-6

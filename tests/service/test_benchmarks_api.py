@@ -536,16 +536,16 @@ def test_a_page_after_the_last_is_empty_or_not_there(
     assert everything(client, "/v1/measurements?system=testbed&configuration=9999") == []
 
 
-@on_sqlite
-def test_a_locked_database_is_an_error_that_says_when_to_ask_again(
-    post: Post, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert settings.database is not None
-    with (
-        opened_database(settings.database) as database,
-        transaction(database, write=True),
-    ):
-        response = post("/v1/measurements", json={"system": "mn4", "measurements": [ROW]})
-    assert answer(response, 503)["title"] == "Database unavailable"
-    assert response.headers["Retry-After"]
-    assert settings.database not in response.text
+class TestALockedDatabase:
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        return settings.model_copy(update={"patience_s": 0.1})
+
+    @on_sqlite
+    def test_is_an_error_that_says_when_to_ask_again(self, post: Post, settings: Settings) -> None:
+        assert settings.database is not None
+        with opened_database(settings.database) as database, transaction(database, write=True):
+            response = post("/v1/measurements", json={"system": "mn4", "measurements": [ROW]})
+        assert answer(response, 503)["title"] == "Database unavailable"
+        assert response.headers["Retry-After"]
+        assert settings.database not in response.text

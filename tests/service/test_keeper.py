@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from predictor.service.spool import SpoolWriter, spool_files, spool_folder
 from predictor.stored import Fitted, Lessons
 from summario.phases import Part, Phase
 from summario.tables import to_record
+from tests.support.serving import PATIENCE_S
 
 MIB = 1 << 20
 CURVE = {0: 50.0, 2: 60.0, 4: 97.0, 8: 100.0}
@@ -715,6 +716,8 @@ def test_decisions_wait_while_the_database_is_locked(
     sqlite_site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = sqlite_site
+    monkeypatch.setattr(keeper, "_PATIENCE_S", 0.1)
+    site.restart()
     spool = SpoolWriter(spool_folder(site.settings.state))
     spool.append(line("d1", UNKNOWN))
     assert site.settings.database is not None
@@ -750,7 +753,7 @@ def test_a_server_that_is_read_only_for_a_while_is_told_of_once(
 
         alter("SET")
         spool.append(line("d1", UNKNOWN))
-        process = start(site.settings)
+        process = start(site.settings, PATIENT_KEEPER)
         wait_for(lambda: has_beaten_since(site, 0.0))
         assert site.reader.heartbeat is not None
         seen_s = site.reader.heartbeat.at_s
@@ -842,10 +845,17 @@ def test_a_state_folder_that_is_gone_is_made_again(sqlite_site: Site) -> None:
 
 # The process
 
+KEEPER = ("-m", "predictor.service.keeper")
+# Who says nothing of a server that the machine keeps from answering.
+PATIENT_KEEPER = (
+    "-c",
+    "from predictor.service import keeper; keeper._PATIENCE_S = 60.0; keeper.main()",
+)
 
-def start(settings: Settings, parent: int | None = None) -> subprocess.Popen[bytes]:
+
+def start(settings: Settings, program: Sequence[str] = KEEPER) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "predictor.service.keeper", str(parent or os.getpid())],
+        [sys.executable, *program, str(os.getpid())],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -856,7 +866,7 @@ def start(settings: Settings, parent: int | None = None) -> subprocess.Popen[byt
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + 60
+    give_up_at = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < give_up_at
         time.sleep(0.05)
@@ -867,10 +877,10 @@ def test_one_keeper_is_at_work_and_ends_when_it_is_told_to(sqlite_site: Site) ->
     first = start(site.settings)
     wait_for(lambda: site.reader.refresh() and site.reader.heartbeat is not None)
     second = start(site.settings)
-    assert second.wait(60) == 0
+    assert second.wait(PATIENCE_S) == 0
     assert first.poll() is None
     first.send_signal(signal.SIGTERM)
-    assert first.wait(60) == 0
+    assert first.wait(PATIENCE_S) == 0
     for process in (first, second):
         assert process.stderr is not None
         assert process.stderr.read() == b""
@@ -913,7 +923,7 @@ def test_a_keeper_ends_that_is_told_so_again_and_again(sqlite_site: Site) -> Non
             keeper.send_signal(signal.SIGTERM)
         try:
             # Python takes its handlers away as it ends.
-            assert keeper.wait(60) in {0, -signal.SIGTERM}
+            assert keeper.wait(PATIENCE_S) in {0, -signal.SIGTERM}
         finally:
             keeper.kill()
             assert keeper.stderr is not None

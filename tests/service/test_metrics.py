@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,19 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.serving import Served, running, wait_for
 
 DECIDE = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
-
-
-@contextmanager
-def alone(served: Served, worker: int) -> Iterator[None]:
-    """Let one worker answer, as the other ones are stopped."""
-    others = [pid for pid in served.workers() if pid != worker]
-    for pid in others:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in others:
-            os.kill(pid, signal.SIGCONT)
 
 
 def decisions(served: Served) -> float:
@@ -42,13 +27,13 @@ def test_decisions_are_counted_over_all_workers_also_those_of_one_that_was_kille
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, "--db", str(tmp_path / "db.sqlite"), "--workers", "2") as served:
-        first, second = served.workers()
+        first, second = served.all_workers()
         for worker, number in ((first, 3), (second, 5)):
-            with alone(served, worker):
+            with served.alone(worker):
                 for _ in range(number):
                     assert served.ask(DECIDE).status == 200
         for worker in (first, second):
-            with alone(served, worker):
+            with served.alone(worker):
                 assert decisions(served) == 8
         os.kill(first, signal.SIGKILL)
         wait_for(lambda: len(set(served.workers()) - {first}) == 2, "another worker")

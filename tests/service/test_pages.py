@@ -71,11 +71,13 @@ def filled_location(
 def filled(filled_location: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
     """The pages of the demonstration."""
     state = str(tmp_path_factory.mktemp("state"))
-    settings = Settings(
-        database=filled_location, state=state, requests_per_minute=100_000, patience_s=60
-    )
+    limits: dict[str, Any] = {"requests_per_minute": 100_000, "patience_s": 60, "upload_s": 600}
+    settings = Settings(database=filled_location, state=state, **limits)
     with contextlib.closing(Keeper(settings)) as keeper:
         keeper.round(time.time())
+        # Its thread must not outlive the database.
+        while keeper.is_behind:
+            keeper.round(time.time())
     app = create_app(settings)
     service: Service = app.extensions["ioncast"]
     service.prepared.refresh()
@@ -757,6 +759,7 @@ class TestErrors:
         assert str(settings.database) not in response.text
 
     @on_sqlite
+    @pytest.mark.usefixtures("stopped_clock")
     def test_of_too_many_predictions_say_when_to_come_back(self, settings: Settings) -> None:
         store_runs(settings, ["app"])
         with application(settings, requests_per_minute=1) as app:
@@ -849,6 +852,7 @@ class TestWhereReadingIsClosed:
         assert "The token is unknown or was revoked." in words(response.text)
         assert "Set-Cookie" not in response.headers
 
+    @pytest.mark.usefixtures("stopped_clock")
     def test_guessing_tokens_is_slowed_down(
         self, settings: Settings, keep: Callable[[], None]
     ) -> None:

@@ -151,7 +151,7 @@ def test_what_is_no_log_is_said_to_be_none(client: FlaskClient, content: bytes) 
 
 @on_sqlite
 def test_a_log_that_costs_too_much_is_stopped(client: FlaskClient, service: Service) -> None:
-    service.children.limits = ChildLimits(memory_bytes=32 << 20, seconds=20)
+    service.children.limits = ChildLimits(memory_bytes=32 << 20)
     said = problem(upload(client, FIXTURES[-1]), 422)
     assert "memory" in said or "cannot be read" in said
     service.children.limits = ChildLimits()

@@ -13,7 +13,7 @@ from gunicorn.http.errors import InvalidHeader
 
 from predictor.service import security_headers
 from predictor.service.worker import Worker
-from tests.support.serving import Answer, Served, running
+from tests.support.serving import PATIENCE_S, Answer, Served, running, wait_for
 
 TYPE = "application/problem+json"
 on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
@@ -28,11 +28,19 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield service
 
 
-def sent(served: Served, request: bytes) -> Answer:
-    """The one answer to some bytes, after which the service hangs up."""
-    with closing(socket.create_connection(("127.0.0.1", served.port), timeout=30)) as client:
+def exchanged(served: Served, request: bytes) -> bytes:
+    place = ("127.0.0.1", served.port)
+    with closing(socket.create_connection(place, timeout=PATIENCE_S)) as client:
         client.sendall(request)
-        found = b"".join(iter(lambda: client.recv(1 << 16), b""))
+        return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+
+def sent(served: Served, request: bytes) -> Answer:
+    """The one answer to some bytes, after which the service hangs up.
+
+    Who is kept by a busy machine from sending all of them is hung up on without one.
+    """
+    found: bytes = wait_for(lambda: exchanged(served, request), "answer")
     assert found.count(b"HTTP/1.1 ") == 1
     head, _, body = found.partition(b"\r\n\r\n")
     status, _, headers = head.partition(b"\r\n")

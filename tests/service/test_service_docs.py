@@ -19,7 +19,7 @@ from predictor.service.decisions import DecisionAnswer, Question
 from predictor.service.demo import fill
 from predictor.service.metrics import exposition
 from predictor.service.settings import Settings
-from tests.support.serving import Served, running
+from tests.support.serving import PATIENT, Served, running
 
 PROJECT = Path(__file__).resolve().parents[2]
 TEXT = (PROJECT / "docs" / "service.md").read_text(encoding="utf-8")
@@ -87,7 +87,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, s
     fill(str(database))
     with opened_database(database) as engine, transaction(engine, write=True) as connection:
         token = add_token(connection, "docs", "scheduler")
-    with running(folder, "--workers", "1", "--db", str(database)) as service:
+    told = ("--workers", "1", "--db", str(database))
+    with running(folder, *told, environment=PATIENT) as service:
         yield service, token
 
 

@@ -8,10 +8,11 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
-from tests.support.serving import Served, running, wait_for
+from tests.support.serving import PATIENCE_S, Served, running, wait_for
 
 DECIDE = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
 THREADS = 4
@@ -29,17 +30,24 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield service
 
 
+def connected(served: Served) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE_S)
+
+
 @contextlib.contextmanager
 def clients(served: Served, sent: bytes) -> Iterator[list[socket.socket]]:
+    """Many at once, of whom nothing is left afterwards."""
     with contextlib.ExitStack() as stack:
-        found = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=30))
-            for _ in range(MANY)
-        ]
-        for client in found:
-            client.sendall(sent)
+        found = []
+        for _ in range(MANY):
+            found.append(stack.enter_context(connected(served)))
+            found[-1].sendall(sent)
         time.sleep(0.3)
         yield found
+        for client in found:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_WR)
+        wait_for(lambda: all(map(is_closed, found)), "end of all connections")
 
 
 def is_closed(client: socket.socket) -> bool:
@@ -81,14 +89,16 @@ UPLOAD = (
     ],
 )
 def test_decisions_do_not_wait_for_slow_clients(served: Served, sent: bytes) -> None:
-    with clients(served, sent) as slow:
-        for _ in range(5):
-            began = time.monotonic()
-            assert served.ask(DECIDE).status == 200
-            took_s = time.monotonic() - began
-            # Who is served after one was hung up on has waited for that; who waits for a busy
-            # machine has not.
-            assert took_s < SOON_S or not any(map(is_closed, slow))
+    def longest_s() -> float:
+        with clients(served, sent):
+            times_s = [time.monotonic()]
+            for _ in range(5):
+                assert served.ask(DECIDE).status == 200
+                times_s.append(time.monotonic())
+        return max(after - before for before, after in pairwise(times_s))
+
+    # Who waits for a busy machine does not each time.
+    wait_for(lambda: longest_s() < SOON_S, "decision that came soon")
 
 
 def test_who_does_not_send_a_request_is_hung_up_on(served: Served) -> None:
@@ -111,35 +121,45 @@ def test_uploads_beyond_half_of_the_threads_are_asked_to_come_again(served: Serv
 
 
 def test_a_head_that_comes_in_drops_is_answered(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
-        for _ in range(2):
-            for letter in f"GET {DECIDE} HTTP/1.1\r\nHost: x\r\n\r\n":
-                client.sendall(letter.encode())
-            answer = http.client.HTTPResponse(client)
-            answer.begin()
-            assert answer.status == 200
-            answer.read()
+    def statuses() -> list[int]:
+        found = []
+        with connected(served) as client:
+            for _ in range(2):
+                for letter in f"GET {DECIDE} HTTP/1.1\r\nHost: x\r\n\r\n":
+                    client.sendall(letter.encode())
+                answer = http.client.HTTPResponse(client)
+                answer.begin()
+                found.append(answer.status)
+                answer.read()
+        return found
+
+    # Who is kept from sending by a busy machine may be hung up on, and sends again.
+    assert wait_for(statuses, "answers") == [200, 200]
 
 
 def test_a_head_without_end_is_not_kept(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
+    with connected(served) as client:
         with contextlib.suppress(ConnectionError):
             client.sendall(b"GET / HTTP/1.1\r\nX-A: " + b"a" * (1 << 20))
         wait_for(lambda: is_closed(client), "end of the connection")
 
 
 def test_requests_that_come_together_are_all_answered(served: Served) -> None:
-    request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
-        client.sendall(request * 5)
-        found = b""
-        while found.count(b" 200 ") < 5:
-            found += client.recv(1 << 16)
+    request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+
+    def answers() -> bytes:
+        with connected(served) as client:
+            client.sendall((request + b"\r\n") * 4 + request + b"Connection: close\r\n\r\n")
+            return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+    found: bytes = wait_for(answers, "answers")
+    assert found.count(b" 200 ") == 5
 
 
 def test_an_answer_to_a_body_that_was_not_read_arrives(served: Served) -> None:
     body = b'{"system": "' + b"x" * (1 << 20) + b'"}'
-    answer = served.ask("/v1/outcomes", method="POST", body=body)
+    # Who is kept from sending by a busy machine may be hung up on, and sends again.
+    answer = wait_for(lambda: served.ask("/v1/outcomes", method="POST", body=body), "answer")
     assert answer.status == 401
     assert answer.headers["Content-Type"] == "application/problem+json"
 

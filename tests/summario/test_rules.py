@@ -564,7 +564,7 @@ def test_two_threads_read_what_one_reads(tmp_path: Path) -> None:
 def ends_soon(reader: LogReader) -> bool:
     closing = threading.Thread(target=reader.close, daemon=True)
     closing.start()
-    closing.join(20)
+    closing.join(120)
     return not closing.is_alive()
 
 

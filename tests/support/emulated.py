@@ -103,6 +103,8 @@ def leftovers(name: str) -> list[str]:
         there, or are on its nodes.
     """
     folder = f"/run/ioncast-platform/{name}"
+    # Another platform's name may begin with this one's.
+    within = f"{folder}/"
     files = (folder, f"/run/ioncast-platform/.{name}.lock")
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
     namespaces = [line.split()[0] for line in listed.stdout.splitlines()]
@@ -111,8 +113,8 @@ def leftovers(name: str) -> list[str]:
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     return [
         *(f"namespace {namespace}" for namespace in own),
-        *(f"mount {line}" for line in mounts if folder in line or f"/{name}-" in line),
-        *(f"process {line}" for line in _processes(name, folder, inodes)),
+        *(f"mount {line}" for line in mounts if within in line or f"/{name}-" in line),
+        *(f"process {line}" for line in _processes(name, within, inodes)),
         *(f"file {file}" for file in files if os.path.lexists(file)),
     ]
 
@@ -120,7 +122,7 @@ def leftovers(name: str) -> list[str]:
 def _processes(name: str, folder: str, inodes: set[int]) -> Iterator[str]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            command = (process / "cmdline").read_text(errors="replace").replace("\0", " ")
             variables = (process / "environ").read_bytes().decode(errors="replace")
             network = (process / "ns/net").stat().st_ino
         except OSError:

@@ -35,14 +35,14 @@ def open_files() -> list[str]:
 
 def slow(path: str, seconds: float) -> str:
     """Write the process's id, so that others can see it."""
-    Path(path).write_text(str(os.getpid()), encoding="ascii")
+    _write_as_a_whole(path, os.getpid())
     time.sleep(seconds)
     return path
 
 
 def slow_until(path: str, awaited: str) -> str:
     """Write the process's id, and wait until another file is there."""
-    Path(path).write_text(str(os.getpid()), encoding="ascii")
+    _write_as_a_whole(path, os.getpid())
     while not Path(awaited).exists():
         time.sleep(0.01)
     return path
@@ -110,4 +110,10 @@ def return_bytes(count: int) -> bytes:
 def leave_a_process(path: str) -> None:
     """Start a program that outlives what started it."""
     program = subprocess.Popen(["sleep", "600"])
-    Path(path).write_text(str(program.pid), encoding="ascii")
+    _write_as_a_whole(path, program.pid)
+
+
+def _write_as_a_whole(path: str, pid: int) -> None:
+    begun = Path(f"{path}.begun")
+    begun.write_text(str(pid), encoding="ascii")
+    begun.rename(path)

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ _SETTINGS = {
     "full_page_writes": "off",
     "autovacuum": "off",
 }
+_PATIENCE_S = 600
 _NOTHING = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
 
 
@@ -82,7 +84,8 @@ class Server:
     def _control(self, *command: str | Path) -> None:
         bin_folder = programs()
         assert bin_folder is not None
-        _as_user(bin_folder / "pg_ctl", "--pgdata", self.folder / "data", "--wait", *command)
+        options = ("--pgdata", self.folder / "data", "--wait", f"--timeout={_PATIENCE_S}")
+        _as_user(bin_folder / "pg_ctl", *options, *command)
 
     def copy(self, template: str, name: str) -> None:
         """Put a copy of a database, as it was at its first copy, into the place of another."""
@@ -106,7 +109,16 @@ class Server:
         return name
 
     def _drop(self, name: str) -> None:
-        self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        dropping = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+        give_up_at = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                self._run(dropping)
+                return
+            except psycopg.errors.ObjectInUse:
+                # The server waits for who is slow to go, but not for long.
+                if time.monotonic() > give_up_at:
+                    raise
 
     def _take_back(self, name: str) -> None:
         """Keep it for others, under a name that nobody knows who had it."""
@@ -116,7 +128,7 @@ class Server:
         try:
             self._run(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(old, sql.Identifier(new)))
         except psycopg.errors.ObjectInUse:
-            self._drop(name)
+            # Who had it is slow to go, and has it until the server stops.
             return
         self._run(_NOTHING, new)
         self._free.append(new)

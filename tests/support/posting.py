@@ -197,9 +197,19 @@ def everything(served: Served, path: str) -> Iterator[Any]:
     """All items of a list, page after page."""
     following: str | None = path
     while following is not None:
-        page = served.ask(following).json
+        page = _page(served, following)
         yield from page["items"]
         following = page["next"]
+
+
+def _page(served: Served, path: str) -> Any:
+    """A page of a list; whoever is kept from reading by those who write asks again."""
+
+    def answered() -> Any:
+        answer = served.ask(path)
+        return answer.status != _BUSY and answer.json
+
+    return wait_for(answered, f"answer to {path}")
 
 
 def stored(served: Served, posting: Posting) -> dict[str, list[int]]:

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -19,6 +20,12 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 120.0
+# For a service whose database and whose uploads may take as long as a busy machine lets them.
+PATIENT = {"IONCAST_PATIENCE_S": "60", "IONCAST_UPLOAD_S": "600"}
+# A service hangs up on who does not send a request for so long.
+_HEAD_S = 5.0
+# Below those that connections get: whoever asks anything could have taken one of these meanwhile.
+_PORTS = range(20_000, 32_000)
 _COMMAND = "import sys; sys.argv[0] = 'ioncast'; import ioncast; ioncast.main()"
 
 
@@ -58,16 +65,42 @@ class Served:
         headers: dict[str, str] | None = None,
         timeout_s: float = PATIENCE_S,
     ) -> Answer:
-        """Send one request over a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
-        with contextlib.closing(connection):
-            connection.request(method, path, body, headers or {})
-            found = connection.getresponse()
-            return Answer(found.status, dict(found.getheaders()), found.read())
+        """Send one request over a connection of its own.
+
+        Another one if the machine keeps this program from sending it until it is hung up on.
+        """
+        while True:
+            began = time.monotonic()
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+            try:
+                with contextlib.closing(connection):
+                    connection.request(method, path, body, headers or {})
+                    found = connection.getresponse()
+                    return Answer(found.status, dict(found.getheaders()), found.read())
+            except ConnectionError:
+                if time.monotonic() - began < _HEAD_S:
+                    raise
 
     def workers(self) -> list[int]:
         """The processes that answer."""
         return [pid for pid in children_of(self.process.pid) if "serve" in command_of(pid)]
+
+    @contextmanager
+    def alone(self, worker: int) -> Iterator[None]:
+        """Let one worker answer, as the other ones are stopped."""
+        others = [pid for pid in self.workers() if pid != worker]
+        for pid in others:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in others:
+                os.kill(pid, signal.SIGCONT)
+
+    def all_workers(self, count: int = 2) -> list[int]:
+        """The processes that answer, when so many are there."""
+        wait_for(lambda: len(self.workers()) == count, "workers")
+        return self.workers()
 
     def keeper(self) -> int:
         """The keeper; others that were started at the same time have ended."""
@@ -113,9 +146,13 @@ def command_of(pid: int) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """One that is free, and that no other worker of the tests takes before it is bound."""
+    of_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 16
+    while True:
+        port = random.choice(_PORTS[of_worker::16])
+        with contextlib.suppress(OSError), socket.socket() as found:
+            found.bind(("127.0.0.1", port))
+            return port
 
 
 def start(
@@ -188,8 +225,6 @@ class Asking:
         Why answers were given that do not rest on the history.
     refused : list of str
         What happened instead of an answer.
-    slowest_s : float
-        The longest time until one of these.
     """
 
     def __init__(self, served: Served, question: str, threads: int = 4) -> None:
@@ -198,7 +233,6 @@ class Asking:
         self.numbers: list[str] = []
         self.unprepared: list[str] = []
         self.refused: list[str] = []
-        self.slowest_s = 0.0
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._ask) for _ in range(threads)]
 
@@ -212,9 +246,13 @@ class Asking:
         for thread in self._threads:
             thread.join()
 
+    def wait_until_answered(self) -> None:
+        """Wait for another answer."""
+        known = len(self.numbers)
+        wait_for(lambda: len(self.numbers) > known, "decision")
+
     def _ask(self) -> None:
         while not self._stop.is_set():
-            began = time.monotonic()
             try:
                 answer = self.served.ask(self.question)
                 assert answer.status == 200
@@ -224,5 +262,4 @@ class Asking:
                     self.unprepared.append(told["why"])
             except (OSError, http.client.HTTPException, AssertionError) as error:
                 self.refused.append(repr(error))
-            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
             time.sleep(0.005)

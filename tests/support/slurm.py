@@ -16,12 +16,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.serving import free_port
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmrestd", "sbatch", "scontrol")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-_PATIENCE_S = 30.0
+# Machines that run tests are busy.
+_PATIENCE_S = 180.0
 _API = "openapi/v0.0.38"
 
 _CONFIGURATION = """
@@ -44,6 +48,8 @@ SelectTypeParameters=CR_Core
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 ReturnToService=2
 MinJobAge=3600
+MessageTimeout=60
+BatchStartTimeout=300
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
@@ -130,9 +136,14 @@ class Cluster:
         return fields
 
     def wait_for(self, job_id: int, *states: str) -> dict[str, str]:
-        """Wait until a job is in one of these states."""
-        self.wait(lambda: self.job(job_id)["JobState"] in states, f"{states} of job {job_id}")
-        return self.job(job_id)
+        """Wait until a job is in one of these states; gives what was said of it then."""
+
+        def is_so() -> dict[str, str] | None:
+            found = self.job(job_id)
+            return found if found["JobState"] in states else None
+
+        found: dict[str, str] = self.wait(is_so, f"{states} of job {job_id}")
+        return found
 
     def controller_log(self) -> str:
         """What slurmctld said."""
@@ -167,20 +178,22 @@ class Cluster:
         process = self._daemons.pop(name)
         process.terminate()
         try:
-            process.wait(10)
+            # A slurmctld that is killed forgets jobs.
+            process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
-    def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait until a condition holds."""
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Wait until a condition holds; gives what it gave."""
         give_up_at = time.monotonic() + _PATIENCE_S
-        while not condition():
+        while not (found := condition()):
             if time.monotonic() > give_up_at:
                 files = self.folder.glob("*.out")
                 logs = "\n".join(each.read_text(errors="replace")[-1500:] for each in files)
                 raise TimeoutError(f"Slurm: no {what}\n{logs}")
             time.sleep(0.05)
+        return found
 
     def end(self) -> None:
         """End all daemons, the last that was started first.
@@ -188,16 +201,17 @@ class Cluster:
         Jobs end before: what runs one goes on trying to tell slurmctld.
         """
         with contextlib.suppress(subprocess.SubprocessError, TimeoutError):
-            if running := self._running():
-                self.run("scancel", *running)
-                self.wait(lambda: not self._running(), "end of all jobs")
+            if jobs := self._jobs():
+                self.run("scancel", *jobs, check=False)
+                self.wait(lambda: not self._jobs(), "end of all jobs")
         for name in reversed(list(self._daemons)):
             self.stop(name)
 
-    def _running(self) -> list[str]:
+    def _jobs(self) -> list[str]:
+        """All that have not ended: one that waits would start in the place of another."""
         if "slurmctld" not in self._daemons:
             return []
-        return self._said("squeue", "-h", "-o%A", "--states=running,completing").split()
+        return self._said("squeue", "-h", "-o%A").split()
 
     def _is_up(self, name: str) -> bool:
         if name == "munged":
@@ -313,8 +327,7 @@ def _open_to_all(folder: Path) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(free_port())
+    return list(found)

@@ -41,6 +41,7 @@ from summario.extract import extract_phases
 from summario.log import read_log as read_darshan_log
 from tests.support.darshan_reader import read_log
 from tests.support.plain_platform import PlainPlatform
+from tests.support.undisturbed import run_at_once
 
 _SCALE = 1 / 64
 _MIB = 1024**2
@@ -114,7 +115,7 @@ def test_the_phases_of_a_runs_log_are_the_applications_steps(
     application: Application,
     kinds: list[tuple[str, str, str, int, int]],
 ) -> None:
-    run = run_application(application, platform, 0, log=log)
+    run = run_at_once(application, platform, 0, log)
 
     phases = sorted(extract_phases(read_darshan_log(log)), key=lambda phase: phase.start_seconds)
     assert [
@@ -216,7 +217,7 @@ def test_a_process_that_fails_halfway_does_not_leave_the_others_waiting(
     monkeypatch.setattr(running, "_write_input", lambda *_: None)
 
     with pytest.raises(IoncastError, match=r"No such file or directory: .*/multiphase/input"):
-        run_application(application, platform, 0, limit_s=30)
+        run_application(application, platform, 0, limit_s=300)
 
 
 def test_the_reason_of_a_failed_run_is_that_of_the_process_that_failed_first(
@@ -235,14 +236,28 @@ def test_the_reason_of_a_failed_run_is_that_of_the_process_that_failed_first(
     application = Application("unlucky", 4, 2, (read, write))
 
     with pytest.raises(IoncastError, match=r"No such file or directory: .*/input\.00000002"):
-        run_application(application, platform, 0, limit_s=30)
+        run_application(application, platform, 0, limit_s=300)
 
 
-def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_a_run_that_takes_too_long_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    communicate = subprocess.Popen.communicate
+
+    def after_its_words(process: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
+        """Let the time run when the process has said what is wrong."""
+        while True:
+            try:
+                return communicate(process, timeout=timeout)
+            except subprocess.TimeoutExpired as error:
+                if error.stderr:
+                    raise
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", after_its_words)
     pid_file = tmp_path / "pid"
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    slow = f"echo server lost >&2; echo $$ > {pid_file}; exec sleep 60"
+    slow = f"echo $$ > {pid_file}; echo server lost >&2; exec sleep 600"
     platform = _Runs(scratch, ("sh", "-c", slow))
 
     with pytest.raises(IoncastError, match=r"longer than 0\.5 s: server lost$"):
@@ -359,7 +374,7 @@ def test_a_process_that_fails_ends_those_that_wait_for_it_in_collective_io(
     monkeypatch.setattr(running, "_plan", fail_one)
 
     with pytest.raises(IoncastError, match=r"a process failed \(\d+\): .*[Ii]nvalid argument"):
-        run_application(collective(4, 2, _SCALE), platform, 0, limit_s=60)
+        run_application(collective(4, 2, _SCALE), platform, 0, limit_s=300)
 
 
 @needs_mpi

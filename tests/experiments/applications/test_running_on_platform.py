@@ -13,6 +13,7 @@ from ioncast_errors import InputError
 from summario.extract import extract_phases
 from summario.log import read_log
 from tests.support.emulated import emulated, received_bytes, small, unique_name
+from tests.support.undisturbed import run_at_once
 
 _MIB = 1024**2
 _READ = Step("input", "read", "shared", "contiguous", ((_MIB, 2),))
@@ -31,7 +32,7 @@ def test_a_run_leaves_its_log_and_nothing_else(
     application = replace(irregular(8, 2, 1 / 128), pause_s=0.0)
     log = tmp_path / "run.darshan"
 
-    run = run_application(application, platform, io_nodes, log=log)
+    run = run_at_once(application, platform, io_nodes, log)
 
     phases = extract_phases(read_log(log))
     assert [phase.bytes for phase in phases] == [step.bytes for step in run.steps]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,13 +22,12 @@ from tests.support.emulated import (
     need_platform,
     received_bytes,
     small,
-    unique_name,
     wait_until,
 )
 
 IONCAST = (sys.executable, "-m", "ioncast", "platform")
 PLATFORMS = Path("/run/ioncast-platform")
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 @contextmanager
@@ -61,11 +60,12 @@ burst = "1mb"
 
 
 def starting(name: str, folder: Path) -> subprocess.Popen[str]:
-    """The command that brings a platform up, as a process of its own."""
+    """The command that brings a platform up, as a process that finds programs in a folder first."""
     file = folder / "example.toml"
     file.write_text(DESCRIPTION)
     return subprocess.Popen(
         [*IONCAST, "up", str(file), "--name", name],
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -165,12 +165,17 @@ def test_a_platform_comes_up_by_one_process_at_a_time(name: str) -> None:
         up(small(name))
 
 
-# Holds a file open whatever comes.
-WRITES_ON = "import sys, time; file = open(sys.argv[1], 'w'); time.sleep(600)"
+# Holds a file open whatever comes. As those below, it makes a second file when it does.
+WRITES_ON = """
+import sys, time
+files = [open(path, "w") for path in sys.argv[1:]]
+time.sleep(600)
+"""
 # Holds a file open until the file system is gone, then nothing of it.
 LETS_GO = """
 import os, sys, time
 file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+open(sys.argv[2], "w").close()
 try:
     while True:
         os.write(file, b"more")
@@ -191,48 +196,40 @@ time.sleep(600)
 """
 
 
-@pytest.fixture(scope="module")
-def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Who had a file open on a platform, now that it went down."""
-    name, opened = unique_name(), tmp_path_factory.mktemp("users") / "opened"
-    with ExitStack() as stack, emulated(small(name)) as platform:
-        view, other_view = (platform.node_directory(1, node) for node in (0, 1))
-        python = (sys.executable, "-c")
-        commands = {
-            "writes on": (*python, WRITES_ON, str(view / "written")),
-            "lets go": (*python, LETS_GO, str(view / "let go")),
-            "has its own": (
-                *("unshare", "--mount", *python, OF_ITS_OWN),
-                *(str(other_view / "file"), str(opened)),
-            ),
-        }
-        processes = {
-            who: stack.enter_context(_killed_in_the_end(command))
-            for who, command in commands.items()
-        }
-        for file in (view / "written", view / "let go", opened):
-            wait_until(file.exists)
-        down(name)
-        yield processes
-    assert leftovers(name) == []
+@contextmanager
+def using(
+    file: Path, opened: Path, program: str, *starter: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has a file open."""
+    command = [*starter, sys.executable, "-c", program, str(file), str(opened)]
+    with _killed_in_the_end(command) as process:
+        wait_until(opened.exists)
+        yield process
 
 
 def test_who_still_writes_when_the_platform_goes_down_is_ended(
-    users: dict[str, subprocess.Popen[bytes]],
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert users["writes on"].wait(_PATIENCE_S) != 0
+    monkeypatch.setattr(remains, "_GRACE_S", 0.0)
+    with emulated(small(name)) as platform:
+        file = platform.node_directory(1, 0) / "written"
+        with using(file, tmp_path / "opened", WRITES_ON) as process:
+            down(name)
+            assert process.wait(_PATIENCE_S) != 0
 
 
-def test_who_closes_its_file_when_the_platform_goes_down_lives_on(
-    users: dict[str, subprocess.Popen[bytes]],
+def test_who_closes_its_file_or_has_a_file_system_of_its_own_there_lives_on(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert users["lets go"].poll() is None
-
-
-def test_who_has_a_file_system_of_its_own_at_the_same_place_lives_on(
-    users: dict[str, subprocess.Popen[bytes]],
-) -> None:
-    assert users["has its own"].poll() is None
+    monkeypatch.setattr(remains, "_GRACE_S", _PATIENCE_S)
+    with emulated(small(name)) as platform:
+        file, other_file = (platform.node_directory(1, node) / "file" for node in (0, 1))
+        with (
+            using(file, tmp_path / "0", LETS_GO) as lets_go,
+            using(other_file, tmp_path / "1", OF_ITS_OWN, "unshare", "--mount") as has_its_own,
+        ):
+            down(name)
+            assert (lets_go.poll(), has_its_own.poll()) == (None, None)
 
 
 def test_network_namespaces_that_are_no_platforms_stay(name: str) -> None:
@@ -369,22 +366,29 @@ def test_nothing_is_left_of_a_platform_that_does_not_come_up(
 
 
 @pytest.mark.parametrize(
-    ("number", "moment"),
-    [
-        (signal.SIGINT, "first namespace"),
-        (signal.SIGTERM, "first server"),
-        (signal.SIGHUP, "first mount"),
-    ],
+    ("number", "program"),
+    # What it asks when the network, the storage servers and the mounts are there.
+    [(signal.SIGINT, "tc"), (signal.SIGTERM, "ss"), (signal.SIGHUP, "stat")],
 )
 def test_nothing_is_left_when_a_signal_stops_it(
-    name: str, number: signal.Signals, moment: str, tmp_path: Path
+    name: str, number: signal.Signals, program: str, tmp_path: Path
 ) -> None:
+    """Where it waits for a program that does not answer, and so goes no further meanwhile."""
+    (tmp_path / program).write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nexec sleep 600\n")
+    (tmp_path / program).chmod(0o755)
     process = starting(name, tmp_path)
-    wait_until(lambda: MOMENTS[moment](name) or process.poll() is not None)
+    wait_until(lambda: (tmp_path / "asked").exists() or process.poll() is not None)
     process.send_signal(number)
     _, errors = process.communicate(timeout=_PATIENCE_S)
     assert (process.returncode, errors.strip()) == (130, "ioncast: stopped")
     assert leftovers(name) == []
+
+
+def is_unlocked(name: str) -> bool:
+    """Whether nothing is left of a killed one that it was just about to start."""
+    with suppress(BusyError), emulator.locked(name):
+        return True
+    return False
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -393,6 +397,7 @@ def test_down_removes_what_a_killed_one_left(name: str, moment: str, tmp_path: P
     wait_until(lambda: MOMENTS[moment](name) or process.poll() is not None)
     process.kill()
     process.communicate()
+    wait_until(lambda: is_unlocked(name))
     assert leftovers(name) != []
     with pytest.raises(IoncastError, match=f"ioncast platform down {name}"):
         up(small(name))
@@ -406,6 +411,8 @@ def test_down_goes_on_where_a_killed_one_stopped(name: str) -> None:
     wait_until(lambda: not (PLATFORMS / name / "mounts/io1").exists())
     process.kill()
     process.wait()
+    # It may have been unmounting.
+    wait_until(lambda: is_unlocked(name) and not any("process" in what for what in leftovers(name)))
     down(name)
     assert leftovers(name) == []
 

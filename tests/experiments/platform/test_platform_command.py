@@ -17,7 +17,7 @@ from experiments.platform.commands import down_command, exec_command, status_com
 from experiments.platform.description import read_description
 from experiments.platform.emulator import Emulated
 from ioncast_errors import IoncastError
-from tests.support.emulated import emulated, leftovers, need_platform, small
+from tests.support.emulated import emulated, leftovers, need_platform, small, wait_until
 
 TOML = """
 name = "{name}"
@@ -65,6 +65,7 @@ def test_status_says_what_does_not_work_any_more(name: str) -> None:
     with emulated(small(name)):
         (forwarder,) = [pid for pid, what in remains.marks(name).items() if what == "forwarder0"]
         os.kill(forwarder, signal.SIGKILL)
+        wait_until(lambda: forwarder not in remains.marks(name))
         status = platform_command("status", name, "--format", "json")
         assert status.returncode == 1
         nodes = {node["node"]: node for node in json.loads(status.stdout)["nodes"]}

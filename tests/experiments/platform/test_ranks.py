@@ -95,7 +95,7 @@ def test_more_nodes_than_there_are_is_one_line(platform: Emulated) -> None:
 def test_each_rank_sees_the_file_system_through_its_own_node_and_no_other(
     platform: Emulated, folder: Path
 ) -> None:
-    mounts = f"cat /proc/mounts > {folder}/$IONCAST_RANK; stat -c %d {folder} >> {folder}/device"
+    mounts = f"cd {folder}; cat /proc/mounts > $IONCAST_RANK; stat -c %d . > device$IONCAST_RANK"
     run(platform.rank_command(["sh", "-c", mounts], io_nodes=2, tasks=2))
     for rank in ("0", "1"):
         seen = [line.split()[1] for line in (folder / rank).read_text().splitlines()]
@@ -106,7 +106,7 @@ def test_each_rank_sees_the_file_system_through_its_own_node_and_no_other(
             f"{platform.folder}/scratch",
         ]
     devices = {platform.node_directory(2, node).stat().st_dev for node in (0, 1)}
-    assert {int(line) for line in (folder / "device").read_text().split()} == devices
+    assert {int(file.read_text()) for file in folder.glob("device*")} == devices
 
 
 def test_the_working_directory_is_the_nodes_own_too(platform: Emulated, folder: Path) -> None:

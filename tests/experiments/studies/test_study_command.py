@@ -21,6 +21,7 @@ import pytest
 
 from experiments import datasets
 from experiments.datasets import DataSet
+from experiments.platform.emulator import Emulated
 from tests.support.emulated import emulated, leftovers, need_platform, small, unique_name
 
 IONCAST = [sys.executable, "-m", "ioncast"]
@@ -212,12 +213,12 @@ def test_a_folder_that_nothing_was_written_to_is_not_called_incomplete(tmp_path:
 
 
 @contextmanager
-def started(platform: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A study that goes on for a while, already past its first benchmark or rerun."""
+def started(platform: str, folder: Path, *, repetitions: int) -> Iterator[subprocess.Popen[str]]:
+    """A study that goes on for longer than the test needs to stop it."""
     with subprocess.Popen(
         [
             *[*IONCAST, "experiment", "hacc", "--platform", platform],
-            *["--engine", "fio", "--output", str(folder), "--repetitions", "1"],
+            *["--engine", "fio", "--output", str(folder), "--repetitions", str(repetitions)],
         ],
         stderr=subprocess.PIPE,
         text=True,
@@ -235,12 +236,20 @@ def stop(study: subprocess.Popen[str], label: str) -> None:
     assert "results is incomplete: remove it" in said
 
 
+def hold_second_rerun(platform: Emulated) -> None:
+    """Let its ranks wait, those of the run before the reruns and of the first rerun excepted."""
+    begun = platform.folder / "begun"
+    others = f'echo >> {begun}; [ "$(wc -l < {begun})" -le {2 * platform.tasks} ] || sleep 600'
+    rank = platform.folder / "rank"
+    rank.write_text(rank.read_text().replace("set -eu\n", f"set -eu\n{others}\n"))
+
+
 def test_a_study_that_is_stopped_takes_its_platform_with_it(tmp_path: Path) -> None:
     need_platform()
     name = unique_name()
     description = tmp_path / "platform.toml"
     description.write_text(DESCRIPTION.format(name=name), encoding="utf-8")
-    with started(str(description), tmp_path / "results") as study:
+    with started(str(description), tmp_path / "results", repetitions=1000) as study:
         stop(study, "benchmarks")
     assert leftovers(name) == []
 
@@ -248,7 +257,8 @@ def test_a_study_that_is_stopped_takes_its_platform_with_it(tmp_path: Path) -> N
 def test_a_study_that_is_stopped_leaves_a_platform_that_was_up_as_it_was(tmp_path: Path) -> None:
     with emulated(small(unique_name())) as platform:
         before = leftovers(platform.name)
-        with started(platform.name, tmp_path / "results") as study:
+        hold_second_rerun(platform)
+        with started(platform.name, tmp_path / "results", repetitions=1) as study:
             stop(study, "reruns")
         assert sorted(leftovers(platform.name)) == sorted(before)
         assert list(platform.node_directory(0, 0).iterdir()) == []

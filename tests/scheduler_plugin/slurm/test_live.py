@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -19,6 +19,8 @@ from scheduler_plugin.slurm import (
 from tests.support.slurm import Cluster, cluster, missing
 
 _SLEEP = "#!/bin/sh\nsleep 300\n"
+# Machines that run tests are busy.
+_PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +35,16 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield found
 
 
+def client(
+    running: Cluster, token: Callable[[], str], user: str = "root", timeout_s: float = _PATIENCE_S
+) -> Slurm:
+    return Slurm(f"unix:{running.rest}", user, token, timeout_s)
+
+
 @pytest.fixture
 def slurm(running: Cluster) -> Iterator[Slurm]:
     token = running.token()
-    with Slurm(f"unix:{running.rest}", "root", lambda: token) as found:
+    with client(running, lambda: token) as found:
         yield found
     running.run("scancel", "--user=root")
     running.wait(lambda: not running.run("squeue", "--noheader").stdout, "empty queue")
@@ -200,24 +208,29 @@ def test_without_slurmdbd_its_jobs_are_refused(slurm: Slurm) -> None:
 def test_other_users_may_look_but_not_change(running: Cluster, slurm: Slurm) -> None:
     job_id = running.submit("--hold")
     token = running.token("nobody")
-    with Slurm(f"unix:{running.rest}", "nobody", lambda: token) as other:
+    with client(running, lambda: token, "nobody") as other:
         assert other.job(job_id) == slurm.job(job_id)
         with pytest.raises(SlurmRefusedError, match="operator"):
             other.change(job_id, held=False)
 
 
-def test_a_bad_token_is_refused_whatever_is_asked(running: Cluster) -> None:
-    with Slurm(f"unix:{running.rest}", "root", lambda: "bad") as slurm:
+def test_a_bad_token_is_refused_whatever_is_asked(
+    running: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # slurmctld is there, however long a busy machine takes.
+    monkeypatch.setattr("scheduler_plugin.slurm.refusals._TRIED_S", _PATIENCE_S)
+    with client(running, lambda: "bad") as slurm:
         for ask in (slurm.ping, slurm.jobs, slurm.licences, lambda: slurm.job(1)):
             with pytest.raises(SlurmRefusedError, match="not accepted"):
                 ask()
 
 
 def test_a_token_that_is_renewed_is_good_again(running: Cluster) -> None:
-    tokens = [running.token(lifespan_s=1)]
+    tokens = [running.token()]
     job_id = running.submit("--hold")
-    with Slurm(f"unix:{running.rest}", "root", lambda: tokens[-1]) as slurm:
+    with client(running, lambda: tokens[-1]) as slurm:
         slurm.jobs()
+        tokens.append(running.token(lifespan_s=1))
         time.sleep(2.1)
         with pytest.raises(SlurmRefusedError, match="the token ended at"):
             slurm.jobs()
@@ -232,10 +245,14 @@ def test_a_controller_that_is_away_is_unreachable_and_comes_back(
 ) -> None:
     job_id = running.submit("--hold")
     before = slurm.job(job_id)
+    token = running.token()
     running.stop("slurmctld")
     try:
-        with pytest.raises(SlurmUnreachableError):
-            slurm.jobs()
+        with (
+            client(running, lambda: token, timeout_s=2) as impatient,
+            pytest.raises(SlurmUnreachableError),
+        ):
+            impatient.jobs()
     finally:
         running.start("slurmctld")
     assert slurm.job(job_id) == before

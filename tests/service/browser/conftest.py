@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.support.postgresql import Server
-from tests.support.serving import Served, running
+from tests.support.serving import PATIENT, Served, running
 
 # A machine that runs other tests as well may be late.
 PATIENCE_MS = 120_000
@@ -36,14 +36,17 @@ def browser() -> Iterator[Browser]:
         pytest.skip(message)
     with sync_playwright() as playwright:
         expect.set_options(timeout=PATIENCE_MS)
-        started = playwright.chromium.launch(executable_path=chromium, args=_OPTIONS)
+        started = playwright.chromium.launch(
+            executable_path=chromium, args=_OPTIONS, timeout=PATIENCE_MS
+        )
         yield started
         started.close()
 
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with running(tmp_path_factory.mktemp("served"), "--demo", "--workers", "2") as service:
+    folder = tmp_path_factory.mktemp("served")
+    with running(folder, "--demo", "--workers", "2", environment=PATIENT) as service:
         yield service
 
 
@@ -53,7 +56,8 @@ def served_from_postgresql(
 ) -> Iterator[Served]:
     with postgresql.database("browser") as url:
         postgresql.copy(demo_on_postgresql, "browser")
-        with running(tmp_path, "--db", url, "--workers", "1") as service:
+        told = ("--db", url, "--workers", "1")
+        with running(tmp_path, *told, environment=PATIENT) as service:
             yield service
 
 

@@ -51,7 +51,8 @@ class Window:
         return self.page
 
     def wait_for_figures(self) -> None:
-        """Until each figure is drawn."""
+        """Until each figure is drawn, of a page that is there as a whole."""
+        self.page.wait_for_load_state()
         for number in range(self.page.locator("script.figure").count()):
             expect(
                 self.page.locator(".plot").nth(number).locator(".main-svg").first
@@ -90,6 +91,7 @@ def window(browser: Browser, served: Served) -> Iterator[Open]:
 
 def violations(page: Page) -> str:
     """What axe-core finds wrong, for people to read; nothing where all is well."""
+    page.wait_for_load_state()
     found = Axe().run(page).response["violations"]
     return json.dumps(
         [{each["id"]: [node["html"] for node in each["nodes"]]} for each in found], indent=1
@@ -236,7 +238,7 @@ def test_a_log_that_is_dropped_shows_phases_curve_and_decision(
     assert page.locator("figure").count() == 2
     assert page.locator("figure[aria-labelledby=timeline-title] .bars .point").count() == 3
     for scheme in SCHEMES:
-        page.emulate_media(color_scheme=scheme)
+        show_in(page, scheme)
         page.screenshot(path=screenshots / f"predicted-{size[0]}-{scheme}.png", full_page=True)
         assert overflow(page) == 0
         assert violations(page) == ""
@@ -252,9 +254,9 @@ def test_a_damaged_log_that_is_dropped_is_answered_with_a_line(
     drop(page, "damaged.darshan", bytes(content))
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("This did not work. damaged.darshan: ")
+    assert violations(page) == ""
     page.screenshot(path=screenshots / f"damaged-{size[0]}-light.png", full_page=True)
     assert overflow(page) == 0
-    assert violations(page) == ""
 
 
 def test_a_log_is_chosen_and_sent_by_keyboard(window: Open) -> None:
