@@ -12,6 +12,7 @@ import importlib.util
 import json
 import mmap
 import os
+import select
 import socket
 import stat
 import subprocess
@@ -191,12 +192,12 @@ class LogReader:
         check_regions(header, file_bytes, where)
         wanted = [name for name in (*RECORD_MODULES, *TRACE_MODULES) if name in header.modules]
         with tempfile.TemporaryFile() as output:
-            server, reply = self._ask(where, wanted, output)
+            requests, reply = self._ask(where, wanted, output)
             with reply:
                 # Names need no library: they are decoded while the child copies the records.
                 job, names = self._read_job_and_names(file, header, file_bytes, where)
                 answer = reply.read()
-            if not answer and may_retry and _ended(server):
+            if not answer and may_retry and _is_cut(requests):
                 return self._read(file, where, may_retry=False)
             report = json.loads(answer or '{"refused": "the Darshan library died of it"}')
             if "refused" in report:
@@ -226,8 +227,8 @@ class LogReader:
 
     def _ask(
         self, log: str, modules: list[str], output: IO[bytes]
-    ) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-        """Send a request; return who serves it, and what to read the answer from."""
+    ) -> tuple[socket.socket, IO[bytes]]:
+        """Send a request; return what it was sent over, and what to read the answer from."""
         request = {
             "log": str(Path(log).absolute()),
             "modules": {name: MODULES.index(name) for name in modules},
@@ -239,19 +240,19 @@ class LogReader:
             descriptors = [output.fileno(), write_end]
             message = [json.dumps(request).encode()]
             with self._lock:
-                server, requests = self._connection()
+                requests = self._connection()
                 try:
                     socket.send_fds(requests, message, descriptors)
                 except (BrokenPipeError, ConnectionResetError):
                     self._disconnect()
-                    server, requests = self._connection()
+                    requests = self._connection()
                     socket.send_fds(requests, message, descriptors)
         except BaseException:
             os.close(read_end)
             raise
         finally:
             os.close(write_end)
-        return server, os.fdopen(read_end, "rb")
+        return requests, os.fdopen(read_end, "rb")
 
     def _disconnect(self) -> None:
         if self._requests is not None and self._server is not None:
@@ -263,7 +264,7 @@ class LogReader:
             self._requests.close()
         self._requests = self._server = None
 
-    def _connection(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    def _connection(self) -> socket.socket:
         if self._owner != os.getpid():
             # A fork of this process has a server of its own.
             self._disconnect()
@@ -279,16 +280,21 @@ class LogReader:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                 )
-        return self._server, self._requests
+        return self._requests
 
 
-def _ended(server: subprocess.Popen[bytes]) -> bool:
-    """Whether a missing answer is the server's end rather than that of one log's reader."""
+def _is_cut(requests: socket.socket) -> bool:
+    """Whether a missing answer is the server's end rather than that of one log's reader.
+
+    When all of its files are closed this one is, before anybody knows that it ended.
+    """
+    poll = select.poll()
     try:
-        server.wait(0.1)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
+        poll.register(requests, select.POLLHUP)
+    except ValueError:
+        # Closed here, by a thread that found it cut.
+        return True
+    return bool(poll.poll(100))
 
 
 def read_log(path: str | Path, limits: Limits | None = None) -> DarshanLog:

@@ -105,9 +105,10 @@ def _first_failure(processes: Sequence[subprocess.Popen[bytes]], failures: IO[st
     """Wait until all ended or one failed, as itself or as ranks tell of it."""
     running = list(processes)
     while running:
+        codes = [process.poll() for process in running]
+        # Who started a rank that failed ends after it has told.
         if told := failures.readline():
             return int(told)
-        codes = [process.poll() for process in running]
         if code := next(filter(None, codes), 0):
             # A signal's number, as shells report it.
             return code if code > 0 else 128 - code

@@ -158,7 +158,12 @@ def clear(name: str) -> None:
 
 def detach(mount: Path) -> None:
     """Unmount what is at a place, and what is below it; who uses it still has it until it ends."""
-    run("umount", "--lazy", "--no-canonicalize", "--internal-only", str(mount))
+    try:
+        run("umount", "--lazy", "--no-canonicalize", "--internal-only", str(mount))
+    except IoncastError:
+        # What one who was killed had started may have done so meanwhile.
+        if mount in mounts(mount):
+            raise
 
 
 def members(name: str, namespaces: tuple[Path, ...] = ()) -> tuple[int, ...]:

@@ -158,9 +158,9 @@ def _work(libc: ctypes.CDLL, server: int, asked: dict[str, int], task: int, resu
         if os.getppid() != server:
             return BROKEN
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _limit(resource.RLIMIT_AS, asked["memory_bytes"])
-        # The server is first to stop what takes too long, because it says so.
-        _limit(resource.RLIMIT_CPU, asked["seconds"] + 1)
+        _limit(resource.RLIMIT_AS, asked["memory_bytes"], asked["memory_bytes"])
+        # Where the server does not come to stop what takes too long: a signal that says why.
+        _limit(resource.RLIMIT_CPU, asked["seconds"] + 1, asked["seconds"] + 2)
         with os.fdopen(task, "rb") as file:
             function, args, kwargs = pickle.load(file)  # noqa: S301 - our worker's
         try:
@@ -180,8 +180,9 @@ def _work(libc: ctypes.CDLL, server: int, asked: dict[str, int], task: int, resu
     return code
 
 
-def _limit(kind: int, most: int) -> None:
-    """Lower a limit of this process; one that is lower already stays."""
-    _, hard = resource.getrlimit(kind)
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (most, most))
+def _limit(kind: int, soft: int, hard: int) -> None:
+    """Lower limits of this process; one that is lower already stays."""
+    _, most = resource.getrlimit(kind)
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(kind, (soft, hard))

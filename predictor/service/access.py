@@ -83,12 +83,13 @@ def role_of(of: Service, token: str) -> Role:
     Raises
     ------
     RequestError
-        When it is none; 503 while nobody can know, just after the service's first start.
+        When it is none; 503 while nobody can know, as after a first start without the database.
     """
     found = of.prepared.tokens.get(digest(token))
     if found is not None:
         return found
-    if of.prepared.heartbeat is None:
+    beat = of.prepared.heartbeat
+    if beat is None or not (beat.database_ok or of.prepared.tokens):
         raise RequestError(503, "Not ready", "tokens are not known yet")
     client = request.remote_addr
     if client and not of.limiter.hit(of.wrong_tokens, "tokens", client):

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -121,6 +122,7 @@ class Children:
             with reply:
                 answer = self._answer(server, reply)
             if not answer and may_retry:
+                self._forget(server)
                 return self._run(task, may_retry=False)
             if not answer:
                 raise BusyError("the process that reads uploads died twice")
@@ -169,7 +171,7 @@ class Children:
         seconds, memory = self.limits.seconds, self.limits.memory_bytes // MIB
         if "failed" in report:
             return BusyError(f"the system starts no process: {report['failed']}")
-        if "late" in report:
+        if "late" in report or report.get("signal") == signal.SIGXCPU:
             return _too_much(f"it took more than {seconds} s and was stopped")
         code = report.get("code")
         if code == OUT_OF_MEMORY:
@@ -182,6 +184,12 @@ class Children:
             "it cannot be read: the process that did died of it",
             remedy="send it again, or another run's",
         )
+
+    def _forget(self, server: subprocess.Popen[bytes]) -> None:
+        """Ask one that is dying no more; its socket is open for a while yet."""
+        with self._lock:
+            if self._server is server:
+                self._disconnect()
 
     def _connection(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         if self._server is None or self._requests is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,16 @@ def test_before_tokens_are_known_a_token_is_not_called_wrong(client: FlaskClient
     answer = client.post("/v1/decisions", **BODY, headers={"Authorization": "Bearer ion_new"})
     assert (answer.status_code, answer.get_json()["title"]) == (503, "Not ready")
     assert int(answer.headers["Retry-After"]) > 0
+
+
+@on_sqlite
+def test_after_a_first_start_without_the_database_no_token_is_called_wrong(
+    client: FlaskClient, settings: Settings, keep: Callable[[], None]
+) -> None:
+    Path(str(settings.database)).unlink()
+    keep()
+    answer = client.post("/v1/decisions", **BODY, headers={"Authorization": "Bearer ion_new"})
+    assert (answer.status_code, answer.get_json()["title"]) == (503, "Not ready")
 
 
 def test_a_revoked_token_is_refused(

@@ -136,6 +136,23 @@ def test_what_takes_too_long_is_stopped(
     assert caught.value.http_status == 422
 
 
+def test_what_takes_too_long_ends_also_where_the_server_does_not_come_to_stop_it(
+    impatient: Children, tmp_path: Path
+) -> None:
+    _, server = impatient.run(job.ids)
+    path = tmp_path / "pid"
+    with ThreadPoolExecutor(1) as pool:
+        looping = pool.submit(impatient.run, job.loop_seen, str(path))
+        child = pid_in(path)
+        os.kill(server, signal.SIGSTOP)
+        try:
+            assert until(lambda: not lives(child))
+        finally:
+            os.kill(server, signal.SIGCONT)
+        with pytest.raises(InputError, match="more than 1 s and was stopped"):
+            looping.result()
+
+
 def test_what_takes_too_much_memory_is_stopped(children: Children) -> None:
     with pytest.raises(InputError, match="more than 1024 MiB of memory and was stopped"):
         children.run(job.take_memory)

@@ -614,6 +614,27 @@ def test_a_server_killed_with_a_request_before_it_costs_nothing(small_log: Path)
         assert reading.result().names == expected
 
 
+def test_a_server_whose_end_is_known_late_costs_nothing(
+    small_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = subprocess.Popen.wait
+
+    def impatient(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if timeout is not None:
+            raise subprocess.TimeoutExpired("server", timeout)
+        return wait(process)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", impatient)
+    with LogReader() as reader, ThreadPoolExecutor(1) as thread:
+        expected = reader.read(small_log).names
+        server = reader._server.pid
+        os.kill(server, signal.SIGSTOP)
+        reading = thread.submit(reader.read, small_log)
+        time.sleep(0.3)
+        os.kill(server, signal.SIGKILL)
+        assert reading.result().names == expected
+
+
 @pytest.mark.parametrize(("limit", "most"), [("RLIMIT_AS", 4 << 30), ("RLIMIT_CPU", 60)])
 def test_a_lower_limit_of_the_caller_does_not_make_a_log_unreadable(
     small_log: Path, limit: str, most: int

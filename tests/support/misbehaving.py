@@ -82,6 +82,12 @@ def loop() -> NoReturn:
         pass
 
 
+def loop_seen(path: str) -> NoReturn:
+    """Write the process's id before."""
+    _write_as_a_whole(path, os.getpid())
+    loop()
+
+
 def loop_deaf() -> NoReturn:
     for number in {*range(1, 32)} - {signal.SIGKILL, signal.SIGSTOP, signal.SIGXCPU}:
         signal.signal(number, signal.SIG_IGN)

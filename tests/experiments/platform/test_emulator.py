@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.platform import emulator, remains
+from experiments.platform import emulator, programs, remains
 from experiments.platform.description import Links, Storage
 from experiments.platform.emulator import Emulated, down, find, up
 from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
@@ -158,6 +158,19 @@ def test_down_is_done_when_nothing_is_left_and_may_be_repeated(name: str) -> Non
     assert down(name)
     assert leftovers(name) == []
     assert not down(name)
+
+
+def test_down_is_done_where_others_unmount_meanwhile(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_too_late(*command: str) -> str:
+        programs.run(*command)
+        return programs.run(*command)
+
+    up(small(name))
+    monkeypatch.setattr(remains, "run", run_too_late)
+    assert down(name)
+    assert leftovers(name) == []
 
 
 def test_a_platform_comes_up_by_one_process_at_a_time(name: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.platform import ranks
 from experiments.platform.emulator import Emulated
 from experiments.platform.ranks import run_ranks
 from ioncast_errors import InputError, IoncastError
@@ -273,6 +274,23 @@ def test_what_a_rank_leaves_running_is_ended_with_the_run(platform: Emulated, fo
     program = ["sh", "-c", f"setsid {STAY} & exit 0", BUSY, str(folder)]
     assert run(platform.rank_command(program, io_nodes=1, tasks=2)).returncode == 0
     assert running(str(folder)) == []
+
+
+def test_what_a_rank_told_counts_for_more_than_what_its_launcher_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "failures"
+    told.touch()
+    launcher = subprocess.Popen(["false"])
+    launcher.wait()
+
+    def tell_and_end() -> int:
+        told.write_text("7\n")
+        return 1
+
+    monkeypatch.setattr(launcher, "poll", tell_and_end)
+    with told.open() as failures:
+        assert ranks._first_failure([launcher], failures) == 7
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
