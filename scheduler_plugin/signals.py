@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -25,10 +26,12 @@ def ended_by_signals() -> Iterator[list[int]]:
 
     def end(number: int, _frame: FrameType | None) -> NoReturn:
         came.append(number)
+        # Of what was cut off, half made perhaps, nobody is left to take the error.
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+        warnings.simplefilter("ignore")
+        sys.unraisablehook = lambda _: None
         sys.exit(0)
 
-    # Of a request that was cut off nobody is left to take the error.
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield came

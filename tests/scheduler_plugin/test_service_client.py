@@ -257,6 +257,27 @@ def test_a_signal_ends_a_request_at_once(whom: str) -> None:
             assert process.stderr.read() == b""
 
 
+_IS_ENDED_IN_THE_MIDDLE = """
+import os, signal, time
+from scheduler_plugin.signals import ended_by_signals
+from scheduler_plugin.slurm import Slurm
+ask_clock = time.get_clock_info
+def end(name):
+    # The loop that a request runs in is half made.
+    os.kill(os.getpid(), signal.SIGTERM)
+    return ask_clock(name)
+with ended_by_signals(), Slurm("http://127.0.0.1:9", "root", lambda: "secret", 600) as slurm:
+    time.get_clock_info = end
+    slurm.jobs()
+"""
+
+
+def test_a_signal_before_a_request_has_begun_ends_without_a_word() -> None:
+    command = [sys.executable, "-c", _IS_ENDED_IN_THE_MIDDLE]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def _is_asleep(pid: int) -> bool:
     time.sleep(0.2)
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
