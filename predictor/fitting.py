@@ -76,7 +76,7 @@ def fit_model(curves: Sequence[Curve]) -> Model:
         widening=widening,
         tails=_tails(known / known_factor, groups=known_cells),
         known_factor=known_factor,
-        new_factor=_factor(new, groups=patterns.max() + 1),
+        new_factor=_factor(new, groups=int(patterns.max()) + 1),
         scores=_scores(held, left_out, patterns) if tested else None,
         measurements=len(logarithms),
         configurations=len(curves),
