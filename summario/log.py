@@ -418,8 +418,10 @@ def _library_path() -> str:
     if package is not None and package.origin is not None:
         folder = Path(package.origin).parent
         for libraries in (folder.with_name("darshan.libs"), folder / ".dylibs"):
-            for library in sorted(libraries.glob("libdarshan-util*")):
-                return str(library)
+            # A glob takes a folder that cannot be read, for lack of memory, for an empty one.
+            for library in sorted(libraries.iterdir()) if libraries.is_dir() else ():
+                if library.name.startswith("libdarshan-util"):
+                    return str(library)
     raise InputError(
         "the Darshan library is not installed", remedy="run `pip install 'darshan>=3.4'`"
     )
