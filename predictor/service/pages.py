@@ -83,7 +83,7 @@ def overview() -> Response:
         newest=newest,
         systems=systems,
         has_runs=has_runs,
-        known=glance(_counted("validation", {"systems": ()})["systems"], _counted("drift", ())),
+        known=glance(_errors_by_system(), _counted("drift", [])),
         coverage=_coverage(systems),
         heartbeat=of.prepared.heartbeat,
         entries=len(of.prepared.entries),
@@ -193,7 +193,7 @@ def validation() -> Response:
         known=known,
         systems=systems,
         system=system,
-        by_system=_counted("validation", {"systems": ()})["systems"],
+        by_system=_errors_by_system(),
         most=COUNTED,
         by_io_nodes=errors_by_io_nodes(compared) if compared else None,
         by_application=errors_by_application(compared) if compared else None,
@@ -284,8 +284,12 @@ def _after() -> int:
 
 def _coverage(systems: Sequence[str]) -> list[tuple[str, dict[str, int] | None]]:
     """What the keeper counted of each system; None where it has not yet."""
-    counted = {each["system"]: each for each in _counted("coverage", ())}
+    counted = {each["system"]: each for each in _counted("coverage", [])}
     return [(name, counted.get(name)) for name in systems]
+
+
+def _errors_by_system() -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", _counted("validation", {"systems": []})["systems"])
 
 
 def _counted(name: str, otherwise: Any) -> Any:

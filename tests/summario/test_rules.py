@@ -604,11 +604,15 @@ def test_a_server_killed_between_logs_costs_nothing(small_log: Path) -> None:
 
 
 def test_a_server_killed_with_a_request_before_it_costs_nothing(small_log: Path) -> None:
+    assert_a_server_killed_with_a_request_before_it_costs_nothing(small_log)
+
+
+def assert_a_server_killed_with_a_request_before_it_costs_nothing(log: Path) -> None:
     with LogReader() as reader, ThreadPoolExecutor(1) as thread:
-        expected = reader.read(small_log).names
+        expected = reader.read(log).names
         server = reader._server.pid
         os.kill(server, signal.SIGSTOP)
-        reading = thread.submit(reader.read, small_log)
+        reading = thread.submit(reader.read, log)
         time.sleep(0.3)
         os.kill(server, signal.SIGKILL)
         assert reading.result().names == expected
@@ -625,14 +629,7 @@ def test_a_server_whose_end_is_known_late_costs_nothing(
         return wait(process)
 
     monkeypatch.setattr(subprocess.Popen, "wait", impatient)
-    with LogReader() as reader, ThreadPoolExecutor(1) as thread:
-        expected = reader.read(small_log).names
-        server = reader._server.pid
-        os.kill(server, signal.SIGSTOP)
-        reading = thread.submit(reader.read, small_log)
-        time.sleep(0.3)
-        os.kill(server, signal.SIGKILL)
-        assert reading.result().names == expected
+    assert_a_server_killed_with_a_request_before_it_costs_nothing(small_log)
 
 
 @pytest.mark.parametrize(("limit", "most"), [("RLIMIT_AS", 4 << 30), ("RLIMIT_CPU", 60)])
