@@ -21,6 +21,7 @@ from scheduler_plugin.clients import clients
 from scheduler_plugin.marks import without_hold
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.shown import visible
 from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import SlurmAnswerError
@@ -195,11 +196,9 @@ def _told(change: Change, is_dry: bool) -> str:
     verb = "would be " if is_dry else ""
     done = "released with" if change.is_release else "changed to"
     is_new = change.licenses != job.licenses
-    before = f" (it had {job.licenses or 'none'})" if is_new else ""
-    return (
-        f"job {job.id} of {job.user} {verb}{done} {change.licenses or 'no licences'}{before}:"
-        f" {change.why}"
-    )
+    before = f" (it had {visible(job.licenses or 'none')})" if is_new else ""
+    licenses = visible(change.licenses or "no licences")
+    return f"job {job.id} of {visible(job.user)} {verb}{done} {licenses}{before}: {change.why}"
 
 
 def _say(line: str) -> None:

@@ -25,6 +25,18 @@ Curves = Mapping[str, Mapping[int, float]]
 
 
 @dataclass(frozen=True)
+class _Pool:
+    """A licence and how many of it Slurm has."""
+
+    licence: str
+    total: int
+
+    def count(self, job: Job) -> int:
+        """How many a job has or asks for; never more than there are, whatever its text says."""
+        return min(licence_count(job.licenses, self.licence) or 0, self.total)
+
+
+@dataclass(frozen=True)
 class Change:
     """A job that waits, as it is to be.
 
@@ -75,6 +87,7 @@ def plan(
     now_s : float
         Seconds since 1970.
     """
+    of = _Pool(licence, pool)
     waiting = [job for job in jobs if _is_ours(job)]
     begun = _begun_arrays(jobs)
     # In an order that does not change as they are released.
@@ -86,15 +99,15 @@ def plan(
         ),
         key=lambda job: (job.submitted_s or 0, job.id),
     )
-    running = [job for job in jobs if job.state in _HOLDS_LICENCES and _has(job, licence)]
+    running = [job for job in jobs if job.state in _HOLDS_LICENCES and of.count(job)]
     weights = _weights(known, settings)
     allocation = allocate(
         [
-            *(_running(job, licence) for job in running),
-            *(_waiting(job, curves, licence, weights[job.id]) for job in known),
+            *(_running(job, of) for job in running),
+            *(_waiting(job, curves, of, weights[job.id]) for job in known),
         ],
         # Fewer licences than before may have been configured.
-        max(pool, sum(_has(job, licence) for job in running)),
+        max(pool, sum(map(of.count, running))),
         policy=settings.policy,
         floor=settings.floor,
         minimum_gain=settings.minimum_gain,
@@ -105,7 +118,7 @@ def plan(
     for job in waiting:
         share = shares.get(str(job.id))
         if share is not None:
-            changes += _given(job, share, curves, licence, settings.policy)
+            changes += _given(job, share, curves, of, settings.policy)
         elif _is_held(job) and _is_known_by_now(job, curves, now_s):
             is_known = _curve(job, curves)
             why = "it is not its turn to share" if is_known else "nothing is known of it"
@@ -197,10 +210,6 @@ def _is_known_by_now(job: Job, curves: Curves, now_s: float) -> bool:
     return is_there or now_s > (job.submitted_s or 0) + _CURVE_PATIENCE_S
 
 
-def _has(job: Job, licence: str) -> int:
-    return licence_count(job.licenses, licence) or 0
-
-
 def _weights(jobs: Sequence[Job], settings: ArbitrateSettings) -> dict[int, float]:
     """What jobs count by; one that is held has no priority, and counts as those in the middle."""
     if settings.weight == "nodes":
@@ -212,23 +221,22 @@ def _weights(jobs: Sequence[Job], settings: ArbitrateSettings) -> dict[int, floa
     return {job.id: float(job.priority or middle) for job in jobs}
 
 
-def _running(job: Job, licence: str) -> JobCurve:
-    current = _has(job, licence)
-    return JobCurve(str(job.id), job.nodes or 1, {}, current=current, is_fixed=True)
+def _running(job: Job, pool: _Pool) -> JobCurve:
+    return JobCurve(str(job.id), job.nodes or 1, {}, current=pool.count(job), is_fixed=True)
 
 
-def _waiting(job: Job, curves: Curves, licence: str, weight: float) -> JobCurve:
+def _waiting(job: Job, curves: Curves, pool: _Pool, weight: float) -> JobCurve:
     # One that is held was not told a number yet that it could be moved away from.
-    current = None if _is_held(job) else _has(job, licence)
+    current = None if _is_held(job) else pool.count(job)
     return JobCurve(str(job.id), job.nodes or 1, _curve(job, curves), weight, current)
 
 
-def _given(job: Job, share: Share, curves: Curves, licence: str, policy: str) -> Iterator[Change]:
+def _given(job: Job, share: Share, curves: Curves, pool: _Pool, policy: str) -> Iterator[Change]:
     io_nodes, why = share.io_nodes, f"{policy}, {share.expected_mib_s:.4g} MiB/s expected"
     if io_nodes is None:
         if not _is_held(job):
             return
         io_nodes, why = min(_curve(job, curves)), f"{policy}, none are left now"
-    if _is_held(job) or _has(job, licence) != io_nodes:
-        licenses = with_licence(job.licenses, licence, io_nodes)
+    if _is_held(job) or pool.count(job) != io_nodes:
+        licenses = with_licence(job.licenses, pool.licence, io_nodes)
         yield Change(job, licenses, without_hold(job.admin_comment), _is_held(job), why)

@@ -16,6 +16,7 @@ from scheduler_plugin.clients import clients
 from scheduler_plugin.darshan_logs import LogFolder
 from scheduler_plugin.service_client import LOG_TIMEOUT_S, Ioncast, RunOf
 from scheduler_plugin.settings import DarshanSettings, Settings, read_settings
+from scheduler_plugin.shown import visible
 from scheduler_plugin.signals import ended_by_signals
 from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.watch_state import WatchState, copied_state, opened_state
@@ -136,15 +137,10 @@ class _Nobody:
 
     def _say(self, kind: str, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
         known = " ".join(
-            f"{name}={_visible(str(value))}"
+            f"{name}={visible(value)}"
             for name, value in vars(run).items()
             if value is not None
         )
-        click.echo(f"would send {kind} {_visible(file_name)}: {known}")
+        click.echo(f"would send {kind} {visible(file_name)}: {known}")
         # Only the service knows how many bytes it moved; a larger log mostly more.
         return {"bytes": os.fstat(log.fileno()).st_size}
-
-
-def _visible(text: str) -> str:
-    """Users name jobs and files, and terminals obey some characters."""
-    return text if text.isprintable() else repr(text)

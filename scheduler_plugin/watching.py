@@ -15,6 +15,7 @@ from ioncast_errors import InputError, IoncastError
 from scheduler_plugin.darshan_logs import LogFolder, open_log
 from scheduler_plugin.job_runs import job_runs
 from scheduler_plugin.service_client import RunOf, ServiceRefusedError
+from scheduler_plugin.shown import visible
 from scheduler_plugin.slurm import Job, SlurmAnswerError
 from scheduler_plugin.watch_state import Delivery, JobRun, WatchState
 
@@ -205,7 +206,7 @@ class Watch:
                 )
             jobs = []
         with self._state.transaction():
-            self._state.fill_in(job_runs(jobs, self._licence, now_s))
+            self._state.fill_in(job_runs(jobs, self._licence, now_s, are_accounted=True))
             self._state.remember(_GAP, None)
 
     def _look(self) -> None:
@@ -338,9 +339,8 @@ class Watch:
                 self._choose_outcome(run)
         self._counted["refused"] += 1
         what = "its outcome" if kind == "outcome" else "its trace"
-        # Users name files.
-        shown = str(delivery.path) if str(delivery.path).isprintable() else repr(delivery.path)
-        _LOG.warning("job %d of %s: %s is refused (%s): %s", run.id, run.user, what, shown, why)
+        where = visible(delivery.path)
+        _LOG.warning("job %d of %s: %s is refused (%s): %s", run.id, run.user, what, where, why)
         self._say(run)
 
     def _choose_outcome(self, run: JobRun) -> None:

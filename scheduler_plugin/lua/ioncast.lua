@@ -1,7 +1,8 @@
 -- How many I/O nodes a job gets: asks the ioncast service while Slurm takes the job in.
 --
 -- This runs inside slurmctld, which does nothing else meanwhile. So nothing here takes longer than
--- the deadline, raises an error, or keeps a job from being accepted. For Lua 5.1 to 5.4.
+-- the deadline, raises an error, or keeps a job from being accepted. Every text of a user is cut to
+-- its longest first and then read once: whatever it holds costs about the same. For Lua 5.1 to 5.4.
 --
 -- Of a site with a job_submit.lua of its own (the one beside this file is another example):
 --
@@ -14,7 +15,13 @@
 local LONGEST_RESPONSE = 16 * 1024
 local LONGEST_SCRIPT = 64 * 1024
 local LONGEST_ID = 32
+local LONGEST_LICENCES = 4 * 1024
+local LONGEST_DIRECTIVE = 1024
+local MOST_DIRECTIVES = 100
 local HEARTBEAT_S = 30
+-- The share of the deadline after which there is no time left for a script.
+local SHARE_BEFORE_SCRIPT = 0.5
+local SOURCES = { history = true, model = true, default = true }
 local NAMES_OF_SLURM = { wrap = true, sbatch = true, interactive = true }
 
 -- Numbers and texts ------------------------------------------------------------------------------
@@ -24,15 +31,36 @@ local function is_whole(value, least)
         and value == math.floor(value)
 end
 
+local function is_in_span(now, since, seconds)
+    -- The clock may have been set back.
+    return now >= since and now < since + seconds
+end
+
 -- Lua 5.3 and later write 4.0 for some fours.
 local function digits(number)
     return string.format("%d", math.floor(number))
 end
 
+-- The first bytes of a text, without a part of a character at their end.
+local function beginning(text, longest)
+    if #text <= longest then
+        return text
+    end
+    local last = longest
+    for _ = 1, 3 do
+        local following = text:byte(last + 1)
+        if following < 128 or following > 191 then
+            break
+        end
+        last = last - 1
+    end
+    return text:sub(1, last)
+end
+
 -- nil where Slurm says nothing.
 local function text_of(value, longest)
     if type(value) == "string" and value ~= "" then
-        return value:sub(1, longest)
+        return beginning(value, longest)
     end
     return nil
 end
@@ -46,43 +74,30 @@ end
 
 -- One line that can stand between quotes.
 local function printable(value, longest)
-    local text = tostring(value):gsub('"', "'"):gsub("[^\32-\126]", "?")
-    return text:sub(1, longest)
+    local text = tostring(value):sub(1, longest)
+    return (text:gsub('"', "'"):gsub("[^\32-\126]", "?"))
 end
 
 local UTF8_CHARACTERS = {
-    "^[\194-\223][\128-\191]",
-    "^\224[\160-\191][\128-\191]",
-    "^[\225-\236\238\239][\128-\191][\128-\191]",
-    "^\237[\128-\159][\128-\191]",
-    "^\240[\144-\191][\128-\191][\128-\191]",
-    "^[\241-\243][\128-\191][\128-\191][\128-\191]",
-    "^\244[\128-\143][\128-\191][\128-\191]",
+    "[\194-\223][\128-\191]",
+    "\224[\160-\191][\128-\191]",
+    "[\225-\236\238\239][\128-\191][\128-\191]",
+    "\237[\128-\159][\128-\191]",
+    "\240[\144-\191][\128-\191][\128-\191]",
+    "[\241-\243][\128-\191][\128-\191][\128-\191]",
+    "\244[\128-\143][\128-\191][\128-\191]",
 }
 
-local function utf8_character(text, at)
-    for _, pattern in ipairs(UTF8_CHARACTERS) do
-        local character = text:match(pattern, at)
-        if character then
-            return character
-        end
+local function is_utf8(text)
+    for _, character in ipairs(UTF8_CHARACTERS) do
+        text = text:gsub(character, " ")
     end
-    return nil
+    return not text:find("[\128-\255]")
 end
 
-local function without_strays(run)
-    local kept, at = {}, 1
-    while at <= #run do
-        local character = utf8_character(run, at)
-        kept[#kept + 1] = character or "?"
-        at = at + #kept[#kept]
-    end
-    return table.concat(kept)
-end
-
--- Bytes that are no UTF-8 become question marks: the service takes none.
+-- The service takes only UTF-8. Of a text that is something else, only ASCII is kept.
 local function valid_utf8(text)
-    return (text:gsub("[\128-\255]+", without_strays))
+    return is_utf8(text) and text or text:gsub("[\128-\255]", "?")
 end
 
 local function percent_encoded(text)
@@ -91,12 +106,25 @@ local function percent_encoded(text)
     end))
 end
 
+local JSON_ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t" }
+for byte = 0, 31 do
+    local character = string.char(byte)
+    JSON_ESCAPES[character] = JSON_ESCAPES[character] or string.format("\\u%04x", byte)
+end
+
+-- Of UTF-8.
 local function json_string(text)
-    local quoted = valid_utf8(text):gsub('["\\]', "\\%0")
-    local inner = quoted:gsub("[^\32-\126\128-\255]", function(character)
-        return string.format("\\u%04x", character:byte())
-    end)
-    return '"' .. inner .. '"'
+    return '"' .. text:gsub('[%c"\\]', JSON_ESCAPES) .. '"'
+end
+
+-- In one pass over up to 64 KiB. Only programs are looked for in a script, whose names are ASCII.
+local JSON_ASCII_ESCAPES = setmetatable({}, { __index = JSON_ESCAPES })
+for byte = 128, 255 do
+    JSON_ASCII_ESCAPES[string.char(byte)] = "?"
+end
+
+local function json_ascii_string(text)
+    return '"' .. text:gsub('[%c"\\\128-\255]', JSON_ASCII_ESCAPES) .. '"'
 end
 
 -- Settings ---------------------------------------------------------------------------------------
@@ -104,7 +132,8 @@ end
 local function is_ipv4(host)
     local parts = { host:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$") }
     for _, part in ipairs(parts) do
-        if #part > 3 or tonumber(part) > 255 then
+        -- The C library reads 010 as eight.
+        if #part > 3 or tonumber(part) > 255 or part:match("^0%d") then
             return false
         end
     end
@@ -358,11 +387,9 @@ end
 -- The question -----------------------------------------------------------------------------------
 
 -- What srun runs; the program of a batch job is in its script.
-local function executable_of(job)
-    if job.script or type(job.argv) ~= "table" then
-        return nil
-    end
-    return text_of(job.argv[0], 1000)
+local function executable_of(job, script)
+    local arguments = not script and job.argv
+    return type(arguments) == "table" and text_of(arguments[0], 1000) or nil
 end
 
 -- nil where the user says nothing: how many `mpirun` starts, the script decides.
@@ -378,13 +405,13 @@ local function name_of(job)
 end
 
 -- Pairs of name and value, in an order that never changes.
-local function question_of(job, settings, available, slurm)
+local function question_of(job, script, settings, available, slurm)
     local nodes = count_of(job.min_nodes, slurm.NO_VAL)
     local asked = {
         { "system", settings.system },
         { "user", text_of(job.user_name, 100) },
         { "name", name_of(job) },
-        { "executable", executable_of(job) },
+        { "executable", executable_of(job, script) },
         { "nodes", nodes },
         { "tasks", tasks_of(job, nodes, slurm) },
         { "available", available },
@@ -410,10 +437,11 @@ end
 local function as_json(question, script)
     local parts = {}
     for _, pair in ipairs(question) do
-        local value = type(pair[2]) == "number" and digits(pair[2]) or json_string(pair[2])
+        local is_number = type(pair[2]) == "number"
+        local value = is_number and digits(pair[2]) or json_string(valid_utf8(pair[2]))
         parts[#parts + 1] = json_string(pair[1]) .. ":" .. value
     end
-    parts[#parts + 1] = '"script":' .. json_string(script)
+    parts[#parts + 1] = '"script":' .. json_ascii_string(script)
     return "{" .. table.concat(parts, ",") .. "}"
 end
 
@@ -433,8 +461,9 @@ local function message(first_line, settings, more_headers, body)
     return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
 end
 
+-- Without a script it is as short as the names in it are.
 local function request_for(question, script, settings)
-    if not (settings.token and script) then
+    if not script then
         return message("GET /v1/decisions?" .. as_query(question), settings, {}, "")
     end
     local body = as_json(question, script)
@@ -453,11 +482,11 @@ local function headers_in(head)
 end
 
 local function decision_in(headers, number)
-    local id = headers["x-decision-id"] or ""
+    local id, source = headers["x-decision-id"] or "", headers["x-decision-source"]
     return {
         io_nodes = number,
         id = #id <= LONGEST_ID and id:match("^[%w_-]+$") or nil,
-        source = (headers["x-decision-source"] or ""):match("^%l+$") or "service",
+        source = SOURCES[source or ""] and source or "service",
         why = headers["x-decision-why"] or "",
     }
 end
@@ -467,8 +496,9 @@ local function refusal(status)
     return "HTTP status " .. digits(status) .. (is_denied and ": is the token right?" or "")
 end
 
--- What the service decided; or nil, why not, and whether that was the service's own word.
-local function answer_in(response)
+-- What the service decided; or nil, why not, and whether it is a word of the service's, which is there
+-- and quick then: what it says depends on the question.
+local function answer_in(response, most)
     local head, body = response:match("^(.-)\r?\n\r?\n(.*)$")
     local status = tonumber(head and head:match("^HTTP/%d%.%d (%d%d%d)"))
     if not status then
@@ -478,7 +508,7 @@ local function answer_in(response)
     if status == 204 then
         return decision_in(headers, nil)
     elseif status ~= 200 then
-        return nil, refusal(status), status >= 400 and status < 500
+        return nil, refusal(status), true
     end
     local length = headers["content-length"]
     if length and tonumber(length) ~= #body then
@@ -487,6 +517,8 @@ local function answer_in(response)
     local number = tonumber(body:match("^%s*(%d+)%s*$"))
     if not number then
         return nil, "the answer is not a number of I/O nodes"
+    elseif number > most then
+        return nil, "the answer is more I/O nodes than there are", true
     end
     return decision_in(headers, number)
 end
@@ -533,8 +565,8 @@ local function converse(connection, address, request, is_in_time)
     return partial or ""
 end
 
--- The response to a request; or nil and why there is none.
-local function exchange(library, address, request, deadline_s)
+-- The response to a request; or nil and why there is none. The deadline began with the job.
+local function exchange(library, address, request, began, deadline_s)
     local open = address.port and library.tcp or library.unix
     if not open then
         return nil, "this lua-socket has no unix sockets"
@@ -543,14 +575,12 @@ local function exchange(library, address, request, deadline_s)
     if not connection then
         return nil, problem
     end
-    local began = library.gettime()
     local function is_in_time()
-        local passed = library.gettime() - began
-        -- The clock may have been set back.
-        if passed < 0 or passed >= deadline_s then
+        local now = library.gettime()
+        if not is_in_span(now, began, deadline_s) then
             return false
         end
-        connection:settimeout(deadline_s - passed, "t")
+        connection:settimeout(began + deadline_s - now, "t")
         return true
     end
     local is_fine, response, why = pcall(converse, connection, address, request, is_in_time)
@@ -561,18 +591,39 @@ local function exchange(library, address, request, deadline_s)
     return response, why
 end
 
--- Lets no questions through for a while after several that failed; then one, to try.
+-- Keeps questions from being asked while the service does not answer them.
+--
+-- After several that failed in a row, none is asked for a while; then one, to try. A question with a
+-- script may have failed because of this script: it does not count, but the next one is asked without,
+-- this user's for a while, and everybody's after scripts of several users failed.
 local function new_breaker(most_failures, pause_s)
     local failures, failed_at = 0, 0
+    local slow_users, slow_scripts, slow_at = {}, 0, 0
+    local is_in_doubt = false
     local breaker = {}
 
     function breaker.is_open(now)
-        return failures >= most_failures and now >= failed_at and now < failed_at + pause_s
+        return failures >= most_failures and is_in_span(now, failed_at, pause_s)
     end
 
-    function breaker.note(has_failed, now)
-        failures = has_failed and failures + 1 or 0
-        failed_at = now
+    function breaker.takes_script_of(user, now)
+        if not is_in_span(now, slow_at, pause_s) then
+            slow_users, slow_scripts = {}, 0
+        end
+        return not is_in_doubt and slow_scripts < most_failures and not slow_users[user]
+    end
+
+    function breaker.note_answer()
+        failures, is_in_doubt = 0, false
+    end
+
+    function breaker.note_failure(now)
+        failures, failed_at = failures + 1, now
+    end
+
+    function breaker.note_failure_with_script(now, user)
+        slow_users[user], slow_scripts, slow_at = true, slow_scripts + 1, now
+        is_in_doubt = true
     end
 
     return breaker
@@ -584,6 +635,15 @@ local function local_name(licence)
     return licence:match("^[^@]*")
 end
 
+-- Slurm counts licences in 32 bits: it takes 4294967297 for one.
+local function as_slurm_counts(digits_of_it)
+    local count = 0
+    for digit in digits_of_it:gmatch("%d") do
+        count = (count * 10 + tonumber(digit)) % 2 ^ 32
+    end
+    return count
+end
+
 -- Whether licences name one, and how many of it; nil where they are alternatives.
 local function own_licences(licences, name)
     local is_named, count = false, 0
@@ -591,7 +651,8 @@ local function own_licences(licences, name)
         local part_name, separator, number = part:match("^([^:*=]+)([:*=]?)(.*)$")
         if part_name and local_name(part_name) == local_name(name) then
             is_named = true
-            count = count + (separator == "" and 1 or tonumber(number:match("^%+?(%d+)$")) or 0)
+            local counted = separator == "" and 1 or as_slurm_counts(number:match("^%s*%+?(%d+)$") or "")
+            count = (count + counted) % 2 ^ 32
         end
     end
     if is_named and not licences:find("|", 1, true) then
@@ -600,20 +661,30 @@ local function own_licences(licences, name)
     return is_named, nil
 end
 
--- The same of burst buffers, whose requests may be in the script too.
-local function own_burst_buffer(job, name)
-    local lines = "\n" .. (job.burst_buffer or "") .. "\n" .. (job.script or "")
-    for line in lines:gmatch("\n#BB_LUA([^\r\n]*)") do
-        if line:match("pool=([%w_.@/-]+)") == name then
-            return true, tonumber(line:match("capacity=(%d+)"))
+-- The same of burst buffers, whose requests may be in the script too; nil also where there are too many
+-- to read.
+local function own_burst_buffer(job, script, name)
+    local lines = "\n" .. (job.burst_buffer or "") .. "\n" .. (script or "")
+    local directive, from = "\n#BB_LUA", 1
+    for _ = 1, MOST_DIRECTIVES do
+        -- A script may have megabytes; a plain text is found in them at once.
+        local _, last = lines:find(directive, from, true)
+        if not last then
+            return false, nil
         end
+        local line = lines:sub(last + 1, last + LONGEST_DIRECTIVE):match("^[^\r\n]*")
+        if line:match("pool=([%w_.@/-]+)") == name then
+            local capacity = line:match("capacity=(%d+)") or ""
+            return true, #capacity < 10 and tonumber(capacity) or nil
+        end
+        from = last + 1
     end
-    return false, nil
+    return true, nil
 end
 
-local function own_request(job, settings)
+local function own_request(job, script, settings)
     if settings.resource == "burst_buffer" then
-        return own_burst_buffer(job, settings.licence)
+        return own_burst_buffer(job, script, settings.licence)
     end
     return own_licences(job.licenses, settings.licence)
 end
@@ -622,6 +693,13 @@ end
 
 local function joined(before, separator, after)
     return before and before ~= "" and before .. separator .. after or after
+end
+
+local function unreadable(job)
+    if #(job.licenses or "") > LONGEST_LICENCES then
+        return "its licences are too long to read"
+    end
+    return nil
 end
 
 -- Why Slurm would refuse the job with I/O nodes of ours; nil where it would not.
@@ -685,7 +763,7 @@ end
 
 local function changes_of(job, settings, decision, slurm)
     local changes = {}
-    if decision.io_nodes and decision.source ~= "user" then
+    if decision.io_nodes and not decision.is_own then
         changes = resource_changes(job, settings, decision.io_nodes)
     end
     if settings.mode == "arbitrate" and decision.is_known then
@@ -695,27 +773,29 @@ local function changes_of(job, settings, decision, slurm)
     if decision.is_held then
         changes.priority = 0
     end
-    if decision.id then
+    -- A job is only marked as decided where it was: of others the watch could not tell that they have none
+    -- because nobody knew.
+    if decision.id and decision.is_known then
         local mark = "ioncast:" .. decision.id .. (decision.is_held and ":held" or "")
         changes.admin_comment = joined(job.admin_comment, " ", mark)
     end
     return changes
 end
 
-local function apply(job, changes, decision)
+local function apply(job, script, changes, decision)
     for field, value in pairs(changes) do
         job[field] = value
     end
     -- srun and salloc leave their environment with their user; of a job that is held the number is
     -- not known yet, and TaskProlog tells it.
-    if decision.io_nodes and job.script and not decision.is_held then
+    if decision.io_nodes and script and not decision.is_held then
         job.environment["ION_COUNT"] = digits(decision.io_nodes)
     end
 end
 
 -- The line of the log ----------------------------------------------------------------------------
 
-local LINE = 'mode=%s partition=%s user=%s job="%s" io_nodes=%s source=%s ms=%.1f '
+local LINE = 'mode=%s partition="%s" user="%s" job="%s" io_nodes=%s source=%s ms=%.1f '
     .. 'decision=%s%s why="%s"'
 
 local function held_field(decision)
@@ -781,40 +861,60 @@ local function new(given, slurm, library)
         complain("lua-socket is not installed: nothing is asked, all jobs get the default")
     end
 
-    local function ask(job, chosen, available)
+    -- The script of a job that is sent; none where the service is not to be asked that much.
+    local function script_to_send(script, user, chosen, began)
+        local now = library.gettime()
+        if not (chosen.token and script and breaker.takes_script_of(user, now)) then
+            return nil
+        end
+        local is_early = is_in_span(now, began, chosen.deadline_ms / 1000 * SHARE_BEFORE_SCRIPT)
+        return is_early and text_of(script, LONGEST_SCRIPT) or nil
+    end
+
+    local function ask(job, script, chosen, available, began)
         if not library then
             return nil, "lua-socket is not installed"
-        end
-        local began = library.gettime()
-        if breaker.is_open(began) then
+        elseif breaker.is_open(began) then
             return nil, "not asked, for questions before it failed"
         end
-        local script = text_of(job.script, LONGEST_SCRIPT)
-        local question = question_of(job, chosen, available, slurm)
-        local request = request_for(question, script, chosen)
-        local response, why = exchange(library, chosen.address, request, chosen.deadline_ms / 1000)
+        local user = tostring(job.user_name)
+        local question = question_of(job, script, chosen, available, slurm)
+        local sent = script_to_send(script, user, chosen, began)
+        local request = request_for(question, sent, chosen)
+        local deadline_s = chosen.deadline_ms / 1000
+        local response, why = exchange(library, chosen.address, request, began, deadline_s)
         local decision, is_word
         if response then
-            decision, why, is_word = answer_in(response)
+            decision, why, is_word = answer_in(response, chosen.pool)
         end
         local ended = library.gettime()
-        breaker.note(not decision and not is_word, ended)
+        if decision or is_word then
+            breaker.note_answer()
+        elseif sent then
+            breaker.note_failure_with_script(ended, user)
+        else
+            breaker.note_failure(ended)
+        end
         return decision, why, (ended - began) * 1000
     end
 
-    local function decide(job, chosen, available)
-        local is_own, count = own_request(job, chosen)
-        if is_own then
-            return { io_nodes = count, source = "user", why = "asked for by the user" }
+    local function decide(job, script, chosen, available, began)
+        local problem = unreadable(job)
+        local is_own, count
+        if not problem then
+            is_own, count = own_request(job, script, chosen)
         end
-        local problem = obstacle(job, chosen)
+        if is_own then
+            return { io_nodes = count, is_own = true, source = "user", why = "asked for by the user" }
+        end
+        problem = problem or obstacle(job, chosen)
         if not problem and available < chosen.pool and available == 0 then
             problem = "the components before it have all I/O nodes"
         end
         if problem then
             return { source = "fallback", why = problem }
         end
-        local found, why, ms = ask(job, chosen, available)
+        local found, why, ms = ask(job, script, chosen, available, began)
         local decision = found or {
             source = "fallback",
             why = "no answer from " .. chosen.address.text .. ": " .. tostring(why),
@@ -831,6 +931,7 @@ local function new(given, slurm, library)
     local given = 0
 
     local function take_in(job, partitions)
+        local began = library and library.gettime()
         if not is_whole(job.het_job_offset, 1) then
             given = 0
         end
@@ -839,10 +940,13 @@ local function new(given, slurm, library)
         if chosen.mode == "off" or settings.cannot_work then
             return
         end
-        local decision = decide(job, chosen, math.max(chosen.pool - given, 0))
+        -- Slurm copies it each time that it is read.
+        local script = job.script
+        local available = math.max(chosen.pool - given, 0)
+        local decision = decide(job, script, chosen, available, began)
         given = given + (decision.io_nodes or 0)
         if chosen.mode ~= "shadow" then
-            apply(job, changes_of(job, chosen, decision, slurm), decision)
+            apply(job, script, changes_of(job, chosen, decision, slurm), decision)
         end
         slurm.log_info("ioncast: %s", line_of(job, partition, chosen, decision))
     end
@@ -862,6 +966,8 @@ return {
     -- For tests.
     percent_encoded = percent_encoded,
     json_string = json_string,
+    json_ascii_string = json_ascii_string,
+    valid_utf8 = valid_utf8,
     own_licences = own_licences,
     address_of = address_of,
 }

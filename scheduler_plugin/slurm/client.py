@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licences import Licence
 from scheduler_plugin.slurm.versions import NEWEST_FIRST, Version38, without_unread
 
+_LOG = logging.getLogger("ioncast.slurm")
 _Read = TypeVar("_Read")
 _NOT_FOUND = 404
 
@@ -57,6 +59,7 @@ class Slurm:
         self._token = token
         self._timeout_s = timeout_s
         self._known: Version38 | None = None
+        self._unreadable: set[str] = set()
 
     def __enter__(self) -> Slurm:
         return self
@@ -97,8 +100,9 @@ class Slurm:
         """All jobs that slurmctld knows.
 
         It forgets them `MinJobAge` (300 s by default) after their end. The times are of its clock.
+        A job that cannot be read is left out, with a warning, unless none can.
         """
-        return _listed(self._ask("GET", "slurm", "jobs"), "jobs", self._version.job)
+        return self._readable(self._ask("GET", "slurm", "jobs"), self._version.job)
 
     def job(self, job_id: int) -> Job | None:
         """One job; None where slurmctld does not know it, or no more."""
@@ -144,6 +148,7 @@ class Slurm:
         """Jobs that ended within a span of Unix times, as slurmdbd tells of them.
 
         The span is without its end. A job that was requeued is there once for each of its ends.
+        A job that cannot be read is left out, with a warning, unless none can.
 
         Raises
         ------
@@ -153,7 +158,7 @@ class Slurm:
         # Without "uts" versions before 0.0.40 take a number for a date.
         span = {"start_time": f"uts{since_s}", "end_time": f"uts{until_s}"}
         told = self._ask("GET", "slurmdb", "jobs", params=span)
-        jobs = _listed(told, "jobs", self._version.accounted_job)
+        jobs = self._readable(told, self._version.accounted_job)
         return [job for job in jobs if job.ended_s is not None and since_s <= job.ended_s < until_s]
 
     @property
@@ -180,6 +185,28 @@ class Slurm:
         """A job, or all tasks of an array, or all components of a heterogeneous job."""
         told = self._ask("GET", "slurm", f"job/{job_id}", may_be_unknown=True)
         return _listed(told, "jobs", self._version.job)
+
+    def _readable(
+        self, told: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Job]
+    ) -> list[Job]:
+        entries = _entries(told, "jobs")
+        found, errors = [], []
+        for entry in entries:
+            try:
+                found.append(_read_entry(entry, "jobs", read))
+            except SlurmAnswerError as error:
+                errors.append(error)
+                self._warn_of_unreadable(entry, error)
+        if errors and not found:
+            raise errors[0]
+        return found
+
+    def _warn_of_unreadable(self, entry: object, error: SlurmAnswerError) -> None:
+        """Say it once of each job: it stays unreadable for as long as Slurm knows it."""
+        job_id = str(entry.get("job_id") if isinstance(entry, Mapping) else None)
+        if job_id not in self._unreadable:
+            self._unreadable.add(job_id)
+            _LOG.warning("job %.20r is left out: %s", job_id, error.what)
 
     def _refuse_running(self, job_id: int) -> None:
         running = [
@@ -253,9 +280,13 @@ class Slurm:
 
 
 def _decoded(body: bytes) -> Mapping[str, Any] | None:
-    """JSON's object; None where it is none."""
+    """JSON's object; None where it is none.
+
+    Users write any bytes into names, comments and folders, and slurmrestd passes them on.
+    """
     try:
-        told = json.loads(body, object_hook=without_unread)
+        text = body.decode(errors="replace")
+        told = json.loads(text, object_hook=without_unread, strict=False)
     except (ValueError, RecursionError):
         return None
     return told if isinstance(told, dict) else None
@@ -277,9 +308,20 @@ def _has_answered(ping: Mapping[str, Any]) -> bool:
 def _listed(
     told: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], _Read]
 ) -> list[_Read]:
+    return [_read_entry(entry, key, read) for entry in _entries(told, key)]
+
+
+def _entries(told: Mapping[str, Any], key: str) -> list[Any]:
+    entries = told.get(key)
+    if not isinstance(entries, list):
+        raise SlurmAnswerError(f"{key} are not told as they should be (no list)")
+    return entries
+
+
+def _read_entry(entry: Any, key: str, read: Callable[[Mapping[str, Any]], _Read]) -> _Read:
     try:
-        return [read(entry) for entry in told[key]]
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return read(entry)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise SlurmAnswerError(
             f"{key} are not told as they should be ({type(error).__name__}: {error})"
         ) from None

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from ioncast_errors import InputError
 
 _SEPARATORS = re.compile("[,;|]")
-_ENTRY = re.compile(r"([^:=]*)([:=]?)\s*(\d*)")
+_ENTRY = re.compile(r"([^:=]*)([:=]?)\s*\+?([0-9]*)")
+# Slurm counts in 32 bits.
+_COUNTS = 2**32
+_MOST_DIGITS = 19
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,9 @@ def licence_count(licenses: str, name: str) -> int | None:
     ----------
     licenses : str
         As Slurm gives it or a user wrote it: ``name[:count]``, separated by commas or
-        semicolons. No count is one; of a licence named twice the counts add up. From Slurm 25.05
-        on ``a:1|b:2`` asks for one or the other; it is read as if it asked for both.
+        semicolons. No count is one; of a licence named twice the counts add up. Slurm keeps the
+        low 32 bits of a count and of a sum: it takes ``ionode:4294967297`` for one. From Slurm
+        25.05 on ``a:1|b:2`` asks for one or the other; it is read as if it asked for both.
 
     Examples
     --------
@@ -38,7 +42,7 @@ def licence_count(licenses: str, name: str) -> int | None:
     True
     """
     counts = [_count(entry) for entry in _entries(licenses) if _is_of(entry, name)]
-    return sum(counts) if counts else None
+    return sum(counts) % _COUNTS if counts else None
 
 
 def with_licence(licenses: str, name: str, count: int) -> str:
@@ -82,4 +86,5 @@ def _is_of(entry: str, name: str) -> bool:
 def _count(entry: str) -> int:
     """Count as Slurm's C library does: a colon with nothing behind it is 0."""
     _, colon, digits = _parts(entry)
-    return int(digits or 0) if colon else 1
+    # Slurm refuses more digits, zeros before them not counted; Python has a limit of its own.
+    return int(digits.lstrip("0")[:_MOST_DIGITS] or 0) if colon else 1

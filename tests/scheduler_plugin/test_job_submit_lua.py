@@ -51,6 +51,16 @@ NAMES = st.text(
 same_lua = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+AS_SLURM_GIVES_A_JOB = """
+return function(fields, reads)
+    return setmetatable({}, {
+        __index = function(_, name) reads(name) return fields[name] end,
+        __newindex = fields,
+    })
+end
+"""
+
+
 class Controller:
     """What a script sees of slurmctld and of lua-socket, and a service that does as a test says.
 
@@ -68,6 +78,8 @@ class Controller:
         Why connecting fails.
     requests : list of bytes
         What the service was sent.
+    reading_takes : dict
+        Seconds that Slurm takes to give a field of a job.
     timeouts : list of float
         As they were set, one before each call.
     """
@@ -84,6 +96,7 @@ class Controller:
         self.takes = {"connect": 0.0, "send": 0.0, "receive": 0.0}
         self.refuses = ""
         self.requests: list[bytes] = []
+        self.reading_takes: dict[str, float] = {}
         self.timeouts: list[float] = []
         self.open_connections = 0
 
@@ -98,14 +111,18 @@ class Controller:
         return self.submit_to(self.start(**changed), job)
 
     def submit_to(self, submit: Any, job: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        description = self.table({**JOB, "environment": {}, **(job or {})})
+        fields = self.table({**JOB, "environment": {}, **(job or {})})
+        description = self.lua.execute(AS_SLURM_GIVES_A_JOB)(fields, self._reads)
         partitions = self.table(
             {"debug": {"flag_default": 0.0}, "batch": {"flag_default": 1.0}},
         )
         assert submit(description, partitions) is None
-        found = dict(description)
+        found = dict(fields)
         found["environment"] = dict(found["environment"])
         return found
+
+    def _reads(self, name: str) -> None:
+        self.now += self.reading_takes.get(name, 0.0)
 
     def table(self, values: Mapping[Any, Any]) -> Any:
         return self.lua.table_from(
@@ -223,8 +240,8 @@ def test_a_job_gets_what_the_service_decides(controller: Controller) -> None:
     }
     [line] = controller.lines
     assert line == (
-        'ioncast: mode=on partition=batch user=alice job="restart" io_nodes=4 source=history ms=0.0'
-        f' decision={DECISION_ID} why="{WHY}"'
+        'ioncast: mode=on partition="batch" user="alice" job="restart" io_nodes=4 source=history'
+        f' ms=0.0 decision={DECISION_ID} why="{WHY}"'
     )
     assert controller.errors == []
     assert controller.open_connections == 0
@@ -237,11 +254,23 @@ def test_what_the_job_has_already_is_kept(controller: Controller) -> None:
     assert job["admin_comment"] == f"of an admin ioncast:{DECISION_ID}"
 
 
-def test_no_job_gets_more_than_the_pool_has(controller: Controller) -> None:
-    controller.answer = response("64")
-    assert controller.submit()["licenses"] == "ionode:8"
-    controller.answer = response("9" * 400)
-    assert controller.submit()["licenses"] == "ionode:8"
+@pytest.mark.parametrize("number", ["9", "4294967297", "9" * 400])
+def test_more_than_the_pool_has_is_not_believed(controller: Controller, number: str) -> None:
+    controller.answer = response(number)
+    assert controller.submit(default=2)["licenses"] == "ionode:2"
+    line = fields(controller.lines[0])
+    assert (line["source"], line["decision"]) == ("fallback", "none")
+    assert line["why"] == f"{NO_ANSWER}the answer is more I/O nodes than there are"
+
+
+@pytest.mark.parametrize("source", ["user", "fallback", "history2", "", "history\x01"])
+def test_a_source_that_the_service_does_not_have_is_not_believed(
+    controller: Controller, source: str
+) -> None:
+    controller.answer = response("4").replace(b"history", source.encode())
+    job = controller.submit()
+    assert (job["licenses"], job["admin_comment"]) == ("ionode:4", f"ioncast:{DECISION_ID}")
+    assert fields(controller.lines[0])["source"] == "service"
 
 
 def test_the_components_of_a_het_job_get_no_more_than_the_pool_has_together(
@@ -310,8 +339,11 @@ def test_without_an_answer_a_job_gets_the_default(controller: Controller) -> Non
 
 def test_a_service_that_knows_nothing_leaves_it_to_the_default(controller: Controller) -> None:
     controller.answer = response("", "204 NO CONTENT")
-    assert changed(controller.submit()) == {"admin_comment": f"ioncast:{DECISION_ID}"}
-    assert controller.submit(default=1)["licenses"] == "ionode:1"
+    assert changed(controller.submit()) == {}
+    assert changed(controller.submit(default=0)) == {"environment": {"ION_COUNT": "0"}}
+    job = controller.submit(default=1)
+    assert changed(job) == {"licenses": "ionode:1", "environment": {"ION_COUNT": "1"}}
+    assert fields(controller.lines[-1])["decision"] == DECISION_ID
 
 
 def test_the_default_is_not_more_than_the_pool(controller: Controller) -> None:
@@ -339,6 +371,13 @@ def test_the_default_is_not_more_than_the_pool(controller: Controller) -> None:
         ("ionode@slurmdb:5", True, 5),
         ("ionode=2", True, 2),
         ("ionode:+2", True, 2),
+        ("ionode: \t2", True, 2),
+        ("ionode:", True, 0),
+        # As 22.05 takes them.
+        ("ionode:4294967297", True, 1),
+        ("ionode:4294967296", True, 0),
+        ("ionode:2147483647,ionode:2147483647,ionode:3", True, 1),
+        ("ionode:" + "0" * 4000 + "3", True, 3),
         ("ionode:2|matlab:1", True, None),
         ("matlab|ionode", True, None),
         ("matlab|fluent", False, None),
@@ -360,6 +399,13 @@ def test_what_the_user_asks_for_wins(controller: Controller) -> None:
     line = fields(controller.lines[0])
     assert (line["io_nodes"], line["source"]) == ("3", "user")
     assert line["why"] == "asked for by the user"
+
+
+def test_licences_too_long_to_read_are_left_alone(controller: Controller) -> None:
+    before = {"licenses": "a," * 2049}
+    assert changed(controller.submit(before, default=1), before) == {}
+    assert fields(controller.lines[0])["why"] == "its licences are too long to read"
+    assert controller.requests == []
 
 
 def test_what_cannot_be_added_to_is_left_alone(controller: Controller) -> None:
@@ -420,6 +466,22 @@ def test_a_burst_buffer_of_the_user_wins(controller: Controller, before: dict[st
     assert controller.requests == []
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "#BB_LUA pool=ionode capacity=" + "9" * 400,
+        "#BB_LUA pool=nvme capacity=1\n" * 100 + "#BB_LUA pool=ionode capacity=2\n",
+    ],
+)
+def test_a_burst_buffer_that_cannot_be_counted_is_the_users_all_the_same(
+    controller: Controller, script: str
+) -> None:
+    before = {"script": script}
+    assert changed(controller.submit(before, resource="burst_buffer"), before) == {}
+    line = fields(controller.lines[0])
+    assert (line["source"], line["io_nodes"]) == ("user", "none")
+
+
 def test_only_directives_ask_for_a_burst_buffer(controller: Controller) -> None:
     before = {"script": "#!/bin/sh\necho '#BB_LUA pool=ionode capacity=2'\n"}
     job = controller.submit({**before, "burst_buffer": "pool=ionode"}, resource="burst_buffer")
@@ -457,7 +519,11 @@ def test_partitions_have_settings_of_their_own(controller: Controller) -> None:
     assert (
         changed(controller.submit_to(submit, {"partition": "debug"}), {"partition": "debug"}) == {}
     )
+    controller.answer = response("2")
     assert controller.submit_to(submit, {"partition": "large"})["licenses"] == "ionode:2"
+    assert b"&available=2 " in controller.requests[0]
+    controller.answer = response("4")
+    assert controller.submit_to(submit, {"partition": "large"})["licenses"] == "ionode:1"
     assert controller.timeouts[0] == pytest.approx(0.1)
     assert "licenses" not in controller.submit_to(submit, {"partition": "look,batch"})
     assert controller.submit_to(submit, {"partition": "batch,look"})["licenses"] == "ionode:4"
@@ -682,24 +748,32 @@ def test_every_name_arrives(controller: Controller, text: str) -> None:
 @given(text=st.text(max_size=60))
 @same_lua
 def test_every_script_arrives(controller: Controller, text: str) -> None:
-    written = controller.module["json_string"](text.encode().decode("latin-1"))
-    assert json.loads(written.encode("latin-1")) == text
+    written = text.encode().decode("latin-1")
+    name = controller.module["json_string"](written)
+    assert json.loads(name.encode("latin-1")) == text
+    script = json.loads(controller.module["json_ascii_string"](written))
+    assert script == re.sub(r"[^\0-\x7f]", lambda found: "?" * len(found[0].encode()), text)
 
 
 @given(noise=st.binary(max_size=60))
+@example(noise="valid: äöü €".encode())
+@example(noise=b"half of a character, with another in it \xe1\xc2\x80\x80\x80")
 @example(noise=b"a half of a pair \xed\xa0\x80, too long \xc0\x80, too far \xf4\x90\x80\x80")
 @same_lua
 def test_what_is_not_utf8_does_no_harm(controller: Controller, noise: bytes) -> None:
     text = noise.decode("latin-1")
-    unquote(controller.module["percent_encoded"](text), errors="strict")
-    read = json.loads(controller.module["json_string"](text).encode("latin-1"))
-    # What is valid stays where it is.
-    expected = noise.decode(errors="ignore")
-    assert [c for c in read if c != "?"] == [c for c in expected if c != "?"]
+    try:
+        expected = noise.decode()
+    except UnicodeDecodeError:
+        expected = noise.decode("ascii", errors="replace").replace("\ufffd", "?")
+    encoded = controller.module["percent_encoded"](text)
+    assert unquote(encoded, errors="strict") == expected
+    assert controller.module["valid_utf8"](text).encode("latin-1").decode() == expected
+    assert json.loads(controller.module["json_ascii_string"](text)).isascii()
 
 
 def test_with_a_token_the_script_is_sent(controller: Controller) -> None:
-    script = '#!/bin/sh\nexport A="ä\\n"\nsrun ./app\n'
+    script = '#!/bin/sh\nexport A="ä\\n\t"\nsrun ./app\n'
     job = {"script": script.encode().decode("latin-1"), "num_tasks": 4.0}
     controller.submit(job, **WITH_TOKEN)
     head, _, body = controller.requests[0].partition(b"\r\n\r\n")
@@ -718,14 +792,24 @@ def test_with_a_token_the_script_is_sent(controller: Controller) -> None:
         "name": "restart",
         "tasks": 4,
         "available": 8,
-        "script": script,
+        "script": script.replace("ä", "??"),
     }
 
 
 def test_of_a_long_script_the_beginning_is_sent(controller: Controller) -> None:
-    controller.submit({"script": "ä".encode().decode("latin-1") * 70_000}, **WITH_TOKEN)
+    controller.submit({"script": "a" * 70_000}, **WITH_TOKEN)
     body = json.loads(controller.requests[0].partition(b"\r\n\r\n")[2])
-    assert body["script"] == "ä" * 32768
+    assert body["script"] == "a" * 65536
+
+
+@pytest.mark.parametrize(("before", "kept"), [(199, 199), (198, 200), (197, 197 + 2)])
+def test_a_long_name_ends_with_a_whole_character(
+    controller: Controller, before: int, kept: int
+) -> None:
+    name = "a" * before + "ä" * 10
+    controller.submit({"name": name.encode().decode("latin-1")})
+    [found] = re.findall(rb"name=([^&]*)&", controller.requests[0])
+    assert unquote(found.decode(), errors="strict") == name.encode()[:kept].decode()
 
 
 def test_without_a_script_there_is_nothing_to_send(controller: Controller) -> None:
@@ -799,6 +883,23 @@ def test_an_answer_cannot_forge_the_log_or_the_comment(controller: Controller) -
     assert (line["source"], line["decision"]) == ("service", "none")
 
 
+@pytest.mark.parametrize("field", ["partition", "user_name", "name"])
+def test_no_text_of_a_user_forges_another_field_of_the_log(
+    controller: Controller, field: str
+) -> None:
+    # As of `sbatch -p 'batch user=root io_nodes=99'`, which Slurm refuses after it was logged.
+    text = 'batch user=root" io_nodes=99\nioncast: mode=on'
+    controller.submit({field: text})
+    [line] = controller.lines
+    assert "\n" not in line
+    found = fields(line)
+    in_log = {"partition": "partition", "user_name": "user", "name": "job"}[field]
+    assert found[in_log] == "batch user=root' io_nodes=99?ioncast: mode=on"
+    others = {"partition": "batch", "user": "alice", "job": "restart", "io_nodes": "4"}
+    others.pop(in_log)
+    assert {name: found[name] for name in others} == others
+
+
 def test_an_id_that_is_none_of_the_services_is_not_kept(controller: Controller) -> None:
     controller.answer = response("4").replace(DECISION_ID.encode(), b"a" * 33)
     assert "admin_comment" not in controller.submit()
@@ -862,11 +963,106 @@ def test_a_clock_that_is_set_back_makes_nobody_wait(controller: Controller) -> N
     assert fields(controller.lines[0])["why"] == f"{NO_ANSWER}timeout"
 
 
+def test_the_deadline_begins_with_the_job(controller: Controller) -> None:
+    controller.reading_takes = {"licenses": 0.005, "name": 0.01}
+    assert controller.submit()["licenses"] == "ionode:4"
+    assert controller.timeouts[0] < 0.035
+    controller.reading_takes = {"script": 0.06}
+    controller.timeouts.clear()
+    assert controller.submit(default=2, **WITH_TOKEN)["licenses"] == "ionode:2"
+    assert controller.timeouts == []
+    line = fields(controller.lines[-1])
+    assert line["why"] == f"{NO_ANSWER}timeout"
+    assert float(line["ms"]) == pytest.approx(60)
+
+
+@pytest.mark.parametrize(("takes_s", "method"), [(0.024, b"POST"), (0.026, b"GET")])
+def test_no_script_is_sent_when_time_is_short(
+    controller: Controller, takes_s: float, method: bytes
+) -> None:
+    controller.reading_takes = {"script": takes_s}
+    assert controller.submit(**WITH_TOKEN)["licenses"] == "ionode:4"
+    [request] = controller.requests
+    assert request.startswith(method + b" /v1/decisions")
+
+
+def test_a_script_is_read_once(controller: Controller) -> None:
+    controller.reading_takes = {"script": 0.001}
+    for resource in ("licence", "burst_buffer"):
+        controller.now = 1000.0
+        controller.submit(**WITH_TOKEN, resource=resource)
+        assert controller.now == pytest.approx(1000.001)
+
+
 def asked(controller: Controller, submit: Any) -> bool:
     """Whether the service is asked about another job."""
     before = len(controller.timeouts)
     controller.submit_to(submit)
     return len(controller.timeouts) > before
+
+
+def sent(controller: Controller, submit: Any, user: str) -> str:
+    """How the service is asked about a job of a user: with its script, without, or not at all."""
+    before = len(controller.requests)
+    controller.submit_to(submit, {"user_name": user})
+    if len(controller.requests) == before:
+        return "nothing"
+    return "script" if controller.requests[-1].startswith(b"POST") else "names"
+
+
+def hangs_on_scripts_of(controller: Controller, *users: str) -> Any:
+    """Let the service not answer questions with scripts of some users."""
+    answer = controller.library()
+
+    def receive(_connection: Any, longest: int) -> tuple[Any, ...]:
+        request = controller.requests[-1]
+        is_slow = request.startswith(b"POST") and any(
+            f'"user":"{user}"'.encode() in request for user in users
+        )
+        controller.takes["receive"] = 60.0 if is_slow else 0.0
+        return controller._receive(_connection, longest)
+
+    def opened() -> Any:
+        connection = controller._open()
+        connection.receive = receive
+        return connection
+
+    answer.tcp = answer.unix = opened
+    given = controller.table({**SETTINGS, **WITH_TOKEN, "pause_s": 5})
+    return controller.module["new"](given, controller.slurm(), answer).submit
+
+
+def test_one_users_slow_script_is_no_failure_of_the_service(controller: Controller) -> None:
+    submit = hangs_on_scripts_of(controller, "eve")
+    assert sent(controller, submit, "eve") == "script"
+    assert fields(controller.lines[-1])["why"] == f"{NO_ANSWER}timeout"
+    # The next question shows that the service is there.
+    assert sent(controller, submit, "eve") == "names"
+    assert [sent(controller, submit, "bob") for _ in range(3)] == ["script"] * 3
+    assert [sent(controller, submit, "eve") for _ in range(3)] == ["names"] * 3
+    controller.now += 5.1
+    assert [sent(controller, submit, "eve") for _ in range(2)] == ["script", "names"]
+    assert sent(controller, submit, "bob") == "script"
+
+
+def test_after_scripts_of_two_users_were_slow_none_is_sent_for_a_while(
+    controller: Controller,
+) -> None:
+    submit = hangs_on_scripts_of(controller, "eve", "mallory", "bob")
+    assert [sent(controller, submit, user) for user in ("eve", "bob")] == ["script", "names"]
+    assert [sent(controller, submit, user) for user in ("mallory", "bob")] == ["script", "names"]
+    assert [sent(controller, submit, "bob") for _ in range(9)] == ["names"] * 9
+    controller.now += 5.1
+    assert sent(controller, submit, "bob") == "script"
+
+
+def test_a_service_that_hangs_is_left_alone_after_one_script_and_two_names(
+    controller: Controller,
+) -> None:
+    controller.takes["receive"] = 60.0
+    submit = controller.start(**WITH_TOKEN)
+    found = [sent(controller, submit, user) for user in ("a", "b", "c", "d", "e")]
+    assert found == ["script", "names", "names", "nothing", "nothing"]
 
 
 def test_after_two_failures_nobody_asks_for_a_while(controller: Controller) -> None:
@@ -896,13 +1092,14 @@ def test_only_failures_in_a_row_count(controller: Controller) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "goes_on"),
-    [("404 NOT FOUND", True), ("422 UNPROCESSABLE", True), ("500 ERROR", False)],
+    "status", ["404 NOT FOUND", "422 UNPROCESSABLE", "500 ERROR", "503 UNAVAILABLE"]
 )
-def test_a_refusal_is_an_answer(controller: Controller, status: str, goes_on: bool) -> None:
+def test_a_service_that_answers_is_there_whatever_it_says(
+    controller: Controller, status: str
+) -> None:
     controller.answer = response("no", status)
     submit = controller.start()
-    assert [asked(controller, submit) for _ in range(4)] == [True, True, goes_on, goes_on]
+    assert [asked(controller, submit) for _ in range(4)] == [True] * 4
 
 
 def test_a_clock_that_is_set_back_ends_the_pause(controller: Controller) -> None:
@@ -931,6 +1128,10 @@ def test_a_clock_that_is_set_back_ends_the_pause(controller: Controller) -> None
         ("http://127.0.0.1:8420", False),
         ("127.0.0.1", False),
         ("127.0.0.256:80", False),
+        # The C library reads these as octal.
+        ("010.0.0.1:80", False),
+        ("127.0.0.01:80", False),
+        ("127.0.0.00:80", False),
         ("1.2.3:80", False),
         ("127.0.0.1:70000", False),
         ("::1:8420", False),

@@ -133,7 +133,7 @@ def test_a_batch_job_gets_what_the_service_decides(site: Site) -> None:
     )
     [line] = site.lines("first")
     assert re.fullmatch(
-        r'mode=on partition=batch user=root job="first" io_nodes=4 source=history'
+        r'mode=on partition="batch" user="root" job="first" io_nodes=4 source=history'
         rf' ms=\d+\.\d decision={DECISION_ID} why="{WHY}"',
         line,
     )

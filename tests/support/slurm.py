@@ -1,4 +1,4 @@
-"""A real Slurm on this machine, from Debian's packages.
+"""A real Slurm on this machine, from Debian's packages, as sites run it: each daemon as its own user.
 
 Needs root: slurmd starts jobs for other users.
 """
@@ -23,6 +23,10 @@ import pytest
 from tests.support.serving import free_port
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmrestd", "sbatch", "scontrol")
+ACCOUNTING = ("mariadbd", "mariadb-install-db", "slurmdbd", "sacctmgr")
+# Users that every Debian has stand in for those that an admin would make.
+REST_USER, DATABASE_USER = "daemon", "backup"
+SERVICE_USER, WATCH_USER, ARBITER_USER = "www-data", "list", "irc"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 # Machines that run tests are busy.
 _PATIENCE_S = 180.0
@@ -32,10 +36,10 @@ _CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller}
-SlurmUser=root
+SlurmUser=slurm
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={root}/munge.sock
+AuthInfo=socket={root}/munge/munge.sock
 CryptoType=crypto/munge
 AuthAltTypes=auth/jwt
 AuthAltParameters=jwt_key={root}/jwt.key
@@ -51,7 +55,6 @@ MinJobAge=3600
 MessageTimeout=60
 BatchStartTimeout=300
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
 JobCompLoc={root}/jobs
 Licenses=ionode:8
@@ -62,23 +65,59 @@ SlurmdPidFile={root}/slurmd-%n.pid
 SlurmctldLogFile={root}/slurmctld.log
 SlurmdLogFile={root}/slurmd-%n.log
 """
+_SLURMDBD = """
+DbdHost=localhost
+DbdPort={port}
+SlurmUser=slurm
+AuthType=auth/munge
+AuthInfo=socket={root}/munge/munge.sock
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={root}/jwt.key
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=slurm
+StorageLoc=slurm_accounting
+LogFile={root}/slurmdbd.log
+PidFile={root}/slurmdbd.pid
+"""
+_WITH_ACCOUNTING = """
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+AccountingStoragePort={port}
+AccountingStoragePass={root}/munge/munge.sock
+AccountingStorageTRES=license/ionode
+"""
+_DATABASE = """
+CREATE DATABASE IF NOT EXISTS slurm_accounting;
+CREATE USER IF NOT EXISTS slurm@localhost IDENTIFIED VIA unix_socket;
+GRANT ALL ON slurm_accounting.* TO slurm@localhost;
+"""
 _NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=1000"
 _PARTITION = "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=10"
 
 
-def missing() -> list[str]:
+def missing(programs: Sequence[str] = PROGRAMS) -> list[str]:
     """What is not installed, or not allowed, for Slurm to run here."""
-    absent = [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
+    absent = [name for name in programs if shutil.which(name, path=_PATH) is None]
     return absent if os.geteuid() == 0 else [*absent, "root"]
 
 
-def _need_slurm() -> None:
+def _need(programs: Sequence[str]) -> None:
     """Skip the test where Slurm cannot run; where tests are for real it has to."""
-    if absent := missing():
+    if absent := missing(programs):
         message = f"Slurm cannot run here: {', '.join(absent)} missing"
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
+
+
+@dataclass(frozen=True)
+class _Daemon:
+    """How a daemon is started: as which user, and with what in its environment."""
+
+    command: Sequence[str]
+    user: str = "root"
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -95,7 +134,7 @@ class Cluster:
 
     folder: Path
     environment: dict[str, str]
-    _commands: dict[str, list[str]]
+    _known: dict[str, _Daemon]
     _daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def run(
@@ -163,11 +202,14 @@ class Cluster:
         """Start a daemon and wait until it can be used."""
         # Each pytest that starts closes the folder of them all to other users again.
         _open_to_all(self.folder)
-        extra = {"SLURM_JWT": "daemon"} if name == "slurmrestd" else {}
+        daemon = self._known[name]
         with (self.folder / f"{name}.out").open("ab") as output:
             self._daemons[name] = subprocess.Popen(
-                self._commands[name],
-                env={**self.environment, **extra},
+                daemon.command,
+                env={**self.environment, **daemon.environment},
+                user=daemon.user,
+                group=pwd.getpwnam(daemon.user).pw_gid,
+                extra_groups=[],
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
@@ -215,7 +257,11 @@ class Cluster:
 
     def _is_up(self, name: str) -> bool:
         if name == "munged":
-            return (self.folder / "munge.sock").exists()
+            return (self.folder / "munge" / "munge.sock").exists()
+        if name == "mariadbd":
+            return _accepts(self.folder / "database" / "mariadb.sock")
+        if name == "slurmdbd":
+            return self.run("sacctmgr", "list", "cluster", check=False).returncode == 0
         if name == "slurmctld":
             return "UP" in self._said("scontrol", "ping")
         if name == "slurmrestd":
@@ -246,6 +292,7 @@ def cluster(
     files: Mapping[str, str] | None = None,
     lines: Sequence[str] = (),
     rest: bool = False,
+    accounting: bool = False,
 ) -> Iterator[Cluster]:
     """Run a cluster with two cores on each node, and 8 licences of `ionode`.
 
@@ -263,14 +310,21 @@ def cluster(
         Added to slurm.conf.
     rest : bool
         Whether slurmrestd runs as well.
+    accounting : bool
+        Whether slurmdbd runs as well, with a MariaDB, which operators of Slurm need.
     """
-    _need_slurm()
-    (root / "state").mkdir(parents=True)
+    _need((*PROGRAMS, *ACCOUNTING) if accounting else PROGRAMS)
+    root.mkdir(parents=True, exist_ok=True)
+    shutil.chown(root, "slurm", "slurm")
     _open_to_all(root)
+    _make_folder(root / "state", "slurm")
+    _make_folder(root / "munge", "munge")
     names = [f"n{number}" for number in range(1, nodes + 1)]
-    controller, *ports = _free_ports(nodes + 1)
+    controller, accountant, *ports = _free_ports(nodes + 2)
     host = socket.gethostname()
     texts = [_CONFIGURATION.format(root=root, host=host, controller=controller)]
+    if accounting:
+        texts.append(_WITH_ACCOUNTING.format(root=root, port=accountant))
     texts += [
         _NODE.format(name=name, host=host, port=port)
         for name, port in zip(names, ports, strict=True)
@@ -278,36 +332,77 @@ def cluster(
     (root / "slurm.conf").write_text("\n".join([*texts, _PARTITION, *lines, ""]))
     for name, text in (files or {}).items():
         (root / name).write_text(text)
-    for key in ("munge.key", "jwt.key"):
-        (root / key).write_bytes(os.urandom(128))
-        (root / key).chmod(0o600)
+    _make_secret(root / "munge" / "munge.key", os.urandom(128), "munge")
+    _make_secret(root / "jwt.key", os.urandom(128), "slurm")
     environment = {**os.environ, "PATH": _PATH, "SLURM_CONF": str(root / "slurm.conf")}
-    commands = {
-        "munged": [
-            "munged",
-            "--foreground",
-            "--force",
-            f"--key-file={root}/munge.key",
-            f"--socket={root}/munge.sock",
-            f"--pid-file={root}/munged.pid",
-            f"--log-file={root}/munged.log",
-            f"--seed-file={root}/munged.seed",
-        ],
-        "slurmctld": ["slurmctld", "-D"],
-        **{name: ["slurmd", "-D", "-N", name] for name in names},
-    }
+    daemons = {"munged": _munged(root / "munge")}
+    if accounting:
+        daemons |= _accounting(root, accountant)
+    daemons["slurmctld"] = _Daemon(["slurmctld", "-D"], "slurm")
+    daemons |= {name: _Daemon(["slurmd", "-D", "-N", name]) for name in names}
     if rest:
-        (root / "rest").mkdir()
-        shutil.chown(root / "rest", "nobody", "nogroup")
-        socket_of_rest = f"unix:{root}/rest/slurmrestd.sock"
-        who = ["-u", "nobody", "-g", "nogroup", "-a", "rest_auth/jwt"]
-        commands["slurmrestd"] = ["slurmrestd", *who, "-s", _API, socket_of_rest]
+        daemons["slurmrestd"] = _slurmrestd(root / "rest")
     with ExitStack() as stack:
-        found = Cluster(root, environment, commands)
+        found = Cluster(root, environment, daemons)
         stack.callback(found.end)
-        for name in commands:
+        for name in daemons:
             found.start(name)
+            if name == "slurmdbd":
+                found.run("sacctmgr", "-i", "add", "cluster", "test")
+                found.run("sacctmgr", "-i", "add", "account", "everybody")
         yield found
+
+
+def _munged(folder: Path) -> _Daemon:
+    places = {"key-file": "key", "socket": "sock", "pid-file": "pid", "log-file": "log"}
+    options = [f"--{name}={folder}/munge.{suffix}" for name, suffix in places.items()]
+    # Temporary folders are open to others.
+    return _Daemon(
+        ["munged", "--foreground", "--force", *options, f"--seed-file={folder}/munge.seed"], "munge"
+    )
+
+
+def _slurmrestd(folder: Path) -> _Daemon:
+    _make_folder(folder, REST_USER)
+    where = f"unix:{folder}/slurmrestd.sock"
+    command = ["slurmrestd", "-a", "rest_auth/jwt", "-s", f"{_API},openapi/dbv0.0.38", where]
+    return _Daemon(command, REST_USER, {"SLURM_JWT": "daemon"})
+
+
+def _accounting(root: Path, port: int) -> dict[str, _Daemon]:
+    text = _SLURMDBD.format(root=root, port=port).encode()
+    _make_secret(root / "slurmdbd.conf", text, "slurm")
+    folder = root / "database"
+    _make_folder(folder, DATABASE_USER)
+    (folder / "init.sql").write_text(_DATABASE)
+    subprocess.run(
+        ["mariadb-install-db", "--no-defaults", f"--datadir={folder}/data", "--skip-test-db"],
+        user=DATABASE_USER,
+        group=pwd.getpwnam(DATABASE_USER).pw_gid,
+        env={"PATH": _PATH},
+        check=True,
+        capture_output=True,
+    )
+    database = [
+        *("mariadbd", "--no-defaults", "--skip-networking", f"--datadir={folder}/data"),
+        *(f"--socket={folder}/mariadb.sock", f"--init-file={folder}/init.sql"),
+    ]
+    at_socket = {"MYSQL_UNIX_PORT": f"{folder}/mariadb.sock"}
+    return {
+        "mariadbd": _Daemon(database, DATABASE_USER),
+        "slurmdbd": _Daemon(["slurmdbd", "-D"], "slurm", at_socket),
+    }
+
+
+def _make_folder(path: Path, owner: str) -> None:
+    path.mkdir()
+    shutil.chown(path, owner, pwd.getpwnam(owner).pw_gid)
+
+
+def _make_secret(path: Path, content: bytes, owner: str) -> None:
+    path.write_bytes(content)
+    path.chmod(0o600)
+    shutil.chown(path, owner)
 
 
 @contextmanager
