@@ -10,5 +10,5 @@ configured=$?
 count=$(started_count "$SLURM_JOB_ID") ||
     count=$(licence_count "${SLURM_JOB_LICENSES-}" "$LICENCE")
 [ "$count" -gt 0 ] || exit 0
-[ "$configured" -eq 0 ] || fail "job $SLURM_JOB_ID: cannot read $IONCAST_HOOKS_CONF"
+[ "$configured" -eq 0 ] || fail "job $SLURM_JOB_ID: cannot read $HOOKS_CONF"
 end_io_nodes "$SLURM_JOB_ID" "$count" "${SLURM_JOB_NODELIST-}"

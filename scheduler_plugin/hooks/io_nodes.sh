@@ -1,9 +1,12 @@
 # What the hooks beside this file share; they read it with `.`.
 # shellcheck shell=sh
 
-IONCAST_HOOKS_CONF=${IONCAST_HOOKS_CONF:-${0%/*}/hooks.conf}
-# slurmctld gives its hooks no PATH; sh has one of its own, which awk and the others need too.
-export PATH
+# TaskProlog runs with the environment of a user, and nothing in it counts here: neither where the settings
+# are nor which programs are run. slurmctld gives its hooks no PATH at all.
+HOOKS_CONF=${0%/*}/hooks.conf
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+LC_ALL=C
+export PATH LC_ALL
 
 LICENCE=ionode
 JOBS_FOLDER=
@@ -18,20 +21,30 @@ fail() {
 }
 
 read_configuration() {
-    [ -r "$IONCAST_HOOKS_CONF" ] || return 1
+    [ -r "$HOOKS_CONF" ] || return 1
     # A syntax error in what sh reads with `.` ends it, so another one looks first.
-    /bin/sh -n "$IONCAST_HOOKS_CONF" || return 1
+    /bin/sh -n "$HOOKS_CONF" || return 1
     # shellcheck source-path=SCRIPTDIR source=hooks.conf
-    . "$IONCAST_HOOKS_CONF"
+    . "$HOOKS_CONF"
     # Its last line may be a test that is false.
     return 0
 }
 
 # licence_count LICENCES NAME: how many of a licence Slurm's text names, as in
 # `matlab:2,ionode:4`, `ionode` (one), `ionode@server:4`; 0 where it names none. Slurm 25.05's
-# `matlab:1|ionode:4` is one or the other, and read as both.
+# `matlab:1|ionode:4` is one or the other, and read as both. Slurm keeps the low 32 bits of what it
+# counts: it takes `ionode:4294967297` for one, and so has to be taken here.
 licence_count() {
-    printf '%s\n' "$1" | awk -v name="$2" '
+    printf '%s' "$1" | tr '\n' ' ' | awk -v name="$2" '
+        function low_bits(count) { return count % 4294967296 }
+        function number(text, count, at, digit) {
+            sub(/^[ \t]*\+?/, "", text)
+            for (at = 1; digit = index("0123456789", substr(text, at, 1)); at++) {
+                if (at > length(text)) break
+                count = low_bits(count * 10 + digit - 1)
+            }
+            return count + 0
+        }
         {
             parts = split($0, licence, /[,;|]/)
             for (i = 1; i <= parts; i++) {
@@ -40,10 +53,10 @@ licence_count() {
                 local_name = field[1]
                 sub(/@.*/, "", local_name)
                 if (field[1] == name || local_name == name)
-                    total += fields == 1 ? 1 : field[2]
+                    total = low_bits(total + (fields == 1 ? 1 : number(field[2])))
             }
         }
-        END { print int(total) }'
+        END { printf "%.0f\n", total }'
 }
 
 # start_io_nodes JOB N NODES: gives a job its I/O nodes; a second time changes nothing.
@@ -74,7 +87,13 @@ end_io_nodes() {
 # started_count JOB: what start_io_nodes gave the job; fails where that is not known.
 started_count() {
     [ -n "$JOBS_FOLDER" ] && [ -r "$JOBS_FOLDER/$1.count" ] &&
-        read -r started <"$JOBS_FOLDER/$1.count" && echo "$started"
+        read -r started <"$JOBS_FOLDER/$1.count" && is_number "$started" && echo "$started"
+}
+
+is_number() {
+    case $1 in
+        "" | *[!0-9]*) return 1 ;;
+    esac
 }
 
 # put NAME TEXT: a file is there as a whole or not at all.
@@ -96,7 +115,7 @@ remove_files() {
 # INDEX being the line of the hosts file, counted from 0. The client reads the map again and again
 # while the job runs, and ends the job where it is missing.
 give_daemons() {
-    [ -d "$JOBS_FOLDER" ] || fail "JOBS_FOLDER $JOBS_FOLDER is not a folder ($IONCAST_HOOKS_CONF)"
+    [ -d "$JOBS_FOLDER" ] || fail "JOBS_FOLDER $JOBS_FOLDER is not a folder ($HOOKS_CONF)"
     [ -r "$GEKKOFWD_DAEMONS" ] || fail "cannot read GEKKOFWD_DAEMONS $GEKKOFWD_DAEMONS"
     (
         flock -w 30 9 || fail "job $1: $JOBS_FOLDER/lock was busy for 30 s"

@@ -11,5 +11,5 @@ read_configuration
 configured=$?
 count=$(licence_count "$SLURM_JOB_LICENSES" "$LICENCE")
 [ "$count" -gt 0 ] || exit 0
-[ "$configured" -eq 0 ] || fail "job $SLURM_JOB_ID: cannot read $IONCAST_HOOKS_CONF"
+[ "$configured" -eq 0 ] || fail "job $SLURM_JOB_ID: cannot read $HOOKS_CONF"
 start_io_nodes "$SLURM_JOB_ID" "$count" "${SLURM_JOB_NODELIST-}"

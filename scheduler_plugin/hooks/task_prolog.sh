@@ -1,6 +1,7 @@
 #!/bin/sh
 # TaskProlog: tells every task of a job, also of srun and salloc, how many I/O nodes it has.
-# It runs as the user for every task, and asks no daemon.
+# It runs as the user for every task, and asks no daemon. What it tells is in JOBS_FOLDER, which
+# PrologSlurmctld has written: all else that a task is told of its job, its user can change.
 
 # A TaskProlog that fails ends the task, and broken settings would end those of all jobs.
 trap 'exit 0' EXIT
@@ -13,9 +14,9 @@ trap 'exit 0' EXIT
 job_of_this_node() {
     group=0
     job=$SLURM_JOB_ID
-    while [ "${SLURM_JOB_ID_HET_GROUP_0-}" = "$SLURM_JOB_ID" ] && [ -n "$job" ]; do
+    while [ "${SLURM_JOB_ID_HET_GROUP_0-}" = "$SLURM_JOB_ID" ] && is_number "$job"; do
         eval "job=\${SLURM_JOB_ID_HET_GROUP_$group-} nodes=\${SLURM_JOB_NODELIST_HET_GROUP_$group-}"
-        if scontrol show hostnames "$nodes" | grep -qxF "$SLURMD_NODENAME"; then
+        if is_number "$job" && scontrol show hostnames "$nodes" | grep -qxF "$SLURMD_NODENAME"; then
             echo "$job"
             return
         fi
@@ -25,14 +26,14 @@ job_of_this_node() {
 }
 
 read_configuration || exit 0
+[ -n "$JOBS_FOLDER" ] || exit 0
 job=$(job_of_this_node)
-# Slurm 22.05 tells a task nothing of its licences; 23.02 and later do.
-count=$(started_count "$job") || count=$(licence_count "${SLURM_JOB_LICENSES-}" "$LICENCE")
+if count=$(started_count "$job"); then
+    echo "export ION_COUNT=$count"
 # What was decided at submission may have been changed while the job waited; what burst_buffer.lua
 # says when the job starts may not.
-if [ "${IONCAST_BURST_BUFFER_OF-}" != "$job" ] &&
-    { [ "$count" -gt 0 ] || { [ -n "$JOBS_FOLDER" ] && [ -n "${ION_COUNT-}" ]; }; }; then
-    echo "export ION_COUNT=$count"
+elif [ -n "${ION_COUNT-}" ] && [ "${IONCAST_BURST_BUFFER_OF-}" != "$job" ]; then
+    echo "export ION_COUNT=0"
 fi
 if [ -r "$JOBS_FOLDER/$job.hosts" ]; then
     echo "export LIBGKFS_HOSTS_FILE=$JOBS_FOLDER/$job.hosts"

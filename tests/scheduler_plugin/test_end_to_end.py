@@ -125,6 +125,8 @@ def slurm(folder: Path, served: Served) -> Iterator[Cluster]:
 def install_hooks(folder: Path) -> None:
     shutil.copytree(PROJECT / "scheduler_plugin" / "hooks", folder / "hooks")
     (folder / "jobs").mkdir()
+    # slurmctld runs its hooks as its own user.
+    shutil.chown(folder / "jobs", "slurm")
     configuration = f"LICENCE=ionode\nJOBS_FOLDER={folder}/jobs\n"
     (folder / "hooks" / "hooks.conf").write_text(configuration)
 

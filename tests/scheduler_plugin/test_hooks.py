@@ -36,8 +36,13 @@ class Site:
         return self.folder / "jobs"
 
     @property
+    def hooks(self) -> Path:
+        """The hooks as they are installed: their settings lie beside them."""
+        return self.folder / "hooks"
+
+    @property
     def conf(self) -> Path:
-        return self.folder / "hooks.conf"
+        return self.hooks / "hooks.conf"
 
     def configure(self, **values: object) -> None:
         self.conf.write_text("".join(f"{name}='{value}'\n" for name, value in values.items()))
@@ -55,12 +60,11 @@ class Site:
     def call(self, hook: str, job: int, **environment: str) -> subprocess.CompletedProcess[str]:
         """Call a hook as slurmctld does, which gives it no PATH and nothing of its own."""
         return subprocess.run(
-            [f"/bin/{self.shell}", str(HOOKS / hook)],
+            [f"/bin/{self.shell}", str(self.hooks / hook)],
             env={
                 "SLURM_JOB_ID": str(job),
-                "IONCAST_HOOKS_CONF": str(self.conf),
                 **{
-                    name if name.startswith("ION") else f"SLURM_{name}": value
+                    name if name.startswith(("ION", "PATH")) else f"SLURM_{name}": value
                     for name, value in environment.items()
                 },
             },
@@ -108,6 +112,9 @@ def write_program(path: Path, text: str) -> None:
 @pytest.fixture(params=["dash", "bash"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     (tmp_path / "jobs").mkdir()
+    (tmp_path / "hooks").mkdir()
+    for script in HOOKS.glob("*.sh"):
+        shutil.copy(script, tmp_path / "hooks")
     write_program(
         tmp_path / "site.sh",
         f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n[ ! -e {tmp_path}/broken ]\n',
@@ -148,6 +155,13 @@ def licence_count(shell: str, licences: str, name: str = "ionode") -> int:
         ("ionode:0", 0),
         ("ionode:", 0),
         ("ionode:4,", 4),
+        ("ionode: \t+4", 4),
+        ("ionode: \n4", 4),
+        # As 22.05 takes them: in 32 bits.
+        ("ionode:4294967297", 1),
+        ("ionode:4294967296", 0),
+        ("ionode:2147483647,ionode:2147483647,ionode:3", 1),
+        ("ionode:" + "0" * 4000 + "3", 3),
         ("ionodes:4", 0),
         ("my-ionode:4", 0),
         ("matlab", 0),
@@ -250,11 +264,7 @@ def test_a_job_whose_end_fails_leaves_no_files(site: Site) -> None:
 def test_users_can_read_a_jobs_files_whatever_the_controllers_umask(site: Site) -> None:
     site.use_script()
     command = f"umask 077; . {HOOKS}/io_nodes.sh; read_configuration; start_io_nodes 7 4 n1"
-    subprocess.run(
-        [f"/bin/{site.shell}", "-c", command],
-        env={"IONCAST_HOOKS_CONF": str(site.conf)},
-        check=True,
-    )
+    subprocess.run([f"/bin/{site.shell}", "-c", command, f"{site.hooks}/hook"], check=True)
     assert (site.jobs / "7.count").stat().st_mode & 0o777 == 0o644
 
 
@@ -387,9 +397,36 @@ def test_twenty_prologs_at_once_share_nothing(site: Site) -> None:
     assert len(set(given_out)) == len(given_out) == 30
 
 
-def test_newer_slurms_tell_tasks_their_licences_and_no_folder_is_needed(site: Site) -> None:
+def test_without_a_folder_tasks_are_told_nothing(site: Site) -> None:
     site.configure(SITE_SCRIPT="")
-    assert site.tells_tasks(7, JOB_LICENSES="matlab,ionode:4") == {"ION_COUNT": "4"}
+    assert site.tells_tasks(7, JOB_LICENSES="ionode:4", ION_COUNT="3") == {}
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"JOB_LICENSES": "ionode:99"},
+        {"ION_COUNT": "99", "JOB_LICENSES": "ionode:99"},
+        {"ION_COUNT": "99", "IONCAST_BURST_BUFFER_OF": "7"},
+        {"JOB_ID_HET_GROUP_0": "7", "JOB_ID_HET_GROUP_1": "../jobs/8", "JOB_LICENSES": "ionode:9"},
+    ],
+)
+def test_nothing_in_a_users_environment_changes_what_tasks_are_told(
+    site: Site, environment: dict[str, str]
+) -> None:
+    site.use_script()
+    site.prolog(7, "ionode:4")
+    mine = site.folder / "mine.conf"
+    mine.write_text(f"JOBS_FOLDER={site.folder}; echo export OWNED=1\n")
+    (site.folder / "7.count").write_text("99\n")
+    commands = site.folder / "bin"
+    commands.mkdir()
+    for name in ("awk", "scontrol", "grep", "tr", "cat"):
+        write_program(commands / name, "#!/bin/sh\necho export OWNED=1\n")
+    told = site.tells_tasks(
+        7, IONCAST_HOOKS_CONF=str(mine), PATH=f"{commands}:/usr/bin:/bin", **environment
+    )
+    assert told == {"ION_COUNT": "4"}
 
 
 def test_what_was_started_counts_more_than_the_environment(site: Site) -> None:
@@ -506,6 +543,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSite]:
     (root / "calls").touch()
     (root / "daemons").write_text(DAEMONS)
     (root / "jobs-of-hooks").mkdir()
+    # slurmctld runs its hooks as its own user.
+    for name in ("calls", "jobs-of-hooks"):
+        shutil.chown(root / name, "slurm")
     (root / "output").mkdir()
     (root / "output").chmod(0o777)
     (hooks / "hooks.conf").write_text(
@@ -546,6 +586,28 @@ def test_interactive_jobs_have_their_io_nodes(real: RealSite, command: list[str]
         *command, "-L", "ionode:3", *step, "sh", "-c", "echo $ION_COUNT", user="nobody"
     )
     assert said.stdout == "3\n"
+
+
+@needs_slurm
+def test_tasks_are_told_what_their_job_has_whatever_their_environment_says(real: RealSite) -> None:
+    mine = real.output("mine.conf")
+    mine.write_text("echo export ION_COUNT=99\n")
+    environment = f"ALL,IONCAST_HOOKS_CONF={mine},SLURM_JOB_LICENSES=ionode:99,ION_COUNT=99"
+    said = real.slurm.run(
+        *("srun", "-L", "ionode:3", f"--export={environment}", "sh", "-c", "echo $ION_COUNT"),
+        user="nobody",
+    )
+    assert said.stdout == "3\n"
+
+
+@needs_slurm
+def test_licences_that_overflow_are_as_many_as_slurm_takes(real: RealSite) -> None:
+    script = f"#!/bin/sh\n{TELL}\n"
+    job = real.slurm.submit(
+        *("-L", "ionode:4294967297", "-N1", "-o", str(real.output("overflow"))), script=script
+    )
+    node = real.finish(job)["NodeList"]
+    assert real.calls_of(job) == [f"start {job} 1 {node}", f"end {job} 1 {node}"]
 
 
 @needs_slurm
