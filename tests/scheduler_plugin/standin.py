@@ -148,6 +148,8 @@ def stand_in(place: Path | None = None, host: str = "127.0.0.1") -> Iterator[Sta
     if place is not None:
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(place))
+        # slurmctld has a user of its own.
+        place.chmod(0o777)
         address = f"unix:{place}"
     else:
         listening = socket.create_server(

@@ -1,7 +1,12 @@
-"""The arbiter on a real Slurm, with decisions of a real service."""
+"""The arbiter on a real Slurm, with decisions of a real service.
+
+It has no more than docs/slurm.md gives it: a user of its own, an operator's token of Slurm, and a token of
+the service for reading.
+"""
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +25,14 @@ from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.tokens import read_token
 from tests.support.serving import PATIENCE_S, Served, running, wait_for
-from tests.support.slurm import Cluster, cluster
+from tests.support.slurm import (
+    ARBITER_USER,
+    Cluster,
+    as_user,
+    cluster,
+    give_secret,
+    open_to_all,
+)
 
 # As in the demonstration's history.
 HACC = "system=testbed&user=demo&executable=hacc_io_write_posix_fpp&name=hacc-io&nodes=8&tasks=16"
@@ -30,7 +42,9 @@ POOL = 8
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("arbiter") / "slurm", rest=True) as found:
+    folder = tmp_path_factory.mktemp("arbiter") / "slurm"
+    with cluster(folder, rest=True, accounting=True) as found:
+        found.add_operator(ARBITER_USER)
         yield found
 
 
@@ -40,7 +54,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     database = str(folder / "demo.sqlite")
     fill(database)
     with opened_database(database) as opened, transaction(opened, write=True) as connection:
-        (folder / "token").write_text(add_token(connection, "slurm", "scheduler"))
+        give_secret(
+            folder / "token", add_token(connection, "arbiter", "reader"), ARBITER_USER
+        )
+    open_to_all(folder)
     # Two workers need not know of new answers at the same time.
     with running(folder, "--db", database, "--workers", "1") as service:
         wait_for(lambda: service.ask(f"/v1/decisions?{HACC}").json["source"] == "history", "answer")
@@ -49,23 +66,24 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def config(slurm: Cluster, served: Served, tmp_path: Path) -> Path:
-    (tmp_path / "jwt").write_text(slurm.token())
-    for token in (tmp_path / "jwt", served.log.parent / "token"):
-        token.chmod(0o600)
+    give_secret(tmp_path / "jwt", slurm.token(ARBITER_USER), ARBITER_USER)
+    open_to_all(tmp_path)
+    (tmp_path / "run").mkdir()
+    shutil.chown(tmp_path / "run", ARBITER_USER)
     path = tmp_path / "slurm.toml"
     path.write_text(
         f"""
         system = "testbed"
         [slurmrestd]
         address = "unix:{slurm.rest}"
-        user = "root"
+        user = "{ARBITER_USER}"
         token_file = "{tmp_path}/jwt"
         [service]
         address = "unix:{served.socket}"
         token_file = "{served.log.parent}/token"
         [arbitrate]
         period_s = 0.5
-        heartbeat = "{tmp_path}/arbiter"
+        heartbeat = "{tmp_path}/run/heartbeat"
         """
     )
     return path
@@ -81,7 +99,10 @@ def arbiter(settings: Settings) -> Iterator[Arbiter]:
     token_files = settings.slurmrestd.token_file, settings.service.token_file
     with (
         Slurm(
-            settings.slurmrestd.address, "root", lambda: read_token(token_files[0]), PATIENCE_S
+            settings.slurmrestd.address,
+            settings.slurmrestd.user,
+            lambda: read_token(token_files[0]),
+            PATIENCE_S,
         ) as client,
         Ioncast(
             settings.service.address, lambda: read_token(token_files[1]), PATIENCE_S
@@ -177,6 +198,42 @@ def test_an_array_gets_its_licences_once(
     assert "stays as it is" not in capsys.readouterr().err
 
 
+def test_its_token_makes_nobody_else_of_it(config: Path, settings: Settings) -> None:
+    assert settings.slurmrestd.user == ARBITER_USER
+    config.write_text(config.read_text().replace(f'user = "{ARBITER_USER}"', 'user = "root"'))
+    done = run("--config", str(config), "--once")
+    assert done.returncode == 2
+    assert "the token is not accepted" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--job-name=\xff",), ("--comment=a\xfeb",), ("--job-name=\x01\"\\",), ("--chdir=/tmp",)],
+)
+def test_what_a_user_writes_into_a_job_keeps_no_job_held(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int], options: tuple[str]
+) -> None:
+    # Bytes that are no UTF-8 go to a program as half characters.
+    hostile = [option.encode("latin-1") for option in options]
+    jobs.append(slurm.submit("--hold", *hostile, user="nobody"))
+    arbiter.round(time.time())
+    for job_id in jobs[:2]:
+        assert slurm.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:4"
+
+
+def test_licences_that_overflow_are_as_many_as_slurm_takes(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    running = slurm.submit("--licenses=ionode:4294967297", "-N1", script=SLEEPS, user="nobody")
+    slurm.wait_for(running, "RUNNING")
+    assert "Used=1" in slurm.run("scontrol", "show", "licenses").stdout
+    arbiter.round(time.time())
+    # Seven are left: 4 for one; 2 or none for the other.
+    shares = sorted(slurm.job(job_id)["Licenses"] for job_id in jobs)
+    jobs.append(running)
+    assert shares == ["ionode:2", "ionode:4"]
+
+
 def test_a_heartbeat_that_cannot_be_written_is_one_line(
     config: Path, settings: Settings, tmp_path: Path
 ) -> None:
@@ -248,4 +305,5 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 def arguments(*options: str) -> list[str]:
-    return [sys.executable, "-m", "ioncast", "slurm", "arbitrate", *options]
+    ioncast = [sys.executable, "-m", "ioncast", "slurm", "arbitrate", *options]
+    return [*as_user(ARBITER_USER), *ioncast]

@@ -260,6 +260,8 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     broken = f"[ ! -e {root}/broken ] || {{ echo no such switch; exit 3; }}"
     write_program(root / "switch", f'#!/bin/sh\necho "$@" >>{root}/calls\n{broken}\n')
     (root / "calls").touch()
+    # slurmctld runs its hooks as its own user.
+    shutil.chown(root / "calls", "slurm")
     (root / "output").mkdir()
     (root / "output").chmod(0o777)
     files = {"burst_buffer.lua": with_hooks(hooks), "ioncast_settings.lua": "return { pool = 8 }"}

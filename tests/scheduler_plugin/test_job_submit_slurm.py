@@ -19,7 +19,7 @@ from benchdb.store import opened_database, transaction
 from benchdb.tokens import add_token
 from tests.scheduler_plugin.standin import BEHAVIOURS, DECISION_ID, WHY, StandIn, stand_in
 from tests.support.serving import running
-from tests.support.slurm import Cluster, cluster, missing
+from tests.support.slurm import Cluster, cluster, missing, open_to_all
 
 LUA = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "lua"
 FILES = ("job_submit.lua", "ioncast.lua", "ioncast_settings.lua")
@@ -43,6 +43,10 @@ class Site:
     cluster: Cluster
     service: StandIn
     _settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def heartbeat(self) -> Path:
+        return self.cluster.folder / "heartbeat"
 
     def set(self, **changed: Any) -> None:
         """Run the plugin with these settings, as an admin would."""
@@ -213,8 +217,10 @@ def test_jobs_wait_for_io_nodes_and_start_when_they_are_free(site: Site) -> None
 
 
 def test_more_than_there_are_is_never_asked_for(site: Site) -> None:
-    site.set()
+    site.set(default=2)
     site.service.io_nodes = 64
+    assert site.cluster.job(site.cluster.submit())["Licenses"] == "ionode:2"
+    site.set(default=64)
     assert site.cluster.job(site.cluster.submit())["Licenses"] == "ionode:8"
 
 
@@ -244,15 +250,15 @@ def _settled(job: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("mode", ["on", "arbitrate"])
 @pytest.mark.parametrize("command", ["srun", "salloc"])
 def test_a_job_that_starts_now_or_never_starts_without_io_nodes(
-    site: Site, tmp_path: Path, mode: str, command: str
+    site: Site, mode: str, command: str
 ) -> None:
     site.wait_until_idle()
     site.service.io_nodes = 8
     site.set(mode="on")
     busy = site.cluster.submit(script=SLEEPS)
     site.cluster.wait_for(busy, "RUNNING")
-    site.set(mode=mode, heartbeat=str(tmp_path / "heartbeat"))
-    (tmp_path / "heartbeat").write_text(f"{time.time():.0f}\n")
+    site.set(mode=mode, heartbeat=str(site.heartbeat))
+    site.heartbeat.write_text(f"{time.time():.0f}\n")
     site.cluster.run(command, "--immediate", "--nodes=1", "true")
     site.cluster.run("scancel", str(busy))
     site.cluster.wait_for(busy, "CANCELLED")
@@ -273,8 +279,8 @@ def test_shadow_leaves_the_job_as_it_was(site: Site) -> None:
     site.cluster.run("scancel", str(plain), str(shadowed))
 
 
-def test_a_held_job_can_be_released_by_its_user(site: Site, tmp_path: Path) -> None:
-    heartbeat = tmp_path / "heartbeat"
+def test_a_held_job_can_be_released_by_its_user(site: Site) -> None:
+    heartbeat = site.heartbeat
     site.set(mode="arbitrate", heartbeat=str(heartbeat))
     heartbeat.write_text(f"{time.time():.0f}\n")
     job = site.cluster.submit(user="nobody")
@@ -393,6 +399,7 @@ def test_the_real_service_answers(site: Site, tmp_path: Path) -> None:
     with opened_database(location) as database, transaction(database, write=True) as connection:
         token = add_token(connection, "slurm", "scheduler")
     told = {"IONCAST_DB": location, "IONCAST_DEFAULT_IO_NODES": "3"}
+    open_to_all(tmp_path)
     # Two workers need not know of the token at the same time.
     with running(tmp_path, "--workers", "1", environment=told) as service:
         for name, settings in {

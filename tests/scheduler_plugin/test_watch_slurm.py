@@ -1,7 +1,13 @@
-"""`ioncast slurm watch` on a real Slurm, with a real service."""
+"""`ioncast slurm watch` on a real Slurm, with a real service.
+
+It has no more than docs/slurm.md gives it: a user of its own, any user's token of Slurm, and a token of
+the service with the role scheduler.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +20,15 @@ import pytest
 from benchdb.store import opened_database, transaction
 from benchdb.tokens import add_token
 from tests.support.serving import Served, running, wait_for
-from tests.support.slurm import Cluster, cluster, missing
+from tests.support.slurm import (
+    WATCH_USER,
+    Cluster,
+    as_user,
+    cluster,
+    give_secret,
+    missing,
+    open_to_all,
+)
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"needs {', '.join(missing())}")
 
@@ -48,16 +62,20 @@ class Site:
         self.folder = folder
         self.database = str(folder / "ioncast.sqlite")
         with opened_database(self.database) as opened, transaction(opened, write=True) as inside:
-            (folder / "token").write_text(add_token(inside, "slurm", "scheduler"))
-        (folder / "jwt").write_text(slurm.token())
+            token = add_token(inside, "watch", "scheduler")
+        give_secret(folder / "token", token, WATCH_USER)
+        give_secret(folder / "jwt", slurm.token(WATCH_USER), WATCH_USER)
+        open_to_all(folder)
         (folder / "logs").mkdir()
+        (folder / "state").mkdir()
+        shutil.chown(folder / "state", WATCH_USER)
         self.config = folder / "slurm.toml"
         self.config.write_text(
             f"""
             system = "testbed"
             [slurmrestd]
             address = "unix:{slurm.rest}"
-            user = "root"
+            user = "{WATCH_USER}"
             token_file = "{folder}/jwt"
             timeout_s = 60
             [service]
@@ -67,21 +85,19 @@ class Site:
             folder = "{folder}/logs"
             wait_s = 86400
             [watch]
-            state = "{folder}/watch.sqlite"
+            state = "{folder}/state/watch.sqlite"
             period_s = 0.3
             """
         )
-        for token in ("jwt", "token"):
-            (folder / token).chmod(0o600)
 
-    def submit(self, source: str, *options: str, awaited: Path = Path("/")) -> int:
+    def submit(self, source: str, *options: str | bytes, awaited: Path = Path("/")) -> int:
         """Submit a job that ends once a file is there."""
         told = {"folder": self.folder, "source": _LOGS / source, "awaited": awaited}
         return self.slurm.submit(*options, script=_JOB.format(**told))
 
     def watch(self, *options: str) -> list[str]:
-        command = [sys.executable, "-m", "ioncast", "slurm", "watch", "--config", str(self.config)]
-        return [*command, *options]
+        ioncast = [sys.executable, "-m", "ioncast", "slurm", "watch", "--config", str(self.config)]
+        return [*as_user(WATCH_USER), *ioncast, *options]
 
     def once(self, *options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -187,6 +203,37 @@ def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> Non
         again = site.once()
     assert again.returncode == 0
     assert "0 traces and 0 outcomes sent, 0 refused, 0 waiting" in again.stderr
+
+
+def test_what_a_user_writes_into_a_job_hides_no_other_job(site: Site) -> None:
+    strange = site.folder / os.fsdecode(b"folder \xff")
+    strange.mkdir()
+    with site.served() as served:
+        jobs = [
+            site.submit("periodic-ionodes4.darshan", "-Lionode:4", *options)
+            for options in (
+                (b"--job-name=\xff",),
+                (b"--comment=a \xfe b",),
+                (b"--chdir=" + os.fsencode(strange),),
+                ('--job-name=\x01"\\',),
+                (),
+            )
+        ]
+        for job in jobs:
+            site.slurm.wait_for(job, "COMPLETED")
+        done = site.once()
+        assert done.returncode == 0, done.stderr
+        assert _outcomes(served) == {str(job): 4 for job in jobs}
+
+
+def test_a_job_of_which_nothing_was_decided_is_not_said_to_have_had_none(site: Site) -> None:
+    # As the plugin leaves one of which the service knows nothing: without a mark, and without licences.
+    with site.served() as served:
+        job = site.submit("periodic-ionodes0.darshan")
+        site.slurm.wait_for(job, "COMPLETED")
+        done = site.once()
+        assert f"job {job} of root: 1 trace sent, I/O nodes unknown" in done.stderr
+        assert _runs(served) == {str(job): None}
 
 
 def test_a_log_that_is_refused_is_no_failure(site: Site) -> None:

@@ -30,7 +30,7 @@ SERVICE_USER, WATCH_USER, ARBITER_USER = "www-data", "list", "irc"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 # Machines that run tests are busy.
 _PATIENCE_S = 180.0
-_API = "openapi/v0.0.38"
+_API, _ACCOUNTING_API = "openapi/v0.0.38", "openapi/dbv0.0.38"
 
 _CONFIGURATION = """
 ClusterName=test
@@ -138,7 +138,7 @@ class Cluster:
     _daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def run(
-        self, *command: str, user: str | None = None, check: bool = True, told: str | None = None
+        self, *command: str | bytes, user: str | None = None, check: bool = True, told: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's commands, perhaps as another user."""
         return subprocess.run(
@@ -151,11 +151,13 @@ class Cluster:
             check=check,
             capture_output=True,
             text=True,
+            # Users write any bytes.
+            errors="surrogateescape",
             timeout=_PATIENCE_S,
         )
 
     def submit(
-        self, *options: str, script: str = "#!/bin/sh\ntrue\n", user: str | None = None
+        self, *options: str | bytes, script: str = "#!/bin/sh\ntrue\n", user: str | None = None
     ) -> int:
         """Submit a job script; gives the job's id."""
         out = ("--parsable", "--output=/dev/null")
@@ -198,10 +200,16 @@ class Cluster:
         said = self.run("scontrol", "token", f"lifespan={lifespan_s}", f"username={user}").stdout
         return said.strip().removeprefix("SLURM_JWT=")
 
+    def add_operator(self, user: str) -> None:
+        """Let a user change the jobs of others; needs accounting."""
+        self.run(
+            *("sacctmgr", "-i", "add", "user", user, "account=everybody", "adminlevel=Operator")
+        )
+
     def start(self, name: str) -> None:
         """Start a daemon and wait until it can be used."""
         # Each pytest that starts closes the folder of them all to other users again.
-        _open_to_all(self.folder)
+        open_to_all(self.folder)
         daemon = self._known[name]
         with (self.folder / f"{name}.out").open("ab") as output:
             self._daemons[name] = subprocess.Popen(
@@ -316,7 +324,7 @@ def cluster(
     _need((*PROGRAMS, *ACCOUNTING) if accounting else PROGRAMS)
     root.mkdir(parents=True, exist_ok=True)
     shutil.chown(root, "slurm", "slurm")
-    _open_to_all(root)
+    open_to_all(root)
     _make_folder(root / "state", "slurm")
     _make_folder(root / "munge", "munge")
     names = [f"n{number}" for number in range(1, nodes + 1)]
@@ -341,7 +349,7 @@ def cluster(
     daemons["slurmctld"] = _Daemon(["slurmctld", "-D"], "slurm")
     daemons |= {name: _Daemon(["slurmd", "-D", "-N", name]) for name in names}
     if rest:
-        daemons["slurmrestd"] = _slurmrestd(root / "rest")
+        daemons["slurmrestd"] = _slurmrestd(root / "rest", [_API, _ACCOUNTING_API][: 1 + accounting])
     with ExitStack() as stack:
         found = Cluster(root, environment, daemons)
         stack.callback(found.end)
@@ -362,10 +370,10 @@ def _munged(folder: Path) -> _Daemon:
     )
 
 
-def _slurmrestd(folder: Path) -> _Daemon:
+def _slurmrestd(folder: Path, interfaces: Sequence[str]) -> _Daemon:
     _make_folder(folder, REST_USER)
     where = f"unix:{folder}/slurmrestd.sock"
-    command = ["slurmrestd", "-a", "rest_auth/jwt", "-s", f"{_API},openapi/dbv0.0.38", where]
+    command = ["slurmrestd", "-a", "rest_auth/jwt", "-s", ",".join(interfaces), where]
     return _Daemon(command, REST_USER, {"SLURM_JWT": "daemon"})
 
 
@@ -405,6 +413,23 @@ def _make_secret(path: Path, content: bytes, owner: str) -> None:
     shutil.chown(path, owner)
 
 
+def as_user(user: str) -> list[str]:
+    """Begin a command that runs as a user, with nothing of root's rights but to read.
+
+    On some machines Python lies in a folder of root's.
+    """
+    reading = [f"--{which}-caps=+dac_read_search" for which in ("inh", "ambient")]
+    who = ["--reuid", user, "--regid", str(pwd.getpwnam(user).pw_gid), "--clear-groups"]
+    return ["setpriv", *who, *reading, "--no-new-privs"]
+
+
+def give_secret(path: Path, content: str, user: str) -> None:
+    """Write a file as docs/slurm.md has it: root's, and readable for one user."""
+    path.write_text(content)
+    path.chmod(0o640)
+    shutil.chown(path, "root", pwd.getpwnam(user).pw_gid)
+
+
 @contextmanager
 def slurm(root: Path) -> Iterator[dict[str, str]]:
     """Run a cluster of two nodes; yields the environment of its clients."""
@@ -412,8 +437,8 @@ def slurm(root: Path) -> Iterator[dict[str, str]]:
         yield found.environment
 
 
-def _open_to_all(folder: Path) -> None:
-    """Let other users in; temporary folders of tests are closed to them."""
+def open_to_all(folder: Path) -> None:
+    """Let other users in, such as slurmctld's; temporary folders of tests are closed to them."""
     for each in (folder, *folder.parents):
         mode = each.stat().st_mode
         if each.owner() == "root" and mode & 0o011 != 0o011:
