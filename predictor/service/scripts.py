@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import dropwhile, takewhile
+from itertools import chain, dropwhile, islice, takewhile
 
-from predictor.service.shell import Piece, Word, simple_commands
+from predictor.service.shell import Piece, Word, Work, simple_commands
 
 MOST_PROGRAMS = 100
 _LONGEST_PROGRAM = 1000
-# Reading them takes a quarter of a second at worst; the launcher of a longer script is before its
-# data.
+# The launcher of a longer script is before its data.
 _MOST_READ = 64 << 10
+# Some hundred lines of commands, and 20 ms at worst: schedulers wait for 50.
+_MOST_WORK = 4_000
+_WORK_OF_A_COMMAND = 4
+# Behind a launcher the program comes sooner.
+_MOST_WORDS = 200
 # A text in a variable in a text in a command: nobody writes more.
 _DEEPEST = 3
 # Variables that name variables could double a text at each line.
-_MOST_EXPANDED = 1 << 20
+_MOST_EXPANDED = 64 << 10
 
 _LAUNCHER = re.compile(
     r"(?:mpirun|mpiexec|srun|orterun|prterun|prun|aprun|jsrun|lrun|ibrun|yhrun|ccc_mprun|mpprun"
@@ -56,7 +60,7 @@ def programs(script: str) -> list[str]:
     ----------
     script : str
         A shell script, or any other text: it is read, never run. Of a long one the lines in
-        its first 65,536 characters count.
+        its first 65,536 characters count, and no more than some hundred lines of commands.
 
     Returns
     -------
@@ -77,11 +81,13 @@ def programs(script: str) -> list[str]:
     """
     launched: dict[str, None] = {}
     others: dict[str, None] = {}
-    for command, is_launched in _commands(_beginning(script), _Variables()):
+    for command, is_launched in _commands(_beginning(script), _Variables(), Work(_MOST_WORK)):
         for word, is_behind_launcher in _candidates(command):
             if (program := _program(word)) is not None:
                 found = launched if is_launched or is_behind_launcher else others
                 found[program] = None
+        if len(launched) >= MOST_PROGRAMS:
+            break
     return list(launched | others)[:MOST_PROGRAMS]
 
 
@@ -135,13 +141,14 @@ class _Variables:
 
 
 def _commands(
-    script: str, variables: _Variables, depth: int = 0, is_launched: bool = False
+    script: str, variables: _Variables, work: Work, depth: int = 0, is_launched: bool = False
 ) -> Iterator[tuple[list[str], bool]]:
     """The commands with what their variables are worth, and whether a launcher starts them.
 
     Those of ``srun sh -c TEXT`` it does.
     """
-    for words in simple_commands(script):
+    for words in simple_commands(script, work):
+        work.spend(_WORK_OF_A_COMMAND)
         command = list(dropwhile(_is_keyword, words))
         assignments = list(takewhile(_is_assignment, command))
         command = command[len(assignments) :]
@@ -153,12 +160,13 @@ def _commands(
             for word in command[1:]:
                 variables.assign(variables.text(word))
             continue
-        expanded = [part for word in command for part in variables.words(word)]
+        expanded = list(islice(chain.from_iterable(map(variables.words, command)), _MOST_WORDS))
+        work.spend(len(expanded))
         yield expanded, is_launched
         inner = _inner_script(expanded)
         if inner is not None and depth < _DEEPEST:
             launches = is_launched or any(map(_is_launcher, expanded))
-            yield from _commands(inner, variables, depth + 1, launches)
+            yield from _commands(inner, variables, work, depth + 1, launches)
 
 
 def _plain(word: Word) -> str:

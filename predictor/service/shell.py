@@ -1,7 +1,7 @@
 """The simple commands of a shell script, without running anything.
 
 Not a shell: good enough to see which programs a job script names. Whatever the text is, it is
-read once, from its beginning to its end.
+read once, from its beginning on, and no further than it may cost.
 """
 
 from __future__ import annotations
@@ -36,6 +36,29 @@ _IN_DOUBLE_QUOTES = re.compile(
     r"\\\n|(?P<variable>\$\w+|\$\{[^}]*\}?)|\\(?P<escaped>[\\\"$`])|(?P<plain>[^$\\]+|.)", re.DOTALL
 )
 _SUBSTITUTED = "$()"
+_LINES_OF_ONE_PIECE = 5
+
+
+@dataclass
+class Work:
+    """How much is still read of a script and of the scripts in it.
+
+    Attributes
+    ----------
+    left : float
+        Pieces: each takes about 3 µs.
+    """
+
+    left: float
+
+    def spend(self, pieces: float) -> None:
+        """Take off what something costs."""
+        self.left -= pieces
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the rest is not read."""
+        return self.left <= 0
 
 
 class Piece(NamedTuple):
@@ -58,13 +81,15 @@ class Piece(NamedTuple):
 Word = tuple[Piece, ...]
 
 
-def simple_commands(script: str) -> Iterator[list[Word]]:
+def simple_commands(script: str, work: Work) -> Iterator[list[Word]]:
     """Take a shell script apart.
 
     Parameters
     ----------
     script : str
         Any text; wrong syntax is read as well as it can be.
+    work : Work
+        What it may cost; when that is spent, the script ends there.
 
     Yields
     ------
@@ -72,9 +97,9 @@ def simple_commands(script: str) -> Iterator[list[Word]]:
         The words of each command between newlines, ``;``, ``&``, ``|`` and parentheses; with
         keywords, without redirections, comments and here-documents.
     """
-    command = _Command()
+    command = _Command(work)
     depth = 0
-    for kind, text in _lexemes(script):
+    for kind, text in _lexemes(script, work):
         if depth:
             depth += (text.count("(") - text.count(")")) * (kind in ("opening", "end"))
         elif kind == "opening":
@@ -87,9 +112,10 @@ def simple_commands(script: str) -> Iterator[list[Word]]:
     yield from command.ended()
 
 
-def _lexemes(script: str) -> Iterator[tuple[str, str]]:
+def _lexemes(script: str, work: Work) -> Iterator[tuple[str, str]]:
     at, here_documents = 0, []
-    while at < len(script):
+    while at < len(script) and not work.is_done:
+        work.spend(1)
         found = _LEXEME.match(script, at)
         assert found is not None  # noqa: S101
         at = found.end()
@@ -101,18 +127,21 @@ def _lexemes(script: str) -> Iterator[tuple[str, str]]:
         yield kind, text
         if text == "\n" and kind == "end":
             for end in here_documents:
-                at = _after_here_document(script, at, end)
+                at = _after_here_document(script, at, end, work)
             here_documents = []
 
 
-def _after_here_document(script: str, at: int, end: str) -> int:
-    while at < len(script):
+def _after_here_document(script: str, at: int, end: str, work: Work) -> int:
+    lines = 0
+    while at < len(script) and lines < work.left * _LINES_OF_ONE_PIECE:
         newline = script.find("\n", at)
         newline = len(script) if newline < 0 else newline
         line = script[at:newline]
         at = newline + 1
+        lines += 1
         if line.lstrip("\t").rstrip("\r") == end:
             break
+    work.spend(lines / _LINES_OF_ONE_PIECE)
     return at
 
 
@@ -120,6 +149,7 @@ def _after_here_document(script: str, at: int, end: str) -> int:
 class _Command:
     """The command that is being read."""
 
+    work: Work
     words: list[Word] = field(default_factory=list)
     word: list[Piece] = field(default_factory=list)
     # The next word is a redirection's.
@@ -132,7 +162,7 @@ class _Command:
             self.end_word()
             self.redirects = True
         elif kind == "double":
-            self.word.extend(_in_double_quotes(text))
+            self.word.extend(_in_double_quotes(text, self.work))
         elif kind == "opaque":
             self.add(Piece(_SUBSTITUTED))
         elif kind not in ("comment", "joined"):
@@ -155,9 +185,12 @@ class _Command:
         self.words, self.redirects = [], False
 
 
-def _in_double_quotes(text: str) -> Iterator[Piece]:
+def _in_double_quotes(text: str, work: Work) -> Iterator[Piece]:
     # Also where there is nothing between them, there is a word.
     yield Piece("", is_quoted=True)
     for found in _IN_DOUBLE_QUOTES.finditer(text):
+        work.spend(1)
+        if work.is_done:
+            return
         if found.lastgroup is not None:
             yield Piece(found[found.lastgroup], found.lastgroup == "variable", is_quoted=True)

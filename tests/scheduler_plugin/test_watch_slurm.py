@@ -210,13 +210,12 @@ def test_what_a_user_writes_into_a_job_hides_no_other_job(site: Site) -> None:
     strange.mkdir()
     with site.served() as served:
         jobs = [
-            site.submit("periodic-ionodes4.darshan", "-Lionode:4", *options)
-            for options in (
-                (b"--job-name=\xff",),
-                (b"--comment=a \xfe b",),
-                (b"--chdir=" + os.fsencode(strange),),
-                ('--job-name=\x01"\\',),
-                (),
+            site.submit(f"{log}.darshan", "-Lionode:4", option)
+            for log, option in (
+                ("periodic-ionodes4", b"--job-name=\xff"),
+                ("multiphase-ionodes4", b"--comment=a \xfe b"),
+                ("hacc-io-ionodes4", b"--chdir=" + os.fsencode(strange)),
+                ("hacc-io-ionodes4-dxt", '--job-name=\x01"\\'),
             )
         ]
         for job in jobs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predictor.service.scripts import MOST_PROGRAMS, programs
-from predictor.service.shell import simple_commands
+from predictor.service.shell import Work, simple_commands
 
 SLURM = r"""#!/bin/bash -l
 #SBATCH --job-name=ocean
@@ -250,7 +251,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 
 @given(st.lists(WORDS, min_size=1, max_size=6))
 def test_quoted_words_are_read_as_they_were_quoted(words: list[str]) -> None:
-    [command] = simple_commands(shlex.join(words))
+    [command] = simple_commands(shlex.join(words), Work(math.inf))
     assert ["".join(piece.text for piece in word) for word in command] == words
 
 
@@ -271,7 +272,7 @@ def test_words_are_those_that_bash_takes_a_line_for(line: list[str], end: str) -
     said = subprocess.run(
         ["bash", "--norc", "-f", "-c", script], capture_output=True, check=True, text=True
     ).stdout
-    command = next(iter(simple_commands(script)))
+    command = next(iter(simple_commands(script, Work(math.inf))))
     words = ["".join(piece.text for piece in word) for word in command]
     assert words[2:] == said.split("\n-\n")[:-1]
 
@@ -335,3 +336,16 @@ def repeated(piece: str, length: int) -> str:
 def test_calls_grow_with_the_length_of_a_script_and_no_faster(piece: str) -> None:
     # Eight times the length; sixty-four times the work if it were quadratic.
     assert calls(repeated(piece, 56_000)) < 10 * calls(repeated(piece, 7_000))
+
+
+@pytest.mark.parametrize("piece", [*HOSTILE, "srun -n 4 ./a$B\n", '"$x', "x;", "x=1 y "])
+def test_no_script_costs_more_than_some_hundred_lines(piece: str) -> None:
+    # Forty lines of a usual script are 1,900 calls.
+    assert calls(repeated(piece, 64_000)) < 80_000
+
+
+def test_some_hundred_lines_of_commands_are_read_and_any_number_of_comments() -> None:
+    line = "cp -r $HOME/case.$SLURM_JOB_ID/input.dat work/\n"
+    comments = "# A long explanation, as scripts have them.\n" * 500
+    assert "./app" in programs("#!/bin/bash\n" + comments + line * 150 + "srun ./app\n")
+    assert "./app" in programs("srun ./app\n" + line * 1_000)
