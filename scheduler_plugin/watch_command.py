@@ -137,9 +137,7 @@ class _Nobody:
 
     def _say(self, kind: str, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
         known = " ".join(
-            f"{name}={visible(value)}"
-            for name, value in vars(run).items()
-            if value is not None
+            f"{name}={visible(value)}" for name, value in vars(run).items() if value is not None
         )
         click.echo(f"would send {kind} {visible(file_name)}: {known}")
         # Only the service knows how many bytes it moved; a larger log mostly more.

@@ -226,7 +226,7 @@ def _decided(of: Service, question: Question, found: PreparedAnswer) -> str:
     """The id of the decision, which is recorded."""
     number = _new_number()
     _record(of, number, question, found.body)
-    metrics.decisions(found.source).inc()
+    metrics.decided(found.source)
     return number
 
 
@@ -293,5 +293,5 @@ def _record(of: Service, number: str, question: Question, body: bytes) -> None:
     try:
         of.spool.append(line)
     except OSError as error:
-        metrics.UNRECORDED.inc()
+        metrics.could_not_record()
         _LOG.error("a decision cannot be kept: %s", error)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import logging
 import time
-from collections.abc import Iterable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, wraps
+from typing import TYPE_CHECKING, ParamSpec
 
 from flask import Flask, Response, request
 from prometheus_client import (
@@ -17,19 +17,22 @@ from prometheus_client import (
     registry,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
 
 from predictor.service.context import Service
+from predictor.service.shared_counts import SharedCounts
 from predictor.service.spool import spool_folder, waiting_bytes
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-# Where workers of one service leave their counts (see `serve_command`).
-FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_P = ParamSpec("_P")
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_LOG = logging.getLogger("ioncast.service")
 _STARTED = "ioncast.started"
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60)
+# Of all endpoints and statuses for which there was no room.
+_OTHERS = ("others", 0)
 
 _SECONDS = Histogram(
     "ioncast_request_seconds",
@@ -38,13 +41,60 @@ _SECONDS = Histogram(
     buckets=_BUCKETS,
 )
 _DECISIONS = Counter("ioncast_decisions", "Decisions, by what they rest on.", ["source"])
-UNRECORDED = Counter(
-    "ioncast_unrecorded_decisions", "Decisions that could be answered and not be kept."
-)
+
+
+class _Counts:
+    """Where this process counts: with others in files, or by itself."""
+
+    shared: SharedCounts | None = None
+    has_failed = False
+
+
+def count_in(shared: SharedCounts) -> None:
+    """Count with other workers from now on, if there is room; call it in each, once."""
+    _Counts.shared = shared
+    if shared.is_open:
+        _histogram(*_OTHERS)
+        _unrecorded()
+    else:
+        _LOG.error("there is no room on the disk for this worker's counts: it counts nothing")
+
+
+def _harmless(count: Callable[_P, None]) -> Callable[_P, None]:
+    """Keep whatever goes wrong with counting from whoever is answered."""
+
+    @wraps(count)
+    def counted(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        if _Counts.shared is not None and not _Counts.shared.is_open:
+            return
+        try:
+            count(*args, **kwargs)
+        except Exception:
+            if not _Counts.has_failed:
+                _Counts.has_failed = True
+                _LOG.exception("something could not be counted; it is not said again")
+
+    return counted
+
 
 # Finding a child by its labels takes longer than counting.
-_seconds = cache(_SECONDS.labels)
-decisions = cache(_DECISIONS.labels)
+_histogram = cache(_SECONDS.labels)
+_decisions = cache(_DECISIONS.labels)
+
+
+@cache
+def _unrecorded() -> Counter:
+    """Made when it is first needed: without labels it has its place in the files at once."""
+    return Counter(
+        "ioncast_unrecorded_decisions", "Decisions that could be answered and not be kept."
+    )
+
+
+@cache
+def _seconds(endpoint: str, status: int) -> Histogram:
+    shared = _Counts.shared
+    has_room = shared is None or shared.takes_another_series()
+    return _histogram(endpoint, status) if has_room else _histogram(*_OTHERS)
 
 
 def register(app: Flask) -> None:
@@ -63,22 +113,34 @@ def register(app: Flask) -> None:
     app.after_request(stop)
 
 
+@_harmless
 def answered(endpoint: str, status: int, began_s: float) -> None:
     """Count and time a request that began at a time of `time.perf_counter`."""
     _seconds(endpoint, status).observe(time.perf_counter() - began_s)
 
 
+@_harmless
+def decided(source: str) -> None:
+    """Count a decision by what it rests on."""
+    _decisions(source).inc()
+
+
+@_harmless
+def could_not_record() -> None:
+    """Count a decision that was answered and could not be kept."""
+    _unrecorded().inc()
+
+
 def exposition(service: Service) -> bytes:
     """All numbers in Prometheus' text format."""
-    if os.environ.get(FOLDER_VARIABLE):
-        found = CollectorRegistry()
-        MultiProcessCollector(found)  # type: ignore[no-untyped-call]
-        texts = [generate_latest(found)]
+    if _Counts.shared is not None:
+        counted = generate_latest(_Counts.shared.registry())
     else:
-        texts = [generate_latest()]
+        _unrecorded()
+        counted = generate_latest()
     own = CollectorRegistry()
     own.register(_State(service))
-    return b"".join([*texts, generate_latest(own)])
+    return counted + generate_latest(own)
 
 
 class _State(registry.Collector):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -23,8 +22,6 @@ from predictor.service.binding import check_binds
 from predictor.service.known_database import is_known
 from predictor.service.settings import Settings, read_settings
 
-# Before whatever imports prometheus_client, which looks at it once.
-_METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # Workers of a service that was killed end within a second.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
 _GRACE_S = 10
@@ -142,10 +139,6 @@ def _only_one(state: str) -> Iterator[None]:
                 ) from error
             time.sleep(0.1)
     try:
-        metrics = folder / "metrics"
-        shutil.rmtree(metrics, ignore_errors=True)
-        metrics.mkdir()
-        os.environ[_METRICS_VARIABLE] = str(metrics)
         yield
     finally:
         os.close(descriptor)
@@ -188,15 +181,19 @@ def _refuse_to_replace(settings: Settings) -> None:
 
 
 def _run(settings: Settings) -> None:
-    # What follows needs the variable of the metrics.
     from gunicorn.app.base import BaseApplication  # noqa: PLC0415
-    from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
 
+    from predictor.service import metrics  # noqa: PLC0415
     from predictor.service.app import create_app  # noqa: PLC0415
     from predictor.service.background import begin_log, start  # noqa: PLC0415
+    from predictor.service.shared_counts import SharedCounts  # noqa: PLC0415
     from predictor.service.worker import Worker  # noqa: PLC0415
 
     begin_log()
+    # systemd's folder in memory, where nobody else fills the disk.
+    runtime = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    counts = SharedCounts(Path(runtime or settings.state) / "metrics")
+    counts.prepare()
 
     class Server(BaseApplication):
         """gunicorn with our settings; it reads no file and no arguments of its own."""
@@ -211,15 +208,18 @@ def _run(settings: Settings) -> None:
     def listening(_server: Any) -> None:
         _say_where(settings.bind)
 
+    def is_to_come(server: Any, worker: Any) -> None:
+        others = (each.slot for each in server.WORKERS.values())
+        worker.slot = counts.free_slot(others)
+
     def began(worker: Any) -> None:
+        counts.enter(worker.slot)
+        metrics.count_in(counts)
         worker.end_background = start(worker.app.wsgi().extensions["ioncast"])
 
     def ended(_server: Any, worker: Any) -> None:
         if end := getattr(worker, "end_background", None):
             end()
-
-    def forgotten(_server: Any, worker: Any) -> None:
-        mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
 
     options: dict[str, Any] = {
         "bind": list(settings.bind),
@@ -238,9 +238,9 @@ def _run(settings: Settings) -> None:
         "proc_name": "ioncast",
         "loglevel": "warning",
         "when_ready": listening,
+        "pre_fork": is_to_come,
         "post_worker_init": began,
         "worker_exit": ended,
-        "child_exit": forgotten,
         "control_socket_disable": True,
     }
     Server().run()

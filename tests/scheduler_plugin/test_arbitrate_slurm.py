@@ -1,7 +1,7 @@
 """The arbiter on a real Slurm, with decisions of a real service.
 
-It has no more than docs/slurm.md gives it: a user of its own, an operator's token of Slurm, and a token of
-the service for reading.
+It has no more than docs/slurm.md gives it: a user of its own, an operator's token of Slurm, and a
+token of the service for reading.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     database = str(folder / "demo.sqlite")
     fill(database)
     with opened_database(database) as opened, transaction(opened, write=True) as connection:
-        give_secret(
-            folder / "token", add_token(connection, "arbiter", "reader"), ARBITER_USER
-        )
+        give_secret(folder / "token", add_token(connection, "arbiter", "reader"), ARBITER_USER)
     open_to_all(folder)
     # Two workers need not know of new answers at the same time.
     with running(folder, "--db", database, "--workers", "1") as service:
@@ -208,7 +206,7 @@ def test_its_token_makes_nobody_else_of_it(config: Path, settings: Settings) -> 
 
 @pytest.mark.parametrize(
     "options",
-    [("--job-name=\xff",), ("--comment=a\xfeb",), ("--job-name=\x01\"\\",), ("--chdir=/tmp",)],
+    [("--job-name=\xff",), ("--comment=a\xfeb",), ('--job-name=\x01"\\',), ("--chdir=/tmp",)],
 )
 def test_what_a_user_writes_into_a_job_keeps_no_job_held(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int], options: tuple[str]

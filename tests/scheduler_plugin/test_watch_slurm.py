@@ -1,7 +1,7 @@
 """`ioncast slurm watch` on a real Slurm, with a real service.
 
-It has no more than docs/slurm.md gives it: a user of its own, any user's token of Slurm, and a token of
-the service with the role scheduler.
+It has no more than docs/slurm.md gives it: a user of its own, any user's token of Slurm, and a
+token of the service with the role scheduler.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def test_what_a_user_writes_into_a_job_hides_no_other_job(site: Site) -> None:
 
 
 def test_a_job_of_which_nothing_was_decided_is_not_said_to_have_had_none(site: Site) -> None:
-    # As the plugin leaves one of which the service knows nothing: without a mark, and without licences.
+    # The plugin leaves one of which the service knows nothing without a mark and without licences.
     with site.served() as served:
         job = site.submit("periodic-ionodes0.darshan")
         site.slurm.wait_for(job, "COMPLETED")

@@ -1,4 +1,4 @@
-"""A real Slurm on this machine, from Debian's packages, as sites run it: each daemon as its own user.
+"""A real Slurm on this machine, from Debian's packages, each daemon as its own user.
 
 Needs root: slurmd starts jobs for other users.
 """
@@ -138,7 +138,11 @@ class Cluster:
     _daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def run(
-        self, *command: str | bytes, user: str | None = None, check: bool = True, told: str | None = None
+        self,
+        *command: str | bytes,
+        user: str | None = None,
+        check: bool = True,
+        told: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's commands, perhaps as another user."""
         return subprocess.run(
@@ -349,7 +353,9 @@ def cluster(
     daemons["slurmctld"] = _Daemon(["slurmctld", "-D"], "slurm")
     daemons |= {name: _Daemon(["slurmd", "-D", "-N", name]) for name in names}
     if rest:
-        daemons["slurmrestd"] = _slurmrestd(root / "rest", [_API, _ACCOUNTING_API][: 1 + accounting])
+        daemons["slurmrestd"] = _slurmrestd(
+            root / "rest", [_API, _ACCOUNTING_API][: 1 + accounting]
+        )
     with ExitStack() as stack:
         found = Cluster(root, environment, daemons)
         stack.callback(found.end)
