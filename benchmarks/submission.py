@@ -1,10 +1,12 @@
 """What ioncast costs submissions: 60 at once on a real Slurm, with the service well, ill or away.
 
+Hostile scripts too: bytes that are no text, and more commands than the service reads.
+
     python benchmarks/submission.py [--rounds N]
 
 As root, because slurmd starts jobs for other users. In each round every case is measured once, the
-one without a plugin first; ratios are to that one, in the same round. The claim at the end informs:
-a missed one does not change the exit code.
+one without a plugin first; ratios are to that one, with the same script in the same round. The
+claim at the end informs: a missed one does not change the exit code.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ SUBMISSIONS = 60
 CLAIM_S = 1.0
 # As in the demonstration's history.
 JOB = ("--job-name=hacc-io", "--ntasks=16", "--hold", "--output=/dev/null")
-SCRIPT = "#!/bin/sh\nsrun hacc_io_write_posix_fpp 400000 out\n"
+SCRIPT = b"#!/bin/sh\nsrun hacc_io_write_posix_fpp 400000 out\n"
+NO_TEXT = b"#!/bin/sh\nexit\n" + b"\xff" * 65_000
+COMMANDS = b"#!/bin/sh\nexit\n" + b"srun -n 4 ./a$B\n" * 4_000
 QUESTION = "/v1/decisions?system=testbed&user=root&executable=hacc_io_write_posix_fpp&tasks=16"
 
 
@@ -55,10 +59,13 @@ def main() -> None:
         plain = stack.enter_context(cluster(folder / "plain"))
         plugin = stack.enter_context(with_plugin(folder / "plugin"))
         address = f"unix:{service.socket}"
+        asked = {"address": address, "token": token}
+        scripts = {"65,000 bytes 0xff": NO_TEXT, "4,000 commands": COMMANDS}
         cases: dict[str, tuple[str, dict[str, str | int]]] = {
             "plugin off": ("", {"address": address, "mode": "off"}),
             "service": ("", {"address": address}),
-            "service, with the job script": ("", {"address": address, "token": token}),
+            "service, with the job script": ("", asked),
+            **dict.fromkeys(scripts, ("", asked)),
             "down": ("", {"address": f"unix:{folder}/nobody.sock"}),
             "hung": ("hung", {"address": ill.address}),
             "slow": ("slow", {"address": ill.address}),
@@ -67,15 +74,19 @@ def main() -> None:
             "hung, asked each time": ("hung", {"address": ill.address, "failures": 10**6}),
         }
         seconds: dict[str, list[float]] = {"no plugin": []} | {name: [] for name in cases}
+        bare: dict[bytes, list[float]] = {SCRIPT: seconds["no plugin"], NO_TEXT: [], COMMANDS: []}
         waited_ms: dict[str, list[float]] = {}
         for number in range(rounds):
             print(f"submission.py: round {number + 1} of {rounds}", file=sys.stderr)
-            seconds["no plugin"].append(submit_all(plain))
+            for script, took in bare.items():
+                took.append(submit_all(plain, script))
             for name, (behaviour, settings) in cases.items():
                 ill.behaviour = behaviour or ill.behaviour
-                waited_ms.setdefault(name, []).extend(one(plugin, settings, seconds[name]))
+                script = scripts.get(name, SCRIPT)
+                waited = one(plugin, settings, script, seconds[name])
+                waited_ms.setdefault(name, []).extend(waited)
     print(machine())
-    report(seconds, waited_ms)
+    report(seconds, {name: bare[scripts.get(name, SCRIPT)] for name in seconds}, waited_ms)
 
 
 def started(folder: Path, stack: ExitStack) -> tuple[str, Served]:
@@ -95,7 +106,9 @@ def with_plugin(root: Path) -> AbstractContextManager[Cluster]:
     return cluster(root, files=files, lines=["JobSubmitPlugins=lua"])
 
 
-def one(found: Cluster, settings: dict[str, str | int], seconds: list[float]) -> list[float]:
+def one(
+    found: Cluster, settings: dict[str, str | int], script: bytes, seconds: list[float]
+) -> list[float]:
     """Measure a case; gives how long slurmctld waited for each answer, in ms."""
     given = {"system": "testbed", "mode": "on", "pool": 8, **settings}
     texts = (f"{key} = {value!r}," for key, value in given.items())
@@ -105,14 +118,14 @@ def one(found: Cluster, settings: dict[str, str | int], seconds: list[float]) ->
     os.utime(found.folder / "job_submit.lua", (changed, changed))
     time.sleep(changed + 0.1 - time.time())
     before = len(found.controller_log())
-    seconds.append(submit_all(found))
+    seconds.append(submit_all(found, script))
     lines = found.controller_log()[before:]
     return [float(ms) for ms in re.findall(r"ioncast: .* ms=([\d.]+)", lines)]
 
 
-def submit_all(found: Cluster) -> float:
+def submit_all(found: Cluster, script: bytes) -> float:
     """Seconds until all submissions that begin at the same time are accepted."""
-    (found.folder / "job.sh").write_text(SCRIPT)
+    (found.folder / "job.sh").write_bytes(script)
     began = time.perf_counter()
     with ThreadPoolExecutor(SUBMISSIONS) as pool:
         list(pool.map(lambda _: found.run("sbatch", *JOB, "job.sh"), range(SUBMISSIONS)))
@@ -121,12 +134,16 @@ def submit_all(found: Cluster) -> float:
     return took
 
 
-def report(seconds: dict[str, list[float]], waited_ms: dict[str, list[float]]) -> None:
+def report(
+    seconds: dict[str, list[float]],
+    bare: dict[str, list[float]],
+    waited_ms: dict[str, list[float]],
+) -> None:
     heads = ("s, median", "longest", "ratio", "a question, ms: p50", "p99")
     print(f"\n| {SUBMISSIONS} sbatch at once | {' | '.join(heads)} |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, took in seconds.items():
-        ratios = [one / bare for one, bare in zip(took, seconds["no plugin"], strict=True)]
+        ratios = [one / without for one, without in zip(took, bare[name], strict=True)]
         row = f"{statistics.median(took):.2f} | {max(took):.2f} | {statistics.median(ratios):.1f}"
         ms = waited_ms.get(name, [])
         quantiles = statistics.quantiles(ms, n=100) if len(ms) > 1 else None

@@ -36,8 +36,8 @@ _SERVICE_TIMEOUT_S = 5.0
     "arbitrate",
     epilog="""\b
 Examples:
-  ioncast slurm arbitrate --config /etc/ioncast/slurm.toml
-  ioncast slurm arbitrate --config slurm.toml --once --dry-run
+  ioncast slurm arbitrate --config /etc/ioncast/arbiter.toml
+  ioncast slurm arbitrate --config arbiter.toml --once --dry-run
 """,
 )
 @click.option(

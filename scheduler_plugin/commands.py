@@ -11,8 +11,8 @@ from scheduler_plugin.watch_command import watch
 @click.group(
     epilog="""\b
 Examples:
-  ioncast slurm watch --config /etc/ioncast/slurm.toml
-  ioncast slurm arbitrate --config /etc/ioncast/slurm.toml
+  ioncast slurm watch --config /etc/ioncast/watch.toml
+  ioncast slurm arbitrate --config /etc/ioncast/arbiter.toml
 """,
 )
 def slurm() -> None:

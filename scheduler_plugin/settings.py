@@ -58,10 +58,10 @@ class SlurmrestdSettings(Table):
     address: Address = Field(
         description="unix:/PATH or http://HOST:PORT.", examples=["unix:/run/slurmrestd.sock"]
     )
-    user: Name = Field(description="Whose token it is.", examples=["slurm"])
+    user: Name = Field(description="Whose token it is.", examples=["ioncast-watch"])
     token_file: Line = Field(
         description="A file with the JWT; read anew for each request.",
-        examples=["/etc/ioncast/slurm.jwt"],
+        examples=["/etc/ioncast/watch/slurm.jwt"],
     )
     timeout_s: Seconds = Field(10.0, description="How long one request may take in all.")
 
@@ -71,7 +71,9 @@ class ServiceSettings(Table):
 
     address: Address = Field("http://127.0.0.1:8420", description="unix:/PATH or http://HOST:PORT.")
     token_file: Line = Field(
-        description="A file with a token of the role scheduler.", examples=["/etc/ioncast/token"]
+        description="A file with a token of the service: for the watch of the role scheduler, for"
+        " the arbiter of the role reader.",
+        examples=["/etc/ioncast/watch/ioncast.token"],
     )
 
 

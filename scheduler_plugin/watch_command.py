@@ -29,8 +29,8 @@ _LOG = logging.getLogger("ioncast.watch")
     "watch",
     epilog="""\b
 Examples:
-  ioncast slurm watch --config /etc/ioncast/slurm.toml
-  ioncast slurm watch --config slurm.toml --dry-run
+  ioncast slurm watch --config /etc/ioncast/watch.toml
+  ioncast slurm watch --config watch.toml --dry-run
 """,
 )
 @click.option(

@@ -34,8 +34,9 @@ return {
     -- failures = 2,
     -- pause_s = 5,
 
-    -- With a token of the role `scheduler` the job script is sent too, from which the service
-    -- learns the program. Let only slurmctld's user read the file. Without it: no token.
+    -- With a token of the role `scheduler` (`ioncast token add plugin --role scheduler`) the job
+    -- script is sent too, from which the service learns the program. Let only slurmctld's user read
+    -- the file. Without it: no token.
     -- token_file = "/etc/slurm/ioncast.token",
 
     -- In mode "arbitrate": the file that `ioncast slurm arbitrate` writes the time to. No job is

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ioncast_errors import InputError
-from scheduler_plugin.settings import ArbitrateSettings, read_settings
+from scheduler_plugin.settings import (
+    ArbitrateSettings,
+    DarshanSettings,
+    LicenceSettings,
+    ServiceSettings,
+    SlurmrestdSettings,
+    WatchSettings,
+    read_settings,
+)
 from scheduler_plugin.tokens import is_open, read_token
 
 _DEPLOY = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "deploy"
@@ -28,17 +40,60 @@ def _file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_the_sample_says_what_holds_without_it(tmp_path: Path) -> None:
-    sample = (_DEPLOY / "slurm.toml").read_text()
+@pytest.mark.parametrize("name", ["watch.toml", "arbiter.toml"])
+def test_the_samples_say_what_holds_without_them(tmp_path: Path, name: str) -> None:
+    sample = (_DEPLOY / name).read_text()
     uncommented = "".join(
         line.removeprefix("# ") if " = " in line and line.startswith("# ") else line
         for line in sample.splitlines(keepends=True)
     )
     said = read_settings(_file(tmp_path, uncommented)).model_dump()
-    assert said["arbitrate"].pop("machine_nodes")
     without = read_settings(_file(tmp_path, sample)).model_dump()
-    assert without["arbitrate"].pop("machine_nodes") is None
+    if name == "arbiter.toml":
+        assert said["arbitrate"].pop("machine_nodes")
+        assert without["arbitrate"].pop("machine_nodes") is None
     assert said == without
+
+
+def test_the_samples_name_every_setting() -> None:
+    named = "".join((_DEPLOY / name).read_text() for name in ("watch.toml", "arbiter.toml"))
+    tables = (SlurmrestdSettings, ServiceSettings, LicenceSettings, DarshanSettings, WatchSettings)
+    for table in (*tables, ArbitrateSettings):
+        for setting in table.model_fields:
+            assert f"\n{setting} = " in named or f"\n# {setting} = " in named, setting
+
+
+def test_service_watch_and_arbiter_are_three_users_with_tokens_of_their_own() -> None:
+    service = _DEPLOY.parents[1] / "predictor" / "service" / "deploy" / "ioncast.service"
+    units = [service, _DEPLOY / "ioncast-watch.service", _DEPLOY / "ioncast-arbiter.service"]
+    users = [re.findall(r"^User=(.+)$", unit.read_text(), re.MULTILINE) for unit in units]
+    assert users == [["ioncast"], ["ioncast-watch"], ["ioncast-arbiter"]]
+    samples = [read_settings(_DEPLOY / f"{name}.toml") for name in ("watch", "arbiter")]
+    assert [sample.slurmrestd.user for sample in samples] == ["ioncast-watch", "ioncast-arbiter"]
+    folders = [
+        {Path(table.token_file).parent for table in (sample.slurmrestd, sample.service)}
+        for sample in samples
+    ]
+    assert folders == [{Path("/etc/ioncast/watch")}, {Path("/etc/ioncast/arbiter")}]
+    unit = units[1].read_text()
+    assert f"StateDirectory={Path(samples[0].watch.state).parent.name}\n" in unit
+    # It can read every file that is there for it.
+    assert "InaccessiblePaths=-/etc/ioncast/arbiter " in unit
+
+
+@pytest.mark.parametrize("name", ["watch", "arbiter"])
+def test_systemd_takes_the_units(tmp_path: Path, name: str) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = tmp_path / f"ioncast-{name}.service"
+    text = (_DEPLOY / unit.name).read_text()
+    assert f"--config /etc/ioncast/{name}.toml\n" in text
+    # The one thing that is not there before ioncast is installed.
+    unit.write_text(re.sub(r"(?<=ExecStart=)\S+", sys.executable, text))
+    done = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if unit.name in line]
+    assert (done.returncode, said) == (0, [])
 
 
 def test_all_samples_name_the_same_heartbeat() -> None:

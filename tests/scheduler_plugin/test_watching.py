@@ -192,6 +192,14 @@ def test_the_io_nodes_of_a_job_are_what_it_had(
     assert io_nodes_of(_job(**changed), "ionode") == io_nodes
 
 
+def test_a_job_that_accounting_tells_of_is_not_said_to_have_had_none() -> None:
+    # slurmdbd knows no burst buffers, and licences only where AccountingStorageTRES counts them.
+    told = [_job(licenses=""), _job(id=43, licenses="ionode:2")]
+    runs = job_runs(told, "ionode", 0.0, are_accounted=True)
+    assert [run.io_nodes for run in runs] == [None, 2]
+    assert [run.io_nodes for run in job_runs(told, "ionode", 0.0)] == [0, 2]
+
+
 def test_what_components_of_a_job_do_not_share_is_not_known_of_its_logs() -> None:
     first, second = _job(het_job_id=42), _job(id=43, het_job_id=42)
     [run] = job_runs([first, second], "ionode", 0.0)

@@ -437,3 +437,23 @@ def test_thousands_of_jobs_with_all_their_fields_are_read(
     assert slurm.version
     slurmrestd.instead["jobs"] = (200, json.dumps(told), 0.0)
     assert len(slurm.jobs()) == 3500
+
+
+@pytest.mark.parametrize("broken", [{"job_state": []}, {"job_id": None}, {"priority": "high"}])
+def test_a_job_that_cannot_be_read_hides_no_other_one(
+    slurm: Slurm, slurmrestd: Slurmrestd, caplog: pytest.LogCaptureFixture, broken: dict[str, Any]
+) -> None:
+    every_job = slurm.jobs()
+    told = json.loads(recorded("0.0.43", "jobs"))
+    told["jobs"][0] |= broken
+    slurmrestd.instead["jobs"] = 200, json.dumps(told), 0.0
+    for _ in range(3):
+        assert slurm.jobs() == every_job[1:]
+    [record] = caplog.records
+    assert "is left out: jobs are not told as they should be" in record.message
+
+
+def test_jobs_none_of_which_can_be_read_are_an_error(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurmrestd.instead["jobs"] = 200, json.dumps({"jobs": [{"partition": "b"}, 4]}), 0.0
+    with pytest.raises(SlurmAnswerError, match="jobs are not told as they should be"):
+        slurm.jobs()

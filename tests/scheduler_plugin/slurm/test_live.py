@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from pwd import getpwnam
 
 import pytest
 
@@ -16,7 +18,10 @@ from scheduler_plugin.slurm import (
     SlurmUnreachableError,
     licence_count,
 )
-from tests.support.slurm import Cluster, cluster, missing
+from scheduler_plugin.tokens import read_token
+from tests.support.slurm import WATCH_USER, Cluster, cluster, missing
+
+_RENEW = Path(__file__).resolve().parents[3] / "scheduler_plugin" / "deploy" / "renew-slurm-token"
 
 _SLEEP = "#!/bin/sh\nsleep 300\n"
 # Machines that run tests are busy.
@@ -270,3 +275,55 @@ def test_a_slurmrestd_that_is_away_is_unreachable_and_comes_back(
         running.rest.unlink(missing_ok=True)
         running.start("slurmrestd")
     slurm.ping()
+
+
+def renew(running: Cluster, file: Path, user: str = WATCH_USER) -> int:
+    return running.run(str(_RENEW), user, str(file), check=False).returncode
+
+
+def test_a_token_is_renewed_in_its_place(running: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "slurm.jwt"
+    assert renew(running, file) == 0
+    with client(running, lambda: read_token(str(file)), WATCH_USER) as slurm:
+        slurm.jobs()
+        first, content = file.stat(), file.read_text()
+        running.wait(
+            lambda: renew(running, file) == 0 and file.read_text() != content, "other token"
+        )
+        slurm.jobs()
+    assert (first.st_uid, first.st_gid) == (0, getpwnam(WATCH_USER).pw_gid)
+    assert first.st_mode & 0o777 == 0o640
+    # Whoever has opened it reads the old one to its end.
+    assert file.stat().st_ino != first.st_ino
+    assert [path.name for path in tmp_path.iterdir()] == ["slurm.jwt"]
+
+
+def test_a_token_that_is_not_made_leaves_the_old_one(running: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "slurm.jwt"
+    file.write_text("old")
+    running.stop("slurmctld")
+    try:
+        assert renew(running, file) != 0
+    finally:
+        running.start("slurmctld")
+    assert renew(running, file, "no such user") != 0
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["slurm.jwt"]
+
+
+@pytest.mark.parametrize("user", [WATCH_USER, "nobody"])
+def test_a_users_token_makes_nobody_else_of_it(running: Cluster, user: str) -> None:
+    token = running.token(user)
+    for other in ("root", "slurm"):
+        with client(running, lambda: token, other) as slurm, pytest.raises(SlurmRefusedError):
+            slurm.jobs()
+
+
+def test_any_bytes_in_a_jobs_texts_are_read(running: Cluster, slurm: Slurm) -> None:
+    strange = running.submit("--hold", b"--job-name=a\xffb", b"--comment=\xfe\xc3")
+    plain = running.submit("--hold", "--job-name=plain")
+    names = {job.id: job.name for job in slurm.jobs()}
+    assert (names[strange], names[plain]) == ("a\ufffdb", "plain")
+    found = slurm.job(strange)
+    assert found is not None
+    assert found.is_held
