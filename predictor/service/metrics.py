@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, wraps
+from threading import Lock
 from typing import TYPE_CHECKING, ParamSpec
 
 from flask import Flask, Response, request
@@ -48,16 +49,21 @@ class _Counts:
 
     shared: SharedCounts | None = None
     has_failed = False
+    making = Lock()
 
 
 def count_in(shared: SharedCounts) -> None:
     """Count with other workers from now on, if there is room; call it in each, once."""
     _Counts.shared = shared
-    if shared.is_open:
+    if not shared.is_open:
+        return
+    try:
         _histogram(*_OTHERS)
         _unrecorded()
-    else:
-        _LOG.error("there is no room on the disk for this worker's counts: it counts nothing")
+    except Exception:
+        # gunicorn ends the whole service where a worker cannot start.
+        _LOG.exception("a worker counts nothing")
+        shared.enter(None)
 
 
 def _harmless(count: Callable[_P, None]) -> Callable[_P, None]:
@@ -93,8 +99,9 @@ def _unrecorded() -> Counter:
 @cache
 def _seconds(endpoint: str, status: int) -> Histogram:
     shared = _Counts.shared
-    has_room = shared is None or shared.takes_another_series()
-    return _histogram(endpoint, status) if has_room else _histogram(*_OTHERS)
+    with _Counts.making:
+        has_room = shared is None or shared.takes_another_series()
+        return _histogram(endpoint, status) if has_room else _histogram(*_OTHERS)
 
 
 def register(app: Flask) -> None:

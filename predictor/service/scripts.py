@@ -14,8 +14,9 @@ _LONGEST_PROGRAM = 1000
 # The launcher of a longer script is before its data.
 _MOST_READ = 64 << 10
 # Some hundred lines of commands, and 20 ms at worst: schedulers wait for 50.
-_MOST_WORK = 4_000
+_MOST_WORK = 5_000
 _WORK_OF_A_COMMAND = 4
+_WORK_OF_A_WORD = 2
 # Behind a launcher the program comes sooner.
 _MOST_WORDS = 200
 # A text in a variable in a text in a command: nobody writes more.
@@ -25,7 +26,7 @@ _MOST_EXPANDED = 64 << 10
 
 _LAUNCHER = re.compile(
     r"(?:mpirun|mpiexec|srun|orterun|prterun|prun|aprun|jsrun|lrun|ibrun|yhrun|ccc_mprun|mpprun"
-    r"|runjob|poe)(?:[._-]\w+)*"
+    r"|runjob|poe)(?:[._-][\w.-]*)?"
 )
 _PREFIX = re.compile(
     r"apptainer|ch-run|command|env|exec|ionice|nice|nohup|numactl|setsid|shifter|singularity"
@@ -161,7 +162,7 @@ def _commands(
                 variables.assign(variables.text(word))
             continue
         expanded = list(islice(chain.from_iterable(map(variables.words, command)), _MOST_WORDS))
-        work.spend(len(expanded))
+        work.spend(_WORK_OF_A_WORD * len(expanded))
         yield expanded, is_launched
         inner = _inner_script(expanded)
         if inner is not None and depth < _DEEPEST:

@@ -8,6 +8,7 @@ its blocks from the beginning, no worker counts without one, and none makes it g
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, values
 from prometheus_client.multiprocess import MultiProcessCollector
 
+_LOG = logging.getLogger("ioncast.service")
 _FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _BYTES = {"counter": 64 << 10, "histogram": 1 << 20}
 # More than the buckets of one more series take.
@@ -50,7 +52,8 @@ class SharedCounts:
         slot = next(number for number in range(len(found) + 1) if number not in found)
         try:
             self._make_room(slot)
-        except OSError:
+        except OSError as error:
+            _LOG.error("a worker counts nothing, there is no room for its counts: %s", error)
             return None
         return slot
 
@@ -79,14 +82,16 @@ class SharedCounts:
     def _make_room(self, slot: int) -> None:
         for kind, size in _BYTES.items():
             path = self._file(kind, slot)
-            with path.open("ab") as file:
-                if file.tell() < size:
-                    try:
-                        os.posix_fallocate(file.fileno(), 0, size)
-                    except OSError:
-                        # Nobody can read a file without its first bytes.
-                        path.unlink()
-                        raise
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                if os.fstat(descriptor).st_size < size:
+                    os.posix_fallocate(descriptor, 0, size)
+            except OSError:
+                # Nobody can read a file without its first bytes.
+                path.unlink()
+                raise
+            finally:
+                os.close(descriptor)
 
     def _file(self, kind: str, slot: int | None) -> Path:
         return self._folder / f"{kind}_{slot}.db"

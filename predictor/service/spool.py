@@ -101,9 +101,15 @@ class SpoolWriter:
         self._folder.mkdir(parents=True, exist_ok=True)
         name = self._folder / uuid4().hex
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        # Locked before it has the name by which the keeper knows it.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        name.rename(name.with_suffix(_SUFFIX))
+        try:
+            # Locked before it has the name by which the keeper knows it.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            name.rename(name.with_suffix(_SUFFIX))
+        except OSError:
+            # On a full disk each decision comes here.
+            os.close(descriptor)
+            name.unlink(missing_ok=True)
+            raise
         self._descriptor, self._bytes = descriptor, 0
 
     def _end_file(self) -> None:

@@ -37,13 +37,18 @@ read_configuration() {
 licence_count() {
     printf '%s' "$1" | tr '\n' ' ' | awk -v name="$2" '
         function low_bits(count) { return count % 4294967296 }
-        function number(text, count, at, digit) {
-            sub(/^[ \t]*\+?/, "", text)
-            for (at = 1; digit = index("0123456789", substr(text, at, 1)); at++) {
-                if (at > length(text)) break
-                count = low_bits(count * 10 + digit - 1)
-            }
-            return count + 0
+        function number(text, count, at, digits, sign) {
+            sub(/^[ \t]*/, "", text)
+            sign = text ~ /^-/ ? -1 : 1
+            sub(/^[+-]?0*/, "", text)
+            match(text, /^[0-9]*/)
+            digits = substr(text, 1, RLENGTH)
+            # Here the C library stops counting, and the low bits are none.
+            if (length(digits) > 19 || length(digits) == 19 && digits "" > "9223372036854775807")
+                return 0
+            for (at = 1; at <= length(digits); at++)
+                count = low_bits(count * 10 + substr(digits, at, 1))
+            return low_bits(4294967296 + sign * count)
         }
         {
             parts = split($0, licence, /[,;|]/)

@@ -1,7 +1,8 @@
-#!/bin/sh
+#!/bin/sh -p
 # TaskProlog: tells every task of a job, also of srun and salloc, how many I/O nodes it has.
-# It runs as the user for every task, and asks no daemon. What it tells is in JOBS_FOLDER, which
-# PrologSlurmctld has written: all else that a task is told of its job, its user can change.
+# It runs as the user for every task, and asks no daemon. It takes what it tells from JOBS_FOLDER, which
+# PrologSlurmctld has written, because users can change all else that their tasks are told. With -p bash
+# leaves the functions of their environment out.
 
 # A TaskProlog that fails ends the task, and broken settings would end those of all jobs.
 trap 'exit 0' EXIT
@@ -10,7 +11,8 @@ trap 'exit 0' EXIT
 . "${0%/*}/io_nodes.sh"
 
 # A step over several components of a het job has the first one's SLURM_JOB_ID on all nodes. (Of a
-# job that was submitted inside of a het job, the names of the groups are that one's.)
+# job that was submitted inside of a het job, the names of the groups are that one's. A user who changes
+# them is told another job's number, and has no I/O node more by it.)
 job_of_this_node() {
     group=0
     job=$SLURM_JOB_ID

@@ -461,7 +461,7 @@ local function message(first_line, settings, more_headers, body)
     return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
 end
 
--- Without a script it is as short as the names in it are.
+-- Without a script the names bound its length.
 local function request_for(question, script, settings)
     if not script then
         return message("GET /v1/decisions?" .. as_query(question), settings, {}, "")
@@ -496,8 +496,8 @@ local function refusal(status)
     return "HTTP status " .. digits(status) .. (is_denied and ": is the token right?" or "")
 end
 
--- What the service decided; or nil, why not, and whether it is a word of the service's, which is there
--- and quick then: what it says depends on the question.
+-- What the service decided; or nil, why not, and whether the service itself said no: then it is well, and
+-- its answer depends on the question.
 local function answer_in(response, most)
     local head, body = response:match("^(.-)\r?\n\r?\n(.*)$")
     local status = tonumber(head and head:match("^HTTP/%d%.%d (%d%d%d)"))
@@ -635,24 +635,29 @@ local function local_name(licence)
     return licence:match("^[^@]*")
 end
 
--- Slurm counts licences in 32 bits: it takes 4294967297 for one.
-local function as_slurm_counts(digits_of_it)
+-- Slurm counts licences in 32 bits: it takes 4294967297 for one, and -4294967295 too. Beyond 64 bits the C
+-- library stops counting, and the low bits are none.
+local function as_slurm_counts(number)
+    local sign, all_digits = number:match("^%s*([+-]?)0*(%d*)$")
+    local longest = "9223372036854775807"
+    if not sign or #all_digits > #longest or #all_digits == #longest and all_digits > longest then
+        return 0
+    end
     local count = 0
-    for digit in digits_of_it:gmatch("%d") do
+    for digit in all_digits:gmatch("%d") do
         count = (count * 10 + tonumber(digit)) % 2 ^ 32
     end
-    return count
+    return sign == "-" and -count or count
 end
 
 -- Whether licences name one, and how many of it; nil where they are alternatives.
 local function own_licences(licences, name)
     local is_named, count = false, 0
     for part in (licences or ""):gmatch("[^,;|]+") do
-        local part_name, separator, number = part:match("^([^:*=]+)([:*=]?)(.*)$")
+        local part_name, separator, number = part:match("^([^:=]+)([:=]?)(.*)$")
         if part_name and local_name(part_name) == local_name(name) then
             is_named = true
-            local counted = separator == "" and 1 or as_slurm_counts(number:match("^%s*%+?(%d+)$") or "")
-            count = (count + counted) % 2 ^ 32
+            count = (count + (separator == "" and 1 or as_slurm_counts(number))) % 2 ^ 32
         end
     end
     if is_named and not licences:find("|", 1, true) then
@@ -661,19 +666,24 @@ local function own_licences(licences, name)
     return is_named, nil
 end
 
--- The same of burst buffers, whose requests may be in the script too; nil also where there are too many
--- to read.
-local function own_burst_buffer(job, script, name)
-    local lines = "\n" .. (job.burst_buffer or "") .. "\n" .. (script or "")
-    local directive, from = "\n#BB_LUA", 1
+-- The lines of a script in which Slurm looks for directives: those before the first command.
+local function head_of(script)
+    local text = "\n" .. beginning(script, LONGEST_SCRIPT)
+    return text:sub(1, text:find("\n[^#\n]") or -1)
+end
+
+-- Whether the job asks for burst buffers of a pool, in its script too, and for how much; nil where it asks
+-- for too many to read.
+local function own_burst_buffer(job, script, pool)
+    local lines = "\n" .. beginning(job.burst_buffer or "", LONGEST_SCRIPT) .. head_of(script or "")
+    local from = 1
     for _ = 1, MOST_DIRECTIVES do
-        -- A script may have megabytes; a plain text is found in them at once.
-        local _, last = lines:find(directive, from, true)
+        local _, last = lines:find("\n#BB_LUA", from, true)
         if not last then
             return false, nil
         end
         local line = lines:sub(last + 1, last + LONGEST_DIRECTIVE):match("^[^\r\n]*")
-        if line:match("pool=([%w_.@/-]+)") == name then
+        if line:match("pool=([%w_.@/-]+)") == pool then
             local capacity = line:match("capacity=(%d+)") or ""
             return true, #capacity < 10 and tonumber(capacity) or nil
         end

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from ioncast_errors import InputError
 
 _SEPARATORS = re.compile("[,;|]")
-_ENTRY = re.compile(r"([^:=]*)([:=]?)\s*\+?([0-9]*)")
+_ENTRY = re.compile(r"([^:=]*)([:=]?)\s*([+-]?)([0-9]*)")
 # Slurm counts in 32 bits.
 _COUNTS = 2**32
-_MOST_DIGITS = 19
+_MOST_COUNTED = 2**63
+_MOST_DIGITS = len(str(_MOST_COUNTED)) + 1
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ def licence_count(licenses: str, name: str) -> int | None:
     licenses : str
         As Slurm gives it or a user wrote it: ``name[:count]``, separated by commas or
         semicolons. No count is one; of a licence named twice the counts add up. Slurm keeps the
-        low 32 bits of a count and of a sum: it takes ``ionode:4294967297`` for one. From Slurm
+        low 32 bits of a count and of a sum: it takes ``ionode:4294967297`` for one, and
+        ``ionode:-4294967295`` too. From Slurm
         25.05 on ``a:1|b:2`` asks for one or the other; it is read as if it asked for both.
 
     Examples
@@ -72,9 +74,10 @@ def _entries(licenses: str) -> list[str]:
     return [entry.strip() for entry in _SEPARATORS.split(licenses) if entry.strip()]
 
 
-def _parts(entry: str) -> tuple[str, str, str]:
-    name, colon, digits = _ENTRY.findall(entry)[0]
-    return name, colon, digits
+def _parts(entry: str) -> tuple[str, str, str, str]:
+    """Name, colon, sign and digits."""
+    name, colon, sign, digits = _ENTRY.findall(entry)[0]
+    return name, colon, sign, digits
 
 
 def _is_of(entry: str, name: str) -> bool:
@@ -85,6 +88,7 @@ def _is_of(entry: str, name: str) -> bool:
 
 def _count(entry: str) -> int:
     """Count as Slurm's C library does: a colon with nothing behind it is 0."""
-    _, colon, digits = _parts(entry)
-    # Slurm refuses more digits, zeros before them not counted; Python has a limit of its own.
-    return int(digits.lstrip("0")[:_MOST_DIGITS] or 0) if colon else 1
+    _, colon, sign, digits = _parts(entry)
+    # Python refuses texts of thousands of digits; Slurm's C library stops counting long before.
+    count = min(int(digits.lstrip("0")[:_MOST_DIGITS] or 0), _MOST_COUNTED) if colon else 1
+    return -count if sign == "-" else count

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from pwd import getpwnam
 
 import pytest
 
@@ -27,6 +28,7 @@ from scheduler_plugin.tokens import read_token
 from tests.support.serving import PATIENCE_S, Served, running, wait_for
 from tests.support.slurm import (
     ARBITER_USER,
+    WATCH_USER,
     Cluster,
     as_user,
     cluster,
@@ -194,6 +196,23 @@ def test_an_array_gets_its_licences_once(
     slurm.wait(lambda: "RUNNING" in slurm.run("squeue", "-ho%T").stdout, "task")
     assert arbiter.round(time.time()) == []
     assert "stays as it is" not in capsys.readouterr().err
+
+
+def may(user: str, *command: str) -> bool:
+    """Whether a command works for a user with no other rights."""
+    group = getpwnam(user).pw_gid
+    done = subprocess.run(
+        command, user=user, group=group, extra_groups=[], check=False, capture_output=True
+    )
+    return done.returncode == 0
+
+
+def test_only_its_user_reads_its_tokens_and_nobody_writes_them(settings: Settings) -> None:
+    for file in (settings.slurmrestd.token_file, settings.service.token_file):
+        assert may(ARBITER_USER, "cat", file)
+        assert not may(WATCH_USER, "cat", file)
+        assert not may("nobody", "cat", file)
+        assert not may(ARBITER_USER, "touch", file)
 
 
 def test_its_token_makes_nobody_else_of_it(config: Path, settings: Settings) -> None:

@@ -60,11 +60,11 @@ class Site:
     def call(self, hook: str, job: int, **environment: str) -> subprocess.CompletedProcess[str]:
         """Call a hook as slurmctld does, which gives it no PATH and nothing of its own."""
         return subprocess.run(
-            [f"/bin/{self.shell}", str(self.hooks / hook)],
+            [f"/bin/{self.shell}", *options_of(self.hooks / hook), str(self.hooks / hook)],
             env={
                 "SLURM_JOB_ID": str(job),
                 **{
-                    name if name.startswith(("ION", "PATH")) else f"SLURM_{name}": value
+                    name if name.startswith(("ION", "PATH", "BASH")) else f"SLURM_{name}": value
                     for name, value in environment.items()
                 },
             },
@@ -101,6 +101,11 @@ class Site:
 
     def files(self) -> set[str]:
         return {path.name for path in self.jobs.iterdir()} - {"lock"}
+
+
+def options_of(script: Path) -> list[str]:
+    """What its first line gives the shell, besides the script."""
+    return script.read_text().splitlines()[0].removeprefix("#!/bin/sh").split()
 
 
 def write_program(path: Path, text: str) -> None:
@@ -161,6 +166,12 @@ def licence_count(shell: str, licences: str, name: str = "ionode") -> int:
         ("ionode:4294967297", 1),
         ("ionode:4294967296", 0),
         ("ionode:2147483647,ionode:2147483647,ionode:3", 1),
+        ("ionode:-4294967288", 8),
+        ("ionode: -4294967295", 1),
+        ("ionode:-0", 0),
+        ("ionode:-9223372036854775807", 1),
+        ("ionode:-18446744073709551615", 0),
+        ("ionode:-9223372036854775809", 0),
         ("ionode:" + "0" * 4000 + "3", 3),
         ("ionodes:4", 0),
         ("my-ionode:4", 0),
@@ -424,8 +435,15 @@ def test_nothing_in_a_users_environment_changes_what_tasks_are_told(
     commands.mkdir()
     for name in ("awk", "scontrol", "grep", "tr", "cat"):
         write_program(commands / name, "#!/bin/sh\necho export OWNED=1\n")
+    # So bash hands functions on.
+    functions = {f"BASH_FUNC_{name}%%": "() { started=99; }" for name in ("read", "echo", "awk")}
     told = site.tells_tasks(
-        7, IONCAST_HOOKS_CONF=str(mine), PATH=f"{commands}:/usr/bin:/bin", **environment
+        7,
+        IONCAST_HOOKS_CONF=str(mine),
+        PATH=f"{commands}:/usr/bin:/bin",
+        BASH_ENV=str(mine),
+        **functions,
+        **environment,
     )
     assert told == {"ION_COUNT": "4"}
 

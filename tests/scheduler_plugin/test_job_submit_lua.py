@@ -377,6 +377,12 @@ def test_the_default_is_not_more_than_the_pool(controller: Controller) -> None:
         ("ionode:4294967297", True, 1),
         ("ionode:4294967296", True, 0),
         ("ionode:2147483647,ionode:2147483647,ionode:3", True, 1),
+        ("ionode:-4294967288", True, 8),
+        ("ionode: -4294967295", True, 1),
+        ("ionode:-0", True, 0),
+        ("ionode:-9223372036854775807", True, 1),
+        ("ionode:-18446744073709551615", True, 0),
+        ("ionode:-9223372036854775809", True, 0),
         ("ionode:" + "0" * 4000 + "3", True, 3),
         ("ionode:2|matlab:1", True, None),
         ("matlab|ionode", True, None),
@@ -466,6 +472,17 @@ def test_a_burst_buffer_of_the_user_wins(controller: Controller, before: dict[st
     assert controller.requests == []
 
 
+@pytest.mark.parametrize("line", ["\n", "\n#", "#BB_LUA\n", "#BB_LUA pool=nvme\n", "a"])
+def test_of_a_script_of_megabytes_only_the_beginning_is_looked_at(
+    controller: Controller, line: str
+) -> None:
+    beginning = line * (65_536 // len(line))
+    script = f"{beginning}\n" + "\n#BB_LUA pool=ionode capacity=2\n" * 100_000
+    controller.submit({"script": script}, resource="burst_buffer")
+    is_counted = "BB_LUA" not in line
+    assert fields(controller.lines[0])["source"] == ("history" if is_counted else "user")
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -483,7 +500,8 @@ def test_a_burst_buffer_that_cannot_be_counted_is_the_users_all_the_same(
 
 
 def test_only_directives_ask_for_a_burst_buffer(controller: Controller) -> None:
-    before = {"script": "#!/bin/sh\necho '#BB_LUA pool=ionode capacity=2'\n"}
+    # Slurm itself stops at the first command.
+    before = {"script": "#!/bin/sh\n\necho '\n#BB_LUA pool=ionode capacity=2'\n"}
     job = controller.submit({**before, "burst_buffer": "pool=ionode"}, resource="burst_buffer")
     assert job["burst_buffer"].splitlines()[1:] == ["#BB_LUA pool=ionode capacity=4"]
 

@@ -89,8 +89,9 @@ def test_systemd_takes_the_units(tmp_path: Path, name: str) -> None:
     unit = tmp_path / f"ioncast-{name}.service"
     text = (_DEPLOY / unit.name).read_text()
     assert f"--config /etc/ioncast/{name}.toml\n" in text
-    # The one thing that is not there before ioncast is installed.
-    unit.write_text(re.sub(r"(?<=ExecStart=)\S+", sys.executable, text))
+    # The programs are not there before ioncast is installed.
+    program = re.sub(r"(?<=ExecStart=)\S+", sys.executable, text)
+    unit.write_text(re.sub(r"(?<=ExecStartPre=\+-)\S+", sys.executable, program))
     done = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if unit.name in line]
     assert (done.returncode, said) == (0, [])

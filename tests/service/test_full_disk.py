@@ -75,7 +75,7 @@ def test_a_service_starts_on_a_full_disk_and_answers_without_counting(
     try:
         wait_for(lambda: served.ask("/healthz").status == 200, "worker")
         all_are_answered(served)
-        assert "no room on the disk for this worker's counts" in served.log.read_text()
+        assert "a worker counts nothing, there is no room" in served.log.read_text()
     finally:
         stop(served)
 
@@ -88,10 +88,11 @@ def test_files_have_their_blocks_before_anybody_counts(tmp_path: Path) -> None:
         assert file.stat().st_blocks * 512 >= file.stat().st_size >= 64 << 10
 
 
-def test_the_file_of_a_worker_that_ended_is_gone_on_with(tmp_path: Path) -> None:
-    counts = SharedCounts(tmp_path / "metrics")
-    (tmp_path / "metrics").mkdir()
-    counts.free_slot(())
-    (tmp_path / "metrics" / "counter_0.db").write_bytes(b"counted" + bytes(64 << 10))
-    assert counts.free_slot(()) == 0
-    assert (tmp_path / "metrics" / "counter_0.db").read_bytes().startswith(b"counted")
+def test_workers_count_in_systemds_folder_where_there_is_one(tmp_path: Path) -> None:
+    runtime = tmp_path / "run"
+    runtime.mkdir()
+    told = {"RUNTIME_DIRECTORY": f"{runtime}:/nowhere"}
+    with running(tmp_path, "--db", str(tmp_path / "db.sqlite"), environment=told) as served:
+        assert served.ask("/healthz").status == 200
+        assert len(list((runtime / "metrics").glob("*.db"))) == 4
+        assert not (served.state / "metrics").exists()

@@ -329,7 +329,7 @@ HOSTILE = [
 
 
 def repeated(piece: str, length: int) -> str:
-    return f"A={'b ' * 500}\n" + piece * (length // len(piece))
+    return f"A='{'b ' * 500}'\n" + piece * (length // len(piece))
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
@@ -338,10 +338,13 @@ def test_calls_grow_with_the_length_of_a_script_and_no_faster(piece: str) -> Non
     assert calls(repeated(piece, 56_000)) < 10 * calls(repeated(piece, 7_000))
 
 
-@pytest.mark.parametrize("piece", [*HOSTILE, "srun -n 4 ./a$B\n", '"$x', "x;", "x=1 y "])
+MORE_HOSTILE = [*HOSTILE, "srun -n 4 ./a$B\n", '"$x', "x;", "x=1 y ", "env $A\n", "srun $A\n"]
+
+
+@pytest.mark.parametrize("piece", MORE_HOSTILE)
 def test_no_script_costs_more_than_some_hundred_lines(piece: str) -> None:
     # Forty lines of a usual script are 1,900 calls.
-    assert calls(repeated(piece, 64_000)) < 80_000
+    assert calls(repeated(piece, 64_000)) < 120_000
 
 
 def test_some_hundred_lines_of_commands_are_read_and_any_number_of_comments() -> None:
@@ -349,3 +352,18 @@ def test_some_hundred_lines_of_commands_are_read_and_any_number_of_comments() ->
     comments = "# A long explanation, as scripts have them.\n" * 500
     assert "./app" in programs("#!/bin/bash\n" + comments + line * 150 + "srun ./app\n")
     assert "./app" in programs("srun ./app\n" + line * 1_000)
+
+
+def test_no_word_is_read_again_and_again() -> None:
+    """An expression that can read a word in many ways never comes to the end of a long one."""
+    words = [
+        f"{before}{piece * 900}! x"
+        for before in ("srun", "python", "mpirun.", "A=", "sh -c ", "$")
+        for piece in ("_", "-", ".", "_a", "a", "1.", "=", "{", "${", "/")
+    ]
+    program = (
+        "import sys; from predictor.service.scripts import programs\n"
+        "for script in sys.stdin: programs(script)"
+    )
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, input="\n".join(words), check=True, timeout=120, text=True)
