@@ -11,6 +11,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,8 @@ import pytest
 from benchdb.store import opened_database, transaction
 from benchdb.tokens import add_token
 from predictor.service.demo import fill
+from scheduler_plugin.slurm import Slurm
+from scheduler_plugin.tokens import read_token
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import (
     ARBITER_USER,
@@ -198,6 +201,13 @@ def daemon(folder: Path, command: str, user: str) -> Iterator[subprocess.Popen[b
             process.terminate()
 
 
+def accounted(folder: Path, found: Cluster) -> dict[int, str]:
+    """The jobs that slurmdbd tells the watch's user of, with their names."""
+    token = read_token(str(folder / f"{WATCH_USER}.jwt"))
+    with Slurm(f"unix:{found.rest}", WATCH_USER, lambda: token, 60) as slurm:
+        return {job.id: job.name for job in slurm.ended_jobs(0, int(time.time()) + 60)}
+
+
 def has_held_jobs(found: Cluster) -> bool:
     return "JobHeld" in found.run("squeue", "--noheader", "--format=%r").stdout
 
@@ -227,6 +237,8 @@ def test_submissions_fare_as_without_ioncast_and_nothing_stops(
         assert "a job is left as it is" not in log
         assert " held=yes " in log
         with_ioncast.wait(lambda: not has_held_jobs(with_ioncast), "released jobs")
+        strange = with_ioncast.submit(b"--job-name=\xff", b"--comment=\xfe", user="nobody")
+        with_ioncast.wait(lambda: strange in accounted(folder, with_ioncast), "job in slurmdbd")
         assert [process.poll() for process in daemons] == [None, None]
     for command in ("watch", "arbitrate"):
         said = (folder / f"{command}.log").read_text()
