@@ -205,7 +205,10 @@ def accounted(folder: Path, found: Cluster) -> dict[int, str]:
     """The jobs that slurmdbd tells the watch's user of, with their names."""
     token = read_token(str(folder / f"{WATCH_USER}.jwt"))
     with Slurm(f"unix:{found.rest}", WATCH_USER, lambda: token, 60) as slurm:
-        return {job.id: job.name for job in slurm.ended_jobs(0, int(time.time()) + 60)}
+        return {
+            job.id: job.name
+            for job in slurm.ended_jobs(int(time.time()) - 3600, int(time.time()) + 60)
+        }
 
 
 def has_held_jobs(found: Cluster) -> bool:
