@@ -27,7 +27,7 @@ from tests.service.test_scripts import HOSTILE, SLURM, repeated  # noqa: E402
 SHORT, LONG = 7_000, 56_000
 GROWTH = 2.0
 SHARE = 3.0
-MOST = 60.0
+MOST = 100.0
 
 
 def main() -> None:

@@ -187,6 +187,7 @@ class _Command:
 
 def _in_double_quotes(text: str, work: Work) -> Iterator[Piece]:
     # Also where there is nothing between them, there is a word.
+    work.spend(1)
     yield Piece("", is_quoted=True)
     for found in _IN_DOUBLE_QUOTES.finditer(text):
         work.spend(1)

@@ -100,7 +100,7 @@ class Slurm:
         """All jobs that slurmctld knows.
 
         It forgets them `MinJobAge` (300 s by default) after their end. The times are of its clock.
-        A job that cannot be read is left out, with a warning.
+        A job that cannot be read is left out, with a warning, unless none can.
         """
         return self._readable(self._ask("GET", "slurm", "jobs"), self._version.job)
 
@@ -148,7 +148,7 @@ class Slurm:
         """Jobs that ended within a span of Unix times, as slurmdbd tells of them.
 
         The span is without its end. A job that was requeued is there once for each of its ends.
-        A job that cannot be read is left out, with a warning.
+        A job that cannot be read is left out, with a warning, unless none can.
 
         Raises
         ------
@@ -197,8 +197,9 @@ class Slurm:
             except SlurmAnswerError as error:
                 errors.append(error)
                 self._warn_of_unreadable(entry, error)
-        # One strange job is no reason to stop. If no job can be read, the interface is another one.
-        if len(errors) > 1 and not found:
+        # One strange job hides no other one. If no job can be read, the interface is another one,
+        # and an empty list would say that all jobs have ended.
+        if errors and not found:
             raise errors[0]
         return found
 

@@ -453,14 +453,6 @@ def test_a_job_that_cannot_be_read_hides_no_other_one(
     assert "is left out: jobs are not told as they should be" in record.message
 
 
-def test_the_only_job_may_be_one_that_cannot_be_read(
-    slurm: Slurm, slurmrestd: Slurmrestd, caplog: pytest.LogCaptureFixture
-) -> None:
-    slurmrestd.instead["jobs"] = 200, json.dumps({"jobs": [{"partition": "b"}]}), 0.0
-    assert slurm.jobs() == []
-    assert "is left out" in caplog.text
-
-
 def test_jobs_none_of_which_can_be_read_are_an_error(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
     slurmrestd.instead["jobs"] = 200, json.dumps({"jobs": [{"partition": "b"}, 4]}), 0.0
     with pytest.raises(SlurmAnswerError, match="jobs are not told as they should be"):
