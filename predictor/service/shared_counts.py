@@ -73,7 +73,7 @@ class SharedCounts:
         return used + _RESERVE_BYTES < _BYTES["histogram"]
 
     def registry(self) -> CollectorRegistry:
-        """What all workers counted."""
+        """The counts of all workers."""
         found = CollectorRegistry()
         if self._folder.is_dir():
             MultiProcessCollector(found, str(self._folder))  # type: ignore[no-untyped-call]

@@ -89,7 +89,7 @@ def simple_commands(script: str, work: Work) -> Iterator[list[Word]]:
     script : str
         Any text; wrong syntax is read as well as it can be.
     work : Work
-        What it may cost; when that is spent, the script ends there.
+        The most that it may cost. The script ends where that is spent.
 
     Yields
     ------

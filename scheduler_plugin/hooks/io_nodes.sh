@@ -43,7 +43,7 @@ licence_count() {
             sub(/^[+-]?0*/, "", text)
             match(text, /^[0-9]*/)
             digits = substr(text, 1, RLENGTH)
-            # Here the C library stops counting, and the low bits are none.
+            # The C library stops counting at 64 bits, whose low half is 0 then.
             if (length(digits) > 19 || length(digits) == 19 && digits "" > "9223372036854775807")
                 return 0
             for (at = 1; at <= length(digits); at++)

@@ -496,8 +496,8 @@ local function refusal(status)
     return "HTTP status " .. digits(status) .. (is_denied and ": is the token right?" or "")
 end
 
--- What the service decided; or nil, why not, and whether the service itself said no: then it is well, and
--- its answer depends on the question.
+-- The service's decision; or nil, why not, and whether the service itself said no. A service that says no
+-- is well: its answer depends on the question.
 local function answer_in(response, most)
     local head, body = response:match("^(.-)\r?\n\r?\n(.*)$")
     local status = tonumber(head and head:match("^HTTP/%d%.%d (%d%d%d)"))
@@ -565,7 +565,7 @@ local function converse(connection, address, request, is_in_time)
     return partial or ""
 end
 
--- The response to a request; or nil and why there is none. The deadline began with the job.
+-- The response to a request; or nil and the reason. The deadline began with the job.
 local function exchange(library, address, request, began, deadline_s)
     local open = address.port and library.tcp or library.unix
     if not open then
@@ -635,8 +635,8 @@ local function local_name(licence)
     return licence:match("^[^@]*")
 end
 
--- Slurm counts licences in 32 bits: it takes 4294967297 for one, and -4294967295 too. Beyond 64 bits the C
--- library stops counting, and the low bits are none.
+-- Slurm counts licences in 32 bits: it takes 4294967297 for one, and -4294967295 too. The C library stops
+-- counting at 64 bits, whose low half is 0 then.
 local function as_slurm_counts(number)
     local sign, all_digits = number:match("^%s*([+-]?)0*(%d*)$")
     local longest = "9223372036854775807"

@@ -116,7 +116,7 @@ def test_more_bytes_of_the_same_take_longer_by_as_much(
     once, often = (
         times(asked(told, stonewalled)) for told in (phases, [scaled(phase) for phase in phases])
     )
-    # What is typical of several parts is a mean over draws, which is exact to a thousandth.
+    # The typical time of several parts is a mean over draws, which is exact to a thousandth.
     assert often == pytest.approx({n: factor * time for n, time in once.items()}, rel=1e-3)
 
 

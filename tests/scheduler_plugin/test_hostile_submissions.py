@@ -76,7 +76,7 @@ TEXTS = [
     *("--gres", "--reservation", "--qos", "--wckey", "--mail-user", "--partition", "--licenses"),
     *("--chdir", "--output", "--export", "--begin", "--cluster-constraint", "--time"),
 ]
-# What a text may be besides noise: some of these are accepted.
+# Texts besides noise; Slurm accepts some of them.
 PLAUSIBLE = [
     *(b"batch", b"ionode:2", b"ionode:4294967297", b"ionode", b"ionode: \n3", b"ALL", b"/tmp"),
     *(b"/dev/null", b"afterok:1", b"singleton", b"now+1hour", b"1", b"everybody", b"normal"),

@@ -293,7 +293,7 @@ def test_a_token_is_renewed_in_its_place(running: Cluster, tmp_path: Path) -> No
         slurm.jobs()
     assert (first.st_uid, first.st_gid) == (0, getpwnam(WATCH_USER).pw_gid)
     assert first.st_mode & 0o777 == 0o640
-    # Whoever has opened it reads the old one to its end.
+    # A process that has the old file open reads it to its end.
     assert file.stat().st_ino != first.st_ino
     assert [path.name for path in tmp_path.iterdir()] == ["slurm.jwt"]
 
