@@ -19,8 +19,8 @@ local LONGEST_LICENCES = 4 * 1024
 local LONGEST_DIRECTIVE = 1024
 local MOST_DIRECTIVES = 100
 local HEARTBEAT_S = 30
--- The share of the deadline after which there is no time left for a script.
-local SHARE_BEFORE_SCRIPT = 0.5
+-- The share of the deadline that the service must have to be sent a script, and for its silence to count.
+local FAIR_SHARE = 0.5
 local SOURCES = { history = true, model = true, default = true }
 local NAMES_OF_SLURM = { wrap = true, sbatch = true, interactive = true }
 
@@ -872,13 +872,9 @@ local function new(given, slurm, library)
     end
 
     -- The script of a job that is sent; none where the service is not to be asked that much.
-    local function script_to_send(script, user, chosen, began)
-        local now = library.gettime()
-        if not (chosen.token and script and breaker.takes_script_of(user, now)) then
-            return nil
-        end
-        local is_early = is_in_span(now, began, chosen.deadline_ms / 1000 * SHARE_BEFORE_SCRIPT)
-        return is_early and text_of(script, LONGEST_SCRIPT) or nil
+    local function script_to_send(script, user, chosen, now)
+        local is_sent = chosen.token and breaker.takes_script_of(user, now)
+        return is_sent and text_of(script, LONGEST_SCRIPT) or nil
     end
 
     local function ask(job, script, chosen, available, began)
@@ -889,9 +885,11 @@ local function new(given, slurm, library)
         end
         local user = tostring(job.user_name)
         local question = question_of(job, script, chosen, available, slurm)
-        local sent = script_to_send(script, user, chosen, began)
-        local request = request_for(question, sent, chosen)
         local deadline_s = chosen.deadline_ms / 1000
+        local now = library.gettime()
+        local is_fair = is_in_span(now, began, deadline_s * FAIR_SHARE)
+        local sent = is_fair and script_to_send(script, user, chosen, now) or nil
+        local request = request_for(question, sent, chosen)
         local response, why = exchange(library, chosen.address, request, began, deadline_s)
         local decision, is_word
         if response then
@@ -902,7 +900,7 @@ local function new(given, slurm, library)
             breaker.note_answer()
         elseif sent then
             breaker.note_failure_with_script(ended, user)
-        else
+        elseif is_fair then
             breaker.note_failure(ended)
         end
         return decision, why, (ended - began) * 1000

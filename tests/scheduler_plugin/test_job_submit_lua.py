@@ -992,6 +992,22 @@ def test_no_script_is_sent_when_time_is_short(
     assert request.startswith(method + b" /v1/decisions")
 
 
+@pytest.mark.parametrize("takes_s", [0.026, 0.06])
+@pytest.mark.parametrize("token", [{}, WITH_TOKEN])
+def test_time_that_the_job_took_is_no_failure_of_the_service(
+    controller: Controller, takes_s: float, token: dict[str, str]
+) -> None:
+    submit = controller.start(**token)
+    controller.takes["receive"] = 0.049
+    for _ in range(5):
+        controller.reading_takes = {"script": takes_s}
+        controller.submit_to(submit)
+        assert fields(controller.lines[-1])["why"] == f"{NO_ANSWER}timeout"
+    controller.reading_takes.clear()
+    assert asked(controller, submit)
+    assert fields(controller.lines[-1])["io_nodes"] == "4"
+
+
 def test_a_script_is_read_once(controller: Controller) -> None:
     controller.reading_takes = {"script": 0.001}
     for resource in ("licence", "burst_buffer"):
