@@ -1,16 +1,32 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 # Tests wait for daemons, databases and browsers more than they compute.
-WORKERS ?= $(shell expr $$(nproc) + 1)
+WORKERS ?= $(shell expr $$(nproc) + 2)
 
-.PHONY: demo test lint clean
+# Tests start hundreds of programs: none compiles again what the first one compiled.
+unexport PYTHONDONTWRITEBYTECODE
+# Workers share the cores, so numerical libraries start no threads of their own.
+export OPENBLAS_NUM_THREADS := 1
+# A file stays with one worker, which has its services only once.
+TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
+
+.PHONY: demo test quick nightly matrix lint clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m experiments.demo
 
+# Everything, on real services; it installs them.
 test: lint
 	.ci/install-services
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(TEST)
+
+# What needs no service and little time.
+quick: $(VENV)/installed-for-tests
+	IONCAST_TEST_EXAMPLES=0.1 $(TEST) -m "not service and not slow"
+
+# `make test` with all examples of the tests that make up their input.
+nightly:
+	IONCAST_TEST_EXAMPLES=1 $(MAKE) test
 
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .

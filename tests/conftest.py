@@ -1,6 +1,7 @@
 """Where the real data are, `../shared/data` beside the project, and databases.
 
-Every test that takes `database` or `location` runs on SQLite and on PostgreSQL.
+A test that takes `database` or `location` runs on SQLite; marked with `both_databases`, on
+PostgreSQL as well.
 """
 
 from __future__ import annotations
@@ -16,15 +17,48 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import Engine
 
 from benchdb.store import open_database
-from tests.support.postgresql import Server, programs, running_server
+from tests.support import services
+from tests.support.databases import BOTH_DATABASES
+from tests.support.examples import examples
+from tests.support.postgresql import Server, running_server
 
 # Machines are noisy: what looks at a clock fails where nothing is wrong.
 settings.register_profile(
-    "without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "without a clock",
+    deadline=None,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("without a clock")
 
 PROJECT = Path(__file__).resolve().parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, service in services.SERVICES.items():
+        config.addinivalue_line("markers", f"{name}: needs {service.what}")
+    config.addinivalue_line("markers", "service: needs one of these; `make quick` leaves it out")
+    config.addinivalue_line("markers", "slow: takes seconds; `make quick` leaves it out")
+    config.addinivalue_line("markers", "both_databases: `location` is on SQLite and on PostgreSQL")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    is_marked = metafunc.definition.get_closest_marker("both_databases")
+    if is_marked and "location" in metafunc.fixturenames:
+        metafunc.parametrize("location", BOTH_DATABASES, indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        services.mark(item)
+    # Files that take minutes are begun first, so that the end does not wait for one of them.
+    items.sort(key=services.position)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    services.require(item)
 
 
 @pytest.fixture(scope="session")
@@ -42,12 +76,13 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
+def fio() -> str:
+    services.use("fio")
+    return "fio"
+
+
+@pytest.fixture(scope="session")
 def postgresql() -> Iterator[Server]:
-    if programs() is None:
-        message = "no PostgreSQL server is installed; .ci/install-services does it"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
     with running_server() as server:
         yield server
 
@@ -61,22 +96,23 @@ def _location(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterat
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database that is not there yet, by what `--db` takes."""
-    yield from _location(request.param, request, tmp_path)
+    yield from _location(getattr(request, "param", "sqlite"), request, tmp_path)
 
 
 @pytest.fixture
-def postgresql_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def postgresql_location(postgresql: Server) -> Iterator[str]:
     """One on PostgreSQL, for what only a server does."""
-    yield from _location("postgresql", request, tmp_path)
+    with postgresql.lent_database() as url:
+        yield url
 
 
-@pytest.fixture(params=["to sqlite", "to postgresql"])
+@pytest.fixture(params=BOTH_DATABASES)
 def other_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A second one, for what goes from one database to another."""
-    yield from _location(request.param.removeprefix("to "), request, tmp_path)
+    yield from _location(request.param, request, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -456,6 +456,7 @@ def test_a_byte_order_mark_does_not_matter(database: Path, tmp_path: Path) -> No
     assert [row["bandwidth_mib_s"] for row in exported(database)] == ["50.0", "75.0"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "darwin", reason="file names are always UTF-8 there")
 def test_a_file_name_that_is_no_text_does_not_matter(database: Path, tmp_path: Path) -> None:
     path = os.fsencode(tmp_path / "results") + b"\xff.csv"
@@ -835,6 +836,7 @@ def test_a_table_of_no_phases_has_no_prediction(filled: Path, tmp_path: Path) ->
 # Pipes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["phases", "export", "predict"])
 def test_a_reader_that_goes_away_is_no_failure_of_ours(filled: Path, command: str) -> None:
     args = {

@@ -69,6 +69,7 @@ def words_and_numbers(text: str) -> tuple[list[str], list[float]]:
     return ["".join(words.split()) for words in pieces[::2]], list(map(float, pieces[1::2]))
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     shown = README.split("```text\n", 1)[1].split("```", 1)[0]
     demo = subprocess.run(

@@ -20,6 +20,8 @@ from benchdb.store import transaction
 from ioncast_errors import InputError
 from ior_configs import IorConfig
 
+pytestmark = pytest.mark.both_databases
+
 PROJECT = Path(__file__).resolve().parents[2]
 IOR_JSON = (PROJECT / "tests/ior_configs/fixtures/wr-shared.json").read_bytes()
 OURS = "io_nodes,bandwidth_mib_s,command\n"

@@ -22,6 +22,8 @@ from benchdb.store import open_database, transaction
 from tests.support.command import run_ioncast
 from tests.support.emulated import wait_until
 
+pytestmark = pytest.mark.fio
+
 CAMPAIGN = """
 name = "small"
 description = "Two patterns, quickly."
@@ -59,15 +61,6 @@ THIRD_WAITS = """
 echo >> {root}/begun
 [ "$(wc -l < {root}/begun)" -ne 3 ] || while [ ! -e {root}/go ]; do sleep 0.1; done
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _fio() -> None:
-    if shutil.which("fio") is None:
-        message = "fio is not installed (Debian's package fio)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
 
 
 def campaign_command(*arguments: str) -> list[str]:

@@ -15,6 +15,8 @@ from benchdb.exports import export_rows
 from benchdb.store import open_database, transaction
 from tests.support.slurm import slurm
 
+pytestmark = [pytest.mark.slurm, pytest.mark.fio]
+
 CAMPAIGN = """
 name = "jobs"
 description = "One pattern, as jobs."

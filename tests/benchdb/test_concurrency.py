@@ -14,6 +14,8 @@ import pytest
 from benchdb.exports import export_rows
 from benchdb.store import open_database, transaction
 
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
+
 ROOT = Path(__file__).resolve().parents[2]
 WRITERS = 4
 FILES = 5

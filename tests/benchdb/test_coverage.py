@@ -25,6 +25,8 @@ from ioncast import cli
 from ioncast_errors import InputError, UnknownNameError
 from ior_configs import IorConfig
 
+pytestmark = pytest.mark.both_databases
+
 ROOT = Path(__file__).resolve().parents[2]
 TESTBED = ROOT / "experiments" / "data" / "testbed" / "benchmarks.csv"
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -280,6 +282,7 @@ def test_a_database_that_is_not_there_has_no_measurements(tmp_path: Path) -> Non
     assert "No measurements" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -344,6 +347,7 @@ def test_a_cell_tells_everything_when_pointed_at() -> None:
         assert part in told
 
 
+@pytest.mark.slow
 def test_the_page_grows_with_the_rows_and_leaves_out_those_beyond_a_thousand(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,8 @@ from benchdb.measurements import Measurement, store
 from benchdb.store import transaction
 from ior_configs import IorConfig
 
+pytestmark = pytest.mark.both_databases
+
 SHARED = IorConfig(write=True, tasks=16, nodes=8, block_size=4 << 20, transfer_size=1 << 20)
 READ = replace(SHARED, write=False, read=True)
 OWN_FILES = replace(SHARED, file_per_process=True)

@@ -30,6 +30,8 @@ from benchdb.store import open_database, transaction
 from benchdb.times import in_utc, instant
 from ioncast_errors import ConflictError, InputError, UnknownNameError
 
+pytestmark = pytest.mark.both_databases
+
 ROOT = Path(__file__).resolve().parents[2]
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 DECISION = DecisionRow(
@@ -140,6 +142,7 @@ def test_a_decision_is_stored_once(database: Engine) -> None:
     assert one(database, DECISION.id) == DECISION
 
 
+@pytest.mark.slow
 def test_thousands_of_decisions_are_stored_at_once(database: Engine) -> None:
     rows = [replace(DECISION, id=f"d{i}", job_id=f"j{i}", asked_at=at(i)) for i in range(5000)]
     for i in range(0, 5000, 50):
@@ -408,6 +411,7 @@ engine.dispose()
 """
 
 
+@pytest.mark.slow
 def test_the_same_from_several_processes_is_stored_once(location: str) -> None:
     running = [
         subprocess.Popen(

@@ -19,7 +19,7 @@ from benchdb.campaigns.engines import ENGINES, Job
 from benchdb.importers import Source, read_measurements
 from benchdb.measurements import Measurement
 from ior_configs import IorConfig
-from tests.support.fio import fio  # noqa: F401  a fixture
+from tests.support.examples import examples
 
 KIB, MIB = 1 << 10, 1 << 20
 # Names that a shell, fio (colon) or a glob could take for something else.
@@ -115,11 +115,11 @@ def logged(folder: Path) -> list[tuple[str, str, list[tuple[int, int]]]]:
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(config=posix_patterns())
 def test_fio_makes_the_requests_of_ior(
     config: IorConfig,
-    fio: str,  # noqa: F811
+    fio: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("fio")
@@ -159,12 +159,12 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(config=posix_patterns(), count=st.integers(1, 3))
 def test_fio_makes_the_requests_of_ior_on_each_node(
     config: IorConfig,
     count: int,
-    fio: str,  # noqa: F811
+    fio: str,
     nodes: Path,
 ) -> None:
     """Ranks fill the first node, then the next; their sizes differ by one at most."""
@@ -205,7 +205,7 @@ def test_fio_makes_the_requests_of_ior_on_each_node(
 @pytest.mark.parametrize("segments", [1, 3])
 def test_the_processes_of_fio_on_all_nodes_write_one_file(
     segments: int,
-    fio: str,  # noqa: F811
+    fio: str,
     nodes: Path,
 ) -> None:
     """None unlinks it, none makes it anew, so each byte that was written is there."""
@@ -223,7 +223,7 @@ def test_the_processes_of_fio_on_all_nodes_write_one_file(
 def test_a_node_that_does_not_have_the_test_directory_fails_the_run(
     operation: str,
     file_per_process: bool,
-    fio: str,  # noqa: F811
+    fio: str,
     tmp_path: Path,
 ) -> None:
     """Where a mount is missing, the folder below it would take the files."""
@@ -245,7 +245,7 @@ def test_a_node_that_does_not_have_the_test_directory_fails_the_run(
 
 
 def test_fio_shuffles_anew_in_each_run_and_for_each_process(
-    fio: str,  # noqa: F811
+    fio: str,
     tmp_path: Path,
 ) -> None:
     config = pattern(file_per_process=True, random_offsets=1, block_size=512 * KIB)
@@ -355,7 +355,7 @@ def file_system(folder: Path) -> str:
 @pytest.mark.parametrize("file_per_process", [False, True])
 def test_what_is_read_is_not_in_memory(
     file_per_process: bool,
-    fio: str,  # noqa: F811
+    fio: str,
     tmp_path: Path,
 ) -> None:
     config = pattern("read", file_per_process=file_per_process, block_size=MIB)
@@ -371,7 +371,7 @@ def test_what_is_read_is_not_in_memory(
     assert not any(any(pages_in_memory(file)) for file in files)
 
 
-def test_direct_access_passes_by_the_memory(fio: str, tmp_path: Path) -> None:  # noqa: F811
+def test_direct_access_passes_by_the_memory(fio: str, tmp_path: Path) -> None:
     config = pattern(odirect=True)
     run(ENGINES["fio"].measure(job("fio", config, tmp_path)), tmp_path)
     assert not any(pages_in_memory(tmp_path / ODD_NAME))
@@ -393,6 +393,7 @@ def test_removing_leaves_the_files_of_other_runs(
     assert {path.name for path in tmp_path.iterdir()} == {"run.12", "run.10.0"}
 
 
+@pytest.mark.slow
 def test_thousands_of_files_are_removed(tmp_path: Path) -> None:
     """Their names are longer than a command's arguments can be."""
     folder = tmp_path / ("x" * 200)

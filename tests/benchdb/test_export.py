@@ -33,7 +33,10 @@ from benchdb.schema import configurations, imports, measurements, systems
 from benchdb.store import open_database, opened_database, transaction
 from ioncast_errors import InputError
 from ior_configs import IorConfig
+from tests.support.examples import examples
 from tests.support.postgresql import Server
+
+pytestmark = pytest.mark.both_databases
 
 PROJECT = Path(__file__).resolve().parents[2]
 BENCHMARKS = PROJECT / "experiments/data/testbed/benchmarks.csv"
@@ -333,6 +336,7 @@ def test_what_cannot_be_written_is_said_in_one_line(
     assert list(tmp_path.glob("*.part")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output_format", ["csv", "parquet"])
 def test_an_export_can_be_written_to_a_pipe(
     filled: str, tmp_path: Path, output_format: str
@@ -576,7 +580,9 @@ def elsewhere() -> Iterator[Engine]:
 
 @given(rows=some_measurements)
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+    max_examples=examples(25),
 )
 def test_any_measurements_come_back_byte_by_byte(
     database: Engine, elsewhere: Engine, rows: list[Measurement]

@@ -35,6 +35,8 @@ from ioncast_errors import ConflictError, InputError, UnknownNameError
 from summario.phases import Part, Phase
 from summario.tables import to_record
 
+pytestmark = pytest.mark.both_databases
+
 ROOT = Path(__file__).resolve().parents[2]
 PHASE = Phase(
     job=7,
@@ -501,6 +503,7 @@ engine.dispose()
 """
 
 
+@pytest.mark.slow
 def test_the_same_logs_from_several_processes_are_stored_once(location: str) -> None:
     running = [
         subprocess.Popen(

@@ -22,6 +22,8 @@ from benchdb.store import transaction
 from ioncast_errors import UnknownNameError
 from ior_configs import IorConfig
 
+pytestmark = pytest.mark.both_databases
+
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 CONFIG = IorConfig(write=True, tasks=16, nodes=8, block_size=4 << 20, transfer_size=1 << 20)
 CONFIGS = [replace(CONFIG, tasks=16 * n) for n in range(1, 8)]

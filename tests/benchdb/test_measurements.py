@@ -23,6 +23,8 @@ from benchdb.store import transaction
 from ioncast_errors import InputError, IoncastError
 from ior_configs import IorConfig
 
+pytestmark = pytest.mark.both_databases
+
 SHARED = IorConfig(write=True, tasks=16, nodes=8, block_size=4 << 20, transfer_size=1 << 20)
 OWN_FILES = IorConfig(write=True, file_per_process=True, tasks=16, nodes=8)
 _contents = itertools.count()

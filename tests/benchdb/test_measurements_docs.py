@@ -16,6 +16,8 @@ from benchdb.exports import EXPORT_COLUMNS
 from benchdb.schema import metadata
 from benchdb.store import NEWEST
 
+pytestmark = pytest.mark.both_databases
+
 PROJECT = Path(__file__).resolve().parents[2]
 TEXT = (PROJECT / "docs/measurements.md").read_text(encoding="utf-8")
 BENCHMARKS = PROJECT / "experiments/data/testbed/benchmarks.csv"

@@ -24,6 +24,8 @@ from benchdb.store import NEWEST, open_database, transaction
 from benchdb.tokens import add_token
 from ior_configs import IorConfig
 
+pytestmark = pytest.mark.both_databases
+
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = Path(__file__).parent / "schemas"
 # Made by the code of that version, dumped by the databases' own tools.
@@ -273,6 +275,7 @@ def test_a_database_goes_back(location: str, version: str) -> None:
 _OPEN = "import sys; from benchdb.store import open_database; open_database(sys.argv[1]).dispose()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [None, *VERSIONS])
 def test_several_processes_may_open_an_old_or_empty_database_at_once(
     location: str, version: str | None
@@ -292,6 +295,7 @@ def test_several_processes_may_open_an_old_or_empty_database_at_once(
     assert {name: len(rows) for name, rows in after.items()} == expected
 
 
+@pytest.mark.slow
 def test_who_opens_an_old_database_waits_for_whoever_writes(
     location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,8 @@ from benchdb.times import instant
 from ioncast_errors import InputError, UnknownNameError
 from ior_configs import IorConfig
 
+pytestmark = pytest.mark.both_databases
+
 CONFIG = IorConfig(write=True, tasks=16, nodes=8)
 RUN = Measurement(CONFIG, 0, 50.0)
 _contents = itertools.count()

@@ -18,7 +18,6 @@ from benchdb.measurements import Measurement
 from ioncast_errors import InputError
 from ior_configs import IorConfig
 from tests.support.emulated import wait_until
-from tests.support.fio import fio  # noqa: F401  a fixture
 
 KIB, MIB = 1 << 10, 1 << 20
 COMMAND = "mpiexec -n 2 ior -a POSIX -w -F -e -b 1m -t 256k"
@@ -168,7 +167,7 @@ def test_no_missing_or_odd_value_is_more_than_a_refusal(data: st.DataObject) -> 
         assert row[0].bandwidth_mib_s > 0
 
 
-def test_what_fio_writes_is_read(fio: str, tmp_path: Path) -> None:  # noqa: F811
+def test_what_fio_writes_is_read(fio: str, tmp_path: Path) -> None:
     before = datetime.now(timezone.utc)
     subprocess.run(
         [
@@ -197,7 +196,7 @@ def test_what_fio_writes_is_read(fio: str, tmp_path: Path) -> None:  # noqa: F81
     assert before - timedelta(seconds=2) <= started <= datetime.now(timezone.utc)
 
 
-def test_a_process_that_was_killed_is_no_measurement(fio: str, tmp_path: Path) -> None:  # noqa: F811
+def test_a_process_that_was_killed_is_no_measurement(fio: str, tmp_path: Path) -> None:
     """Of which fio's exit code and its JSON say nothing."""
     command = [fio, "--name=x", "--numjobs=2", "--rw=write", "--bs=4k", "--size=64k", "--rate=32k"]
     command += ["--time_based", "--runtime=600"]

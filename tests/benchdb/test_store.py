@@ -28,6 +28,8 @@ from benchdb.store import (
 from ioncast_errors import DatabaseError, InputError
 from ior_configs import IorConfig
 
+pytestmark = pytest.mark.both_databases
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = IorConfig(write=True, tasks=4, nodes=2)
 
@@ -196,7 +198,7 @@ def test_a_password_is_shown_wherever_it_stands_in_no_error(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "kept"),
+    ("told", "kept"),
     [
         ("postgresql://me:x@host:5/db", "postgresql://me@host:5/db"),
         (
@@ -208,18 +210,18 @@ def test_a_password_is_shown_wherever_it_stands_in_no_error(url: str) -> None:
         ("/data/a:b@c", "/data/a:b@c"),
     ],
 )
-def test_a_location_is_kept_without_its_password(location: str, kept: str) -> None:
-    assert without_password(location) == kept
+def test_a_location_is_kept_without_its_password(told: str, kept: str) -> None:
+    assert without_password(told) == kept
 
 
 @pytest.mark.parametrize(
-    ("location", "kept"), [("x.sqlite", "{}/x.sqlite"), ("sqlite:///x", "sqlite:///{}/x")]
+    ("told", "kept"), [("x.sqlite", "{}/x.sqlite"), ("sqlite:///x", "sqlite:///{}/x")]
 )
 def test_a_location_is_kept_so_that_it_is_found_from_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str, kept: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, kept: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert without_password(location) == kept.format(tmp_path)
+    assert without_password(told) == kept.format(tmp_path)
 
 
 def test_what_may_only_be_read_is_to_be_brought_up_to_date_first(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ from benchdb.tokens import (
 from ioncast import cli
 from ioncast_errors import ConflictError, InputError, UnknownNameError
 
+pytestmark = pytest.mark.both_databases
+
 ROOT = Path(__file__).resolve().parents[2]
 # 256 bits in the letters of RFC 4648, section 5.
 SHAPE = re.compile("ion_[A-Za-z0-9_-]{43}")

@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 from experiments.commands import experiment
 from ioncast_errors import IoncastError
 
+pytestmark = pytest.mark.slow
+
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed"
 KEPT = ("r-shared-contig-1m", "w-fpp-contig-1m", "w-shared-strided-64k")
 

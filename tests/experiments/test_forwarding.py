@@ -29,13 +29,13 @@ from tests.support.emulated import (
     bundled,
     emulated,
     leftovers,
-    need_platform,
     received_bytes,
     small,
     unique_name,
     wait_until,
 )
-from tests.support.fio import fio  # noqa: F401  a fixture
+
+pytestmark = [pytest.mark.platform, pytest.mark.fio]
 
 IO_NODES = (0, 1, 2, 4, 8)
 KIB = 1 << 10
@@ -182,8 +182,7 @@ def table_of(runs: Mapping[int, float], file: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def story(fio: str, tmp_path_factory: pytest.TempPathFactory) -> Story:  # noqa: F811
-    need_platform()
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder, name = tmp_path_factory.mktemp("forwarding"), unique_name()
     try:
         said("platform", "up", "--name", name)
@@ -284,7 +283,7 @@ def test_processes_of_all_nodes_write_one_whole_file(
     config: IorConfig,
     io_nodes: int,
     small_platform: Emulated,
-    fio: str,  # noqa: F811
+    fio: str,
     tmp_path: Path,
 ) -> None:
     job = fio_job(small_platform, config, io_nodes)
@@ -302,7 +301,7 @@ def test_processes_of_all_nodes_write_one_whole_file(
 def test_what_is_read_is_in_no_cache_of_an_io_node(
     file_per_process: bool,
     small_platform: Emulated,
-    fio: str,  # noqa: F811
+    fio: str,
     tmp_path: Path,
 ) -> None:
     """Each run's bytes come from the storage, those of a second run of a kind as well."""
@@ -321,7 +320,7 @@ def test_what_is_read_is_in_no_cache_of_an_io_node(
 
 @pytest.fixture
 def campaign_in_flight(
-    fio: str,  # noqa: F811
+    fio: str,
     tmp_path: Path,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A platform's name, and an `ioncast campaign run` of which fio is at work there."""

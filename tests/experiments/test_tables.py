@@ -45,6 +45,8 @@ from ioncast import cli
 from ior_configs import IorConfig
 from predictor.reruns import Rerun
 
+pytestmark = pytest.mark.slow
+
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed"
 IO_NODES = (0, 1, 2, 4, 8)
 SYSTEM = ("--system", "testbed", "--nodes", "8")

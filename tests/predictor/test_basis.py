@@ -178,6 +178,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return location
 
 
+@pytest.mark.slow
 def test_of_a_large_system_a_sample_is_learned_from_and_the_nearest_are_predicted_from(
     large: Path,
 ) -> None:
@@ -225,6 +226,7 @@ def test_a_survey_is_read_once_for_many_applications(mixed: Path) -> None:
         assert (survey.engine, survey.engines) == (basis.engine, basis.engines)
 
 
+@pytest.mark.slow
 def test_a_survey_reads_a_curve_once_and_keeps_no_more_than_some(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchdb.curves import Measured
 from ior_configs import IorConfig
 from predictor.catalogue import catalogue_of
+from tests.support.examples import examples
 
 # Ratios between them repeat, so that many are equally near.
 FEW_SIZES = st.sampled_from([3, 6])
@@ -129,8 +131,9 @@ def measured(id_: int, config: IorConfig, coverage: int, moved: int | None = Non
     )
 
 
+@pytest.mark.slow
 @given(data=st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_the_nearest_is_what_a_plain_search_finds(data: st.DataObject) -> None:
     configs = data.draw(relatives())
     rows = data.draw(catalogues(configs))

@@ -78,6 +78,7 @@ def test_an_alarm_ends_when_all_is_as_expected_again() -> None:
     assert control_chart([3.0] * 10 + [0.0] * 20 + [-3.0] * 5).since in range(31, 33)
 
 
+@pytest.mark.slow
 def test_false_alarms_are_one_in_hundreds_of_values() -> None:
     """Run lengths are nearly geometric: of 200 values 1 - exp(-200 / 590) have one."""
     numbers = random.Random(1959)
@@ -88,6 +89,7 @@ def test_false_alarms_are_one_in_hundreds_of_values() -> None:
     assert alarmed / 300 == pytest.approx(1 - math.exp(-200 / 590), abs=0.08)
 
 
+@pytest.mark.slow
 def test_at_any_time_3_of_1000_quiet_series_are_in_alarm() -> None:
     """The average of normal values is normal: 0.27 % are beyond three standard deviations."""
     numbers = random.Random(1959)

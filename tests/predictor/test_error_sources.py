@@ -22,6 +22,7 @@ from predictor.error_sources import (
     without_drift,
 )
 from predictor.validation import Expected
+from tests.support.examples import examples
 
 DAY = 86400.0
 
@@ -157,6 +158,7 @@ def test_the_p_value_is_that_of_all_orders(seed: int) -> None:
     assert trend.p_value == pytest.approx(beyond.mean(), abs=0.03)
 
 
+@pytest.mark.slow
 def test_noise_is_named_drift_about_as_seldom_as_promised() -> None:
     random = np.random.default_rng(1)
     trends = [
@@ -166,7 +168,7 @@ def test_noise_is_named_drift_about_as_seldom_as_promised() -> None:
     assert sum(trend.named for trend in trends if trend) <= 8
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.dictionaries(
         st.integers(0, 8),

@@ -20,6 +20,8 @@ from predictor.fitting import fit_model
 from predictor.model import Knowledge, Model
 from predictor.stored import from_document, to_document
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 HALF_WIDTH = 1.2816
 CONFIG = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=12, nodes=5)

@@ -115,6 +115,7 @@ def test_each_part_of_a_mixed_phase_is_a_configuration_of_its_own(shared_data: P
     }
 
 
+@pytest.mark.slow
 def test_every_log_that_ior_made_gives_the_command_that_made_it(shared_data: Path) -> None:
     runs = shared_data / "runs"
     with (runs / "manifest.csv").open(newline="") as file:

@@ -18,6 +18,7 @@ from ior_configs import IorConfig
 from predictor.features import SIZES
 from predictor.matching import find
 from predictor.model import Knowledge, Model, gaps, measurements
+from tests.support.examples import examples
 
 MIB = 1 << 20
 MakeCurve = Callable[..., Curve]
@@ -54,7 +55,7 @@ def configs(draw: st.DrawFn) -> IorConfig:
 
 
 @given(wanted=configs(), known=st.lists(st.tuples(configs(), st.booleans()), max_size=30))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_the_nearest_of_many_is_the_one_that_a_search_through_all_finds(
     wanted: IorConfig, known: list[tuple[IorConfig, bool]]
 ) -> None:

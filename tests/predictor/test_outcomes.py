@@ -243,6 +243,7 @@ def test_the_ratio_is_that_of_the_last_ten() -> None:
     assert whole(drift(series([0.5, 2.0]))).ratio == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.05, 0.1, 0.5])
 def test_false_alarms_of_lognormal_runs_are_3_in_1000(sigma: float) -> None:
     """At any time, 0.27 % of what has not changed is said to have drifted."""

@@ -384,6 +384,7 @@ def test_the_model_is_wrong_by_less_than_a_tenth_of_an_application(
     assert statistics.fmean(errors) <= 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "possible"),
     [

@@ -17,6 +17,7 @@ from predictor.fitting import fit_model
 from predictor.model import Knowledge, Model
 from predictor.prediction import EarlierRun, Policy, Prediction, predict, to_json
 from summario.phases import Part, Phase
+from tests.support.examples import examples
 
 MIB = 1 << 20
 IO_NODES = (0, 1, 2, 4, 8)
@@ -75,7 +76,7 @@ def a_written_phase(draw: st.DrawFn) -> Phase:
 
 
 phase_lists = st.lists(a_written_phase(), min_size=1, max_size=4)
-some_examples = settings(deadline=None, max_examples=25)
+some_examples = settings(deadline=None, max_examples=examples(25))
 
 
 @given(phases=phase_lists, data=st.data())

@@ -23,6 +23,8 @@ from ioncast import cli
 from predictor.model import Knowledge, Model
 from predictor.stored import current_model, fit_current, from_document, keep, to_document
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).resolve().parents[2]
 TESTBED = PROJECT / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"

@@ -233,6 +233,7 @@ def test_draws_by_io_nodes_are_each_what_they_are_alone(phases: list[Phase], see
         assert together[draw, n] == pytest.approx(float(timeline.elapsed(times[:, draw, n])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlap", [0.5, 4000.0])
 def test_five_thousand_overlapping_phases_need_little_memory(overlap: float) -> None:
     phases = [active(i, i + 1 + overlap, processes=1, nprocs=64) for i in range(5000)]

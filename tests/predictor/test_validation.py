@@ -180,6 +180,7 @@ def test_the_measured_curve_itself_is_the_best_prediction(reruns: dict[int, list
     assert found.regret_within_tolerance <= 0.05 + 1e-9
 
 
+@pytest.mark.slow
 @given(measured_curves, st.floats(0.01, 100))
 def test_the_unit_of_bandwidth_does_not_matter(
     reruns: dict[int, list[float]], factor: float

@@ -18,6 +18,8 @@ from scipy.stats import kendalltau
 from ioncast import cli
 from ioncast_errors import InputError, UnknownNameError
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).resolve().parents[2]
 TESTBED = PROJECT / "experiments" / "data" / "testbed"
 APPLICATIONS = TESTBED / "applications.csv"

@@ -147,6 +147,7 @@ def test_nothing_that_is_possible_is_worth_more(
     assert found == pytest.approx(by_all_combinations(jobs, pool, minimum_gain), rel=1e-9)
 
 
+@pytest.mark.slow
 @given(jobs_of(most=20), pools, st.floats(0, 1) | st.just(1.0), st.floats(0, 1) | st.just(0.0))
 def test_integer_programming_finds_nothing_better(
     jobs: list[JobCurve], pool: int, floor: float, minimum_gain: float

@@ -36,6 +36,8 @@ from tests.support.slurm import (
     open_to_all,
 )
 
+pytestmark = [pytest.mark.slurm, pytest.mark.serving]
+
 # As in the demonstration's history.
 HACC = "system=testbed&user=demo&executable=hacc_io_write_posix_fpp&name=hacc-io&nodes=8&tasks=16"
 SLEEPS = "#!/bin/sh\nsleep 600\n"

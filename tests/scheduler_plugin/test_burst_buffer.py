@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.slurm import Cluster, cluster, missing
+from tests.support.slurm import Cluster, cluster
 
 PLUGIN = Path(__file__).resolve().parents[2] / "scheduler_plugin"
 SCRIPT = (PLUGIN / "lua" / "burst_buffer.lua").read_text()
@@ -247,8 +247,6 @@ def test_a_hook_that_is_missing_is_a_failure(plugin: Plugin) -> None:
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    if missing():
-        pytest.skip(f"needs {', '.join(missing())}")
     root = tmp_path_factory.mktemp("burst-buffer") / "slurm"
     root.mkdir()
     hooks = Path(shutil.copytree(PLUGIN / "hooks", root / "hooks"))
@@ -298,12 +296,14 @@ def await_pool(slurm: Cluster, free: int) -> None:
     slurm.wait(lambda: pool_of(slurm) == expected, f"pool with {free} I/O nodes free")
 
 
+@pytest.mark.slurm
 def test_the_pool_is_there(slurm: Cluster) -> None:
     await_pool(slurm, 8)
     said = slurm.run("scontrol", "show", "bbstat").stdout
     assert said.strip() == "ionode: 8 I/O nodes"
 
 
+@pytest.mark.slurm
 def test_jobs_wait_for_io_nodes_and_know_how_many_they_have(slurm: Cluster) -> None:
     go = output(slurm, "go")
     script = (
@@ -325,6 +325,7 @@ def test_jobs_wait_for_io_nodes_and_know_how_many_they_have(slurm: Cluster) -> N
     await_pool(slurm, 8)
 
 
+@pytest.mark.slurm
 @pytest.mark.parametrize(
     ("command", "step"), [(["srun"], []), (["salloc", "-Q"], []), (["salloc", "-Q"], ["srun"])]
 )
@@ -335,6 +336,7 @@ def test_interactive_jobs_know_how_many_they_have(
     assert said.stdout == "3\n"
 
 
+@pytest.mark.slurm
 def test_each_task_of_an_array_has_its_own(slurm: Cluster) -> None:
     script = "#!/bin/sh\necho $ION_COUNT\nsleep 0.5\n"
     first = slurm.submit(
@@ -349,6 +351,7 @@ def test_each_task_of_an_array_has_its_own(slurm: Cluster) -> None:
         assert end.startswith(f"end {job} 2 n")
 
 
+@pytest.mark.slurm
 def test_io_nodes_of_a_running_job_are_its_own_when_slurmctld_restarts(slurm: Cluster) -> None:
     began, go = output(slurm, "began"), output(slurm, "go-on")
     script = f"#!/bin/sh\ntouch {began}\nwhile [ ! -e {go} ]; do sleep 0.1; done\n"
@@ -363,6 +366,7 @@ def test_io_nodes_of_a_running_job_are_its_own_when_slurmctld_restarts(slurm: Cl
     await_pool(slurm, 8)
 
 
+@pytest.mark.slurm
 def test_a_job_that_names_no_pool_runs(slurm: Cluster) -> None:
     out = output(slurm, "none")
     script = "#!/bin/sh\necho ${ION_COUNT-none}\n"
@@ -372,6 +376,7 @@ def test_a_job_that_names_no_pool_runs(slurm: Cluster) -> None:
     assert calls_of(slurm, job) == []
 
 
+@pytest.mark.slurm
 def test_a_job_that_is_cancelled_while_it_waits_gives_its_io_nodes_back(slurm: Cluster) -> None:
     job = slurm.submit(*request(8), "--begin=now+60", user="nobody")
     slurm.run("scancel", str(job))
@@ -379,12 +384,14 @@ def test_a_job_that_is_cancelled_while_it_waits_gives_its_io_nodes_back(slurm: C
     await_pool(slurm, 8)
 
 
+@pytest.mark.slurm
 def test_roots_jobs_cannot_have_them(slurm: Cluster) -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         slurm.submit(*request(1))
     assert "root can not allocate burst buffers" in refused.value.stderr
 
 
+@pytest.mark.slurm
 def test_a_job_waits_where_a_hook_fails_and_says_why(slurm: Cluster) -> None:
     broken = slurm.folder / "broken"
     broken.touch()

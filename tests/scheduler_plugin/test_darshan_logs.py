@@ -185,7 +185,7 @@ def test_what_is_no_file_or_another_users_is_no_log(tmp_path: Path) -> None:
         open_log(tmp_path / "fifo.darshan", "root")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+@pytest.mark.root
 def test_a_log_belongs_to_the_user_of_the_job(tmp_path: Path) -> None:
     path = tmp_path / "app.darshan"
     path.write_bytes(b"log")

@@ -21,6 +21,8 @@ from benchdb.tokens import add_token
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import Cluster, cluster
 
+pytestmark = [pytest.mark.slurm, pytest.mark.serving]
+
 PROJECT = Path(__file__).resolve().parents[2]
 TESTBED = PROJECT / "experiments" / "data" / "testbed"
 LUA = PROJECT / "scheduler_plugin" / "lua"

@@ -14,15 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.licences import COUNTED
-from tests.support.slurm import Cluster, cluster, missing
+from tests.support.slurm import Cluster, cluster
 
 HOOKS = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "hooks"
 POOL = 8
 DAEMONS = "".join(f"io{number} ofi+tcp://10.0.0.{number}:50000\n" for number in range(1, POOL + 1))
-
-needs_slurm = pytest.mark.skipif(bool(missing()), reason=f"needs {', '.join(missing())}")
-needs_scontrol = pytest.mark.skipif(shutil.which("scontrol") is None, reason="needs scontrol")
 
 
 @dataclass(frozen=True)
@@ -185,20 +183,20 @@ def licence_texts(draw: st.DrawFn) -> tuple[str, int]:
     return text, sum(1 if count is None else count for count in ours)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(licence_texts())
 def test_any_text_of_licences_is_counted(text: tuple[str, int]) -> None:
     licences, count = text
     assert licence_count("dash", licences) == count
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40))
 def test_no_text_of_licences_breaks_the_shell(text: str) -> None:
     assert licence_count("dash", text) >= 0
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
+@pytest.mark.tools
 def test_shellcheck_finds_nothing() -> None:
     deployed = HOOKS.parent / "deploy" / "renew-slurm-token"
     scripts = sorted(str(path) for path in (*HOOKS.glob("*.sh"), deployed))
@@ -282,7 +280,7 @@ def test_a_list_of_daemons_that_is_missing_is_named(site: Site) -> None:
     assert f"{site.folder}/daemons" in one_line(site.prolog(7, "ionode:4"))
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_gekkofwd_gets_its_two_files(site: Site) -> None:
     # The map is that of GekkoFS's documentation: two nodes for each of two daemons.
     site.use_gekkofwd()
@@ -299,7 +297,7 @@ def test_gekkofwd_gets_its_two_files(site: Site) -> None:
     assert site.files() == set()
 
 
-@needs_scontrol
+@pytest.mark.slurm
 @pytest.mark.parametrize(("daemons", "nodes"), [(3, 8), (8, 3), (1, 5), (5, 5), (4, 6)])
 def test_each_node_has_a_daemon_of_its_job_and_loads_are_even(
     site: Site, daemons: int, nodes: int
@@ -316,7 +314,7 @@ def test_each_node_has_a_daemon_of_its_job_and_loads_are_even(
     assert max(loads) - min(loads) <= 1
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_no_two_jobs_have_a_daemon_in_common(site: Site) -> None:
     site.use_gekkofwd()
     site.prolog(1, "ionode:3")
@@ -324,7 +322,7 @@ def test_no_two_jobs_have_a_daemon_in_common(site: Site) -> None:
     assert not set(site.daemons_of(1)) & set(site.daemons_of(2))
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_a_prolog_that_is_run_twice_changes_nothing(site: Site) -> None:
     site.use_gekkofwd()
     site.prolog(1, "ionode:3")
@@ -335,7 +333,7 @@ def test_a_prolog_that_is_run_twice_changes_nothing(site: Site) -> None:
     assert site.daemons_of(2) == before
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_an_epilog_that_is_run_twice_takes_nothing_from_others(site: Site) -> None:
     site.use_gekkofwd()
     site.prolog(1, "ionode:3")
@@ -345,7 +343,7 @@ def test_an_epilog_that_is_run_twice_takes_nothing_from_others(site: Site) -> No
     assert len(site.daemons_of(2)) == 3
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_a_job_whose_last_epilog_was_lost_gets_the_number_it_asks_for_now(site: Site) -> None:
     site.use_gekkofwd()
     site.prolog(1, "ionode:6")
@@ -353,7 +351,7 @@ def test_a_job_whose_last_epilog_was_lost_gets_the_number_it_asks_for_now(site: 
     assert site.daemons_of(1) == DAEMONS.splitlines()
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_a_job_is_not_started_where_too_few_daemons_are_free(site: Site) -> None:
     site.use_gekkofwd()
     site.prolog(1, "ionode:6")
@@ -364,14 +362,14 @@ def test_a_job_is_not_started_where_too_few_daemons_are_free(site: Site) -> None
     assert site.prolog(2, "ionode:3").returncode == 0
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_a_daemon_that_has_written_its_line_twice_is_one(site: Site) -> None:
     # GekkoFS's daemons add their line to the file at each start.
     site.use_gekkofwd(DAEMONS.splitlines(keepends=True)[0] * 2 + "\n")
     assert "but 1 daemons" in one_line(site.prolog(1, "ionode:2"))
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_what_a_crash_left_half_written_is_in_nobodys_way(site: Site) -> None:
     site.use_gekkofwd()
     (site.jobs / ".7.hosts.new").write_text("io1 ofi+t")
@@ -379,7 +377,7 @@ def test_what_a_crash_left_half_written_is_in_nobodys_way(site: Site) -> None:
     assert site.daemons_of(7) == DAEMONS.splitlines()
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_a_list_of_nodes_that_cannot_be_read_is_named(site: Site) -> None:
     site.use_gekkofwd()
     done = site.prolog(1, "ionode:2", "")
@@ -388,7 +386,7 @@ def test_a_list_of_nodes_that_cannot_be_read_is_named(site: Site) -> None:
     assert site.files() == set()
 
 
-@needs_scontrol
+@pytest.mark.slurm
 def test_twenty_prologs_at_once_share_nothing(site: Site) -> None:
     site.use_gekkofwd("".join(f"io{number} tcp://io{number}\n" for number in range(30)))
     with ThreadPoolExecutor(20) as threads:
@@ -501,7 +499,7 @@ def test_half_installed_hooks_end_no_task(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "task_prolog.sh"], check=False).returncode == 0
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 10**9))
 def test_a_job_inside_of_a_het_job_has_its_own_number(site: Site, job: int) -> None:
     site.use_script()
@@ -539,8 +537,6 @@ class RealSite:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSite]:
-    if missing():
-        pytest.skip(f"needs {', '.join(missing())}")
     root = tmp_path_factory.mktemp("hooks") / "slurm"
     root.mkdir()
     hooks = Path(shutil.copytree(HOOKS, root / "hooks"))
@@ -573,7 +569,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSite]:
 TELL = 'echo "$ION_COUNT $(wc -l <"$LIBGKFS_HOSTS_FILE") $(cat "$LIBGKFS_FORWARDING_MAP_FILE")"'
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_a_batch_job_has_its_io_nodes_and_so_have_its_steps(real: RealSite) -> None:
     script = f"#!/bin/sh\n{TELL}\nsrun -n1 -N1 sh -c '{TELL}'\n"
     job = real.slurm.submit(
@@ -587,7 +583,7 @@ def test_a_batch_job_has_its_io_nodes_and_so_have_its_steps(real: RealSite) -> N
     assert not list(real.jobs.glob(f"{job}.*"))
 
 
-@needs_slurm
+@pytest.mark.slurm
 @pytest.mark.parametrize("command", [["srun"], ["salloc", "-Q"]])
 def test_interactive_jobs_have_their_io_nodes(real: RealSite, command: list[str]) -> None:
     step = [] if command == ["srun"] else ["srun"]
@@ -597,7 +593,7 @@ def test_interactive_jobs_have_their_io_nodes(real: RealSite, command: list[str]
     assert said.stdout == "3\n"
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_tasks_are_told_what_their_job_has_whatever_their_environment_says(real: RealSite) -> None:
     mine = real.output("mine.conf")
     mine.write_text("echo export ION_COUNT=99\n")
@@ -609,7 +605,7 @@ def test_tasks_are_told_what_their_job_has_whatever_their_environment_says(real:
     assert said.stdout == "3\n"
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_licences_that_overflow_are_as_many_as_slurm_takes(real: RealSite) -> None:
     script = f"#!/bin/sh\n{TELL}\n"
     job = real.slurm.submit(
@@ -619,7 +615,7 @@ def test_licences_that_overflow_are_as_many_as_slurm_takes(real: RealSite) -> No
     assert real.calls_of(job) == [f"start {job} 1 {node}", f"end {job} 1 {node}"]
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_a_job_without_licences_has_nothing_to_do_with_it(real: RealSite) -> None:
     job = real.slurm.submit(
         "-o", str(real.output("none")), script="#!/bin/sh\necho ${ION_COUNT-none}\n"
@@ -629,7 +625,7 @@ def test_a_job_without_licences_has_nothing_to_do_with_it(real: RealSite) -> Non
     assert real.calls_of(job) == []
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_each_task_of_an_array_has_its_own(real: RealSite) -> None:
     script = f"#!/bin/sh\n{TELL}\n"
     first = real.slurm.submit(
@@ -644,7 +640,7 @@ def test_each_task_of_an_array_has_its_own(real: RealSite) -> None:
         assert real.output(f"array.{task}").read_text().startswith("2 2 ")
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_the_parts_of_a_het_job_have_each_their_own(real: RealSite) -> None:
     script = (
         "#!/bin/sh\n#SBATCH -n1 -L ionode:2\n#SBATCH hetjob\n#SBATCH -n1 -L ionode:3\n"
@@ -662,7 +658,7 @@ def test_the_parts_of_a_het_job_have_each_their_own(real: RealSite) -> None:
     assert [line.split()[2] for line in real.calls_of(number + 1)] == ["3", "3"]
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_io_nodes_go_to_the_next_job_only_after_the_last_ones_end(real: RealSite) -> None:
     # `end` takes half a second; a job that came before would find no daemons and not start.
     jobs = [real.slurm.submit("-L", f"ionode:{POOL}") for _ in range(3)]
@@ -672,7 +668,7 @@ def test_io_nodes_go_to_the_next_job_only_after_the_last_ones_end(real: RealSite
     assert calls == [[when, str(job)] for job in jobs for when in ("start", "end")]
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_a_running_job_keeps_its_daemons_when_slurmctld_restarts(real: RealSite) -> None:
     began, go = real.output("began"), real.output("go")
     script = f"#!/bin/sh\ntouch {began}\nwhile [ ! -e {go} ]; do sleep 0.1; done\n"
@@ -687,7 +683,7 @@ def test_a_running_job_keeps_its_daemons_when_slurmctld_restarts(real: RealSite)
     assert not list(real.jobs.glob(f"{job}.*"))
 
 
-@needs_slurm
+@pytest.mark.slurm
 def test_a_job_waits_where_the_sites_script_fails_and_nothing_is_left(real: RealSite) -> None:
     (real.slurm.folder / "broken").touch()
     try:

@@ -6,7 +6,6 @@ plugin with its service, the watch and the arbiter, each with its own user and t
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import subprocess
@@ -25,6 +24,7 @@ from benchdb.tokens import add_token
 from predictor.service.demo import fill
 from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.tokens import read_token
+from tests.support.examples import examples
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import (
     ARBITER_USER,
@@ -36,9 +36,10 @@ from tests.support.slurm import (
     open_to_all,
 )
 
+pytestmark = [pytest.mark.slurm, pytest.mark.serving]
+
 PLUGIN = Path(__file__).resolve().parents[2] / "scheduler_plugin"
-# A thousand take a minute.
-SUBMISSIONS = int(os.environ.get("IONCAST_TEST_SUBMISSIONS", "100"))
+SUBMISSIONS = examples(300)
 KNOWN = "/v1/decisions?system=testbed&user=nobody&executable=hacc_io_write_posix_fpp&tasks=16"
 SETTINGS = """
 return {{

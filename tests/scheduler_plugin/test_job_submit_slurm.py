@@ -19,7 +19,9 @@ from benchdb.store import opened_database, transaction
 from benchdb.tokens import add_token
 from tests.scheduler_plugin.standin import BEHAVIOURS, DECISION_ID, WHY, StandIn, stand_in
 from tests.support.serving import running
-from tests.support.slurm import Cluster, cluster, missing, open_to_all
+from tests.support.slurm import Cluster, cluster, open_to_all
+
+pytestmark = pytest.mark.slurm
 
 LUA = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "lua"
 FILES = ("job_submit.lua", "ioncast.lua", "ioncast_settings.lua")
@@ -91,12 +93,6 @@ class Site:
 
 @pytest.fixture(scope="module")
 def the_site() -> Iterator[Site]:
-    absent = missing()
-    if absent:
-        message = f"Slurm cannot run here: {', '.join(absent)} missing"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
     files = {name: (LUA / name).read_text() for name in (*FILES, "burst_buffer.lua")}
     lines = ["JobSubmitPlugins=lua", "BurstBufferType=burst_buffer/lua"]
     with (
@@ -394,6 +390,7 @@ def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
     site.restore()
 
 
+@pytest.mark.serving
 def test_the_real_service_answers(site: Site, tmp_path: Path) -> None:
     location = f"{tmp_path}/ioncast.sqlite"
     with opened_database(location) as database, transaction(database, write=True) as connection:

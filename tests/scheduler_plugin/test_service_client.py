@@ -148,6 +148,7 @@ def test_a_list_that_is_none_of_the_services_is_said_to_be_a_strangers(body: byt
         client.measured_systems()
 
 
+@pytest.mark.serving
 def test_systems_are_known_by_what_was_measured_on_them_however_many_there_are(
     tmp_path: Path,
 ) -> None:
@@ -172,6 +173,7 @@ def test_systems_are_known_by_what_was_measured_on_them_however_many_there_are(
             client.measured_systems()
 
 
+@pytest.mark.slow
 def test_a_large_log_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
     size = 200 << 20
     path = tmp_path / "large.darshan"
@@ -196,6 +198,7 @@ def test_a_large_log_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
     assert peak_bytes < 16 << 20
 
 
+@pytest.mark.serving
 def test_the_service_takes_what_is_sent(tmp_path: Path) -> None:
     location = str(tmp_path / "ioncast.sqlite")
     with opened_database(location) as database, transaction(database, write=True) as connection:

@@ -26,11 +26,10 @@ from tests.support.slurm import (
     as_user,
     cluster,
     give_secret,
-    missing,
     open_to_all,
 )
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=f"needs {', '.join(missing())}")
+pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
 _LOGS = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
 _DECISION = "04a94459990f44be8a32fd781700b04e"

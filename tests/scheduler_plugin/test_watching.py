@@ -28,6 +28,8 @@ from scheduler_plugin.watch_state import WatchState, copied_state, opened_state
 from scheduler_plugin.watching import Watch
 from tests.support.serving import PATIENCE_S, Served, running, start, stop
 
+pytestmark = pytest.mark.serving
+
 _LOGS = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
 _START_S = datetime(2026, 3, 5, 10).timestamp()
 _HOUR_S = 3600.0
@@ -391,9 +393,8 @@ def test_a_damaged_log_is_refused_once(site: Site, caplog: pytest.LogCaptureFixt
     assert caplog.text.count("its trace is refused") == 1
 
 
+@pytest.mark.root
 def test_a_log_that_is_another_users_is_not_the_jobs(site: Site) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root gives files to others")
     site.listed = [_job(user="nobody")]
     os.chown(site.log("periodic-ionodes4"), 4711, 4711)
     site.round()

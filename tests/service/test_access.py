@@ -17,7 +17,6 @@ from predictor.service.settings import Settings
 
 Authorised = Callable[[str], dict[str, Any]]
 BODY = {"json": {"system": "a"}}
-on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
 
 def test_reading_is_open_unless_it_is_closed(settings: Settings) -> None:
@@ -54,7 +53,6 @@ def test_before_tokens_are_known_a_token_is_not_called_wrong(client: FlaskClient
     assert int(answer.headers["Retry-After"]) > 0
 
 
-@on_sqlite
 def test_after_a_first_start_without_the_database_no_token_is_called_wrong(
     client: FlaskClient, settings: Settings, keep: Callable[[], None]
 ) -> None:
@@ -119,7 +117,6 @@ def with_settings(settings: Settings) -> Iterator[Callable[..., FlaskClient]]:
         app.extensions["ioncast"].database.dispose()
 
 
-@on_sqlite
 @pytest.mark.usefixtures("stopped_clock")
 def test_who_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
     with_settings: Callable[..., FlaskClient],
@@ -139,7 +136,6 @@ def test_who_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
     assert {ask("").status_code for _ in range(3)} == {200}
 
 
-@on_sqlite
 @pytest.mark.usefixtures("stopped_clock")
 def test_behind_a_proxy_a_client_is_who_the_proxy_says(
     with_settings: Callable[..., FlaskClient],
@@ -156,7 +152,6 @@ def test_behind_a_proxy_a_client_is_who_the_proxy_says(
     assert ask("192.0.2.3, 192.0.2.1") == 429
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("proxies", "scheme", "is_secure"),
     [(1, "https", True), (1, "http", False), (0, "https", False)],

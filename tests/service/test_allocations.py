@@ -31,7 +31,6 @@ HACC = {
 }
 
 # What is not in the database has nothing to do with which one it is.
-on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
 
 def ask(client: FlaskClient, **asked: Any) -> TestResponse:
@@ -49,7 +48,6 @@ def problem(response: TestResponse, status: int) -> str:
     return detail
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("asked", "options"),
     [
@@ -117,7 +115,6 @@ def test_a_decision_of_which_nothing_was_known_has_no_curve(
     assert fixed.status_code == 200, fixed.text
 
 
-@on_sqlite
 def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"database": "/nowhere/bench.sqlite"}))
     try:
@@ -128,7 +125,6 @@ def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None
         app.extensions["ioncast"].children.close()
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -163,7 +159,6 @@ def test_a_value_that_cannot_be_is_named(
     assert problem(ask(client, **change), 422).startswith(said)
 
 
-@on_sqlite
 def test_what_would_take_long_is_refused_and_the_largest_that_is_not_is_answered(
     client: FlaskClient,
 ) -> None:
@@ -178,7 +173,6 @@ def test_what_would_take_long_is_refused_and_the_largest_that_is_not_is_answered
     assert answer.status_code == 200, answer.text
 
 
-@on_sqlite
 def test_where_reading_is_closed_it_needs_a_token(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"reading": "closed"}))
     problem(ask(app.test_client()), 401)

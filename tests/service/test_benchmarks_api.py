@@ -26,7 +26,6 @@ COMMAND = "mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"
 ROW = {"command": COMMAND, "nodes": 8, "io_nodes": 4, "bandwidth_mib_s": 70.5}
 CELL = {"io_nodes": 4, "bandwidths_mib_s": [70.5]}
 ROLES = ("reader", "scheduler")
-on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
 Authorised = Callable[[str], dict[str, Any]]
 Post = Callable[..., TestResponse]
@@ -214,7 +213,6 @@ def test_of_rows_of_which_one_cannot_be_used_none_is_stored(
     answer(client.get("/v1/measurements?system=mn4"), 404)
 
 
-@on_sqlite
 def test_a_command_of_several_lines_is_one_and_those_after_it_keep_their_numbers(
     post: Post, client: FlaskClient
 ) -> None:
@@ -239,13 +237,11 @@ def test_a_command_of_several_lines_is_one_and_those_after_it_keep_their_numbers
         ({"repetition": 1}, "body.measurements.0.repetition"),
     ],
 )
-@on_sqlite
 def test_a_value_that_cannot_be_is_named(post: Post, change: dict[str, object], said: str) -> None:
     request = {"system": "mn4", "measurements": [ROW | change]}
     assert answer(post("/v1/measurements", json=request), 422)["detail"].startswith(f"{said}: ")
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -267,7 +263,6 @@ def test_a_file_that_cannot_be_used_is_one_line_with_its_name(
     assert "\n" not in detail
 
 
-@on_sqlite
 def test_outputs_of_ior_are_stored_with_what_is_said_of_them(
     post: Post, client: FlaskClient
 ) -> None:
@@ -357,7 +352,6 @@ def test_of_curves_of_which_one_cannot_be_used_none_is_stored(
         ({"configuration_id": 1}, "body.curves.0.configuration_id"),
     ],
 )
-@on_sqlite
 def test_what_cannot_be_a_curve_is_named(post: Post, change: dict[str, object], said: str) -> None:
     request = {"system": "mn4", "curves": [{"command": COMMAND, "cells": [CELL]} | change]}
     assert answer(post("/v1/curves", json=request), 422)["detail"].startswith(f"{said}: ")
@@ -434,7 +428,6 @@ def test_of_a_system_without_measurements_everything_that_is_asked_for_is_missin
         ({"limit": 1}, "body.limit"),
     ],
 )
-@on_sqlite
 def test_what_coverage_cannot_be_asked_of_is_named(
     post: Post, client: FlaskClient, change: dict[str, object], said: str
 ) -> None:
@@ -476,7 +469,6 @@ def test_a_configuration_can_be_named_before_it_is_measured(
     assert other["id"] > found["id"]
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -515,7 +507,6 @@ def test_a_system_that_is_not_there_is_not_found(client: FlaskClient, place: str
     answer(client.get(f"/v1/{place}?system=mn4"), 404)
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     "query",
     ["", "system=", "system=a&limit=0", "system=a&limit=501", "system=a&after=-1", "system=a&x=1"],
@@ -541,7 +532,6 @@ class TestALockedDatabase:
     def settings(self, settings: Settings) -> Settings:
         return settings.model_copy(update={"patience_s": 0.1})
 
-    @on_sqlite
     def test_is_an_error_that_says_when_to_ask_again(self, post: Post, settings: Settings) -> None:
         assert settings.database is not None
         with opened_database(settings.database) as database, transaction(database, write=True):

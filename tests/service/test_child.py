@@ -18,6 +18,8 @@ from ioncast_errors import BusyError, DamagedLogError, InputError
 from predictor.service.child import ChildLimits, Children
 from tests.support import misbehaving as job
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 
 

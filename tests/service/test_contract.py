@@ -41,7 +41,11 @@ from predictor.service.demo import NODES, SYSTEM, TASKS, TESTBED, USER
 from predictor.service.keeper import Keeper
 from predictor.service.openapi import document
 from predictor.service.settings import Settings
+from tests.support.databases import BOTH_DATABASES
+from tests.support.examples import examples
 from tests.support.postgresql import Server
+
+pytestmark = pytest.mark.slow
 
 # Half of a case's ten milliseconds goes into drawing it; what is answered by a process of its own
 # takes several times that.
@@ -86,7 +90,7 @@ class Contract:
     cases: int
 
 
-@pytest.fixture(scope="module", params=_CASES_OF_AN_OPERATION)
+@pytest.fixture(scope="module", params=BOTH_DATABASES)
 def served(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Contract]:
@@ -118,7 +122,7 @@ def served(
             admin,
             reader,
             known_values(app.test_client()),
-            _CASES_OF_AN_OPERATION[request.param],
+            examples(_CASES_OF_AN_OPERATION[request.param]),
         )
         service.children.close()
         service.prepared.close()
@@ -259,8 +263,8 @@ def test_numbers_in_json_are_numbers(served: Contract, nodes: object) -> None:
     assert answer.status_code == (200 if nodes == 8 else 422)
 
 
-def test_several_thousand_requests_are_sent() -> None:
-    """Each test below sees to its own."""
+def test_several_thousand_requests_are_sent_each_night() -> None:
+    """Each test below sees to its share."""
     asked = sum(takes for *_, takes in operations())
     assert asked * sum(_CASES_OF_AN_OPERATION.values()) >= _SEVERAL_THOUSAND
 
@@ -288,12 +292,12 @@ def test_every_operation_answers_as_it_is_promised(
     tokens = st.sampled_from([*4 * [served.admin], served.reader, None])
 
     @given(case=made_up | wrong, token=tokens)
-    @settings(max_examples=served.cases // 2, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=-(-served.cases // 2), suppress_health_check=list(HealthCheck))
     def check_what_is_made_up(case: schemathesis.Case, token: str | None) -> None:
         send(case, token, may_pass=False)
 
     @given(case=telling(made_up, known), token=tokens)
-    @settings(max_examples=served.cases // 2, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=-(-served.cases // 2), suppress_health_check=list(HealthCheck))
     def check_what_is_known(case: schemathesis.Case, token: str | None) -> None:
         send(case, token, may_pass=True)
 

@@ -14,6 +14,8 @@ import pytest
 from predictor.service.shared_counts import SharedCounts
 from tests.support.serving import Served, running, start, stop, wait_for
 
+pytestmark = [pytest.mark.root, pytest.mark.serving]
+
 QUESTION = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
 # Some that have not been asked before, so that there is more to count.
 OTHERS = ("/", "/healthz", "/metrics", "/v1/systems", "/applications", "/predict")
@@ -23,8 +25,6 @@ OTHERS = ("/", "/healthz", "/metrics", "/v1/systems", "/applications", "/predict
 def state(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "state"
     folder.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
     mounting = ["mount", "-t", "tmpfs", "-o", "size=24m", "state", str(folder)]
     subprocess.run(mounting, check=True)
     try:

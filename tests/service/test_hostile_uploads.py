@@ -7,14 +7,18 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from benchdb.store import opened_database, transaction
 from benchdb.tokens import add_token
+from tests.support.examples import examples
 from tests.support.serving import PATIENT, Answer, Asking, Served, running, wait_for
+
+pytestmark = pytest.mark.serving
 
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed" / "logs"
 FIXTURES = Path(__file__).resolve().parents[1] / "summario" / "fixtures"
-# On SQLite, and on PostgreSQL.
-UPLOADS = (500, 60)
+UPLOADS = examples(500)
 # At once: as many as may be read, and as many again that find no place and send theirs later.
 SENDERS = 4
 ASKING_THREADS = 2
@@ -68,13 +72,15 @@ def send(served: Served, path: str, seed: int, token: str) -> Answer:
 
 
 def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path: Path) -> None:
-    location, number = filled_location, UPLOADS["://" in filled_location]
-    with opened_database(location) as database, transaction(database, write=True) as connection:
+    with (
+        opened_database(filled_location) as database,
+        transaction(database, write=True) as connection,
+    ):
         token = add_token(connection, "a scheduler", "scheduler")
     uploads = tmp_path / "uploads"
     uploads.mkdir()
     environment = PATIENT | {"IONCAST_REQUESTS_PER_MINUTE": "1000000", "TMPDIR": str(uploads)}
-    with running(tmp_path, "--db", location, environment=environment) as served:
+    with running(tmp_path, "--db", filled_location, environment=environment) as served:
         wait_for(lambda: served.ask(DECIDE).json["source"] == "history", "prepared answers")
         before = sorted(served.all_workers()), served.keeper()
         with (
@@ -84,18 +90,18 @@ def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path:
             sent = [
                 senders.submit(send, served, path, seed, token)
                 for seed, path in zip(
-                    range(number), ["/v1/traces", "/v1/predictions"] * number, strict=False
+                    range(UPLOADS), ["/v1/traces", "/v1/predictions"] * UPLOADS, strict=False
                 )
             ]
             answers = [each.result() for each in sent]
         assert not asking.refused
         # Where all wait for the machine, threads that ask are fewer than those that send.
-        assert len(asking.numbers) > number / 10
+        assert len(asking.numbers) > UPLOADS / 10
         assert (sorted(served.workers()), served.keeper()) == before
         counts = Counter(answer.status for answer in answers)
         # Whole logs and harmless damage are used, all else is the sender's problem.
         assert set(counts) <= {200, 201, 422}, counts
-        assert counts[422] > number / 4
+        assert counts[422] > UPLOADS / 4
         for answer in answers:
             if answer.status == 422:
                 assert answer.headers["Content-Type"] == "application/problem+json"

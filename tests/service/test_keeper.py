@@ -40,6 +40,8 @@ from summario.phases import Part, Phase
 from summario.tables import to_record
 from tests.support.serving import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 CURVE = {0: 50.0, 2: 60.0, 4: 97.0, 8: 100.0}
 CONFIG = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)

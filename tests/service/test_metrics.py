@@ -6,9 +6,12 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.serving import Served, running, wait_for
+
+pytestmark = pytest.mark.serving
 
 DECIDE = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
 

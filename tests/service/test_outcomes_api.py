@@ -24,7 +24,6 @@ from summario.log import read_log
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "experiments" / "data" / "testbed" / "logs"
 WITH_4 = LOGS / "hacc-io-ionodes4.darshan"
-on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 OUTCOME = {"system": "mn4", "job_id": "17", "io_nodes": 4, "bandwidth_mib_s": 70.5}
 DECISION = DecisionRow(
     id="d1",
@@ -151,7 +150,6 @@ def test_a_log_without_io_tells_no_bandwidth(report: Report, tmp_path: Path) -> 
     answer(report(log, bandwidth_mib_s=1.5), 201)
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -217,7 +215,6 @@ def test_errors_so_far_are_those_of_decisions_with_outcomes(
     assert answer(client.get("/v1/validation?system=another"))["systems"] == []
 
 
-@on_sqlite
 def test_the_interface_and_the_page_count_the_same_last_outcomes(
     client: FlaskClient,
     service: Service,
@@ -272,7 +269,6 @@ def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
         assert expected in shown
 
 
-@on_sqlite
 def test_lists_without_pages_say_how_long_they_can_be(client: FlaskClient) -> None:
     schemas = answer(client.get("/openapi.json"))["components"]["schemas"]
     described = schemas["ValidationAnswer"]["properties"]

@@ -10,6 +10,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -34,12 +35,11 @@ from benchdb.tokens import add_token, revoke_token
 from ioncast import cli
 from predictor.service.app import create_app
 from predictor.service.context import Service
-from predictor.service.demo import NODES, SYSTEM, fill
+from predictor.service.demo import NODES, SYSTEM
 from predictor.service.keeper import Keeper
 from predictor.service.pages import pages
 from predictor.service.settings import Settings
 from summario.log import read_log
-from tests.support.postgresql import Server
 
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
@@ -49,22 +49,11 @@ LISTS = ("/", "/applications", "/benchmarks", "/validation", "/predict", "/docs"
 PAGES = (*LISTS, "/applications/1", "/benchmarks/1")
 
 # What does not depend on the database.
-on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def filled_location(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    if request.param == "sqlite":
-        location = str(tmp_path_factory.mktemp("pages") / "demo.sqlite")
-        fill(location)
-        yield location
-        return
-    server: Server = request.getfixturevalue("postgresql")
-    with server.database("pages") as location:
-        fill(location)
-        yield location
+@pytest.fixture(scope="session")
+def filled_location(demo_on_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(shutil.copy(demo_on_sqlite, tmp_path_factory.mktemp("pages")))
 
 
 @pytest.fixture(scope="session")
@@ -263,7 +252,6 @@ class TestOverview:
         assert f"Mean error so far {fmean(errors):.0%} of {len(found)} outcomes" in told
         assert f"Inside the interval {fmean(inside):.0%}" in told
 
-    @on_sqlite
     def test_counts_as_many_outcomes_of_each_system_as_there_are(
         self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
     ) -> None:
@@ -284,7 +272,6 @@ class TestOverview:
         }
         assert "3 earlier runs of the same program, user and job name" in words(latest)
 
-    @on_sqlite
     def test_shows_what_the_keeper_counted_of_each_system(
         self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
     ) -> None:
@@ -334,7 +321,6 @@ class TestApplications:
         assert found == programs
         assert programs or "Nothing found." in words(response.text)
 
-    @on_sqlite
     def test_shows_many_in_pages(self, client: FlaskClient, settings: Settings) -> None:
         names = [f"app{number:03}" for number in range(120)]
         store_runs(settings, names)
@@ -429,7 +415,6 @@ class TestAnApplication:
     def test_that_is_not_there_is_a_page_that_says_so(self, filled: FlaskClient, path: str) -> None:
         assert "Not found" in words(page(filled, path, 404))
 
-    @on_sqlite
     def test_of_which_nothing_can_be_predicted_is_shown_all_the_same(
         self, client: FlaskClient, settings: Settings
     ) -> None:
@@ -439,7 +424,6 @@ class TestAnApplication:
         assert "Nothing was measured on 'here'" in words(text)
         assert set(figures(text)) == {"timeline", "got"}
 
-    @on_sqlite
     def test_is_not_compared_with_runs_of_another_size(
         self, client: FlaskClient, settings: Settings
     ) -> None:
@@ -448,7 +432,7 @@ class TestAnApplication:
         drawn = figures(page(client, "/applications/1"))["got"]
         assert len(trace(drawn, "measured runs")["y"]) == 2
 
-    @on_sqlite
+    @pytest.mark.slow
     def test_is_shown_without_a_prediction_when_too_many_are_made(
         self, client: FlaskClient, settings: Settings, service: Service
     ) -> None:
@@ -457,14 +441,12 @@ class TestAnApplication:
             service.children._places.acquire()
         assert "Nothing can be predicted now." in words(page(client, "/applications/1"))
 
-    @on_sqlite
     def test_has_runs_in_pages(self, client: FlaskClient, settings: Settings) -> None:
         store_runs(settings, ["app"] * 45)
         texts = list(all_pages(client, "/applications/1", "Older runs"))
         found = [int(run) for text in texts for run in re.findall(r"[?&]run=(\d+)", text)]
         assert sorted(found) == list(range(1, 46))
 
-    @on_sqlite
     def test_cannot_break_the_page_with_its_names(
         self, client: FlaskClient, settings: Settings
     ) -> None:
@@ -514,7 +496,6 @@ class TestBenchmarks:
         for path in ("/benchmarks/4711", "/benchmarks/1?system=nowhere", "/benchmarks?system=no"):
             assert "Not found" in words(page(filled, path, 404))
 
-    @on_sqlite
     def test_are_shown_in_pages(self, client: FlaskClient, settings: Settings) -> None:
         lines = [
             f"benchmark,b,4,0,write,1048576,1,{100 + number},2026-11-21T04:14:48Z,1,"
@@ -561,7 +542,6 @@ class TestValidation:
             sorted(regrets)
         )
 
-    @on_sqlite
     def test_shows_one_system_at_a_time(
         self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
     ) -> None:
@@ -676,7 +656,6 @@ class TestALogThatIsSent:
         response = filled.post("/predict", data=data)
         assert (response.status_code, response.mimetype) == (422, "application/problem+json")
 
-    @on_sqlite
     def test_is_refused_when_it_is_too_large(self, settings: Settings) -> None:
         with application(settings, max_upload_mib=1) as app:
             response = app.test_client().post(
@@ -744,7 +723,6 @@ class TestErrors:
         response = filled.get("/v1/nothing", headers=BROWSER)
         assert (response.status_code, response.mimetype) == (404, "application/problem+json")
 
-    @on_sqlite
     @pytest.mark.parametrize("path", ["/", "/applications", "/benchmarks", "/validation"])
     def test_of_the_database_are_a_page_that_says_so(
         self, client: FlaskClient, settings: Settings, path: str
@@ -758,7 +736,7 @@ class TestErrors:
         assert "Decisions are answered all the same" in told
         assert str(settings.database) not in response.text
 
-    @on_sqlite
+    @pytest.mark.slow
     @pytest.mark.usefixtures("stopped_clock")
     def test_of_too_many_predictions_say_when_to_come_back(self, settings: Settings) -> None:
         store_runs(settings, ["app"])
@@ -771,7 +749,6 @@ class TestErrors:
         assert response.mimetype == "text/html"
 
 
-@on_sqlite
 class TestWhereReadingIsClosed:
     @pytest.fixture
     def settings(self, settings: Settings) -> Settings:
@@ -875,7 +852,6 @@ class TestWhereReadingIsClosed:
         assert client.get("/assets/style.css").status_code == 200
 
 
-@on_sqlite
 def test_where_reading_is_open_an_old_cookie_does_no_harm(client: FlaskClient) -> None:
     client.set_cookie("ioncast_token", "ion_old")
     assert "Log out" in page(client, "/applications?search=a")

@@ -25,6 +25,7 @@ from predictor.service.child import ChildLimits
 from predictor.service.context import Service
 from predictor.service.settings import Settings, SystemSettings
 from tests.summario.test_damage import blank, flip, flip_in_header, repeat, truncate
+from tests.support.examples import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTBED = ROOT / "experiments" / "data" / "testbed"
@@ -32,7 +33,6 @@ LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 FIXTURES = sorted((ROOT / "tests" / "summario" / "fixtures").glob("*.darshan"))
 
 # What is refused before the database is asked.
-on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
 
 def ioncast(*args: str | Path) -> str:
@@ -103,6 +103,7 @@ def test_its_phases_are_predicted_as_the_log(
         assert by_phases[name] == by_log[name]
 
 
+@pytest.mark.slow
 def test_what_a_site_sets_counts_where_a_request_says_nothing(measured: Settings) -> None:
     systems = {"testbed": SystemSettings(tolerance=0.5, default_io_nodes=3)}
     app = create_app(measured.model_copy(update={"systems": systems}))
@@ -125,7 +126,6 @@ def test_a_system_that_nothing_was_measured_on_is_not_found(client: FlaskClient)
     )
 
 
-@on_sqlite
 @pytest.mark.parametrize("mutate", [truncate, flip, flip_in_header, blank, repeat])
 def test_a_damaged_log_is_one_line_with_the_name_the_client_gave(
     client: FlaskClient, mutate: Callable[[bytearray, int, random.Random], None]
@@ -141,7 +141,6 @@ def test_a_damaged_log_is_one_line_with_the_name_the_client_gave(
         assert problem(response, 422).startswith("my log.darshan: ")
 
 
-@on_sqlite
 @pytest.mark.parametrize("content", [b"", b"hello", bytes(5000), b"\x7fELF" + bytes(100)])
 def test_what_is_no_log_is_said_to_be_none(client: FlaskClient, content: bytes) -> None:
     said = problem(upload(client, content, "x.darshan"), 422)
@@ -149,7 +148,6 @@ def test_what_is_no_log_is_said_to_be_none(client: FlaskClient, content: bytes) 
     assert "not a Darshan log" in said
 
 
-@on_sqlite
 def test_a_log_that_costs_too_much_is_stopped(client: FlaskClient, service: Service) -> None:
     service.children.limits = ChildLimits(memory_bytes=32 << 20)
     said = problem(upload(client, FIXTURES[-1]), 422)
@@ -158,7 +156,6 @@ def test_a_log_that_costs_too_much_is_stopped(client: FlaskClient, service: Serv
     problem(upload(client, FIXTURES[-1]), 404)
 
 
-@on_sqlite
 def test_more_uploads_than_may_be_read_at_once_are_asked_to_come_again(
     client: FlaskClient, service: Service
 ) -> None:
@@ -170,7 +167,6 @@ def test_more_uploads_than_may_be_read_at_once_are_asked_to_come_again(
     assert int(response.headers["Retry-After"]) > 0
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -198,7 +194,6 @@ def test_a_value_that_cannot_be_is_named(
     assert [each["where"] for each in response.json["errors"]] == [said]
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -220,6 +215,7 @@ def test_a_phase_that_cannot_be_is_named(
     assert said in problem(client.post("/v1/predictions", json=request), 422)
 
 
+@pytest.mark.slow
 def test_phases_of_two_jobs_are_refused(
     measured: Settings, client: FlaskClient, phases: list[dict[str, Any]]
 ) -> None:
@@ -228,7 +224,6 @@ def test_phases_of_two_jobs_are_refused(
     assert said == "the phases are of 2 jobs; predict one job at a time"
 
 
-@on_sqlite
 def test_more_phases_than_any_run_has_are_refused(
     client: FlaskClient, phases: list[dict[str, Any]]
 ) -> None:
@@ -236,14 +231,13 @@ def test_more_phases_than_any_run_has_are_refused(
     assert "body.phases: " in problem(client.post("/v1/predictions", json=request), 422)
 
 
-@on_sqlite
 def test_json_that_is_too_large_is_not_read(client: FlaskClient) -> None:
     request = b'{"system": "' + b"x" * (17 << 20) + b'"}'
     response = client.post("/v1/predictions", data=request, content_type="application/json")
     problem(response, 413)
 
 
-@on_sqlite
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -268,13 +262,11 @@ def test_what_is_wrong_all_over_keeps_no_worker_busy(client: FlaskClient, wrong:
     assert len(response.json["errors"]) <= 20
 
 
-@on_sqlite
 @pytest.mark.parametrize("io_nodes", ["0,", "a", "-1", "1 2", "99999", "0," * 64 + "0"])
 def test_numbers_of_io_nodes_in_a_form_are_a_list(client: FlaskClient, io_nodes: str) -> None:
     assert problem(upload(client, LOG, io_nodes=io_nodes), 422).startswith("form.io_nodes: ")
 
 
-@on_sqlite
 def test_a_form_without_its_file_and_another_type_are_refused(client: FlaskClient) -> None:
     form = {"data": {"system": "testbed"}, "content_type": "multipart/form-data"}
     assert "form.log" in problem(client.post("/v1/predictions", **form), 422)
@@ -282,13 +274,11 @@ def test_a_form_without_its_file_and_another_type_are_refused(client: FlaskClien
     problem(client.post("/v1/predictions", data=b"{", content_type="application/json"), 422)
 
 
-@on_sqlite
 def test_where_reading_is_closed_a_prediction_needs_a_token(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"reading": "closed"}))
     problem(upload(app.test_client(), LOG), 401)
 
 
-@on_sqlite
 def test_an_upload_leaves_no_file(
     client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,9 +325,9 @@ def odd_phases(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@on_sqlite
+@pytest.mark.slow
 @with_settings(
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(

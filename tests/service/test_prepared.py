@@ -258,6 +258,7 @@ def test_a_worker_keeps_what_it_has_when_the_file_goes(
     assert (held(reader, "a"), held(reader, "b")) == (body(entry(3)), None)
 
 
+@pytest.mark.slow
 def test_ten_thousand_applications_fit_into_25_mb(writer: Writer, reader: Reader) -> None:
     """Each with seven identities and answers of a usual length."""
     points = tuple(

@@ -16,7 +16,6 @@ from predictor.service.worker import Worker
 from tests.support.serving import PATIENCE_S, Answer, Served, running, wait_for
 
 TYPE = "application/problem+json"
-on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 # More than a request line or a header may have.
 LONG = b"secret" * 1500
 
@@ -73,6 +72,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.serving
 @pytest.mark.parametrize(("request_", "status"), REFUSED)
 def test_what_is_no_http_is_answered_with_a_problem_document(
     served: Served, request_: bytes, status: int
@@ -88,6 +88,7 @@ def test_what_is_no_http_is_answered_with_a_problem_document(
     assert served.workers() == workers
 
 
+@pytest.mark.serving
 def test_what_never_gets_to_the_application_has_all_of_its_headers(served: Served) -> None:
     headers = sent(served, b"secret\r\n\r\n").headers
     assert dict(security_headers.FOR_PEOPLE).keys() <= headers.keys()
@@ -95,12 +96,12 @@ def test_what_never_gets_to_the_application_has_all_of_its_headers(served: Serve
     assert headers["Connection"] == "close"
 
 
+@pytest.mark.serving
 def test_a_request_that_was_answered_is_not_answered_again_for_its_body(served: Served) -> None:
     request = chunked(b"/v1/outcomes", b"application/json", b"secret\r\n")
     assert sent(served, request).status == 401
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("path", "view"), [("/v1/systems", "benchmarks.list_systems"), ("/", "pages.overview")]
 )

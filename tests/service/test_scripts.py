@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from predictor.service.scripts import MOST_PROGRAMS, programs
 from predictor.service.shell import Work, simple_commands
+from tests.support.examples import examples
 
 SLURM = r"""#!/bin/bash -l
 #SBATCH --job-name=ocean
@@ -239,7 +240,7 @@ SNIPPETS = st.sampled_from(
 
 
 @given(st.lists(SNIPPETS | st.text(max_size=5), max_size=60).map("".join))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_any_text_is_read_without_an_error(script: str) -> None:
     found = programs(script)
     assert len(found) == len(set(found)) <= MOST_PROGRAMS
@@ -266,7 +267,7 @@ LINES = st.lists(st.lists(PIECES, min_size=1, max_size=4).map("".join), min_size
 
 
 @given(LINES, st.sampled_from(["", " # more", " > /dev/null", " 2>&1", "; :", " |cat"]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_words_are_those_that_bash_takes_a_line_for(line: list[str], end: str) -> None:
     script = " ".join(["printf", "'%s\\n-\\n'", "./a", *line]) + end.replace("> /dev/null", "")
     said = subprocess.run(

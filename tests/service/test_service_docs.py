@@ -92,7 +92,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, s
         yield service, token
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.serving
+@pytest.mark.tools
 @pytest.mark.parametrize("block", REQUESTS, ids=lambda block: str(REQUESTS.index(block)))
 def test_requests_can_be_pasted(served: tuple[Served, str], block: str, tmp_path: Path) -> None:
     service, token = served

@@ -28,9 +28,12 @@ from predictor.service.app import create_app
 from predictor.service.context import Service
 from predictor.service.prepared import prepared_file
 from predictor.service.settings import Settings
+from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server
 from tests.support.posting import PATIENCE_S, Posting, stored
 from tests.support.serving import Asking, Served, children_of, start, stop, wait_for
+
+pytestmark = pytest.mark.serving
 
 HACC = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
 ASKING_THREADS = 2
@@ -87,7 +90,7 @@ def tell_server(location: str, *statements: str) -> None:
     engine.dispose()
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=BOTH_DATABASES)
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:

@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.serving import PATIENCE_S, Served, running, wait_for
 
+pytestmark = pytest.mark.serving
+
 DECIDE = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
 THREADS = 4
 # More than there are threads.

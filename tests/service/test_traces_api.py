@@ -31,7 +31,6 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "experiments" / "data" / "testbed" / "logs"
 HACC = LOGS / "hacc-io-ionodes0.darshan"
 FIXTURES = sorted((ROOT / "tests" / "summario" / "fixtures").glob("*.darshan"))
-on_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
 Authorised = Callable[[str], dict[str, Any]]
 Send = Callable[..., TestResponse]
@@ -98,6 +97,7 @@ def test_the_same_log_of_another_system_is_another_run(send: Send) -> None:
     assert one["application_id"] != other["application_id"]
 
 
+@pytest.mark.slow
 def test_many_at_once_are_each_stored_once_or_asked_to_come_again(send: Send) -> None:
     def send_until_stored(log: Path) -> int:
         while (response := send(log)).status_code == 503:
@@ -118,7 +118,7 @@ def test_who_may_not_write_stores_nothing(client: FlaskClient, authorised: Autho
     assert answer(client.get("/v1/applications"))["items"] == []
 
 
-@on_sqlite
+@pytest.mark.slow
 @pytest.mark.parametrize("mutate", [truncate, flip, flip_in_header, blank, repeat])
 def test_of_a_damaged_log_nothing_is_stored(
     client: FlaskClient, send: Send, mutate: Callable[[bytearray, int, random.Random], None]
@@ -140,14 +140,13 @@ def test_of_a_damaged_log_nothing_is_stored(
     assert runs == stored
 
 
-@on_sqlite
+@pytest.mark.slow
 def test_logs_of_all_kinds_are_stored(send: Send) -> None:
     for log in FIXTURES:
         found = answer(send(log), 201)
         assert found["executable"] == read_log(log).job.executable.split()[0]
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -166,7 +165,6 @@ def test_a_field_that_cannot_be_is_named(send: Send, field: str, value: str) -> 
     assert answer(send(HACC, **{field: value}), 422)["detail"].startswith(f"form.{field}: ")
 
 
-@on_sqlite
 def test_texts_stay_as_they_were_sent(client: FlaskClient, send: Send) -> None:
     answer(send(HACC, user="1e5", name=" Ünïcode 'x' "), 201)
     [found] = answer(client.get("/v1/applications"))["items"]
@@ -257,7 +255,6 @@ def test_a_page_after_what_is_not_there_is_not_found(client: FlaskClient, send: 
     answer(client.get(f"/v1/applications/{number}/decisions?after=nothing"), 404)
 
 
-@on_sqlite
 def test_the_hash_of_a_log_is_that_of_its_content(send: Send, service: Service) -> None:
     answer(send(HACC), 201)
     with transaction(service.database) as connection:

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from ioncast_errors import DamagedLogError, InputError
 from summario.extract import extract_phases
 from summario.log import Limits, read_log
+from tests.support.examples import examples
+
+pytestmark = pytest.mark.slow
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.darshan"))
 OLD = ("mpi-io-test-x86_64-3.1.3", "mpi-io-test-ppc64-3.0.0", "mpi-io-test-x86_64-3.4.0")
@@ -54,7 +57,7 @@ def repeat(data: bytearray, at: int, random_: random.Random) -> None:
 
 @pytest.mark.parametrize("mutate", [truncate, flip, flip_in_header, blank, repeat])
 @settings(
-    max_examples=100,
+    max_examples=examples(100),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

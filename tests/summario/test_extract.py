@@ -32,6 +32,7 @@ def manifest(shared_data: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_every_run_has_the_phases_its_program_made(shared_data: Path) -> None:
     wrong = []
     for run in manifest(shared_data):
@@ -65,6 +66,7 @@ def test_every_run_has_the_phases_its_program_made(shared_data: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_requests_and_sizes_are_those_of_the_command(shared_data: Path) -> None:
     checked = 0
     for run in manifest(shared_data):
@@ -90,6 +92,7 @@ def test_mixed_request_sizes_become_parts(shared_data: Path, name: str) -> None:
     assert sum(part.bytes for part in phase.parts) == phase.bytes
 
 
+@pytest.mark.slow
 def test_all_logs_of_other_sites_keep_every_byte(shared_data: Path) -> None:
     """Against PyDarshan, which reads the same counters another way."""
     backend = pytest.importorskip("darshan.backend.cffi_backend")

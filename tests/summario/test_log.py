@@ -63,6 +63,7 @@ def test_counters_names_and_job_are_pydarshans(darshan: object, path: Path) -> N
     compare(darshan, path)
 
 
+@pytest.mark.slow
 def test_logs_of_every_release_and_byte_order_read_as_pydarshan_does(
     darshan: object, shared_data: Path
 ) -> None:

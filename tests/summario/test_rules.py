@@ -538,6 +538,7 @@ def small_log(tmp_path: Path) -> Path:
     return write_log(tmp_path / "small.darshan", nprocs=NPROCS, records=[posix("/a", 0, 1)])
 
 
+@pytest.mark.slow
 def test_two_threads_read_what_one_reads(tmp_path: Path) -> None:
     logs = [
         write_log(
@@ -674,6 +675,7 @@ def test_other_names_in_place_of_a_logs_are_read(small_log: Path) -> None:
     assert [phase.bytes for phase in extract_phases(log)] == [10 * MIB]
 
 
+@pytest.mark.slow
 def test_a_bomb_in_place_of_the_names_is_refused_before_it_is_taken_apart(small_log: Path) -> None:
     # 198 MiB of records of nine zeros, an id and an empty name: each by itself could be one.
     packer = zlib.compressobj(1)

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from experiments.platform.description import (
     ComputeNodes,
     Description,
@@ -23,22 +21,11 @@ from experiments.platform.description import (
     Storage,
     read_description,
 )
-from experiments.platform.emulator import Emulated, check_machine, down, up
-from ioncast_errors import IoncastError
+from experiments.platform.emulator import Emulated, down, up
+from tests.support.services import use
 
 _PATIENCE_S = 120.0
 _numbers = itertools.count()
-
-
-def need_platform() -> None:
-    """Skip the test where no platform can be; where tests are for real there has to be one."""
-    try:
-        check_machine()
-    except IoncastError as error:
-        message = f"no emulated platform can be up here: {error}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
 
 
 def unique_name() -> str:
@@ -65,8 +52,8 @@ def bundled(name: str) -> Description:
 
 @contextmanager
 def emulated(description: Description) -> Iterator[Emulated]:
-    """Bring a platform up for the time of a test; see `need_platform`."""
-    need_platform()
+    """Bring a platform up for the time of a test."""
+    use("platform")
     try:
         yield up(description)
     finally:

@@ -18,7 +18,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-_INSTALLED = Path("/usr/lib/postgresql")
+from tests.support.services import postgresql_programs, use
+
 # Nothing must survive the tests, so nothing is waited for.
 _SETTINGS = {
     "listen_addresses": "",
@@ -29,12 +30,6 @@ _SETTINGS = {
 }
 _PATIENCE_S = 600
 _NOTHING = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
-
-
-def programs() -> Path | None:
-    """The folder of the newest server that is installed."""
-    folders = [path for path in _INSTALLED.glob("*/bin") if (path / "initdb").exists()]
-    return max(folders, key=lambda path: int(path.parent.name), default=None)
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,7 @@ class Server:
         self._control("--mode", "immediate", "stop")
 
     def _control(self, *command: str | Path) -> None:
-        bin_folder = programs()
+        bin_folder = postgresql_programs()
         assert bin_folder is not None
         options = ("--pgdata", self.folder / "data", "--wait", f"--timeout={_PATIENCE_S}")
         _as_user(bin_folder / "pg_ctl", *options, *command)
@@ -96,7 +91,7 @@ class Server:
         self._run(self._dumps[template], name)
 
     def _dump(self, name: str) -> str:
-        bin_folder = programs()
+        bin_folder = postgresql_programs()
         assert bin_folder is not None
         arguments = ["--no-owner", "--inserts", "--rows-per-insert", "500", "--host", self.folder]
         command = [bin_folder / "pg_dump", *arguments, "--username", _user(), name]
@@ -153,7 +148,8 @@ class Server:
 @contextmanager
 def running_server() -> Iterator[Server]:
     """Start a server, and stop it at the end."""
-    bin_folder = programs()
+    use("postgresql")
+    bin_folder = postgresql_programs()
     assert bin_folder is not None
     folder = Path(tempfile.mkdtemp(prefix="ioncast-postgresql-"))
     if os.geteuid() == 0:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.services import use
+
 PATIENCE_S = 120.0
 # For a service whose database and whose uploads may take as long as a busy machine lets them.
 PATIENT = {"IONCAST_PATIENCE_S": "60", "IONCAST_UPLOAD_S": "600"}
@@ -177,6 +179,7 @@ def start(
     under : sequence of str
         A command that becomes the one that it is given, in other circumstances.
     """
+    use("serving")
     port = port or free_port()
     place = folder / "ioncast.sock"
     command = [*under, sys.executable, "-c", _COMMAND]

@@ -18,16 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.support.services import PATH, use
 from tests.support.serving import free_port
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmrestd", "sbatch", "scontrol")
-ACCOUNTING = ("mariadbd", "mariadb-install-db", "slurmdbd", "sacctmgr")
 # Users that every Debian has stand in for those that an admin would make.
 REST_USER, DATABASE_USER = "daemon", "backup"
 SERVICE_USER, WATCH_USER, ARBITER_USER = "www-data", "list", "irc"
-_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 # Machines that run tests are busy.
 _PATIENCE_S = 180.0
 _API, _ACCOUNTING_API = "openapi/v0.0.38", "openapi/dbv0.0.38"
@@ -54,6 +50,7 @@ ReturnToService=2
 MinJobAge=3600
 MessageTimeout=60
 BatchStartTimeout=300
+KillWait=2
 JobAcctGatherType=jobacct_gather/none
 JobCompType=jobcomp/filetxt
 JobCompLoc={root}/jobs
@@ -94,21 +91,6 @@ GRANT ALL ON slurm_accounting.* TO slurm@localhost;
 """
 _NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=1000"
 _PARTITION = "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=10"
-
-
-def missing(programs: Sequence[str] = PROGRAMS) -> list[str]:
-    """What is not installed, or not allowed, for Slurm to run here."""
-    absent = [name for name in programs if shutil.which(name, path=_PATH) is None]
-    return absent if os.geteuid() == 0 else [*absent, "root"]
-
-
-def _need(programs: Sequence[str]) -> None:
-    """Skip the test where Slurm cannot run; where tests are for real it has to."""
-    if absent := missing(programs):
-        message = f"Slurm cannot run here: {', '.join(absent)} missing"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
 
 
 @dataclass(frozen=True)
@@ -308,8 +290,6 @@ def cluster(
 ) -> Iterator[Cluster]:
     """Run a cluster with two cores on each node, and 8 licences of `ionode`.
 
-    The test is skipped where it cannot run, and fails for it in CI.
-
     Parameters
     ----------
     root : Path
@@ -325,7 +305,7 @@ def cluster(
     accounting : bool
         Whether slurmdbd runs as well, with a MariaDB, which operators of Slurm need.
     """
-    _need((*PROGRAMS, *ACCOUNTING) if accounting else PROGRAMS)
+    use("slurm")
     root.mkdir(parents=True, exist_ok=True)
     shutil.chown(root, "slurm", "slurm")
     open_to_all(root)
@@ -346,7 +326,7 @@ def cluster(
         (root / name).write_text(text)
     _make_secret(root / "munge" / "munge.key", os.urandom(128), "munge")
     _make_secret(root / "jwt.key", os.urandom(128), "slurm")
-    environment = {**os.environ, "PATH": _PATH, "SLURM_CONF": str(root / "slurm.conf")}
+    environment = {**os.environ, "PATH": PATH, "SLURM_CONF": str(root / "slurm.conf")}
     daemons = {"munged": _munged(root / "munge")}
     if accounting:
         daemons |= _accounting(root, accountant)
@@ -393,7 +373,7 @@ def _accounting(root: Path, port: int) -> dict[str, _Daemon]:
         ["mariadb-install-db", "--no-defaults", f"--datadir={folder}/data", "--skip-test-db"],
         user=DATABASE_USER,
         group=pwd.getpwnam(DATABASE_USER).pw_gid,
-        env={"PATH": _PATH},
+        env={"PATH": PATH},
         check=True,
         capture_output=True,
     )

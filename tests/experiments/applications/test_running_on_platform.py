@@ -15,6 +15,8 @@ from summario.log import read_log
 from tests.support.emulated import emulated, received_bytes, small, unique_name
 from tests.support.undisturbed import run_at_once
 
+pytestmark = pytest.mark.platform
+
 _MIB = 1024**2
 _READ = Step("input", "read", "shared", "contiguous", ((_MIB, 2),))
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from experiments.platform.emulator import Emulated
-from tests.support.emulated import emulated, leftovers, need_platform, small, unique_name
+from tests.support.emulated import emulated, leftovers, small, unique_name
+from tests.support.services import use
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +19,7 @@ def platform() -> Iterator[Emulated]:
 @pytest.fixture
 def name() -> Iterator[str]:
     """A name for a platform of which nothing is left when the test ended."""
-    need_platform()
+    use("platform")
     chosen = unique_name()
     yield chosen
     assert leftovers(chosen) == []

@@ -19,11 +19,12 @@ from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
 from tests.support.emulated import (
     emulated,
     leftovers,
-    need_platform,
     received_bytes,
     small,
     wait_until,
 )
+
+pytestmark = pytest.mark.platform
 
 IONCAST = (sys.executable, "-m", "ioncast", "platform")
 PLATFORMS = Path("/run/ioncast-platform")
@@ -134,7 +135,6 @@ def test_a_platform_that_is_up_is_found_as_it_was_made(platform: Emulated) -> No
 
 
 def test_a_platform_that_is_not_up_is_not_found() -> None:
-    need_platform()
     with pytest.raises(UnknownNameError, match="no platform called nowhere is up"):
         find("nowhere")
 

@@ -15,6 +15,8 @@ from experiments.platform import volumes
 from experiments.platform.emulator import Emulated
 from tests.support.emulated import emulated, small, unique_name
 
+pytestmark = pytest.mark.platform
+
 
 @pytest.fixture
 def platform(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulated]:

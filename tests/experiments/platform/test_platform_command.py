@@ -17,7 +17,9 @@ from experiments.platform.commands import down_command, exec_command, status_com
 from experiments.platform.description import read_description
 from experiments.platform.emulator import Emulated
 from ioncast_errors import IoncastError
-from tests.support.emulated import emulated, leftovers, need_platform, small, wait_until
+from tests.support.emulated import emulated, leftovers, small, wait_until
+
+pytestmark = pytest.mark.platform
 
 TOML = """
 name = "{name}"
@@ -76,7 +78,6 @@ def test_status_says_what_does_not_work_any_more(name: str) -> None:
 
 
 def test_status_of_what_is_not_up_is_a_failure() -> None:
-    need_platform()
     status = platform_command("status", "nowhere", "--format", "json")
     assert status.returncode == 1
     found = json.loads(status.stdout)
@@ -103,7 +104,6 @@ def test_the_platform_file_is_one_that_campaigns_take(platform: Emulated) -> Non
     ],
 )
 def test_what_is_wrong_is_one_line(arguments: list[str], said: str) -> None:
-    need_platform()
     done = platform_command(*arguments)
     assert done.returncode == 2
     assert said in done.stderr

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from experiments.platform.emulator import Emulated
 from experiments.platform.ranks import run_ranks
 from ioncast_errors import InputError, IoncastError
 from tests.support.emulated import wait_until
+
+pytestmark = pytest.mark.platform
 
 FOLDER = Path(__file__).resolve().parents[3] / "experiments" / "platform"
 _PATIENCE_S = 120.0
@@ -116,7 +117,7 @@ def test_the_working_directory_is_the_nodes_own_too(platform: Emulated, folder: 
     assert int(done.stdout) == platform.node_directory(2, 0).stat().st_dev
 
 
-@pytest.mark.skipif(shutil.which("mpiexec") is None, reason="needs mpiexec")
+@pytest.mark.mpi
 def test_mpiexec_starts_ranks_on_their_nodes(platform: Emulated, folder: Path) -> None:
     program = [str(platform.folder / "rank"), "2", "sh", "-c", WHERE, str(folder)]
     assert run(["mpiexec", "-n", "4", *program]).returncode == 0
@@ -159,12 +160,10 @@ def test_what_a_rank_cannot_do_is_one_line(
 
 
 @pytest.mark.parametrize("program", ["mount", "umount"])
-@pytest.mark.parametrize("mpi", [False, True])
+@pytest.mark.parametrize("mpi", [False, pytest.param(True, marks=pytest.mark.mpi)])
 def test_a_rank_that_cannot_see_its_own_node_does_not_run(
     platform: Emulated, tmp_path: Path, program: str, mpi: bool
 ) -> None:
-    if mpi and shutil.which("mpiexec") is None:
-        pytest.skip("needs mpiexec")
     (tmp_path / program).write_text("#!/bin/sh\necho 'permission denied' >&2\nexit 32\n")
     (tmp_path / program).chmod(0o755)
     command = platform.rank_command(["echo", "it runs"], io_nodes=1, tasks=1, mpi=mpi)
@@ -207,7 +206,7 @@ LOADED = (
 )
 
 
-@pytest.mark.skipif(shutil.which("mpicc") is None, reason="needs mpicc")
+@pytest.mark.mpi
 @pytest.mark.parametrize(
     ("options", "starter"),
     [([], ()), (["-shared", "-fPIC"], LOADED)],
@@ -224,12 +223,10 @@ def test_ranks_of_an_mpi_program_reach_each_other(
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
 
 
-@pytest.mark.parametrize("mpi", [False, True])
+@pytest.mark.parametrize("mpi", [False, pytest.param(True, marks=pytest.mark.mpi)])
 def test_one_failing_rank_ends_all_and_its_code_is_the_runs(
     platform: Emulated, folder: Path, mpi: bool
 ) -> None:
-    if mpi and shutil.which("mpiexec") is None:
-        pytest.skip("needs mpiexec")
     fail = f"test ${{IONCAST_RANK-$PMI_RANK}} = 2 && exit 7; exec {STAY}"
     program = ["sh", "-c", fail, BUSY, str(folder)]
     command = platform.rank_command(program, io_nodes=1, tasks=4, mpi=mpi)
@@ -243,14 +240,12 @@ def test_one_failing_rank_ends_all_and_its_code_is_the_runs(
         (signal.SIGINT, False),
         (signal.SIGTERM, False),
         (signal.SIGHUP, False),
-        (signal.SIGINT, True),
+        pytest.param(signal.SIGINT, True, marks=pytest.mark.mpi),
     ],
 )
 def test_a_signal_ends_all_ranks(
     platform: Emulated, folder: Path, number: signal.Signals, mpi: bool
 ) -> None:
-    if mpi and shutil.which("mpiexec") is None:
-        pytest.skip("needs mpiexec")
     program = ["sh", "-c", f"exec {STAY}", BUSY, str(folder)]
     command = platform.rank_command(program, io_nodes=1, tasks=4, mpi=mpi)
     process = subprocess.Popen(command, start_new_session=True)
@@ -293,15 +288,13 @@ def test_what_a_rank_told_counts_for_more_than_what_its_launcher_says(
         assert ranks._first_failure([launcher], failures) == 7
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
+@pytest.mark.tools
 def test_shellcheck_finds_nothing(platform: Emulated) -> None:
     done = run(["shellcheck", str(platform.folder / "rank")])
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.skipif(
-    shutil.which("mpiexec") is None or shutil.which("cc") is None, reason="needs mpiexec and cc"
-)
+@pytest.mark.mpi
 def test_mpi_ranks_preload_what_yields_before_what_the_user_preloads(platform: Emulated) -> None:
     command = platform.rank_command(["sh", "-c", "echo $LD_PRELOAD"], io_nodes=1, tasks=1, mpi=True)
     mine = "/usr/lib/mine.so"

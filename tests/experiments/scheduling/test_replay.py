@@ -14,6 +14,7 @@ from experiments.scheduling.machine import Machine
 from experiments.scheduling.policies import POLICIES, Policy
 from experiments.scheduling.replay import Schedule, replay
 from experiments.scheduling.workload import Workload
+from tests.support.examples import examples
 
 ANY = {1: 10.0}
 Make = Callable[..., Workload]
@@ -166,7 +167,7 @@ def in_use_at_most(found: Schedule, counts: np.ndarray) -> int:
     return max(np.cumsum([count for _, count in events]).tolist())
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     rows=st.lists(jobs, min_size=1, max_size=25),
     curves=curves_,
@@ -282,7 +283,7 @@ def simple_easy(
 small_jobs = st.tuples(st.integers(0, 12), st.integers(1, 6), st.integers(1, 8))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     rows=st.lists(small_jobs, min_size=1, max_size=12),
     asked=st.lists(st.integers(1, 4), min_size=12, max_size=12),
@@ -323,6 +324,7 @@ def erlang_c_wait(servers: int, load: float) -> float:
     return last / (sum(terms) + last) / (servers * (1 - load))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scarce", ["compute nodes", "I/O nodes"])
 @pytest.mark.parametrize(("servers", "load"), [(1, 0.5), (4, 0.7), (16, 0.85)])
 def test_random_jobs_of_one_size_wait_as_long_as_queueing_theory_says(

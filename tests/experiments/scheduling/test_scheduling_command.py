@@ -64,6 +64,7 @@ def test_only_the_policies_asked_for_are_replayed() -> None:
     assert [row.split(",")[0] for row in rows] == ["policy", "mckp", "static"]
 
 
+@pytest.mark.slow
 def test_arbitration_beats_static_in_the_queue_by_default() -> None:
     rows = json.loads(output("--format", "json"))["policies"]
     found = {row["policy"]: row for row in rows}
@@ -171,6 +172,7 @@ def test_what_is_refused_is_an_input_error() -> None:
     assert isinstance(run("none.txt").exception, InputError)
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_the_command_prints() -> None:
     shown = README.read_text(encoding="utf-8").split("```text\n", 1)[1].split("```", 1)[0]
     assert output() == shown

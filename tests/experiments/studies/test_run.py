@@ -32,7 +32,6 @@ from experiments.studies.study import STUDIES, Study
 from ioncast_errors import InputError, IoncastError
 from summario.log import read_log
 from tests.support.emulated import bundled, small
-from tests.support.fio import fio  # noqa: F401  a fixture
 from tests.support.plain_platform import PlainPlatform
 
 SETTINGS = Settings(
@@ -58,7 +57,7 @@ class Alone(PlainPlatform):
 
 @pytest.fixture(scope="module")
 def alone(
-    fio: str,  # noqa: F811  it has to be there
+    fio: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Emulated:
     folder = tmp_path_factory.mktemp("alone")

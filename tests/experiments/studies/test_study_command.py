@@ -22,7 +22,9 @@ import pytest
 from experiments import datasets
 from experiments.datasets import DataSet
 from experiments.platform.emulator import Emulated
-from tests.support.emulated import emulated, leftovers, need_platform, small, unique_name
+from tests.support.emulated import emulated, leftovers, small, unique_name
+
+pytestmark = pytest.mark.platform
 
 IONCAST = [sys.executable, "-m", "ioncast"]
 PATIENCE_S = 900
@@ -245,7 +247,6 @@ def hold_second_rerun(platform: Emulated) -> None:
 
 
 def test_a_study_that_is_stopped_takes_its_platform_with_it(tmp_path: Path) -> None:
-    need_platform()
     name = unique_name()
     description = tmp_path / "platform.toml"
     description.write_text(DESCRIPTION.format(name=name), encoding="utf-8")

@@ -428,6 +428,7 @@ def test_an_answer_too_large_is_not_taken(slurm: Slurm, monkeypatch: pytest.Monk
         slurm.jobs()
 
 
+@pytest.mark.slow
 def test_thousands_of_jobs_with_all_their_fields_are_read(
     slurm: Slurm, slurmrestd: Slurmrestd
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.support.postgresql import Server
+from tests.support.services import use
 from tests.support.serving import PATIENT, Served, running
 
 # A machine that runs other tests as well may be late.
@@ -28,16 +29,11 @@ _OPTIONS = [
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        message = "no Chromium is installed; .ci/install-services does it"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    use("browser")
     with sync_playwright() as playwright:
         expect.set_options(timeout=PATIENCE_MS)
         started = playwright.chromium.launch(
-            executable_path=chromium, args=_OPTIONS, timeout=PATIENCE_MS
+            executable_path=shutil.which("chromium"), args=_OPTIONS, timeout=PATIENCE_MS
         )
         yield started
         started.close()

@@ -1,0 +1,17 @@
+"""How many examples tests try that make up their input.
+
+Each test names its full number, which `make nightly` tries. `make test` tries a part of it, and
+`make quick` a smaller one.
+"""
+
+from __future__ import annotations
+
+import os
+
+_SHARE = float(os.environ.get("IONCAST_TEST_EXAMPLES", "0.3"))
+_FEWEST = 5
+
+
+def examples(full: int) -> int:
+    """Give the part of the full number that is to be tried now."""
+    return max(_FEWEST, round(full * _SHARE))

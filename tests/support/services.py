@@ -1,0 +1,135 @@
+"""Services that tests need, with a marker for each.
+
+A test that uses a service bears its marker; `use` fails in a test without it. Where a service is
+missing its tests are skipped; in CI they fail. `make quick` runs the tests that need none.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from experiments.platform.emulator import check_machine
+from ioncast_errors import IoncastError
+
+# Daemons are not on the path of every user.
+PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+_SLURM = ("munged", "slurmctld", "slurmd", "slurmrestd", "sbatch", "scontrol")
+_ACCOUNTING = ("mariadbd", "mariadb-install-db", "slurmdbd", "sacctmgr")
+_LUA = ("lua5.1", "lua5.4")
+_POSTGRESQL = Path("/usr/lib/postgresql")
+
+
+def _root() -> str:
+    return "" if os.geteuid() == 0 else "only root can run these tests"
+
+
+def _programs(*names: str) -> str:
+    absent = [name for name in names if shutil.which(name, path=PATH) is None]
+    return f"{', '.join(absent)} missing" if absent else ""
+
+
+def _platform() -> str:
+    try:
+        check_machine()
+    except IoncastError as error:
+        return str(error)
+    return ""
+
+
+def _lua() -> str:
+    without_socket = [
+        version
+        for version in _LUA
+        if _programs(version) or subprocess.call([version, "-e", 'require "socket.unix"']) != 0
+    ]
+    return f"{', '.join(without_socket)} with lua-socket missing" if without_socket else ""
+
+
+def postgresql_programs() -> Path | None:
+    """Find the folder of the newest PostgreSQL server that is installed."""
+    folders = [path for path in _POSTGRESQL.glob("*/bin") if (path / "initdb").exists()]
+    return max(folders, key=lambda path: int(path.parent.name), default=None)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that tests need.
+
+    Attributes
+    ----------
+    what : str
+        What it is, for `pytest --markers`.
+    problem : callable
+        Why it cannot be used on this machine, as a text; empty where it can.
+    """
+
+    what: str
+    problem: Callable[[], str]
+
+
+SERVICES = {
+    "browser": Service("Chromium", lambda: _programs("chromium")),
+    "fio": Service("fio", lambda: _programs("fio")),
+    "lua": Service("Lua 5.1 and 5.4 with lua-socket", _lua),
+    "mpi": Service("MPICH and a C compiler", lambda: _programs("mpiexec", "mpicc", "cc")),
+    "platform": Service("an emulated platform, made by root with GlusterFS", _platform),
+    "postgresql": Service(
+        "a PostgreSQL server", lambda: "" if postgresql_programs() else "PostgreSQL missing"
+    ),
+    "root": Service("root", _root),
+    "serving": Service("`ioncast serve` in processes of its own", lambda: ""),
+    "slurm": Service(
+        "Slurm and MariaDB, started by root", lambda: _programs(*_SLURM, *_ACCOUNTING) or _root()
+    ),
+    "tools": Service("curl and ShellCheck", lambda: _programs("curl", "shellcheck")),
+}
+# Fixtures that are named after their service.
+FIXTURES = {"browser", "fio", "postgresql"}
+_LONGEST_FIRST = ("platform", "browser", "fio", "slurm", "serving", "both_databases", "slow")
+_problem = cache(lambda name: SERVICES[name].problem())
+_marked: frozenset[str] = frozenset()
+
+
+def mark(item: pytest.Item) -> None:
+    """Mark a test that takes one of `FIXTURES`, and all that need a service with `service`."""
+    for name in FIXTURES & set(getattr(item, "fixturenames", ())):
+        item.add_marker(name)
+    if _of(item):
+        item.add_marker("service")
+
+
+def position(item: pytest.Item) -> int:
+    """Order the files of tests by how long their services make them take, the longest first."""
+    marks = {mark.name for each in item.listchain()[:-1] for mark in each.own_markers}
+    ranks = (rank for rank, name in enumerate(_LONGEST_FIRST) if name in marks)
+    return next(ranks, len(_LONGEST_FIRST))
+
+
+def _of(item: pytest.Item) -> frozenset[str]:
+    return frozenset(mark.name for mark in item.iter_markers()) & SERVICES.keys()
+
+
+def require(item: pytest.Item) -> None:
+    """Let a test use the services that it is marked with; skip it where one is missing."""
+    global _marked  # noqa: PLW0603  only one test runs at a time
+    _marked = _of(item)
+    for name in sorted(_marked):
+        if _problem(name):
+            message = f"{name}: {_problem(name)}; .ci/install-services installs what tests need"
+            if os.environ.get("CI") == "true":
+                pytest.fail(message)
+            pytest.skip(message)
+
+
+def use(name: str) -> None:
+    """Fail in a test that is not marked with the service."""
+    if name not in _marked:
+        pytest.fail(f"mark this test with `pytest.mark.{name}`: it uses {SERVICES[name].what}")
