@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -282,17 +283,19 @@ def renew(running: Cluster, file: Path, user: str = WATCH_USER) -> int:
 def test_a_token_is_renewed_in_its_place(running: Cluster, tmp_path: Path) -> None:
     file = tmp_path / "slurm.jwt"
     assert renew(running, file) == 0
-    with client(running, lambda: read_token(str(file)), WATCH_USER) as slurm:
+    with client(running, lambda: read_token(str(file)), WATCH_USER) as slurm, file.open() as old:
         slurm.jobs()
-        first, content = file.stat(), file.read_text()
+        content = file.read_text()
         running.wait(
             lambda: renew(running, file) == 0 and file.read_text() != content, "other token"
         )
         slurm.jobs()
-    assert (first.st_uid, first.st_gid) == (0, getpwnam(WATCH_USER).pw_gid)
-    assert first.st_mode & 0o777 == 0o640
-    # A process that has the old file open reads it to its end.
-    assert file.stat().st_ino != first.st_ino
+        # A process that has the old file open reads it to its end.
+        assert old.read() == content
+        assert not os.path.samestat(os.fstat(old.fileno()), file.stat())
+    found = file.stat()
+    assert (found.st_uid, found.st_gid) == (0, getpwnam(WATCH_USER).pw_gid)
+    assert found.st_mode & 0o777 == 0o640
     assert [path.name for path in tmp_path.iterdir()] == ["slurm.jwt"]
 
 

@@ -27,7 +27,8 @@ _OPTIONS = [
 ]
 
 
-@pytest.fixture(scope="session")
+# Not for the session: until it ends, no test of the same worker can run an event loop.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     use("browser")
     with sync_playwright() as playwright:
