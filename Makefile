@@ -1,7 +1,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 # Tests wait for daemons, databases and browsers more than they compute.
-WORKERS ?= $(shell expr $$(nproc) + 2)
+WORKERS ?= $(shell expr $$(nproc) + 1)
 
 # Tests start hundreds of programs: none compiles again what the first one compiled.
 unexport PYTHONDONTWRITEBYTECODE
@@ -9,8 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 export OPENBLAS_NUM_THREADS := 1
 # A file stays with one worker, which has its services only once.
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
+QUICKLY := -m "not service and not slow"
 
-.PHONY: demo test quick nightly matrix lint clean
+.PHONY: demo test quick coverage nightly matrix lint clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m experiments.demo
@@ -22,11 +23,20 @@ test: lint
 
 # What needs no service and little time.
 quick: $(VENV)/installed-for-tests
-	IONCAST_TEST_EXAMPLES=0.1 $(TEST) -m "not service and not slow"
+	IONCAST_TEST_EXAMPLES=0.1 $(TEST) $(QUICKLY)
+
+# `make quick`, and what it does not reach. From Python 3.12 on, watching it costs little.
+coverage: $(VENV)/installed-for-tests
+	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
+	IONCAST_TEST_EXAMPLES=0.1 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
 # `make test` with all examples of the tests that make up their input.
 nightly:
 	IONCAST_TEST_EXAMPLES=1 $(MAKE) test
+
+# `make quick` with the oldest libraries and with other Pythons.
+matrix:
+	.ci/matrix
 
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .
@@ -45,4 +55,4 @@ $(VENV)/installed-for-tests: $(VENV)/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) .venv-matrix demo

@@ -387,9 +387,9 @@ def test_an_interrupt_waits_until_the_io_nodes_are_off(site: Site) -> None:
     (site.root / "go").touch()
     assert process.wait(300) == 130
     states = [line.split() for line in site.switched()]
-    assert Counter(n for what, n in states if what == "on") == Counter(
-        n for what, n in states if what == "off"
-    )
+    on, off = (Counter(n for what, n in states if what == which) for which in ("on", "off"))
+    # A run that is stopped before it has switched them on switches them off all the same.
+    assert not on - off
     assert len(site.stored()) == len(site.ended())
 
 
