@@ -610,7 +610,9 @@ class TestALogThatIsSent:
         assert stored() == before
 
     @pytest.mark.parametrize(
-        "content", [b"", b"no log", LOG.read_bytes()[:1000], gzip.compress(LOG.read_bytes())]
+        "content",
+        [b"", b"no log", LOG.read_bytes()[:1000], gzip.compress(LOG.read_bytes())],
+        ids=["empty", "text", "cut off", "compressed"],
     )
     def test_and_is_none_is_answered_with_a_readable_line(
         self, filled: FlaskClient, content: bytes
