@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
+import numpy as np
+
 from benchdb.decisions import JoinedOutcome
 from benchdb.history import program_of
 from predictor.control_chart import WEIGHT
@@ -131,10 +133,15 @@ def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, A
     numbers = [each["errors"]["count"] for each in known]
     return Glance(
         outcomes=sum(numbers),
-        error=fmean([each["errors"]["mean"] for each in known], numbers) if known else None,
-        inside=fmean([each["coverage"] for each in known], numbers) if known else None,
+        error=_average([each["errors"]["mean"] for each in known], numbers),
+        inside=_average([each["coverage"] for each in known], numbers),
         drift=tuple(sorted(drifts, key=lambda each: not each["drifted"])),
     )
+
+
+def _average(values: Sequence[float], numbers: Sequence[int]) -> float | None:
+    # `fmean` takes weights from Python 3.11 on.
+    return float(np.average(values, weights=numbers)) if values else None
 
 
 def errors_by_io_nodes(compared: Sequence[Judged]) -> ErrorsDrawn:
