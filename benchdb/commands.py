@@ -11,13 +11,13 @@ from sqlalchemy import Connection
 from tabulate import tabulate
 
 from benchdb.coverage_command import coverage_command
-from benchdb.curves import Curve, curves, curves_of_ids
 from benchdb.export_command import export
 from benchdb.import_command import import_files
-from benchdb.measurements import require_system, system_names
-from benchdb.options import database_option, format_option, system_option
-from benchdb.store import reading
-from ioncast_errors import UnknownNameError
+from benchdb.measurements.curves import Curve, curves, curves_of_ids
+from benchdb.measurements.storing import require_system, system_names
+from benchdb.store.database import reading
+from ioncast_base.command_options import database_option, format_option, system_option
+from ioncast_base.errors import UnknownNameError
 
 
 @click.group(

@@ -10,11 +10,11 @@ from typing import Any
 import click
 from tabulate import tabulate
 
-from benchdb.cells import OUTLIER_RULE
-from benchdb.coverage import Cell, CoverageRow, blocks, coverage, summarise
-from benchdb.options import database_option, format_option, system_option
-from benchdb.store import reading
-from ior_configs.durations import parse_duration
+from benchdb.measurements.cells import OUTLIER_RULE
+from benchdb.measurements.coverage import Cell, CoverageRow, blocks, coverage, summarise
+from benchdb.store.database import reading
+from ioncast_base.command_options import database_option, format_option, system_option
+from ioncast_base.durations import parse_duration
 
 
 @click.command(
@@ -55,7 +55,7 @@ def coverage_command(
         rows = coverage(connection, system, now=now, stale_after_s=stale_after_s)
     if html is not None:
         # Plotly takes longer to import than most databases to read.
-        from benchdb.coverage_plot import write_html  # noqa: PLC0415
+        from benchdb.measurements.coverage_plot import write_html  # noqa: PLC0415
 
         write_html(rows, html, now=now, stale_after=stale_after)
     if output_format == "json":

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from benchdb.exports import csv_lines, export_rows
-from benchdb.files import whole_file
-from benchdb.measurements import require_system
-from benchdb.options import database_option, system_option
-from benchdb.parquet import write_parquet
-from benchdb.store import reading
-from ioncast_errors import InputError
+from benchdb.measurements.exports import csv_lines, export_rows
+from benchdb.measurements.parquet import write_parquet
+from benchdb.measurements.storing import require_system
+from benchdb.store.database import reading
+from ioncast_base.command_options import database_option, system_option
+from ioncast_base.errors import InputError
+from ioncast_base.files import whole_file
 
 _CHUNK_BYTES = 1 << 16
 

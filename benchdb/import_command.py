@@ -10,14 +10,20 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection, Engine
 
-from benchdb.importers import Source, is_export, read_export, read_measurements, text_of
-from benchdb.measurements import Measurement, check_system_name, count, store
-from benchdb.options import database_option
-from benchdb.parquet import MAGIC, csv_of
-from benchdb.progress import counted
-from benchdb.restore import Origin, Repetition, restore
-from benchdb.store import opened_database, transaction
-from ioncast_errors import InputError, IoncastError
+from benchdb.measurements.importers import (
+    Source,
+    is_export,
+    read_export,
+    read_measurements,
+    text_of,
+)
+from benchdb.measurements.parquet import MAGIC, csv_of
+from benchdb.measurements.progress import counted
+from benchdb.measurements.restore import Origin, Repetition, restore
+from benchdb.measurements.storing import Measurement, check_system_name, count, store
+from benchdb.store.database import opened_database, transaction
+from ioncast_base.command_options import database_option
+from ioncast_base.errors import InputError, IoncastError
 
 
 @click.command(

@@ -8,9 +8,9 @@ from dataclasses import asdict
 import click
 from tabulate import tabulate
 
-from benchdb.options import database_option, format_option
-from benchdb.store import opened_database, reading, transaction
-from benchdb.tokens import ROLES, add_token, revoke_token, tokens
+from benchdb.store.database import opened_database, reading, transaction
+from benchdb.store.tokens import ROLES, add_token, revoke_token, tokens
+from ioncast_base.command_options import database_option, format_option
 
 
 @click.group(

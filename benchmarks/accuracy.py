@@ -32,11 +32,11 @@ from judging import Judged, Score, score
 from protocols import MODEL, PAST, WITHOUT, Case, at
 from threadpoolctl import threadpool_limits
 
-from benchdb.curves import Curve, curves
-from benchdb.store import reading
-from predictor.fitting import fit_model
-from predictor.model import Knowledge
-from predictor.prediction import predict
+from benchdb.measurements.curves import Curve, curves
+from benchdb.store.database import reading
+from predictor.composition.prediction import predict
+from predictor.model.fitting import fit_model
+from predictor.model.system_model import Knowledge
 
 PACKAGES = ("ioncast", "scikit-learn", "scipy", "numpy")
 FILES = {

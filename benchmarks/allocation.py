@@ -29,11 +29,11 @@ from protocols import FOLDS, SEED, ask
 from scipy.optimize import Bounds, LinearConstraint, milp
 from threadpoolctl import threadpool_limits
 
-from benchdb.curves import Curve, curves
-from benchdb.store import reading
-from predictor.fitting import fit_model
-from predictor.model import Knowledge
-from scheduler_plugin.allocation import JobCurve, PolicyName, allocate
+from benchdb.measurements.curves import Curve, curves
+from benchdb.store.database import reading
+from ioncast_base.allocation.dividing import JobCurve, PolicyName, allocate
+from predictor.model.fitting import fit_model
+from predictor.model.system_model import Knowledge
 
 PACKAGES = ("ioncast", "scipy", "numpy")
 SYSTEM = "MareNostrum 4"

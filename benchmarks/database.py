@@ -26,11 +26,11 @@ import pandas as pd
 from extraction import Claim, Run, floor, ioncast, machine, median, ratio, run_once, spread
 from sqlalchemy import Connection
 
-from benchdb.curves import curves, curves_of_config, measured
-from benchdb.store import open_database, transaction
+from benchdb.measurements.curves import curves, curves_of_config, measured
+from benchdb.store.database import open_database, transaction
 from ior_configs import IorConfig
-from predictor.catalogue import Catalogue, catalogue_of
-from predictor.matching import find
+from predictor.matching.catalogue import Catalogue, catalogue_of
+from predictor.matching.configurations import find
 
 PACKAGES = ("ioncast", "SQLAlchemy", "numpy", "pandas")
 SYSTEM = "synthetic"
@@ -61,10 +61,10 @@ with sqlite3.connect(sys.argv[2]) as connection:
 # A prediction that reads every curve of the system and compares with each.
 PLAIN_PREDICTION = """
 import sys
-from benchdb.curves import curves
-from benchdb.store import open_database, transaction
-from predictor.prediction import predict
-from summario.tables import read_csv
+from benchdb.measurements.curves import curves
+from benchdb.store.database import open_database, transaction
+from predictor.composition.prediction import predict
+from summario.phases.tables import read_csv
 with transaction(open_database(sys.argv[2])) as connection:
     known = curves(connection, sys.argv[3])
 print(predict(read_csv(sys.argv[1]), known, system=sys.argv[3], nodes=16).best)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from predictor.prediction import Prediction
+from predictor.composition.prediction import Prediction
 
 # What a decision may give up for fewer I/O nodes.
 TOLERANCE = 0.05

@@ -13,10 +13,10 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from benchdb.curves import Curve
+from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
-from predictor.features import pattern, with_io_nodes
-from predictor.model import measurements
+from predictor.model.features import pattern, with_io_nodes
+from predictor.model.system_model import measurements
 
 SEED = 9366
 

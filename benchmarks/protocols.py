@@ -1,7 +1,7 @@
 """What is held back of the measurements, and how well the rest predicts it.
 
 A protocol gives cases: its name, a way to predict, and a forecast against the runs that were
-held back. What is judged comes out of `predictor.prediction.predict`, as users get it.
+held back. What is judged comes out of `predictor.composition.prediction.predict`, as users get it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from judging import Forecast, Judged, Runs, judge, of_means, predicted, scaled
 from peers import fitted, means_of
 
-from benchdb.curves import Curve
+from benchdb.measurements.curves import Curve
 from experiments.held_back import phase_of
 from ior_configs import IorConfig
-from predictor.fitting import fit_model
-from predictor.model import Knowledge
-from predictor.prediction import predict
+from predictor.composition.prediction import predict
+from predictor.model.fitting import fit_model
+from predictor.model.system_model import Knowledge
 
 HALVES = "few repetitions: half of each cell's predict the other half"
 LEFT_OUT = "patterns left out one at a time"

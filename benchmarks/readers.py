@@ -29,8 +29,8 @@ Reader = Callable[[str], int]
 
 def summario() -> Reader:
     # Its process ends with this one.
-    reader = importlib.import_module("summario.log").LogReader()
-    extract_phases = importlib.import_module("summario.extract").extract_phases
+    reader = importlib.import_module("summario.reading.log").LogReader()
+    extract_phases = importlib.import_module("summario.phases.extract").extract_phases
 
     def read(path: str) -> int:
         log = reader.read(path)

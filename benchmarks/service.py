@@ -38,13 +38,13 @@ from urllib.parse import urlencode
 from database import SYSTEM, seeded, synthetic, write_csv
 from extraction import Claim, ioncast, machine
 
-from benchdb.history import store_run
-from benchdb.store import opened_database, transaction
-from benchdb.tokens import add_token
-from predictor.history import scaled
-from summario.extract import extract_phases
-from summario.log import read_log
-from summario.tables import to_record
+from benchdb.history.runs import store_run
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
+from predictor.matching.same_application import scaled
+from summario.phases.extract import extract_phases
+from summario.phases.tables import to_record
+from summario.reading.log import read_log
 
 PACKAGES = ("ioncast", "flask", "gunicorn", "pydantic")
 HERE = Path(__file__).resolve().parent
@@ -281,7 +281,7 @@ def bare_server(folder: Path) -> Iterator[Server]:
         "workers": WORKERS,
         "threads": THREADS,
         "keep-alive": KEEPALIVE_S,
-        "worker-class": "predictor.service.worker.Worker",
+        "worker-class": "ioncast.service.running.worker.Worker",
         "log-level": "warning",
     }
     arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]

@@ -11,9 +11,9 @@ from typing import Any
 import click
 from tabulate import tabulate
 
-from benchdb.options import format_option
 from experiments.datasets import read, shipped
 from experiments.published import Comparison, PrintedTable, compare, publish
+from ioncast_base.command_options import format_option
 
 _DIFFERENCES_SHOWN = 20
 
@@ -88,7 +88,7 @@ def check(folders: tuple[Path, ...], write: bool, output_format: str) -> None:
 def _check(folder: Path, *, write: bool) -> Checked:
     # Fitting needs libraries that take longer to import than other commands take.
     from experiments.evaluation import evaluate  # noqa: PLC0415
-    from experiments.tables import tables_of  # noqa: PLC0415
+    from experiments.published_tables import tables_of  # noqa: PLC0415
 
     click.echo(f"ioncast: {folder}: making all tables again", err=True)
     data = read(folder)

@@ -6,7 +6,7 @@ A data set is a folder with
 - `benchmarks.csv`: one row for each run of a benchmark, as `ioncast bench import` takes it,
 - `applications.csv`: the same of applications, as `ioncast validate` takes it,
 - `logs/`: Darshan logs of the applications,
-- `tables/`: what was made of these (see `experiments.tables`).
+- `tables/`: what was made of these (see `experiments.published_tables`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from benchdb.files import write_file
-from benchdb.importers import Source, read_measurements
-from benchdb.measurements import Measurement
-from ioncast_errors import InputError
+from benchdb.measurements.importers import Source, read_measurements
+from benchdb.measurements.storing import Measurement
+from ioncast.service import running
+from ioncast_base.errors import InputError
+from ioncast_base.files import write_file
+from ioncast_base.toml_files import Count, Line, Name, Table, in_plain_words, read_text, refusing
 from ior_configs import IorConfig
-from ior_configs.toml_files import Count, Line, Name, Table, in_plain_words, read_text, refusing
-from predictor import service
-from predictor.reruns import Rerun, read_reruns
-from summario.extract import extract_phases
-from summario.log import LogReader
-from summario.phases import Phase
+from predictor.validation.reruns import Rerun, read_reruns
+from summario.phases.extract import extract_phases
+from summario.phases.values import Phase
+from summario.reading.log import LogReader
 
 PROVENANCE, BENCHMARKS, APPLICATIONS = "provenance.json", "benchmarks.csv", "applications.csv"
 LOGS, TABLES = "logs", "tables"
@@ -243,7 +243,7 @@ def shipped() -> list[Path]:
     Where it is installed, that is the one which the service demonstrates with.
     """
     folders = sorted(path.parent for path in _SHIPPED.glob(f"*/{PROVENANCE}"))
-    return folders or [Path(service.__file__).parent / "testbed"]
+    return folders or [Path(running.__file__).parent / "testbed"]
 
 
 def read(folder: Path) -> DataSet:

@@ -18,13 +18,13 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from ioncast import cli
+from ioncast.cli import cli
 from predictor.commands import knowledge_of
-from predictor.matching import configuration
-from predictor.plots import write_html
-from predictor.prediction import Prediction, predict
-from summario.extract import extract_phases
-from summario.log import read_log
+from predictor.composition.plots import write_html
+from predictor.composition.prediction import Prediction, predict
+from predictor.matching.configurations import configuration
+from summario.phases.extract import extract_phases
+from summario.reading.log import read_log
 
 TESTBED = Path(__file__).parent / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"

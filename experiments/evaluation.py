@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchdb.curves import Curve, curves
-from benchdb.measurements import store
-from benchdb.store import opened_database, transaction
+from benchdb.measurements.curves import Curve, curves
+from benchdb.measurements.storing import store
+from benchdb.store.database import opened_database, transaction
 from experiments.datasets import BENCHMARKS, DataSet
-from ioncast_errors import InputError
-from predictor.composition import MIB
-from predictor.fitting import fit_model
-from predictor.matching import Match, match
-from predictor.model import Knowledge
-from predictor.prediction import Prediction, predict
-from predictor.validate_command import hold_against
-from predictor.validation import (
+from ioncast_base.errors import InputError
+from predictor.composition.composing import MIB
+from predictor.composition.prediction import Prediction, predict
+from predictor.matching.configurations import Match, match
+from predictor.model.fitting import fit_model
+from predictor.model.system_model import Knowledge
+from predictor.validation.against_reruns import (
     Comparison,
     Expected,
     Reruns,
     compare,
     mean_of_cells,
 )
-from predictor.validation_tables import Validated
-from summario.phases import Phase
+from predictor.validation.command import hold_against
+from predictor.validation.result_tables import Validated
+from summario.phases.values import Phase
 
 NEAREST_MEANS = "nearest benchmarks' means"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from benchdb.curves import Curve
+from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
-from predictor.fitting import fit_model
-from predictor.model import Knowledge
-from predictor.prediction import predict
-from predictor.validation import (
+from predictor.composition.prediction import predict
+from predictor.model.fitting import fit_model
+from predictor.model.system_model import Knowledge
+from predictor.validation.against_reruns import (
     Comparison,
     Expected,
     Reruns,
@@ -19,7 +19,7 @@ from predictor.validation import (
     mean_of_cells,
     noise_floor,
 )
-from summario.phases import Part, Phase
+from summario.phases.values import Part, Phase
 
 LEFT_OUT = "each pattern left out"
 # Of the runs of a cell numbered from 1 in their order: what repetitions are numbered from differs.
@@ -60,7 +60,7 @@ def hold_back(known: Mapping[str, Curve]) -> Iterator[Judged]:
 
     Ways are the prediction as users get it, the same without a model (the nearest benchmark
     stands in, as in Inria RR-9366), and the same number of I/O nodes for all. Beside them stands
-    the noise floor (see `predictor.validation.noise_floor`).
+    the noise floor (see `predictor.validation.against_reruns.noise_floor`).
 
     Parameters
     ----------

@@ -10,10 +10,10 @@ from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
 from pathlib import Path
 
-from benchdb.files import write_file
 from experiments.datasets import TABLES
-from ioncast_errors import InputError
-from ior_configs.toml_files import read_text
+from ioncast_base.errors import InputError
+from ioncast_base.files import write_file
+from ioncast_base.toml_files import read_text
 
 
 @dataclass(frozen=True)

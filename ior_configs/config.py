@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
+from ioncast_base.sizes import LARGEST, format_size, parse_count, parse_size
+from ior_configs.command_grammar import Option, split_options
 from ior_configs.launchers import split_command_line
-from ior_configs.options import Option, split_options
-from ior_configs.sizes import LARGEST, format_size, parse_count, parse_size
 
 _API = re.compile(r"[A-Z0-9][A-Z0-9_.-]*")
 _SUMMARY_FORMATS = {name.lower(): name for name in ("default", "JSON", "CSV")}

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ioncast_errors import InputError
-from ior_configs.sizes import parse_count
+from ioncast_base.errors import InputError
+from ioncast_base.sizes import parse_count
 
 _PROGRAM = re.compile(r"ior(?:[-_.0-9][^=]*)?", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from ior_configs.config import IorConfig
 from ior_configs.results import IorResult
 

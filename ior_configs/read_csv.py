@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
+from ioncast_base.sizes import parse_count
 from ior_configs.config import IorConfig
 from ior_configs.outputs import reader
 from ior_configs.results import IorResult, Row, expected_bytes, read_number, results_of
-from ior_configs.sizes import parse_count
 
 _MIB = 1 << 20
 _PRECISION = 1e-9

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from ior_configs.config import IorConfig
 from ior_configs.outputs import config_as_printed, reader
 from ior_configs.results import IorResult, Row, parse_started, read_number, results_of

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
+from ioncast_base.sizes import parse_count
 from ior_configs.config import IorConfig
 from ior_configs.outputs import config_as_printed, reader
 from ior_configs.results import IorResult, Row, parse_started, results_of
-from ior_configs.sizes import parse_count
 
 _VERSION = re.compile(r"^IOR-(\S+): MPI Coordinated Test", re.MULTILINE)
 _FIELD = re.compile(r"\s*([A-Za-z][\w -]*?)\s*(?:: |= |:$)\s*(.*?)\s*")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from ior_configs.config import IorConfig
 
 _MIB = 1 << 20

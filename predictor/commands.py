@@ -11,22 +11,22 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
-from benchdb.measurements import measured_systems
-from benchdb.options import database_option, format_option
-from benchdb.store import default_location, reading, without_password
-from ioncast_errors import DatabaseError, InputError, UnknownNameError
+from benchdb.measurements.storing import measured_systems
+from benchdb.store.database import default_location, reading, without_password
+from ioncast_base.command_options import database_option, format_option
+from ioncast_base.errors import DatabaseError, InputError, UnknownNameError
+from ioncast_base.wording import counted
 from ior_configs import IorConfig
-from predictor.basis import Basis, read_basis
-from predictor.explanation import explain
-from predictor.matching import Match, configuration
-from predictor.model import Knowledge
-from predictor.prediction import Policy, Prediction, predict, to_json
-from predictor.stored import keep
-from predictor.wording import counted
-from summario import tables
-from summario.extract import extract_phases
-from summario.log import read_log
-from summario.phases import Phase
+from predictor.composition.explanation import explain
+from predictor.composition.prediction import Policy, Prediction, predict, to_json
+from predictor.matching.basis import Basis, read_basis
+from predictor.matching.configurations import Match, configuration
+from predictor.model.stored import keep
+from predictor.model.system_model import Knowledge
+from summario.phases import tables
+from summario.phases.extract import extract_phases
+from summario.phases.values import Phase
+from summario.reading.log import read_log
 
 # More than any machine has: far beyond what was measured, a prediction is no number any more.
 _MOST_IO_NODES = 10_000
@@ -191,7 +191,7 @@ def predict_command(
     prediction = replace(prediction, warnings=(*warnings, *limits, *prediction.warnings))
     if plot is not None:
         # Plotly takes longer to import than a prediction takes.
-        from predictor.plots import write_html  # noqa: PLC0415
+        from predictor.composition.plots import write_html  # noqa: PLC0415
 
         write_html(prediction, plot)
     if output_format == "json":

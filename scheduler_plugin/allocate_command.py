@@ -13,7 +13,7 @@ from typing import Literal
 import click
 from tabulate import tabulate
 
-from scheduler_plugin.allocation import (
+from ioncast_base.allocation.dividing import (
     POLICIES,
     WEIGHTS,
     Allocation,
@@ -24,7 +24,7 @@ from scheduler_plugin.allocation import (
     allocate,
     weighted,
 )
-from scheduler_plugin.job_records import LARGEST_COUNT, read_jobs, to_record
+from ioncast_base.allocation.job_records import LARGEST_COUNT, read_jobs, to_record
 
 _COLUMNS = ("policy", "id", "nodes", "weight", "current", "fixed", "io_nodes", "expected_mib_s")
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings
 from scheduler_plugin.slurm import Slurm
-from scheduler_plugin.tokens import is_open, read_token
+from scheduler_plugin.token_files import is_open, read_token
 
 _LOG = logging.getLogger("ioncast.slurm")
 

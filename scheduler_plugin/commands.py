@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from scheduler_plugin.arbitrate_command import arbitrate
-from scheduler_plugin.watch_command import watch
+from scheduler_plugin.arbiter.command import arbitrate
+from scheduler_plugin.watch.command import watch
 
 
 @click.group(

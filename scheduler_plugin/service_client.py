@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 # The service reads a log for up to 60 s.
 LOG_TIMEOUT_S = 90.0

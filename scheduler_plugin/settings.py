@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 import httpx
 from pydantic import AfterValidator, Field
 
-from ioncast_errors import InputError
-from ior_configs.toml_files import Line, Name, Table, read_toml, refusing
+from ioncast_base.errors import InputError
+from ioncast_base.toml_files import Line, Name, Table, read_toml, refusing
 
 _LARGEST_PORT = 65_535
 _ADDRESS = re.compile(r"unix:/.+|https?://[^\s/]+/?")

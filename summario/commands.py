@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import click
 
-from ioncast_errors import IoncastError
-from summario import tables
-from summario.extract import LAYERS, extract_phases
-from summario.log import LogReader
-from summario.phases import Phase
+from ioncast_base.errors import IoncastError
+from summario.phases import tables
+from summario.phases.extract import LAYERS, extract_phases
+from summario.phases.values import Phase
+from summario.reading.log import LogReader
 
 # Logs that are read before anyone wonders.
 FEW = 20

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Engine
 
-from benchdb.store import open_database
+from benchdb.store.database import open_database
 from tests.support import services
 from tests.support.databases import BOTH_DATABASES
 from tests.support.examples import examples

@@ -17,7 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ioncast import COMMANDS, cli
+from ioncast.cli import COMMANDS, cli
 from ior_configs import IorConfig
 from tests.support.command import run_ioncast
 
@@ -249,8 +249,8 @@ _HEAVY = ("sqlalchemy", "alembic", "plotly", "pandas", "darshan", "matplotlib", 
 
 def modules_after(*args: str | Path) -> set[str]:
     script = (
-        "import sys\nsys.argv[0] = 'ioncast'\nimport ioncast\n"
-        "try:\n    ioncast.main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "import sys\nsys.argv[0] = 'ioncast'\nimport ioncast.cli\n"
+        "try:\n    ioncast.cli.main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "print(*sys.modules, file=sys.stderr)"
     )
     result = subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from ioncast import cli
+from ioncast.cli import cli
 
 PROJECT = Path(__file__).resolve().parents[1]
 README = (PROJECT / "README.md").read_text(encoding="utf-8")

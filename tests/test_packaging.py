@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[1]
-PACKAGES = ("summario", "ior_configs", "benchdb", "predictor", "scheduler_plugin")
+PACKAGES = (
+    "ioncast",
+    "ioncast_base",
+    "summario",
+    "ior_configs",
+    "benchdb",
+    "predictor",
+    "scheduler_plugin",
+)
 
 
 def files_of(folder: Path) -> set[str]:
@@ -49,7 +57,7 @@ def test_a_wheel_has_the_experiments_that_are_commands(built: Path) -> None:
 
 def test_a_wheel_has_the_data_of_the_demonstration_as_they_are(built: Path) -> None:
     source = PROJECT / "experiments" / "data" / "testbed"
-    target = built / "predictor" / "service" / "testbed"
+    target = built / "ioncast" / "service" / "running" / "testbed"
     for path in source.rglob("*"):
         if path.is_file():
             copy = target / path.relative_to(source)

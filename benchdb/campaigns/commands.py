@@ -24,10 +24,10 @@ from sqlalchemy import Engine
 from tabulate import tabulate
 
 from benchdb.campaigns import folder as folders
+from benchdb.campaigns.collecting import Result, failures, result_of
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.folder import CampaignFolder, Run
-from benchdb.campaigns.platform import Platform, read_platform
-from benchdb.campaigns.results import Result, failures, result_of
+from benchdb.campaigns.platform_file import Platform, read_platform
 from benchdb.campaigns.running import (
     Progress,
     forget_failures,
@@ -35,13 +35,13 @@ from benchdb.campaigns.running import (
     progress_of,
     run_campaign,
 )
-from benchdb.measurements import check_new_system
-from benchdb.options import database_option, format_option
-from benchdb.store import opened_database, transaction
-from ioncast_errors import InputError
+from benchdb.measurements.storing import check_new_system
+from benchdb.store.database import opened_database, transaction
+from ioncast_base.command_options import database_option, format_option
+from ioncast_base.errors import InputError
+from ioncast_base.toml_files import read_text
 from ior_configs import IorConfig
-from ior_configs.campaign import campaign_text, read_campaign
-from ior_configs.toml_files import read_text
+from ior_configs.campaign_files import campaign_text, read_campaign
 
 _SHOWN = 10
 

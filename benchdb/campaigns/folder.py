@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from benchdb.campaigns.engines import ENGINES
-from benchdb.campaigns.platform import Platform, read_platform
-from benchdb.files import write_file
-from benchdb.measurements import pattern_of
-from benchdb.store import without_password
-from ioncast_errors import InputError
+from benchdb.campaigns.platform_file import Platform, read_platform
+from benchdb.measurements.storing import pattern_of
+from benchdb.store.database import without_password
+from ioncast_base.errors import InputError
+from ioncast_base.files import write_file
 from ior_configs import IorConfig
-from ior_configs.campaign import Campaign, read_campaign
+from ior_configs.campaign_files import Campaign, read_campaign
 
 _SETTINGS = "settings.json"
 _NAMES = ("system", "engine", "program", "database")

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from benchdb.campaigns.folder import CampaignFolder, Cell
-from benchdb.campaigns.platform import KNOWN, PLACEHOLDERS
+from benchdb.campaigns.platform_file import KNOWN, PLACEHOLDERS
 from benchdb.campaigns.script import cell_script, slot_s
-from benchdb.files import write_file
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
+from ioncast_base.files import write_file
 
 CACHE = "iops-cache.sqlite"
 _PARSER = """def parse(file_path):
-    from benchdb.campaigns.results import bandwidth
+    from benchdb.campaigns.collecting import bandwidth
     return {"bandwidth_mib_s": bandwidth(file_path)}
 """
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
+from benchdb.campaigns.collecting import result_of
 from benchdb.campaigns.folder import CampaignFolder
-from benchdb.campaigns.results import result_of
-from benchdb.cells import spread
-from benchdb.pages import write_page
-from ioncast_errors import InputError
+from benchdb.measurements.cells import spread
+from ioncast_base.errors import InputError
+from ioncast_base.offline_pages import write_page
 from ior_configs import IorConfig
 
 _PLOT_HEIGHT = 260

@@ -18,10 +18,10 @@ from types import FrameType
 
 from sqlalchemy import Engine
 
+from benchdb.campaigns.collecting import Result, failures, result_of, store_results
 from benchdb.campaigns.folder import CampaignFolder, Cell, Run, locked
 from benchdb.campaigns.iops import CACHE, write_inputs
-from benchdb.campaigns.results import Result, failures, result_of, store_results
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 30.0

@@ -13,7 +13,7 @@ from string import Template
 
 from benchdb.campaigns.engines import ENGINES, Job
 from benchdb.campaigns.folder import CampaignFolder, Cell, digest_of
-from benchdb.campaigns.platform import fill
+from benchdb.campaigns.platform_file import fill
 
 OUTPUT = "output.json"
 

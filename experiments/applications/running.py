@@ -22,7 +22,7 @@ from experiments.applications import rank
 from experiments.applications.barrier import barrier
 from experiments.applications.counters import FileUse, Request, write_counters_log
 from experiments.applications.spec import Application, Step, hacc_io
-from ioncast_errors import InputError, IoncastError
+from ioncast_base.errors import InputError, IoncastError
 
 LogSource = Literal["darshan", "counters"]
 """Darshan's runtime, or the bundled ranks' own counters in libdarshan-util's writer."""

@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Literal
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 
 _KIB = 1024
 _MIB = 1024**2

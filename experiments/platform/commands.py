@@ -10,13 +10,13 @@ from typing import Any
 import click
 from tabulate import tabulate
 
-from benchdb.options import format_option
 from experiments.platform import remains
 from experiments.platform.description import BUNDLED, check_name, read_description
 from experiments.platform.emulator import check_root, down, find, up
 from experiments.platform.ranks import run_ranks
 from experiments.platform.status import NodeState, states
-from ioncast_errors import InputError, UnknownNameError
+from ioncast_base.command_options import format_option
+from ioncast_base.errors import InputError, UnknownNameError
 
 
 @click.group(

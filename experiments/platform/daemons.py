@@ -19,7 +19,7 @@ from experiments.platform.network import (
     server,
 )
 from experiments.platform.programs import run, succeed
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 _PATIENCE_S = 30.0
 _ATTEMPTS = 5

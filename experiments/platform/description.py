@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, PlainSerializer, Strict, model_validator
 
-from ioncast_errors import InputError
-from ior_configs.sizes import LARGEST, format_size, parse_size
-from ior_configs.toml_files import Table, distinct, read_by, read_toml, refusing
+from ioncast_base.errors import InputError
+from ioncast_base.sizes import LARGEST, format_size, parse_size
+from ioncast_base.toml_files import Table, distinct, read_by, read_toml, refusing
 
 BUNDLED = Path(__file__).with_name("testbed.toml")
 

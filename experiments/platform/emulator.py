@@ -21,7 +21,7 @@ from experiments.platform.daemons import clients, start_all
 from experiments.platform.description import Description, check_name
 from experiments.platform.network import batches, namespaces
 from experiments.platform.programs import run, system_path
-from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
+from ioncast_base.errors import BusyError, InputError, IoncastError, UnknownNameError
 
 _PACKAGES = {
     "ip": "iproute2",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 # In the environment of a platform's processes, wherever they go: its name, and the run's.
 MEMBER = "IONCAST_PLATFORM_MEMBER"

@@ -16,7 +16,7 @@ from typing import IO
 from experiments.platform import remains, signals
 from experiments.platform.emulator import Emulated, Placement
 from experiments.platform.programs import marked
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 _POLL_S = 0.01
 _GRACE_S = 5.0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from experiments.platform.description import is_name
 from experiments.platform.programs import MEMBER, run
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 PLATFORMS = Path("/run/ioncast-platform")
 NAMESPACES = Path("/run/netns")

@@ -14,17 +14,17 @@ import click
 from click.core import ParameterSource
 from tabulate import tabulate
 
-from benchdb.options import database_option
 from experiments.scheduling.curves import IoCurve, shipped_curves, stored_curves
-from experiments.scheduling.jobs import Job, poisson_queue
-from experiments.scheduling.machine import Machine, check_pool
+from experiments.scheduling.measure_tables import table
 from experiments.scheduling.measures import Measures, measure
 from experiments.scheduling.policies import POLICIES, chosen_policies
+from experiments.scheduling.queues import Job, poisson_queue
 from experiments.scheduling.replay import Schedule, replay
+from experiments.scheduling.replayed_machine import Machine, check_pool
 from experiments.scheduling.sacct import read_extract
-from experiments.scheduling.tables import table
 from experiments.scheduling.workload import Workload, workload
-from ioncast_errors import InputError
+from ioncast_base.command_options import database_option
+from ioncast_base.errors import InputError
 
 _JOBS, _LOAD = 10_000, 0.8
 

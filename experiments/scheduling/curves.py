@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import harmonic_mean
 
-from benchdb.curves import curves
-from benchdb.measurements import require_system
-from benchdb.store import reading
-from ioncast_errors import InputError
-from predictor import service
-from predictor.basis import choose_engine
+from benchdb.measurements.curves import curves
+from benchdb.measurements.storing import require_system
+from benchdb.store.database import reading
+from ioncast.service import running
+from ioncast_base.errors import InputError
+from predictor.matching.basis import choose_engine
 
 # A link to experiments/data, and what it links to where ioncast is installed.
-TESTBED = Path(service.__file__).parent / "testbed" / "benchmarks.csv"
+TESTBED = Path(running.__file__).parent / "testbed" / "benchmarks.csv"
 TESTBED_NODES = 8
 
 
@@ -62,7 +62,7 @@ def stored_curves(location: str | None, system: str) -> list[IoCurve]:
     Parameters
     ----------
     location : str or None
-        The database (see `benchdb.store.open_database`).
+        The database (see `benchdb.store.database.open_database`).
     system : str
         The system's name. Where several programs measured on it, those of IOR count, or
         of the one that measured most.

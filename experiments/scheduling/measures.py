@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.scheduling.machine import Machine
 from experiments.scheduling.replay import Schedule
+from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import Floats, Ints, Workload
 
 # A job of a second that waited for a minute would say more than all others.

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from benchdb.pages import TABLE_STYLE, bullets, drawn, table, write_page
-from experiments.scheduling.machine import Machine
+from experiments.scheduling.measure_tables import table as measures_table
 from experiments.scheduling.measures import Measures, in_use
 from experiments.scheduling.policies import POLICIES
 from experiments.scheduling.replay import Schedule
-from experiments.scheduling.tables import table as measures_table
+from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import Workload
-from predictor.wording import in_digits
+from ioncast_base.offline_pages import TABLE_STYLE, bullets, drawn, table, write_page
+from ioncast_base.wording import in_digits
 
 # Pixels.
 _HEIGHT = 340

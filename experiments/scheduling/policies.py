@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 
 from experiments.scheduling.curves import IoCurve
-from experiments.scheduling.machine import Machine, at_most, best, choices, static
+from experiments.scheduling.replayed_machine import Machine, at_most, best, choices, static
 from experiments.scheduling.workload import Ints, Workload
-from ioncast_errors import InputError
-from scheduler_plugin.allocation import JobCurve, allocate
+from ioncast_base.allocation.dividing import JobCurve, allocate
+from ioncast_base.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Policy:
 class Arbiter:
     """Divides what is free among jobs that start at the same time.
 
-    It is the arbitration of `scheduler_plugin.allocation` with every job that runs fixed, and
+    It is the arbitration of `ioncast_base.allocation.dividing` with every job that runs fixed, and
     at least the fewest I/O nodes that its curve allows for every job that starts.
 
     Parameters

@@ -19,8 +19,8 @@ from math import inf
 
 import numpy as np
 
-from experiments.scheduling.machine import Machine
 from experiments.scheduling.policies import Arbiter, Policy
+from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import Floats, Ints, Workload
 
 # How many jobs behind the first are looked at: Slurm's default (bf_max_job_test).

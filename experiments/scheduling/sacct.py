@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchdb.times import instant
-from experiments.scheduling.jobs import Job
-from ioncast_errors import InputError
+from experiments.scheduling.queues import Job
+from ioncast_base.errors import InputError
+from ioncast_base.times import instant
 
 COMMAND = (
     "sacct --allusers --parsable2 --starttime=2026-01-01"

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.scheduling.curves import IoCurve
-from experiments.scheduling.jobs import Job
-from experiments.scheduling.machine import Machine, static
-from ioncast_errors import InputError
+from experiments.scheduling.queues import Job
+from experiments.scheduling.replayed_machine import Machine, static
+from ioncast_base.errors import InputError
 
 MIB = 1 << 20
 

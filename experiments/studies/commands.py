@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchdb.campaigns.commands import engine_option
-from benchdb.options import format_option
 from experiments.platform import signals
 from experiments.platform.description import BUNDLED, Description, read_description
 from experiments.platform.emulator import Emulated, down, find, up
 from experiments.studies.study import Study
-from predictor.validation_tables import to_json, to_text
+from ioncast_base.command_options import format_option
+from predictor.validation.result_tables import to_json, to_text
 
 if TYPE_CHECKING:
     from experiments.datasets import DataSet
@@ -130,8 +130,8 @@ def _publish(study: Study, data: DataSet) -> Evaluation:
     # As above, and longer still: refusals need none of it.
     from experiments.evaluation import evaluate  # noqa: PLC0415
     from experiments.published import publish  # noqa: PLC0415
+    from experiments.published_tables import tables_of  # noqa: PLC0415
     from experiments.studies.report import write_html  # noqa: PLC0415
-    from experiments.tables import tables_of  # noqa: PLC0415
 
     evaluation = evaluate(data)
     publish(data.folder, tables_of(data, evaluation))

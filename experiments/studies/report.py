@@ -10,16 +10,16 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from benchdb.curves import Curve
-from benchdb.pages import TABLE_STYLE, bullets, drawn, table, write_page
+from benchdb.measurements.curves import Curve
 from experiments.datasets import DataSet, Machine
 from experiments.evaluation import Evaluation
+from experiments.published_tables import variation
 from experiments.studies.rr9366 import reported
 from experiments.studies.side_by_side import REPORT, direct_runs, phase_rows, rerun_error_rows
-from experiments.tables import variation
-from predictor.drawing import PRINTED, X_AXIS, Y_AXIS, interval
-from predictor.validation_tables import Validated, curve_rows, decision_rows, error_rows
-from summario.tables import size
+from ioncast_base.offline_pages import TABLE_STYLE, bullets, drawn, table, write_page
+from predictor.composition.drawing import PRINTED, X_AXIS, Y_AXIS, interval
+from predictor.validation.result_tables import Validated, curve_rows, decision_rows, error_rows
+from summario.phases.tables import size
 
 _HEIGHT_PIXELS = 400
 _BENCHMARKS = "#d98200"

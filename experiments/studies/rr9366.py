@@ -15,7 +15,7 @@ class ReportedPhase:
     """One row of Tables 2, 5 and 7; of a periodic application the first phase.
 
     `time` is the I/O time. It and `start` and `end` are in seconds; the names are those of
-    `summario.tables.to_record`.
+    `summario.phases.tables.to_record`.
     """
 
     start: float

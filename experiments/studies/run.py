@@ -13,13 +13,13 @@ from pathlib import Path
 import click
 
 from benchdb.campaigns import folder as folders
+from benchdb.campaigns.collecting import failures, measurement_of, result_of
 from benchdb.campaigns.commands import find_engine, reporting
 from benchdb.campaigns.folder import CampaignFolder
-from benchdb.campaigns.platform import Platform, read_platform
-from benchdb.campaigns.results import failures, measurement_of, result_of
+from benchdb.campaigns.platform_file import Platform, read_platform
 from benchdb.campaigns.running import Progress, run_campaign
-from benchdb.measurements import Measurement
-from benchdb.store import opened_database
+from benchdb.measurements.storing import Measurement
+from benchdb.store.database import opened_database
 from experiments import datasets
 from experiments.applications.running import (
     Run,
@@ -33,15 +33,15 @@ from experiments.platform.description import Description
 from experiments.platform.emulator import Emulated
 from experiments.studies.machine import this_machine, versions
 from experiments.studies.study import Study
-from ioncast_errors import InputError, IoncastError
+from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.sizes import format_size
+from ioncast_base.toml_files import read_text
 from ior_configs import IorConfig
-from ior_configs.campaign import Campaign, to_toml
-from ior_configs.sizes import format_size
-from ior_configs.toml_files import read_text
-from predictor.needs import wanted_of
-from summario.extract import extract_phases
-from summario.log import LogReader
-from summario.phases import Phase
+from ior_configs.campaign_files import Campaign, to_toml
+from predictor.planning.needs import wanted_of
+from summario.phases.extract import extract_phases
+from summario.phases.values import Phase
+from summario.reading.log import LogReader
 
 CAMPAIGN = "campaign"
 # Share of a job's bytes.

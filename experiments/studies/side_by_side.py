@@ -7,11 +7,11 @@ from typing import Any
 
 from experiments.evaluation import NEAREST_MEANS, Composed
 from experiments.studies.rr9366 import HACC_IO, TABLE_9_MIB_S, reported
-from predictor.reruns import Rerun
-from predictor.validation import scores
-from predictor.validation_tables import FLOOR, PREDICTION, Validated
-from summario.phases import Phase
-from summario.tables import to_record
+from predictor.validation.against_reruns import scores
+from predictor.validation.reruns import Rerun
+from predictor.validation.result_tables import FLOOR, PREDICTION, Validated
+from summario.phases.tables import to_record
+from summario.phases.values import Phase
 
 REPORT = "RR-9366"
 _HERE = "here"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from scheduler_plugin.slurm import refusals
 from scheduler_plugin.slurm.errors import (
     SlurmAnswerError,

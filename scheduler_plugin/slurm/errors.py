@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 
 class SlurmError(IoncastError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from scheduler_plugin.slurm.errors import SlurmAnswerError, SlurmUnreachableError
 
 # 100,000 jobs of Slurm 25.11 are 1.2 GB.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 
 _SEPARATORS = re.compile("[,;|]")
 _ENTRY = re.compile(r"([^:=]*)([:=]?)\s*([+-]?)([0-9]*)")

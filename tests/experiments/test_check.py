@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from experiments.commands import experiment
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 pytestmark = pytest.mark.slow
 

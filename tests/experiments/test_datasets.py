@@ -22,8 +22,8 @@ from experiments.datasets import (
     shipped,
     write,
 )
-from ioncast import cli
-from ioncast_errors import InputError
+from ioncast.cli import cli
+from ioncast_base.errors import InputError
 
 DATA = Path(__file__).resolve().parents[2] / "experiments" / "data"
 LOG = "multiphase-ionodes0.darshan"

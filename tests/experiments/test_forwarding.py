@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from benchdb.campaigns.engines import ENGINES, Job
-from benchdb.exports import export_rows
-from benchdb.store import open_database, transaction
+from benchdb.measurements.exports import export_rows
+from benchdb.store.database import open_database, transaction
 from experiments.applications.running import Run, run_application
 from experiments.applications.spec import Application, Step
 from experiments.platform.description import Storage
 from experiments.platform.emulator import Emulated, find
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 from ior_configs import IorConfig
-from ior_configs.campaign import campaign_text
+from ior_configs.campaign_files import campaign_text
 from tests.support.emulated import (
     bundled,
     emulated,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.published import Difference, PrintedTable, compare, publish
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 
 EXACT = PrintedTable(
     "means",

@@ -12,7 +12,7 @@ from statistics import harmonic_mean
 import pytest
 from click.testing import CliRunner
 
-from benchdb.measurements import Measurement
+from benchdb.measurements.storing import Measurement
 from experiments.datasets import Benchmark, DataSet, Log, Machine, Provenance
 from experiments.evaluation import Evaluation, evaluate
 from experiments.held_back import (
@@ -26,7 +26,7 @@ from experiments.held_back import (
     phase_of,
 )
 from experiments.published import PrintedTable
-from experiments.tables import (
+from experiments.published_tables import (
     accuracy,
     choices,
     composed,
@@ -41,9 +41,9 @@ from experiments.tables import (
     report_runs,
     tables_of,
 )
-from ioncast import cli
+from ioncast.cli import cli
 from ior_configs import IorConfig
-from predictor.reruns import Rerun
+from predictor.validation.reruns import Rerun
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from ior_configs import IorConfig
 
 MIB = 1 << 20

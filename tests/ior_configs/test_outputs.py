@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from ior_configs import IorConfig, IorResult, read_outputs, sniff
 
 FIXTURES = Path(__file__).parent / "fixtures"

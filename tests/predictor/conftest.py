@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from benchdb.curves import Curve
+from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
-from predictor.fitting import fit_model
-from predictor.model import Model
-from summario.phases import Part, Phase
+from predictor.model.fitting import fit_model
+from predictor.model.system_model import Model
+from summario.phases.values import Part, Phase
 
 MIB = 1 << 20
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ioncast import cli
-from ioncast_errors import InputError
+from ioncast.cli import cli
+from ioncast_base.errors import InputError
 from scheduler_plugin.allocate_command import allocate_command
 
 TESTBED = Path(__file__).resolve().parents[2] / "experiments" / "data" / "testbed"

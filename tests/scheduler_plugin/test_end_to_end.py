@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from benchdb.store import opened_database, transaction
-from benchdb.tokens import add_token
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import Cluster, cluster
 

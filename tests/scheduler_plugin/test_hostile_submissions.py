@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from benchdb.store import opened_database, transaction
-from benchdb.tokens import add_token
-from predictor.service.demo import fill
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
+from ioncast.service.running.demo_data import fill
 from scheduler_plugin.slurm import Slurm
-from scheduler_plugin.tokens import read_token
+from scheduler_plugin.token_files import read_token
 from tests.support.examples import examples
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import (

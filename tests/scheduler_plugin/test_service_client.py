@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from benchdb.measurements import insert_import, system_id_of
-from benchdb.store import opened_database, transaction
-from benchdb.tokens import add_token
+from benchdb.measurements.storing import insert_import, system_id_of
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
 from scheduler_plugin.service_client import (
     Ioncast,
     RunOf,
@@ -231,7 +231,7 @@ def test_the_service_takes_what_is_sent(tmp_path: Path) -> None:
 _ASKS = """
 import io, sys
 from scheduler_plugin.service_client import Ioncast, RunOf
-from scheduler_plugin.signals import ended_by_signals
+from scheduler_plugin.stopping import ended_by_signals
 from scheduler_plugin.slurm import Slurm
 with (
     ended_by_signals(),
@@ -262,7 +262,7 @@ def test_a_signal_ends_a_request_at_once(whom: str) -> None:
 
 _IS_ENDED_IN_THE_MIDDLE = """
 import os, signal, time
-from scheduler_plugin.signals import ended_by_signals
+from scheduler_plugin.stopping import ended_by_signals
 from scheduler_plugin.slurm import Slurm
 ask_clock = time.get_clock_info
 def end(name):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from scheduler_plugin.settings import (
     ArbitrateSettings,
     DarshanSettings,
@@ -20,7 +20,7 @@ from scheduler_plugin.settings import (
     WatchSettings,
     read_settings,
 )
-from scheduler_plugin.tokens import is_open, read_token
+from scheduler_plugin.token_files import is_open, read_token
 
 _DEPLOY = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "deploy"
 _LEAST = """\
@@ -64,7 +64,7 @@ def test_the_samples_name_every_setting() -> None:
 
 
 def test_service_watch_and_arbiter_are_three_users_with_tokens_of_their_own() -> None:
-    service = _DEPLOY.parents[1] / "predictor" / "service" / "deploy" / "ioncast.service"
+    service = _DEPLOY.parents[1] / "ioncast" / "service" / "running" / "deploy" / "ioncast.service"
     units = [service, _DEPLOY / "ioncast-watch.service", _DEPLOY / "ioncast-arbiter.service"]
     users = [re.findall(r"^User=(.+)$", unit.read_text(), re.MULTILINE) for unit in units]
     assert users == [["ioncast"], ["ioncast-watch"], ["ioncast-arbiter"]]

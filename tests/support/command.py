@@ -14,7 +14,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-import ioncast
+import ioncast.cli
 
 # Longer than any command takes, on whatever machine.
 _TOO_LONG_S = 900
@@ -45,7 +45,7 @@ def run_ioncast(
         faulthandler.dump_traceback_later(_TOO_LONG_S, exit=True, file=sys.__stderr__)
         try:
             with pytest.raises(SystemExit) as ended:
-                ioncast.main()
+                ioncast.cli.main()
         finally:
             faulthandler.cancel_dump_traceback_later()
     said = (stream.buffer.getvalue().decode(errors="surrogateescape") for stream in (out, err))

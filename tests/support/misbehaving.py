@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from ioncast_errors import DamagedLogError
+from ioncast_base.errors import DamagedLogError
 
 
 class UnpicklableError(Exception):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from experiments.platform.emulator import check_machine
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 
 # Daemons are not on the path of every user.
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"

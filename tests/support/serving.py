@@ -28,7 +28,7 @@ PATIENT = {"IONCAST_PATIENCE_S": "60", "IONCAST_UPLOAD_S": "600"}
 _HEAD_S = 5.0
 # Below those that connections get: whoever asks anything could have taken one of these meanwhile.
 _PORTS = range(20_000, 32_000)
-_COMMAND = "import sys; sys.argv[0] = 'ioncast'; import ioncast; ioncast.main()"
+_COMMAND = "import sys; sys.argv[0] = 'ioncast'; from ioncast.cli import main; main()"
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Served:
 
     def _keepers(self) -> list[int]:
         below = [child for worker in self.workers() for child in children_of(worker)]
-        return [pid for pid in below if "predictor.service.keeper" in command_of(pid)]
+        return [pid for pid in below if "ioncast.service.keeper.process" in command_of(pid)]
 
     def wait_until_ready(self) -> None:
         """Wait until prepared answers can be given and there is a keeper."""

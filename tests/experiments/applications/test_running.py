@@ -36,9 +36,9 @@ from experiments.applications.spec import (
     single_a,
     single_b,
 )
-from ioncast_errors import InputError, IoncastError
-from summario.extract import extract_phases
-from summario.log import read_log as read_darshan_log
+from ioncast_base.errors import InputError, IoncastError
+from summario.phases.extract import extract_phases
+from summario.reading.log import read_log as read_darshan_log
 from tests.support.darshan_reader import read_log
 from tests.support.plain_platform import PlainPlatform
 from tests.support.undisturbed import run_at_once

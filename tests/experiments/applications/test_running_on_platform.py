@@ -9,9 +9,9 @@ import pytest
 from experiments.applications.running import run_application
 from experiments.applications.spec import Application, Step, irregular
 from experiments.platform.emulator import Emulated
-from ioncast_errors import InputError
-from summario.extract import extract_phases
-from summario.log import read_log
+from ioncast_base.errors import InputError
+from summario.phases.extract import extract_phases
+from summario.reading.log import read_log
 from tests.support.emulated import emulated, received_bytes, small, unique_name
 from tests.support.undisturbed import run_at_once
 

@@ -18,7 +18,7 @@ from experiments.applications.spec import (
     single_a,
     single_b,
 )
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 
 _MIB = 1024**2
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.platform.description import Description, read_description
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from tests.support.emulated import small
 
 PROJECT = Path(__file__).resolve().parents[3]

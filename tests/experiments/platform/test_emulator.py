@@ -15,7 +15,7 @@ import pytest
 from experiments.platform import emulator, programs, remains
 from experiments.platform.description import Links, Storage
 from experiments.platform.emulator import Emulated, down, find, up
-from ioncast_errors import BusyError, InputError, IoncastError, UnknownNameError
+from ioncast_base.errors import BusyError, InputError, IoncastError, UnknownNameError
 from tests.support.emulated import (
     emulated,
     leftovers,

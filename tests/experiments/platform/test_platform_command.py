@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 import pytest
 
-from benchdb.campaigns.platform import read_platform
+from benchdb.campaigns.platform_file import read_platform
 from experiments.platform import remains
 from experiments.platform.commands import down_command, exec_command, status_command
 from experiments.platform.description import read_description
 from experiments.platform.emulator import Emulated
-from ioncast_errors import IoncastError
+from ioncast_base.errors import IoncastError
 from tests.support.emulated import emulated, leftovers, small, wait_until
 
 pytestmark = pytest.mark.platform

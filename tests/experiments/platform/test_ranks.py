@@ -11,7 +11,7 @@ import pytest
 from experiments.platform import ranks
 from experiments.platform.emulator import Emulated
 from experiments.platform.ranks import run_ranks
-from ioncast_errors import InputError, IoncastError
+from ioncast_base.errors import InputError, IoncastError
 from tests.support.emulated import wait_until
 
 pytestmark = pytest.mark.platform

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from experiments.scheduling.curves import TESTBED, shipped_curves, stored_curves
-from ioncast import cli
-from ioncast_errors import InputError, UnknownNameError
+from ioncast.cli import cli
+from ioncast_base.errors import InputError, UnknownNameError
 
 
 def imported(location: str, file: Path, system: str = "testbed") -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.scheduling.machine import Machine
 from experiments.scheduling.measures import in_use, measure
 from experiments.scheduling.replay import Schedule
+from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import Workload
 
 Make = Callable[..., Workload]

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from experiments.scheduling.curves import IoCurve
-from experiments.scheduling.machine import Machine, check_pool
 from experiments.scheduling.policies import POLICIES, Arbiter, chosen_policies
+from experiments.scheduling.replayed_machine import Machine, check_pool
 from experiments.scheduling.workload import Workload
-from ioncast_errors import InputError
-from scheduler_plugin.allocation import JobCurve, allocate
+from ioncast_base.allocation.dividing import JobCurve, allocate
+from ioncast_base.errors import InputError
 
 Make = Callable[..., Workload]
 

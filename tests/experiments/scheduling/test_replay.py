@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.scheduling.machine import Machine
 from experiments.scheduling.policies import POLICIES, Policy
 from experiments.scheduling.replay import Schedule, replay
+from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import Workload
 from tests.support.examples import examples
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.scheduling.jobs import Job
+from experiments.scheduling.queues import Job
 from experiments.scheduling.sacct import Extract, read_extract
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 
 GENUINE = Path(__file__).parent / "fixtures" / "sacct.txt"
 HEADER = "JobID|User|JobName|Submit|Start|End|NNodes|Timelimit|State"

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from experiments.commands import experiment
 from experiments.scheduling.curves import TESTBED
-from ioncast import cli
-from ioncast_errors import InputError, IoncastError
+from ioncast.cli import cli
+from ioncast_base.errors import InputError, IoncastError
 
 GENUINE = str(Path(__file__).parent / "fixtures" / "sacct.txt")
 README = Path(__file__).resolve().parents[3] / "experiments" / "scheduling" / "README.md"

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from experiments.scheduling.curves import IoCurve
-from experiments.scheduling.jobs import APPLICATIONS, MEAN_RUN_S, Job, poisson_queue
-from experiments.scheduling.machine import Machine
 from experiments.scheduling.policies import POLICIES
+from experiments.scheduling.queues import APPLICATIONS, MEAN_RUN_S, Job, poisson_queue
 from experiments.scheduling.replay import replay
+from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import MIB, Workload, workload
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 
 SMALL = [IoCurve(f"small {i}", 4, {1: 10.0 + i, 2: 20.0}) for i in range(5)]
 LARGE = [IoCurve(f"large {i}", 64, {1: 10.0 + i, 2: 20.0}) for i in range(5)]

@@ -11,7 +11,7 @@ from statistics import fmean, median
 
 import pytest
 
-from benchdb.curves import Curve
+from benchdb.measurements.curves import Curve
 from experiments.datasets import DataSet
 from experiments.evaluation import Evaluation
 from experiments.studies.report import benchmark_rows, run_rows, write_html

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from benchdb.campaigns.platform import read_platform
+from benchdb.campaigns.platform_file import read_platform
 from experiments.applications.running import Run, run_application
 from experiments.applications.spec import Application, collective, multiphase, single_b
 from experiments.datasets import DataSet
@@ -29,8 +29,8 @@ from experiments.studies.run import (
     worth_measuring,
 )
 from experiments.studies.study import STUDIES, Study
-from ioncast_errors import InputError, IoncastError
-from summario.log import read_log
+from ioncast_base.errors import InputError, IoncastError
+from summario.reading.log import read_log
 from tests.support.emulated import bundled, small
 from tests.support.plain_platform import PlainPlatform
 

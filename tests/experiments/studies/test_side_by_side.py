@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.datasets import DataSet
 from experiments.studies.side_by_side import direct_runs, phase_rows
-from predictor.reruns import Rerun
+from predictor.validation.reruns import Rerun
 
 _RERUNS = (Rerun("hacc-io", 0, 1, 100.0), Rerun("hacc-io", 4, 1, 200.0))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from scheduler_plugin.slurm import (
     Slurm,
     SlurmAnswerError,

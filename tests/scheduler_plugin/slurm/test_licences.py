@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioncast_errors import InputError
+from ioncast_base.errors import InputError
 from scheduler_plugin.slurm import licence_count, with_licence
 from tests.support.licences import COUNTED
 

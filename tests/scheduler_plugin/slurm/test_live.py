@@ -20,7 +20,7 @@ from scheduler_plugin.slurm import (
     SlurmUnreachableError,
     licence_count,
 )
-from scheduler_plugin.tokens import read_token
+from scheduler_plugin.token_files import read_token
 from tests.support.serving import free_port
 from tests.support.slurm import WATCH_USER, Cluster, cluster
 

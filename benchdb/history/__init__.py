@@ -1,0 +1,1 @@
+"""The history of applications: their runs, decisions and outcomes."""

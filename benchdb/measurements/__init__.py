@@ -1,0 +1,1 @@
+"""Measurements: importing, listing, curves, coverage and exports."""

@@ -1,0 +1,399 @@
+"""Which cells of the database were measured, how often, how well and when."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, select
+
+from benchdb.measurements.cells import bimodal, outliers, spread
+from benchdb.measurements.storing import config_of, ids_of_patterns, pattern_of, require_system
+from benchdb.store.schema import configurations, imports, measurements, systems
+from ioncast_base.times import instant
+from ior_configs import IorConfig
+
+_ROWS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One configuration on one system with one number of I/O nodes, of one engine.
+
+    Attributes
+    ----------
+    io_nodes : int
+        The number of I/O nodes.
+    repetitions : int
+        Measurements in use; 0 of a missing cell.
+    set_apart : int
+        Measurements kept but not in use.
+    mean_mib_s, median_mib_s : float or None
+        Of the repetitions; None of a missing cell.
+    spread : float or None
+        Coefficient of variation; None for fewer than two repetitions.
+    outliers_mib_s : tuple of float
+        The repetitions that `benchdb.measurements.cells.OUTLIER_RULE` flags.
+    bimodal : bool
+        Whether the repetitions have two modes.
+    newest : datetime or None
+        When the newest repetition was measured or, if that is not known, imported; now at
+        the latest.
+    stale : bool
+        Whether that is too long ago.
+    """
+
+    io_nodes: int
+    repetitions: int = 0
+    set_apart: int = 0
+    mean_mib_s: float | None = None
+    median_mib_s: float | None = None
+    spread: float | None = None
+    outliers_mib_s: tuple[float, ...] = ()
+    bimodal: bool = False
+    newest: datetime | None = None
+    stale: bool = False
+
+    @property
+    def missing(self) -> bool:
+        """Whether nothing in use was measured."""
+        return self.repetitions == 0
+
+    @property
+    def marks(self) -> str:
+        """``*`` with outliers, ``b`` bimodal, ``s`` stale."""
+        marks = {"*": bool(self.outliers_mib_s), "b": self.bimodal, "s": self.stale}
+        return "".join(mark for mark, applies in marks.items() if applies)
+
+
+@dataclass(frozen=True)
+class CoverageRow:
+    """The cells of one configuration.
+
+    Attributes
+    ----------
+    system, engine : str
+        Where and with what it was measured.
+    id : int
+        The configuration's id in the database.
+    config : IorConfig
+        The configuration.
+    cells : tuple of Cell
+        One for each number of I/O nodes seen on the system, ascending, the missing as well.
+    """
+
+    system: str
+    engine: str
+    id: int
+    config: IorConfig
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class WantedRow:
+    """The cells of a configuration that may never have been measured.
+
+    Attributes
+    ----------
+    id : int or None
+        The configuration's id in the database; None where it has none.
+    engine : str or None
+        With what it was measured on the system; None where it was not.
+    config : IorConfig
+        The configuration.
+    cells : tuple of Cell
+        One for each number of I/O nodes that is wanted, ascending, the missing as well.
+    """
+
+    id: int | None
+    engine: str | None
+    config: IorConfig
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Counts over the cells of some rows.
+
+    Attributes
+    ----------
+    configurations, io_nodes : int
+        How many of each.
+    missing, bimodal, stale, with_outliers, few : int
+        Cells; `few` have one or two repetitions.
+    """
+
+    configurations: int
+    io_nodes: int
+    missing: int
+    bimodal: int
+    stale: int
+    with_outliers: int
+    few: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.configurations} configurations × {self.io_nodes} numbers of I/O nodes:"
+            f" {self.missing} cells missing, {self.few} with fewer than 3 repetitions,"
+            f" {self.with_outliers} with outliers, {self.bimodal} bimodal, {self.stale} stale"
+        )
+
+
+def coverage(
+    connection: Connection,
+    system: str | None = None,
+    *,
+    now: datetime,
+    stale_after_s: float,
+    ids: Sequence[int] | None = None,
+) -> list[CoverageRow]:
+    """Tell what was measured.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the database.
+    system : str, optional
+        Only this system.
+    now : datetime
+        The time, with its zone.
+    stale_after_s : float
+        A cell whose newest repetition is older than this many seconds is stale.
+    ids : sequence of int, optional
+        Only these configurations, and of measurements only theirs are read: a page costs the
+        same in any database. Cells are then those seen on the system in these.
+
+    Returns
+    -------
+    list of CoverageRow
+        By system, engine and configuration.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such system.
+    """
+    names = _system_names(connection, system)
+    some = _some(names, system, ids)
+    limit = now.timestamp() - stale_after_s
+    # Of a whole system most are needed, and to find which takes longer than to read all.
+    needed = _imports(some if ids is not None else ())
+    imported = {id_: instant(text) for id_, text in connection.execute(needed)}
+    rows_of_cells = _measurements(some)
+    if ids is None:
+        # With a cursor, which is what this takes, PostgreSQL would read a page from the
+        # whole system.
+        rows_of_cells = rows_of_cells.execution_options(yield_per=_ROWS_AT_ONCE)
+    cells = {
+        key: {n: _cell(n, rows, imported, now, limit) for n, rows in by_io_nodes.items()}
+        for key, by_io_nodes in _rows_by_cell(connection.execute(rows_of_cells))
+    }
+    configs = {
+        row["id"]: config_of(dict(row))
+        for row in connection.execute(_configurations(some)).mappings()
+    }
+    seen: dict[int, set[int]] = {}
+    for (system_id, _, _), by_io_nodes in cells.items():
+        seen.setdefault(system_id, set()).update(by_io_nodes)
+    rows = (
+        CoverageRow(
+            system=names[system_id],
+            engine=engine,
+            id=config_id,
+            config=configs[config_id],
+            cells=tuple(found.get(n) or Cell(n) for n in sorted(seen[system_id])),
+        )
+        for (system_id, config_id, engine), found in cells.items()
+    )
+    return sorted(rows, key=lambda row: (row.system, row.engine, row.id))
+
+
+def coverage_of_configs(
+    connection: Connection,
+    system: str,
+    configs: Sequence[IorConfig],
+    *,
+    io_nodes: Iterable[int],
+    now: datetime,
+    stale_after_s: float,
+) -> list[WantedRow]:
+    """Tell what was measured of some configurations, and what is still to be.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the database.
+    system : str
+        The system.
+    configs : sequence of IorConfig
+        Of one operation each; 500 at most.
+    io_nodes : iterable of int
+        The numbers of I/O nodes that are wanted.
+    now, stale_after_s
+        As of `coverage`.
+
+    Returns
+    -------
+    list of WantedRow
+        In the order of the configurations, one for each engine that measured it, or one
+        without.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such system.
+    """
+    patterns = [pattern_of(config) for config in configs]
+    known = ids_of_patterns(connection, set(patterns))
+    rows = coverage(
+        connection, system, now=now, stale_after_s=stale_after_s, ids=sorted(known.values())
+    )
+    engines: dict[int | None, dict[str | None, tuple[Cell, ...]]] = {}
+    for row in rows:
+        engines.setdefault(row.id, {})[row.engine] = row.cells
+    numbers = sorted(set(io_nodes))
+    return [
+        WantedRow(id_, engine, config.pattern(), _wanted_cells(numbers, cells))
+        for config, id_ in zip(configs, map(known.get, patterns), strict=True)
+        for engine, cells in engines.get(id_, {None: ()}).items()
+    ]
+
+
+def blocks(rows: Sequence[CoverageRow]) -> list[tuple[str, str, list[CoverageRow]]]:
+    """The rows of each system and engine, which have the same columns."""
+    grouped = groupby(rows, key=lambda row: (row.system, row.engine))
+    return [(system, engine, list(block)) for (system, engine), block in grouped]
+
+
+def summarise(rows: Sequence[CoverageRow]) -> Summary:
+    """Count the cells that want attention in the rows of one block."""
+    cells = [cell for row in rows for cell in row.cells]
+    return Summary(
+        configurations=len(rows),
+        io_nodes=len({cell.io_nodes for cell in cells}),
+        missing=sum(cell.missing for cell in cells),
+        bimodal=sum(cell.bimodal for cell in cells),
+        stale=sum(cell.stale for cell in cells),
+        with_outliers=sum(bool(cell.outliers_mib_s) for cell in cells),
+        few=sum(0 < cell.repetitions < 3 for cell in cells),
+    )
+
+
+def _system_names(connection: Connection, system: str | None) -> dict[int, str]:
+    if system is not None:
+        require_system(connection, system)
+    query = select(systems.c.id, systems.c.name).order_by(systems.c.name)
+    return {row.id: row.name for row in connection.execute(query)}
+
+
+def _wanted_cells(io_nodes: Iterable[int], cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    found = {cell.io_nodes: cell for cell in cells}
+    return tuple(found.get(n) or Cell(n) for n in io_nodes)
+
+
+def _some(
+    names: dict[int, str], system: str | None, ids: Sequence[int] | None
+) -> list[ColumnElement[bool]]:
+    """What holds of the measurements that count."""
+    found = []
+    if system is not None:
+        [own] = (key for key, name in names.items() if name == system)
+        found.append(measurements.c.system_id == own)
+    if ids is not None:
+        found.append(measurements.c.configuration_id.in_(ids))
+    return found
+
+
+def _imports(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    query = select(imports.c.id, imports.c.imported_at)
+    return _where(query, imports.c.id, select(measurements.c.import_id), some)
+
+
+def _measurements(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    """The measurements in the order of their unique index, so that nothing is sorted."""
+    columns = measurements.c
+    return (
+        select(
+            columns.system_id,
+            columns.configuration_id,
+            columns.io_nodes,
+            columns.engine,
+            columns.used,
+            columns.bandwidth_mib_s,
+            columns.started,
+            columns.import_id,
+        )
+        .where(*some)
+        .order_by(
+            columns.system_id,
+            columns.configuration_id,
+            columns.io_nodes,
+            columns.engine,
+            columns.repetition,
+        )
+    )
+
+
+def _configurations(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    columns = measurements.c
+    return _where(
+        select(configurations), configurations.c.id, select(columns.configuration_id), some
+    )
+
+
+def _where(
+    query: Select[Any],
+    column: Column[Any],
+    of_measurements: Select[Any],
+    some: Sequence[ColumnElement[bool]],
+) -> Select[Any]:
+    """What measurements refer to; of all of them that is everything."""
+    return query.where(column.in_(of_measurements.where(*some))) if some else query
+
+
+def _rows_by_cell(
+    rows: Iterable[Row[Any]],
+) -> Iterator[tuple[tuple[int, int, str], dict[int, list[Row[Any]]]]]:
+    """Rows by number of I/O nodes, of one system, configuration and engine after another."""
+    for (system_id, config_id), group in groupby(rows, key=itemgetter(0, 1)):
+        engines: dict[str, dict[int, list[Row[Any]]]] = {}
+        for row in group:
+            engines.setdefault(row.engine, {}).setdefault(row.io_nodes, []).append(row)
+        for engine, by_io_nodes in engines.items():
+            yield (system_id, config_id, engine), by_io_nodes
+
+
+def _cell(
+    io_nodes: int,
+    rows: Sequence[Row[Any]],
+    imported: dict[int, datetime | None],
+    now: datetime,
+    limit: float,
+) -> Cell:
+    used = [row for row in rows if row.used]
+    if not used:
+        return Cell(io_nodes, set_apart=len(rows))
+    values = [row.bandwidth_mib_s for row in used]
+    times = (instant(row.started) or imported[row.import_id] for row in used)
+    # A clock that was ahead, or a time without its zone, may say that it will be.
+    newest = max((min(time, now) for time in times if time is not None), default=None)
+    return Cell(
+        io_nodes=io_nodes,
+        repetitions=len(used),
+        set_apart=len(rows) - len(used),
+        mean_mib_s=math.fsum(values) / len(values),
+        median_mib_s=statistics.median(values),
+        spread=spread(values),
+        outliers_mib_s=tuple(
+            value for value, flag in zip(values, outliers(values), strict=True) if flag
+        ),
+        bimodal=bimodal(values),
+        newest=newest,
+        stale=newest is not None and newest.timestamp() < limit,
+    )

@@ -1,0 +1,234 @@
+"""The coverage as a heat map, in an HTML file that needs no network."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from string import Template
+from textwrap import wrap
+from typing import Any
+
+import plotly.graph_objects as go
+
+from benchdb.measurements.cells import OUTLIER_RULE
+from benchdb.measurements.coverage import Cell, CoverageRow, blocks, summarise
+from ioncast_base.offline_pages import write_page
+
+# Light to dark in one direction, so that it can be read without telling colours apart.
+_COLOURS = ("#fff7bc", "#fec44f", "#d95f0e", "#7f2704")
+_ONE_REPETITION, _MISSING = "#c6dbef", "#c9c9c9"
+_LARGEST_SPREAD = 0.5
+# One scale for all: its first tenths are for cells without a spread.
+_MISSING_SHADE, _ONE_REPETITION_SHADE = 0.05, 0.15
+_NO_SPREAD_SHADE, _SPREAD_SHADES = 0.2, 0.8
+_SCALE = [
+    (0, _MISSING),
+    (0.1, _MISSING),
+    (0.1, _ONE_REPETITION),
+    (_NO_SPREAD_SHADE, _ONE_REPETITION),
+    *(
+        (_NO_SPREAD_SHADE + _SPREAD_SHADES * (i / (len(_COLOURS) - 1)), colour)
+        for i, colour in enumerate(_COLOURS)
+    ),
+]
+# Short enough that the numbers of I/O nodes above them stay in sight.
+_ROWS_OF_A_PART = 20
+# A browser is slow with more.
+_MOST_ROWS = 1000
+# Heights in pixels: of a row's label, of its cells, of the space below, of a part's header.
+_LABEL, _CELLS, _SPACE, _HEADER = 18, 24, 6, 30
+_ROW = _LABEL + _CELLS + _SPACE
+# Characters.
+_HOVER_WIDTH = 40
+# Pixels; of a lower figure Plotly shows no hover texts, because they do not fit.
+_SMALLEST_HEIGHT = 240
+
+
+def coverage_figure(rows: Sequence[CoverageRow]) -> go.Figure:
+    """Draw the cells of some configurations of one system and engine.
+
+    Parameters
+    ----------
+    rows : sequence of CoverageRow
+        At least one; the first is on top.
+    """
+    columns = range(len(rows[0].cells))
+    height = len(rows) * _ROW
+    below = max(_SMALLEST_HEIGHT - _HEADER - height, 0)
+    figure = go.Figure()
+    figure.add_heatmap(
+        x=list(columns),
+        y=_edges(len(rows)),
+        z=_strips([[_shade(cell) for cell in row.cells] for row in rows], None),
+        text=_strips([[_text(cell) for cell in row.cells] for row in rows], ""),
+        hovertext=_strips([[_hover(row, cell) for cell in row.cells] for row in rows], ""),
+        texttemplate="%{text}",
+        textfont={"size": 12},
+        hoverinfo="text",
+        hoverongaps=False,
+        colorscale=_SCALE,
+        zmin=0,
+        zmax=1,
+        showscale=False,
+        xgap=2,
+    )
+    # Not the axis's own labels: for those, Plotly would hide the numbers of I/O nodes.
+    figure.add_scatter(
+        x=[-0.5] * len(rows),
+        y=[i * _ROW + _LABEL / 2 for i in range(len(rows))],
+        text=[html.escape(_label(row)) for row in rows],
+        mode="text",
+        textposition="middle right",
+        textfont={"size": 11},
+        hoverinfo="skip",
+    )
+    figure.update_layout(
+        height=_HEADER + height + below,
+        margin={"t": _HEADER, "r": 0, "l": 0, "b": below},
+        template="plotly_white",
+        dragmode=False,
+        xaxis={
+            "range": [-0.5, len(columns) - 0.5],
+            "tickvals": list(columns),
+            "ticktext": [f"<b>{cell.io_nodes}</b>" for cell in rows[0].cells],
+            "ticklabelstandoff": 4,
+            "side": "top",
+            "fixedrange": True,
+            "showgrid": False,
+            "zeroline": False,
+        },
+        yaxis={"range": [height, 0], "fixedrange": True, "visible": False},
+    )
+    return figure
+
+
+def write_html(
+    rows: Sequence[CoverageRow], path: str | Path, *, now: datetime, stale_after: str
+) -> None:
+    """Write the heat map as one HTML page with everything it needs inside.
+
+    Parameters
+    ----------
+    rows : sequence of CoverageRow
+        By system and engine; of a thousand and more the page says how many it leaves out.
+    path : str or Path
+        The page; about 5 MB, most of it Plotly. It is there as a whole or as it was before.
+    now : datetime
+        When the database was read.
+    stale_after : str
+        How old a cell's newest repetition may be.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    left_out = max(len(rows) - _MOST_ROWS, 0)
+    body = _BODY.substitute(
+        when=now.strftime("%Y-%m-%d %H:%M %Z"),
+        largest=f"{_LARGEST_SPREAD:.0%}",
+        missing=_MISSING,
+        one=_ONE_REPETITION,
+        rule=html.escape(OUTLIER_RULE),
+        stale_after=html.escape(stale_after),
+        left_out=f"<p>The first {_MOST_ROWS} configurations; {left_out} more are in the table.</p>"
+        if left_out
+        else "",
+        parts="\n".join(_parts(rows)) or "<p>No measurements.</p>",
+    )
+    write_page(
+        path,
+        title="Coverage of the benchmark database",
+        body=body,
+        style=_STYLE.substitute(colours=", ".join(_COLOURS)),
+    )
+
+
+def _parts(rows: Sequence[CoverageRow]) -> Iterator[str]:
+    """Each block's heading, then its figures; the first one brings Plotly."""
+    plotly, room = True, _MOST_ROWS
+    for system, engine, block in blocks(rows):
+        yield f"<h2>{html.escape(f'{system}, {engine}')}</h2><p>{summarise(block)}</p>"
+        shown = block[:room]
+        room -= len(shown)
+        for start in range(0, len(shown), _ROWS_OF_A_PART):
+            yield coverage_figure(shown[start : start + _ROWS_OF_A_PART]).to_html(
+                full_html=False,
+                include_plotlyjs=plotly,
+                config={"responsive": True, "displayModeBar": False},
+            )
+            plotly = False
+
+
+def _edges(rows: int) -> list[int]:
+    """The upper edges of the strips of all rows (label, cells, space), and the last lower one."""
+    strips = (0, _LABEL, _LABEL + _CELLS)
+    return [i * _ROW + strip for i in range(rows) for strip in strips] + [rows * _ROW]
+
+
+def _strips(values: Sequence[list[Any]], empty: object) -> list[list[Any]]:
+    """The values of each row's cells, in the strips of `_edges`."""
+    nothing = [empty] * len(values[0])
+    return [strip for row in values for strip in (nothing, row, nothing)]
+
+
+def _shade(cell: Cell) -> float:
+    if cell.missing:
+        return _MISSING_SHADE
+    if cell.spread is None:
+        return _ONE_REPETITION_SHADE
+    return _NO_SPREAD_SHADE + _SPREAD_SHADES * min(cell.spread / _LARGEST_SPREAD, 1)
+
+
+def _label(row: CoverageRow) -> str:
+    """What IOR is told, without its own name, and on how many processes."""
+    options = " ".join(row.config.to_args())
+    tasks, nodes = (count or "?" for count in (row.config.tasks, row.config.nodes))
+    return f"{row.id}: {options} ({tasks} on {nodes})"
+
+
+def _text(cell: Cell) -> str:
+    return "–" if cell.missing else f"{cell.repetitions} <b>{cell.marks}</b>"
+
+
+def _hover(row: CoverageRow, cell: Cell) -> str:
+    lines = [
+        f"<b>{cell.io_nodes} I/O nodes: {cell.repetitions} repetitions</b>",
+        *(html.escape(line) for line in wrap(_label(row), _HOVER_WIDTH)),
+    ]
+    if cell.set_apart:
+        lines.append(f"{cell.set_apart} more set apart")
+    if not cell.missing:
+        lines.append(f"mean {cell.mean_mib_s:.4g} MiB/s, median {cell.median_mib_s:.4g}")
+    if cell.spread is not None:
+        lines.append(f"spread {cell.spread:.1%} (coefficient of variation)")
+    if cell.outliers_mib_s:
+        values = ", ".join(f"{value:.4g}" for value in cell.outliers_mib_s)
+        lines += [f"outliers: {values} MiB/s", *wrap(f"by {OUTLIER_RULE}", _HOVER_WIDTH)]
+    if cell.bimodal:
+        lines.append("bimodal")
+    if cell.newest:
+        lines.append(f"newest {cell.newest:%Y-%m-%d}{', stale' if cell.stale else ''}")
+    return "<br>".join(lines)
+
+
+_STYLE = Template("""\
+.key { display: flex; flex-wrap: wrap; gap: 0.3rem 1.2rem; align-items: center; }
+.key i { display: inline-block; height: 0.9em; width: 1.6em; vertical-align: -0.1em; }
+.key i.scale { width: 8em; background: linear-gradient(to right, $colours); }
+""")
+_BODY = Template("""\
+<p>$when. Each row is a configuration: its id, its IOR options, tasks on compute nodes; each
+column a number of I/O nodes; each cell shows how many repetitions there are.</p>
+<div class="key">
+<span>spread (coefficient of variation) 0% <i class="scale"></i> $largest and more</span>
+<span><i style="background: $one"></i> one repetition</span>
+<span><i style="background: $missing"></i> – missing</span>
+<span><b>b</b> bimodal</span>
+<span><b>s</b> stale: the newest is older than $stale_after</span>
+<span><b>*</b> outliers: $rule</span>
+</div>
+$left_out
+$parts""")

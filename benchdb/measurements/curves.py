@@ -1,0 +1,227 @@
+"""Measured curves out of the database: all, those of some configurations, what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
+
+from benchdb.measurements.storing import config_of, pattern_of
+from benchdb.store.schema import configurations, measurements, systems
+from ior_configs import IorConfig
+
+# Sizes are rounded to whole transfers; a stone wall costs more.
+_STONEWALL = 0.05
+# SQLite's limit of values in a statement was 999.
+_IDS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A configuration's repetitions by number of I/O nodes, of one engine.
+
+    Attributes
+    ----------
+    id : int
+        The configuration's id in the database.
+    config : IorConfig
+        The configuration.
+    engine : str
+        The program that measured it.
+    bandwidths_mib_s : dict of int to tuple of float
+        I/O nodes to repetitions, in the order they were stored.
+    stonewalled : bool
+        Runs moved other bytes than the configuration asks for.
+    """
+
+    id: int
+    config: IorConfig
+    engine: str
+    bandwidths_mib_s: dict[int, tuple[float, ...]]
+    stonewalled: bool = False
+
+
+class Measured(NamedTuple):
+    """A curve without its repetitions: a configuration that one engine measured.
+
+    Attributes
+    ----------
+    id, engine : int, str
+        As in `Curve`.
+    coverage : int
+        With how many numbers of I/O nodes it was measured.
+    fewest_bytes, most_bytes : int or None
+        What its runs moved, where that is known.
+    api, operation, ..., odirect : str, int or bool
+        As in `IorConfig`.
+    """
+
+    id: int
+    engine: str
+    coverage: int
+    fewest_bytes: int | None
+    most_bytes: int | None
+    api: str
+    operation: str
+    file_per_process: bool
+    collective: bool
+    random_offsets: int
+    transfer_size: int
+    block_size: int
+    segments: int
+    tasks: int | None
+    nodes: int | None
+    odirect: bool
+
+    @property
+    def bytes_per_process(self) -> int:
+        """Bytes that each process was asked to move."""
+        return self.block_size * self.segments
+
+    @property
+    def stonewalled(self) -> bool:
+        """Runs moved other bytes than the configuration asks for."""
+        asked = (self.tasks or 0) * self.bytes_per_process
+        return _stonewalled(asked, (self.fewest_bytes, self.most_bytes))
+
+
+# Statements are made once: SQLAlchemy needs longer for that than a database for an answer.
+_OF_SYSTEM = (
+    systems.c.id == measurements.c.system_id,
+    systems.c.name == bindparam("system"),
+    measurements.c.used,
+)
+_REPETITIONS = (
+    select(
+        configurations.c.id,
+        measurements.c.engine,
+        measurements.c.io_nodes,
+        measurements.c.bandwidth_mib_s,
+        measurements.c.bytes,
+    )
+    .where(*_OF_SYSTEM, configurations.c.id == measurements.c.configuration_id)
+    .order_by(
+        measurements.c.configuration_id,
+        measurements.c.io_nodes,
+        measurements.c.engine,
+        measurements.c.repetition,
+    )
+)
+_WITH_PATTERN = _REPETITIONS.where(configurations.c.pattern == bindparam("pattern"))
+_WITH_CONFIGURATION = _REPETITIONS.add_columns(
+    *(column for column in configurations.c if column.name != "id")
+)
+_WITH_IDS = _WITH_CONFIGURATION.where(configurations.c.id.in_(bindparam("ids", expanding=True)))
+_SUMMARIES = (
+    select(
+        measurements.c.configuration_id,
+        measurements.c.engine,
+        func.count(measurements.c.io_nodes.distinct()).label("coverage"),
+        func.min(func.nullif(measurements.c.bytes, 0)).label("fewest_bytes"),
+        func.max(measurements.c.bytes).label("most_bytes"),
+    )
+    .where(*_OF_SYSTEM)
+    .group_by(measurements.c.configuration_id, measurements.c.engine)
+    .subquery()
+)
+_MEASURED = (
+    select(
+        *(
+            (configurations if name in configurations.c else _SUMMARIES).c[name]
+            for name in Measured._fields
+        )
+    )
+    .where(configurations.c.id == _SUMMARIES.c.configuration_id)
+    .order_by(configurations.c.id, _SUMMARIES.c.engine)
+)
+
+
+def curves(connection: Connection, system: str) -> list[Curve]:
+    """Every configuration measured on a system, without the rows that are set apart."""
+    return _with_configuration(connection, _WITH_CONFIGURATION, {"system": system})
+
+
+def curves_of_config(connection: Connection, system: str, config: IorConfig) -> list[Curve]:
+    """The curves of a configuration on a system, one of each engine that measured it.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the database.
+    system : str
+        The system's name.
+    config : IorConfig
+        Of one operation; what only controls its run (see `IorConfig.pattern`) is ignored.
+    """
+    values = {"system": system, "pattern": pattern_of(config)}
+    return _curves(config.pattern(), connection.execute(_WITH_PATTERN, values).mappings())
+
+
+def curves_of_ids(
+    connection: Connection, system: str, ids: Iterable[int], engine: str | None = None
+) -> list[Curve]:
+    """The curves of some configurations.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the database.
+    system : str
+        The system's name.
+    ids : iterable of int
+        The configurations' ids in the database.
+    engine : str, optional
+        The program that measured; without, one curve of each engine.
+    """
+    asked = list(ids)
+    found = (
+        curve
+        for start in range(0, len(asked), _IDS_AT_ONCE)
+        for curve in _with_configuration(
+            connection, _WITH_IDS, {"system": system, "ids": asked[start : start + _IDS_AT_ONCE]}
+        )
+    )
+    return [curve for curve in found if engine in {None, curve.engine}]
+
+
+def measured(connection: Connection, system: str) -> list[Measured]:
+    """What every engine measured on a system, without the rows that are set apart."""
+    return [Measured._make(row) for row in connection.execute(_MEASURED, {"system": system})]
+
+
+def _with_configuration(
+    connection: Connection, query: Select[Any], values: dict[str, Any]
+) -> list[Curve]:
+    rows = connection.execute(query, values).mappings()
+    groups = (list(group) for _, group in groupby(rows, key=itemgetter("id")))
+    return [curve for group in groups for curve in _curves(config_of(dict(group[0])), group)]
+
+
+def _curves(config: IorConfig, rows: Iterable[RowMapping]) -> list[Curve]:
+    """The curves, one of each engine, in the rows of a configuration."""
+    engines: dict[str, list[RowMapping]] = {}
+    for row in rows:
+        engines.setdefault(row["engine"], []).append(row)
+    return [_curve(config, engine, own) for engine, own in engines.items()]
+
+
+def _curve(config: IorConfig, engine: str, rows: list[RowMapping]) -> Curve:
+    cells: dict[int, list[float]] = {}
+    for row in rows:
+        cells.setdefault(row["io_nodes"], []).append(row["bandwidth_mib_s"])
+    asked = (config.tasks or 0) * config.bytes_per_process
+    return Curve(
+        id=rows[0]["id"],
+        config=config,
+        engine=engine,
+        bandwidths_mib_s={n: tuple(values) for n, values in cells.items()},
+        stonewalled=_stonewalled(asked, (row["bytes"] for row in rows)),
+    )
+
+
+def _stonewalled(asked: int, moved: Iterable[int | None]) -> bool:
+    return any(n and asked and abs(n - asked) > _STONEWALL * asked for n in moved)

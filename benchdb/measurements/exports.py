@@ -1,0 +1,150 @@
+"""Every measurement with all that is known of it, in an order that no database changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, select
+
+from benchdb.measurements.cells import OUTLIER_RULE, outliers
+from benchdb.measurements.storing import config_of
+from benchdb.store.schema import configurations, imports, measurements, systems
+
+_CONFIGURATION_COLUMNS = (
+    "api",
+    "operation",
+    "layout",
+    "spatiality",
+    "file_access",
+    "file_per_process",
+    "collective",
+    "random_offsets",
+    "transfer_size",
+    "block_size",
+    "segments",
+    "tasks",
+    "nodes",
+    "odirect",
+    "fsync",
+    "reorder_tasks",
+    "intra_test_barriers",
+)
+_MEASUREMENT_COLUMNS = (
+    "io_nodes",
+    "repetition",
+    "bandwidth_mib_s",
+    "bytes",
+    "time_s",
+    "started",
+    "engine",
+    "engine_version",
+    "used",
+    "note",
+    "command",
+    "campaign",
+)
+_IMPORT_COLUMNS = {
+    "file": imports.c.file,
+    "file_sha256": imports.c.sha256,
+    "file_format": imports.c.format,
+    "imported_at": imports.c.imported_at,
+}
+EXPORT_COLUMNS = (
+    "system",
+    *_CONFIGURATION_COLUMNS,
+    *_MEASUREMENT_COLUMNS,
+    *_IMPORT_COLUMNS,
+    "outlier",
+)
+
+_ROWS_AT_ONCE = 10_000
+# A reader that skips blanks after commas must not skip those of a text.
+_NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s')
+
+
+def export_rows(connection: Connection, system: str | None = None) -> Iterator[dict[str, Any]]:
+    """Every measurement with its configuration and its import, one after the other.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction, until the last row is read.
+    system : str, optional
+        Only this system's.
+
+    Yields
+    ------
+    dict
+        The columns `EXPORT_COLUMNS`, by system, configuration, number of I/O nodes, engine
+        and repetition; texts are in the order of their bytes.
+    """
+    query = (
+        select(
+            configurations,
+            systems.c.name.label("system"),
+            *(measurements.c[name] for name in _MEASUREMENT_COLUMNS),
+            *(column.label(name) for name, column in _IMPORT_COLUMNS.items()),
+        )
+        .join_from(measurements, configurations)
+        .join(systems, systems.c.id == measurements.c.system_id)
+        .join(imports, imports.c.id == measurements.c.import_id)
+        .order_by(
+            _by_bytes(connection, systems.c.name),
+            _by_bytes(connection, configurations.c.pattern),
+            measurements.c.io_nodes,
+            _by_bytes(connection, measurements.c.engine),
+            measurements.c.repetition,
+        )
+        .execution_options(yield_per=_ROWS_AT_ONCE)
+    )
+    if system is not None:
+        query = query.where(systems.c.name == system)
+    shown: tuple[int, dict[str, Any]] = (0, {})
+    rows = connection.execute(query).mappings()
+    for _, cell in groupby(rows, key=itemgetter("system", "id", "io_nodes", "engine")):
+        repetitions = list(cell)
+        if repetitions[0]["id"] != shown[0]:
+            shown = (repetitions[0]["id"], _configuration(dict(repetitions[0])))
+        for row, rule in zip(repetitions, _rules(repetitions), strict=True):
+            yield {
+                "system": row["system"],
+                **shown[1],
+                **{name: row[name] for name in (*_MEASUREMENT_COLUMNS, *_IMPORT_COLUMNS)},
+                "outlier": rule,
+            }
+
+
+def csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The rows as lines of CSV with a header; floats keep every digit."""
+    yield ",".join(EXPORT_COLUMNS) + "\n"
+    for row in rows:
+        yield ",".join(map(_cell, row.values())) + "\n"
+
+
+def _rules(cell: Sequence[RowMapping]) -> list[str | None]:
+    """For each repetition of a cell the rule by which it is an outlier, if it is used."""
+    flags = iter(outliers([row["bandwidth_mib_s"] for row in cell if row["used"]]))
+    return [OUTLIER_RULE if row["used"] and next(flags) else None for row in cell]
+
+
+def _by_bytes(connection: Connection, column: ColumnElement[str]) -> ColumnElement[str]:
+    """A text in the order of its bytes, as SQLite has it, and not of a language."""
+    return column.collate("C") if connection.dialect.name == "postgresql" else column
+
+
+def _configuration(row: dict[str, Any]) -> dict[str, Any]:
+    config = config_of(row)
+    derived = {name: getattr(config, name) for name in ("layout", "spatiality", "file_access")}
+    return {name: (row | derived)[name] for name in _CONFIGURATION_COLUMNS}
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace('"', '""') + '"' if _NEEDS_QUOTES.search(value) else value
+    if value is None:
+        return ""
+    return repr(int(value)) if isinstance(value, bool) else repr(value)

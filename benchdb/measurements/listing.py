@@ -1,0 +1,370 @@
+"""What the database holds, a page at a time: each costs the same, however much there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, bindparam, case, func, select, tuple_
+
+from benchdb.measurements.storing import (
+    Measurement,
+    config_of,
+    configuration_ids,
+    require_system,
+    system_names,
+)
+from benchdb.store.accepted_values import LARGEST_COUNT
+from benchdb.store.schema import configurations, imports, measurements, systems
+from ioncast_base.errors import UnknownNameError
+from ior_configs import IorConfig
+
+
+@dataclass(frozen=True)
+class SystemSummary:
+    """A system, and what came from it.
+
+    Attributes
+    ----------
+    name : str
+        The system's name.
+    imports : int
+        How many files of measurements.
+    newest : str or None
+        When the last one was imported, ISO 8601.
+    """
+
+    name: str
+    imports: int
+    newest: str | None
+
+
+@dataclass(frozen=True)
+class MeasuredOn:
+    """The measurements of a configuration by one engine on one system.
+
+    Attributes
+    ----------
+    system, engine : str
+        Where and with what.
+    io_nodes : tuple of int
+        Numbers of I/O nodes with measurements in use, ascending.
+    repetitions, set_apart : int
+        Measurements in use, and others that are kept.
+    """
+
+    system: str
+    engine: str
+    io_nodes: tuple[int, ...]
+    repetitions: int
+    set_apart: int
+
+
+@dataclass(frozen=True)
+class StoredConfiguration:
+    """A configuration, and where it was measured.
+
+    Attributes
+    ----------
+    id : int
+        The database's.
+    config : IorConfig
+        The configuration.
+    measured : tuple of MeasuredOn
+        By system and engine.
+    """
+
+    id: int
+    config: IorConfig
+    measured: tuple[MeasuredOn, ...]
+
+
+@dataclass(frozen=True)
+class StoredMeasurement:
+    """A measurement with what the database says of it.
+
+    Attributes
+    ----------
+    id, configuration_id : int
+        The database's.
+    repetition : int
+        Its number in its cell, from 0.
+    measurement : Measurement
+        What was measured.
+    """
+
+    id: int
+    configuration_id: int
+    repetition: int
+    measurement: Measurement
+
+
+# Statements are made once: SQLAlchemy needs longer for that than a database for an answer.
+# The order is that of the unique index, so that nothing is sorted or skipped.
+_PLACE = (
+    measurements.c.configuration_id,
+    measurements.c.io_nodes,
+    measurements.c.engine,
+    measurements.c.repetition,
+)
+_SYSTEM_ID = select(systems.c.id).where(systems.c.name == bindparam("system"))
+_IMPORTS = (
+    select(systems.c.name, func.count(imports.c.id), func.max(imports.c.imported_at))
+    .outerjoin(imports, imports.c.system_id == systems.c.id)
+    .where(systems.c.name.in_(bindparam("names", expanding=True)))
+    .group_by(systems.c.name)
+)
+# From one configuration to the next, a probe of the index each: DISTINCT would read all their
+# measurements, and in PostgreSQL those of the whole system.
+_MEASURED_FROM = (
+    select(func.min(measurements.c.configuration_id).label("id"))
+    .where(
+        measurements.c.system_id == bindparam("in_system"),
+        measurements.c.configuration_id > bindparam("after"),
+    )
+    .cte("found", recursive=True)
+)
+_OTHERS = measurements.alias()
+_MEASURED = _MEASURED_FROM.union_all(
+    select(
+        select(func.min(_OTHERS.c.configuration_id))
+        .where(
+            _OTHERS.c.system_id == bindparam("in_system"),
+            _OTHERS.c.configuration_id > _MEASURED_FROM.c.id,
+        )
+        .scalar_subquery()
+    ).where(_MEASURED_FROM.c.id.is_not(None))
+)
+_MEASURED_IDS = select(_MEASURED.c.id).where(_MEASURED.c.id.is_not(None)).limit(bindparam("most"))
+_ALL_IDS = (
+    select(configurations.c.id)
+    .where(configurations.c.id > bindparam("after"))
+    .order_by(configurations.c.id)
+    .limit(bindparam("most"))
+)
+_CONFIGURATIONS = select(configurations).where(
+    configurations.c.id.in_(bindparam("ids", expanding=True))
+)
+_CELLS = (
+    select(
+        *(measurements.c[name] for name in ("system_id", "configuration_id")),
+        *(measurements.c[name] for name in ("engine", "io_nodes")),
+        func.sum(case((measurements.c.used, 1), else_=0)).label("used"),
+        func.count().label("stored"),
+    )
+    .where(
+        measurements.c.system_id.in_(bindparam("systems", expanding=True)),
+        measurements.c.configuration_id.in_(bindparam("ids", expanding=True)),
+    )
+    .group_by(
+        *(measurements.c[name] for name in ("system_id", "configuration_id")),
+        *(measurements.c[name] for name in ("engine", "io_nodes")),
+    )
+)
+_MEASUREMENTS = (
+    select(measurements)
+    .where(measurements.c.system_id == bindparam("in_system"))
+    .order_by(*_PLACE)
+    .limit(bindparam("most"))
+)
+_PLACE_OF = select(*_PLACE).where(
+    measurements.c.system_id == bindparam("in_system"), measurements.c.id == bindparam("after")
+)
+
+
+def systems_after(connection: Connection, after: str = "", limit: int = 100) -> list[SystemSummary]:
+    """Systems by name, those after one.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction.
+    after : str
+        The last name of the page before.
+    limit : int
+        How many at most.
+    """
+    names = [name for name in system_names(connection) if name > after][:limit]
+    rows = connection.execute(_IMPORTS, {"names": names})
+    found = {name: SystemSummary(name, count, newest) for name, count, newest in rows}
+    return [found[name] for name in names]
+
+
+def system(connection: Connection, name: str) -> SystemSummary:
+    """One system.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is none of that name.
+    """
+    rows = connection.execute(_IMPORTS, {"names": [require_system(connection, name)]})
+    return SystemSummary(*rows.one())
+
+
+def measured_ids(
+    connection: Connection, system: str, after: int = 0, limit: int = 100
+) -> list[int]:
+    """The ids of configurations that were measured on a system, ascending, those after one.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such system.
+    """
+    key = {"in_system": _id_of(connection, system), "after": _id(after), "most": limit}
+    return list(connection.scalars(_MEASURED_IDS, key))
+
+
+def configurations_after(
+    connection: Connection, *, system: str | None = None, after: int = 0, limit: int = 100
+) -> list[StoredConfiguration]:
+    """Configurations in the order of their ids.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction.
+    system : str, optional
+        Only what was measured on this system, and what was measured there.
+    after : int
+        Only those of greater ids, for the next page.
+    limit : int
+        How many at most.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such system.
+    """
+    if system is None:
+        ids = list(connection.scalars(_ALL_IDS, {"after": _id(after), "most": limit}))
+    else:
+        ids = measured_ids(connection, system, after, limit)
+    return _described(connection, ids, system)
+
+
+def configuration_of(connection: Connection, config: IorConfig) -> tuple[StoredConfiguration, bool]:
+    """A configuration in the database, and whether it is a new one.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction that writes (see `benchdb.store.database.transaction`).
+    config : IorConfig
+        Of one operation.
+
+    Raises
+    ------
+    InputError
+        When no measurement of it could be stored.
+    """
+    row = Measurement(config.pattern(), 0, 1.0)
+    before = connection.scalar(select(func.max(configurations.c.id))) or 0
+    [key] = configuration_ids(connection, [row]).values()
+    [found] = _described(connection, [key], None)
+    return found, key > before
+
+
+def measurements_after(
+    connection: Connection,
+    system: str,
+    *,
+    configuration_id: int | None = None,
+    after: int | None = None,
+    limit: int = 100,
+) -> list[StoredMeasurement]:
+    """A system's measurements by configuration, I/O nodes, engine and repetition.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction.
+    system : str
+        The system's name.
+    configuration_id : int, optional
+        Only this configuration's.
+    after : int, optional
+        Only those after the one with this id, for the next page.
+    limit : int
+        How many at most.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such system, or no measurement with that id any more.
+    """
+    key: dict[str, Any] = {"in_system": _id_of(connection, system), "most": limit}
+    query = _MEASUREMENTS
+    if configuration_id is not None:
+        query = query.where(measurements.c.configuration_id == _id(configuration_id))
+    if after is not None:
+        place = connection.execute(_PLACE_OF, {**key, "after": _id(after)}).one_or_none()
+        if place is None:
+            raise UnknownNameError(
+                f"no measurement {after} of {system!r} any more", remedy="begin with the first page"
+            )
+        query = query.where(tuple_(*_PLACE) > tuple_(*place))
+    rows = list(connection.execute(query, key).mappings())
+    configs = _configs(connection, {row["configuration_id"] for row in rows})
+    return [_measurement(row, configs) for row in rows]
+
+
+def _id_of(connection: Connection, system: str) -> int:
+    return int(connection.scalars(_SYSTEM_ID, {"system": require_system(connection, system)}).one())
+
+
+def _id(number: int) -> int:
+    """An id that a database can look for; greater ones are as good as the greatest."""
+    return min(number, LARGEST_COUNT)
+
+
+def _described(
+    connection: Connection, ids: Sequence[int], system: str | None
+) -> list[StoredConfiguration]:
+    query = select(systems.c.id, systems.c.name)
+    names = {row.id: row.name for row in connection.execute(query) if system in {None, row.name}}
+    cells = connection.execute(_CELLS, {"systems": list(names), "ids": ids}).mappings()
+    measured: dict[int, dict[tuple[str, str], list[RowMapping]]] = {key: {} for key in ids}
+    for cell in cells:
+        by = (names[cell["system_id"]], cell["engine"])
+        measured[cell["configuration_id"]].setdefault(by, []).append(cell)
+    configs = _configs(connection, ids)
+    return [
+        StoredConfiguration(
+            key,
+            configs[key],
+            tuple(_measured_on(*by, cells) for by, cells in sorted(measured[key].items())),
+        )
+        for key in ids
+    ]
+
+
+def _measured_on(system: str, engine: str, cells: Sequence[RowMapping]) -> MeasuredOn:
+    used, stored = (sum(cell[name] for cell in cells) for name in ("used", "stored"))
+    return MeasuredOn(
+        system=system,
+        engine=engine,
+        io_nodes=tuple(sorted(cell["io_nodes"] for cell in cells if cell["used"])),
+        repetitions=int(used),
+        set_apart=int(stored - used),
+    )
+
+
+def _configs(connection: Connection, ids: Iterable[int]) -> dict[int, IorConfig]:
+    rows = connection.execute(_CONFIGURATIONS, {"ids": list(ids)}).mappings()
+    return {row["id"]: config_of(dict(row)) for row in rows}
+
+
+def _measurement(row: RowMapping, configs: dict[int, IorConfig]) -> StoredMeasurement:
+    names = ("io_nodes", "bandwidth_mib_s", "bytes", "time_s", "started", "engine")
+    more = ("engine_version", "command", "used", "note", "campaign")
+    return StoredMeasurement(
+        id=row["id"],
+        configuration_id=row["configuration_id"],
+        repetition=row["repetition"],
+        measurement=Measurement(
+            configs[row["configuration_id"]], **{name: row[name] for name in (*names, *more)}
+        ),
+    )

@@ -1,0 +1,229 @@
+"""Exports back into a database: imports as they were first made, repetitions as numbered."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from benchdb.measurements.progress import Progress, silently
+from benchdb.measurements.storing import (
+    Measurement,
+    check_system_name,
+    configuration_ids,
+    delete_import,
+    insert_import,
+    insert_measurements,
+    pattern_of,
+    revise,
+    stored_values,
+    system_id_of,
+)
+from benchdb.store.schema import imports, longest, measurements
+from ioncast_base.errors import InputError
+from ioncast_base.times import instant
+
+Repetition = tuple[int, Measurement]
+_Place = tuple[Any, ...]
+_PLACE = ("system_id", "configuration_id", "io_nodes", "engine", "repetition")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_CHUNK = 10_000
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An import as it was first made.
+
+    Attributes
+    ----------
+    system : str
+        The system's name.
+    file, sha256, format : str
+        What was imported: its name, its hash, the name of its format.
+    imported_at : str
+        When, ISO 8601.
+
+    Raises
+    ------
+    InputError
+        For what no import holds.
+    """
+
+    system: str
+    file: str
+    sha256: str
+    format: str
+    imported_at: str
+
+    def __post_init__(self) -> None:
+        check_system_name(self.system)
+        if not _SHA256.fullmatch(self.sha256):
+            raise InputError(f"{self.sha256!r} is no SHA-256")
+        if instant(self.imported_at) is None:
+            raise InputError(f"{self.imported_at!r} is no time")
+        for name in ("file", "format", "imported_at"):
+            value = getattr(self, name)
+            if not 0 < len(value) <= longest(imports.c[name]) or "\0" in value:
+                raise InputError(f"{value[:40]!r} is no {name.replace('_', ' ')} of an import")
+
+
+def restore(
+    connection: Connection,
+    found: Mapping[Origin, list[Repetition]],
+    *,
+    file: str,
+    replace: bool = False,
+    progress: Progress = silently,
+) -> set[Origin]:
+    """Store measurements under their imports and repetitions.
+
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction that writes (see `benchdb.store.database.transaction`).
+    found : mapping of Origin to list of (int, Measurement)
+        Repetitions and measurements, from `benchdb.measurements.importers.read_export`.
+    file : str
+        The export's name, for errors.
+    replace : bool
+        Put them in the place of all that the database has of the same imports.
+    progress : callable
+        What the measurements pass through while they are stored.
+
+    Returns
+    -------
+    set of Origin
+        The imports that were stored; of the others the database has these measurements
+        already.
+
+    Raises
+    ------
+    InputError
+        When the database has other measurements of an import, and `replace` is off, or a
+        repetition is another import's.
+    """
+    try:
+        return _restore(connection, found, replace, progress)
+    except InputError as error:
+        what = f"{error.where}: {error.what}" if error.where else error.what
+        raise InputError(what, where=file, remedy=error.remedy) from error
+
+
+def _restore(
+    connection: Connection,
+    found: Mapping[Origin, list[Repetition]],
+    replace: bool,
+    progress: Progress,
+) -> set[Origin]:
+    names = sorted({origin.system for origin in found})
+    system_ids = {name: system_id_of(connection, name) for name in names}
+    ids = configuration_ids(connection, (row for rows in found.values() for _, row in rows))
+    wanted = _places(found, system_ids, ids)
+    known = _known_imports(connection, found, system_ids)
+    same, taken = _compare(connection, wanted, known, set(system_ids.values()))
+    stored = _counts(connection, known) if replace else same
+    new = [
+        origin
+        for origin, rows in found.items()
+        if same[origin] < len(rows) or stored[origin] > len(rows)
+    ]
+    changed = [origin for origin in new if origin in known]
+    if changed and not replace:
+        raise InputError(
+            f"{changed[0].system} has other measurements of {changed[0].file}",
+            remedy="correct them with --replace",
+        )
+    replaced = {known[origin] for origin in changed}
+    for place, import_id in taken.items():
+        if import_id not in replaced:
+            raise _clash(connection, wanted[place], place, import_id)
+    for import_id in replaced:
+        delete_import(connection, import_id)
+    for origin in sorted(new, key=lambda origin: origin.imported_at):
+        system_id = system_ids[origin.system]
+        import_id = insert_import(
+            connection,
+            system_id=system_id,
+            sha256=origin.sha256,
+            file=origin.file,
+            format=origin.format,
+            imported_at=origin.imported_at,
+        )
+        insert_measurements(connection, system_id, import_id, ids, progress(found[origin]))
+    for system_id in {system_ids[origin.system] for origin in new}:
+        revise(connection, system_id)
+    return set(new)
+
+
+def _places(
+    found: Mapping[Origin, list[Repetition]], system_ids: dict[str, int], ids: dict[int, int]
+) -> dict[_Place, tuple[Origin, Measurement]]:
+    """Each measurement by what names it in the database, which no two may share."""
+    wanted: dict[_Place, tuple[Origin, Measurement]] = {}
+    for origin, rows in found.items():
+        system_id = system_ids[origin.system]
+        for repetition, row in rows:
+            place = (system_id, ids[id(row.config)], row.io_nodes, row.engine, repetition)
+            if place in wanted:
+                raise InputError(f"{_said(row, place)} stands twice in it")
+            wanted[place] = (origin, row)
+    return wanted
+
+
+def _known_imports(
+    connection: Connection, found: Iterable[Origin], system_ids: dict[str, int]
+) -> dict[Origin, int]:
+    query = select(imports.c.system_id, imports.c.sha256, imports.c.id).where(
+        imports.c.system_id.in_(system_ids.values())
+    )
+    stored = {(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
+    keys = {origin: (system_ids[origin.system], origin.sha256) for origin in found}
+    return {origin: stored[key] for origin, key in keys.items() if key in stored}
+
+
+def _counts(connection: Connection, known: Mapping[Origin, int]) -> Counter[Origin]:
+    """How many measurements the database has of each import."""
+    query = select(measurements.c.import_id, func.count()).group_by(measurements.c.import_id)
+    counts = {row[0]: int(row[1]) for row in connection.execute(query)}
+    return Counter({origin: counts.get(import_id, 0) for origin, import_id in known.items()})
+
+
+def _compare(
+    connection: Connection,
+    wanted: Mapping[_Place, tuple[Origin, Measurement]],
+    known: Mapping[Origin, int],
+    system_ids: set[int],
+) -> tuple[Counter[Origin], dict[_Place, int]]:
+    """How many of each import's measurements are stored, and the places that others have."""
+    same: Counter[Origin] = Counter()
+    taken: dict[_Place, int] = {}
+    query = select(measurements).where(measurements.c.system_id.in_(system_ids))
+    for stored in connection.execute(query.execution_options(yield_per=_CHUNK)).mappings():
+        place = tuple(stored[name] for name in _PLACE)
+        if place not in wanted:
+            continue
+        origin, row = wanted[place]
+        if stored["import_id"] != known.get(origin):
+            taken[place] = stored["import_id"]
+        elif all(stored[name] == value for name, value in stored_values(row).items()):
+            same[origin] += 1
+    return same, taken
+
+
+def _clash(
+    connection: Connection, of: tuple[Origin, Measurement], place: _Place, import_id: int
+) -> InputError:
+    origin, row = of
+    other = connection.scalar(select(imports.c.file).where(imports.c.id == import_id))
+    return InputError(
+        f"{origin.system} has {_said(row, place)} already, from {other}",
+        remedy="give the system of this export another name with --system",
+    )
+
+
+def _said(row: Measurement, place: _Place) -> str:
+    return f"repetition {place[-1]} of `{pattern_of(row.config)}` with {row.io_nodes} I/O nodes"

@@ -1,0 +1,1 @@
+"""The database itself: opening, tables, migrations, tokens, fitted models."""

@@ -1,0 +1,371 @@
+"""The tables that are published beside a data set.
+
+Each is made of the measurements and logs of the set alone. Beside what Inria RR-9366 tabulates
+(phases: Tables 2, 5 and 7; errors of benchmarks for runs of applications: Tables 3, 6 and 8) they
+hold the curves, the choices and how well patterns are predicted that are held back. Of applications
+that the report has, its own numbers stand beside ours in tables of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, pstdev
+
+from experiments.datasets import DataSet
+from experiments.evaluation import NEAREST_MEANS, Evaluation
+from experiments.held_back import Judged, hold_back
+from experiments.published import PrintedTable
+from experiments.studies.rr9366 import reported
+from experiments.studies.side_by_side import direct_runs, phase_rows, rerun_error_rows
+from predictor.validation.against_reruns import (
+    Comparison,
+    Reruns,
+    errors,
+    noise_floor,
+    pool,
+    scores,
+)
+from predictor.validation.result_tables import ALL, FLOOR, PREDICTION
+from summario.phases.tables import COLUMNS, to_record
+
+Row = dict[str, str]
+
+
+def tables_of(data: DataSet, evaluation: Evaluation) -> tuple[PrintedTable, ...]:
+    """All tables of a data set, but for those that nothing is in.
+
+    It takes seconds: for each pattern that is left out, a model is fitted.
+
+    Parameters
+    ----------
+    data : DataSet
+        The measurements.
+    evaluation : Evaluation
+        What they say of the applications.
+    """
+    judged = tuple(hold_back(evaluation.curves))
+    made = (
+        phases(data),
+        means(evaluation),
+        composed(evaluation),
+        composed_errors(evaluation),
+        predictions(evaluation),
+        prediction_errors(evaluation),
+        choices(evaluation),
+        held_back(judged),
+        accuracy(judged),
+        report_phases(data),
+        report_errors(evaluation),
+        report_runs(data, evaluation),
+    )
+    return tuple(table for table in made if table.rows)
+
+
+def phases(data: DataSet) -> PrintedTable:
+    """What was found in the logs: RR-9366's Tables 2, 5 and 7."""
+    return PrintedTable(
+        "phases",
+        tuple(
+            {
+                "log": log.file,
+                "application": log.application,
+                "io_nodes": str(log.io_nodes),
+                "phase": str(number),
+                **{
+                    name: _exactly(value)
+                    for name, value in to_record(phase).items()
+                    if name in COLUMNS and name != "job"
+                },
+                "parts": " + ".join(
+                    f"{part.requests} x {part.request_bytes:.10g}" for part in phase.parts
+                ),
+            }
+            for log, found in data.phases.items()
+            for number, phase in enumerate(found)
+        ),
+        keys=("log", "phase"),
+    )
+
+
+def means(evaluation: Evaluation) -> PrintedTable:
+    """What was measured: mean and coefficient of variation of each cell."""
+    curves = sorted(evaluation.curves.items())
+    return PrintedTable(
+        "means",
+        (
+            *(
+                row
+                for name, one in curves
+                for row in _means("benchmark", name, one.bandwidths_mib_s)
+            ),
+            *(
+                row
+                for name, one in sorted(evaluation.validated.items())
+                for row in _means("application", name, one.reruns)
+            ),
+        ),
+        keys=("kind", "name", "io_nodes"),
+    )
+
+
+def composed(evaluation: Evaluation) -> PrintedTable:
+    """What the nearest benchmarks' means say of applications, one part after another."""
+    names = {curve.id: name for name, curve in evaluation.curves.items()}
+    return PrintedTable(
+        "composed",
+        tuple(
+            {
+                "application": application,
+                "io_nodes": str(n),
+                "benchmarks": " + ".join(
+                    dict.fromkeys(names[one.curve.id] for one in found.matches if one.curve)
+                ),
+                "exact": f"{sum(one.kind == 'exact' for one in found.matches)}"
+                f" of {len(found.matches)}",
+                "composed_mib_s": f"{mean:.2f}",
+                "measured_mib_s": _mean(evaluation.validated[application].reruns, n),
+                "error": _cell_error(found.comparison, n),
+            }
+            for application, found in sorted(evaluation.composed.items())
+            for n, mean in found.mean_mib_s.items()
+        ),
+        keys=("application", "io_nodes"),
+    )
+
+
+def composed_errors(evaluation: Evaluation) -> PrintedTable:
+    """Errors of the nearest benchmarks' means: RR-9366's Tables 3, 6, 8, and the noise floor."""
+    of_means = {name: one.comparison for name, one in evaluation.composed.items()}
+    floor = {name: noise_floor(one.reruns) for name, one in evaluation.validated.items()}
+    return PrintedTable(
+        "composed_errors",
+        (*_errors(NEAREST_MEANS, of_means), *_errors(FLOOR, floor)),
+        keys=("of", "application", "io_nodes"),
+    )
+
+
+def predictions(evaluation: Evaluation) -> PrintedTable:
+    """Predicted curves beside measured ones."""
+    return PrintedTable(
+        "predictions",
+        tuple(
+            {
+                "application": name,
+                "io_nodes": str(point.io_nodes),
+                "p10_mib_s": f"{point.bandwidth_mib_s.p10:.2f}",
+                "predicted_mib_s": f"{point.bandwidth_mib_s.mean:.2f}",
+                "p90_mib_s": f"{point.bandwidth_mib_s.p90:.2f}",
+                "basis": point.basis,
+                "measured_mib_s": _mean(evaluation.validated[name].reruns, point.io_nodes),
+                "error": _cell_error(evaluation.validated[name].prediction, point.io_nodes),
+            }
+            for name, prediction in sorted(evaluation.predictions.items())
+            for point in prediction.curve
+        ),
+        keys=("application", "io_nodes"),
+        estimated=True,
+    )
+
+
+def prediction_errors(evaluation: Evaluation) -> PrintedTable:
+    """Errors of predictions: RR-9366's Tables 3, 6 and 8."""
+    found = {name: one.prediction for name, one in evaluation.validated.items()}
+    return PrintedTable(
+        "prediction_errors",
+        tuple(_errors(PREDICTION, found)),
+        keys=("of", "application", "io_nodes"),
+        estimated=True,
+    )
+
+
+def choices(evaluation: Evaluation) -> PrintedTable:
+    """What is predicted best and decided for, and what that loses."""
+    chosen = {name: one.choices for name, one in sorted(evaluation.validated.items())}
+    compared = {name: evaluation.validated[name].prediction for name in chosen}
+    return PrintedTable(
+        "choices",
+        tuple(
+            {
+                "application": name,
+                "measured_best": _whole(chosen.get(name, {}).get("measured")),
+                "best": _whole(chosen.get(name, {}).get("predicted")),
+                "decision": _whole(chosen.get(name, {}).get("within_tolerance")),
+                **_scores(comparison),
+            }
+            for name, comparison in _with_all(compared)
+        ),
+        keys=("application",),
+        estimated=True,
+    )
+
+
+def held_back(judged: Sequence[Judged]) -> PrintedTable:
+    """Each pattern predicted from what was not held back; nothing where nothing resembles it."""
+    return PrintedTable(
+        "held_back",
+        tuple(
+            {
+                "protocol": one.protocol,
+                "way": one.way,
+                "pattern": one.pattern,
+                "measured_best": str(one.measured_best),
+                "best": _whole(one.best),
+                "error": _number(_mean_error(one.comparison)),
+                "regret": _number(scores(one.comparison).regret),
+            }
+            for one in judged
+        ),
+        keys=("protocol", "way", "pattern"),
+        estimated=True,
+    )
+
+
+def accuracy(judged: Sequence[Judged]) -> PrintedTable:
+    """How good each way to predict is, over all patterns that it predicts."""
+    groups: dict[tuple[str, str], list[Comparison]] = {}
+    for one in judged:
+        groups.setdefault((one.protocol, one.way), []).append(one.comparison)
+    return PrintedTable(
+        "accuracy",
+        tuple(
+            {
+                "protocol": protocol,
+                "way": way,
+                "patterns": str(len(comparisons)),
+                "predicted": str(sum(bool(one.regrets) for one in comparisons)),
+                **_scores(pool(comparisons)),
+            }
+            for (protocol, way), comparisons in groups.items()
+        ),
+        keys=("protocol", "way"),
+        estimated=True,
+    )
+
+
+def report_phases(data: DataSet) -> PrintedTable:
+    """The phases of RR-9366's Tables 2, 5 and 7, and those found here."""
+    return PrintedTable(
+        "report_phases",
+        tuple(
+            {"application": name, **{column: _exactly(value) for column, value in row.items()}}
+            for name, found in sorted(data.jobs.items())
+            if reported(name)
+            for row in phase_rows(name, found)
+        ),
+        keys=("application", "of"),
+    )
+
+
+def report_errors(evaluation: Evaluation) -> PrintedTable:
+    """The errors of RR-9366's Tables 3, 6 and 8, and those found here."""
+    return PrintedTable(
+        "report_errors",
+        tuple(
+            {"application": name, **row}
+            for name, result in sorted(evaluation.validated.items())
+            if reported(name)
+            for row in rerun_error_rows(result, evaluation.composed[name])
+        ),
+        keys=("application", "of"),
+        estimated=True,
+    )
+
+
+def report_runs(data: DataSet, evaluation: Evaluation) -> PrintedTable:
+    """The runs without I/O nodes of RR-9366's Table 9, and those measured here."""
+    return PrintedTable(
+        "report_runs",
+        tuple(
+            {
+                "application": name,
+                "of": of,
+                "run": str(number),
+                "bandwidth_mib_s": f"{value:.1f}",
+            }
+            for name, result in sorted(evaluation.validated.items())
+            for of, values in direct_runs(
+                name, data.commands[name], data.applications[name], result.benchmark.get(0, ())
+            ).items()
+            for number, value in enumerate(values, start=1)
+        ),
+        keys=("application", "of", "run"),
+    )
+
+
+def variation(runs: Sequence[float]) -> float:
+    """The coefficient of variation of the runs that there are."""
+    return pstdev(runs) / fmean(runs)
+
+
+def _means(kind: str, name: str, cells: Reruns) -> Iterator[Row]:
+    for n, runs in sorted(cells.items()):
+        mean = fmean(runs)
+        yield {
+            "kind": kind,
+            "name": name,
+            "io_nodes": str(n),
+            "runs": str(len(runs)),
+            "mean_mib_s": f"{mean:.4f}",
+            "cv": f"{variation(runs):.4f}",
+        }
+
+
+def _errors(of: str, comparisons: Mapping[str, Comparison]) -> Iterator[Row]:
+    """The statistics of RR-9366's tables, of each number of I/O nodes and of all together."""
+    for name, comparison in _with_all(dict(sorted(comparisons.items()))):
+        cells = {str(n): values for n, values in comparison.run_errors.items()}
+        cells[ALL] = tuple(error for values in comparison.run_errors.values() for error in values)
+        for n, values in cells.items():
+            if found := errors(values):
+                yield {
+                    "of": of,
+                    "application": name,
+                    "io_nodes": n,
+                    "runs": str(found.count),
+                    "min": f"{found.minimum:.3f}",
+                    "mean": f"{found.mean:.3f}",
+                    "median": f"{found.median:.3f}",
+                    "max": f"{found.maximum:.3f}",
+                }
+
+
+def _with_all(comparisons: Mapping[str, Comparison]) -> list[tuple[str, Comparison]]:
+    """Each application's, then those of all together."""
+    return [*comparisons.items(), (ALL, pool(comparisons.values()))]
+
+
+def _scores(comparison: Comparison) -> Row:
+    found = scores(comparison)
+    return {
+        "error_of_means": _number(_mean_error(comparison)),
+        "error_of_runs": _number(found.runs.mean if found.runs else None),
+        "hit_rate": _number(found.hit_rate),
+        "regret": _number(found.regret),
+        "regret_of_decision": _number(found.regret_within_tolerance),
+        "in_p10_to_p90": _number(found.coverage),
+    }
+
+
+def _exactly(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _mean_error(comparison: Comparison) -> float | None:
+    found = scores(comparison).cells
+    return found.mean if found else None
+
+
+def _mean(cells: Reruns, n: int) -> str:
+    return f"{fmean(cells[n]):.2f}" if n in cells else ""
+
+
+def _cell_error(comparison: Comparison, n: int) -> str:
+    return "".join(f"{error:.3f}" for error in comparison.cell_errors.get(n, ()))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _whole(value: int | None) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,5 @@
+"""`python -m ioncast`: the command."""
+
+from ioncast.cli import main
+
+main()

@@ -1,0 +1,135 @@
+"""The `ioncast` command: collects each room's commands."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+from collections.abc import Mapping
+
+import click
+
+from ioncast_base.errors import IoncastError
+
+# Imported when used, so that a command starts without the other rooms' libraries.
+COMMANDS = {
+    "phases": "summario.commands:phases",
+    "match": "predictor.commands:match",
+    "predict": "predictor.commands:predict_command",
+    "validate": "predictor.validation.command:validate",
+    "model": "predictor.model.commands:model",
+    "bench": "benchdb.commands:bench",
+    "campaign": "benchdb.campaigns.commands:campaign",
+    "serve": "ioncast.service.running.command:serve",
+    "token": "benchdb.token_commands:token",
+    "allocate": "scheduler_plugin.allocate_command:allocate_command",
+    "slurm": "scheduler_plugin.commands:slurm",
+    "platform": "experiments.platform.commands:platform",
+    "experiment": "experiments.commands:experiment",
+}
+# What a group has from another room: the predictor knows what should be measured.
+SUBCOMMANDS = {"campaign": {"plan": "predictor.planning.command:plan"}}
+
+
+class Rooms(click.Group):
+    """A group whose commands live in the rooms' `commands` modules."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands in the order in which they are used."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = _load(COMMANDS[cmd_name])
+        if isinstance(command, click.Group) and cmd_name in SUBCOMMANDS:
+            return Extended(command, SUBCOMMANDS[cmd_name])
+        return command
+
+
+class Extended(click.Group):
+    """A room's group with commands of other rooms, imported when used.
+
+    Parameters
+    ----------
+    group : click.Group
+        The room's own.
+    others : mapping of str to str
+        By name, where the others are.
+    """
+
+    def __init__(self, group: click.Group, others: Mapping[str, str]) -> None:
+        super().__init__(
+            group.name,
+            group.commands,
+            callback=group.callback,
+            params=group.params,
+            help=group.help,
+            epilog=group.epilog,
+        )
+        self._others = others
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the room's own commands and the others."""
+        return sorted([*self.commands, *self._others])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command, or find one of the room's own."""
+        if cmd_name in self._others:
+            return _load(self._others[cmd_name])
+        return super().get_command(ctx, cmd_name)
+
+
+def _load(place: str) -> click.Command:
+    module, attribute = place.split(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
+
+
+@click.group(
+    cls=Rooms,
+    epilog="""\b
+Examples:
+  ioncast phases app.darshan
+  ioncast bench import results/*.json --system mysite --io-nodes 4
+  ioncast predict app.darshan --system mysite --nodes 16
+""",
+)
+@click.version_option(package_name="ioncast")
+def cli() -> None:
+    """Forecast I/O bandwidth with 0, 1, 2, 4, 8 … I/O nodes from a Darshan log."""
+
+
+def main() -> None:
+    """Run the command; every problem a user can act on is one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names come from files; a terminal need not know their letters.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        sys.exit(cli.main(prog_name="ioncast", standalone_mode=False))
+    except IoncastError as error:
+        click.echo(f"ioncast: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "ioncast"
+        message = " ".join(error.format_message().split()).rstrip(".")
+        click.echo(f"ioncast: {message}; see `{command} --help`", err=True)
+        sys.exit(2)
+    except click.Abort:
+        click.echo("ioncast: stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Who read the output has seen enough; nothing is left to be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"ioncast: {where}{error.strerror or error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,1 @@
+"""The HTTP interface: its operations, what they take, who may use them, and its errors."""

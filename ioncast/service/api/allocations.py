@@ -1,0 +1,190 @@
+"""I/O nodes divided among several jobs: what their curves say is best for all together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from flask import Blueprint, Response
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection
+
+from benchdb.history.decisions import decision
+from ioncast.service.api.fields import TEXT
+from ioncast.service.api.framework import JSON, Given, checked_json, operation
+from ioncast.service.api.uploads import place
+from ioncast.service.context import service
+from ioncast.service.sandbox.tasks import Place
+from ioncast_base.allocation.dividing import (
+    POLICIES,
+    JobCurve,
+    PolicyName,
+    WeightName,
+    allocate,
+    weighted,
+)
+from ioncast_base.allocation.job_records import (
+    Count,
+    Curve,
+    JobFields,
+    as_numbers,
+    job_curve,
+    to_record,
+)
+from ioncast_base.errors import InputError
+
+allocations = Blueprint("allocations", __name__)
+
+_MOST_JOBS = 2_000
+_MOST_IO_NODES = 65_536
+# Numbers of the jobs' curves times I/O nodes to divide: as many take about a second.
+_MOST_STEPS = 400_000_000
+
+
+class SharingJob(JobFields):
+    """A job that shares I/O nodes with others."""
+
+    nodes: Count | None = Field(
+        None, description="Compute nodes of the job; by default those of its decision."
+    )
+    curve: Curve | None = None
+    decision_id: Annotated[str, Field(max_length=32, pattern=TEXT)] | None = Field(
+        None,
+        description="Instead of a curve, the decision that has it. It is stored within seconds"
+        " of the answer.",
+    )
+
+
+class AllocationAsked(Given):
+    """What to divide, and how."""
+
+    pool: int = Field(
+        ge=0,
+        le=_MOST_IO_NODES,
+        description="How many I/O nodes there are, those of fixed jobs too.",
+        examples=[16],
+    )
+    jobs: list[SharingJob] = Field(max_length=_MOST_JOBS)
+    policy: Literal[PolicyName, "all"] = Field(
+        "mckp",
+        description="mckp: the highest bandwidth of all together. best: to each its own best, in"
+        " the order given. static: in proportion to compute nodes. equal: to each the same.",
+    )
+    weight: WeightName = Field(
+        "given",
+        description="What a MiB/s of a job is worth: its own weight, the same for all, or its"
+        " compute nodes.",
+    )
+    floor: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.0,
+        description="With mckp no job gets less than this share of its bandwidth with static.",
+    )
+    minimum_gain: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.0,
+        description="With mckp a job leaves its current I/O nodes only where more than this"
+        " share of its bandwidth is gained.",
+    )
+    machine_nodes: Count | None = Field(
+        None,
+        description="Compute nodes of the machine, for static; by default, and at least, those"
+        " of the jobs.",
+    )
+
+
+class ShareAnswer(BaseModel):
+    """What a job gets."""
+
+    id: str
+    io_nodes: int | None = Field(
+        description="How many; 0 is direct access. Null is nothing: it waits, because it cannot"
+        " do without and none are left."
+    )
+    expected_mib_s: float | None = Field(
+        description="With them; null where the curve of a fixed job does not tell."
+    )
+
+
+class PolicyAnswer(BaseModel):
+    """What all jobs get by a policy."""
+
+    policy: PolicyName
+    io_nodes: int = Field(description="How many are given.")
+    expected_mib_s: float = Field(description="All bandwidths that are known together.")
+    weighted_mib_s: float = Field(description="The same, each times the job's weight.")
+    jobs: list[ShareAnswer] = Field(description="In the order of the request.")
+
+
+class AllocationAnswer(BaseModel):
+    """What jobs get, by one policy or by all."""
+
+    pool: int
+    allocations: list[PolicyAnswer]
+
+
+@allocations.post("/v1/allocations")
+@operation(
+    "How should jobs share the I/O nodes?",
+    body=AllocationAsked,
+    answers={200: AllocationAnswer},
+    also=(404, 413, 503),
+    elsewhere=True,
+)
+def divide(body: bytes) -> Response:
+    """Divide a pool of I/O nodes among jobs by their curves; nothing is stored."""
+    return Response(service().children.run(_divided, place(), body), mimetype=JSON)
+
+
+# What follows runs in a process of its own: to divide many I/O nodes among many jobs takes a
+# second.
+
+
+def _divided(database: Place, text: bytes) -> bytes:
+    asked = checked_json(AllocationAsked, text)
+    jobs = weighted(_jobs(database, asked.jobs), asked.weight)
+    _check_size(jobs, asked.pool)
+    found = [
+        allocate(
+            jobs,
+            asked.pool,
+            policy=policy,
+            floor=asked.floor,
+            minimum_gain=asked.minimum_gain,
+            machine_nodes=asked.machine_nodes,
+        )
+        for policy in POLICIES
+        if asked.policy in {policy, "all"}
+    ]
+    return AllocationAnswer.model_validate(to_record(found)).model_dump_json().encode()
+
+
+def _jobs(database: Place, asked: list[SharingJob]) -> list[JobCurve]:
+    if all(job.decision_id is None for job in asked):
+        return [_job(job, None) for job in asked]
+    with database.transaction() as connection:
+        return [_job(job, connection) for job in asked]
+
+
+def _job(asked: SharingJob, connection: Connection | None) -> JobCurve:
+    """A job with what its decision says of it."""
+    nodes, curve = asked.nodes, as_numbers(asked.curve or {})
+    if connection is not None and asked.decision_id is not None:
+        if curve:
+            raise InputError("a curve and a decision_id; leave one out", where=f"job {asked.id}")
+        decided = decision(connection, asked.decision_id)
+        nodes = decided.nodes if nodes is None else nodes
+        curve = {io_nodes: expected for io_nodes, expected, *_ in decided.curve}
+    if nodes is None:
+        raise InputError(
+            "nobody says how many compute nodes it has",
+            where=f"job {asked.id}",
+            remedy="send nodes",
+        )
+    return job_curve(asked, nodes, curve)
+
+
+def _check_size(jobs: list[JobCurve], pool: int) -> None:
+    steps = sum(len(job.curve) for job in jobs) * pool
+    if steps > _MOST_STEPS:
+        raise InputError(
+            f"{len(jobs)} jobs and {pool} I/O nodes are too many to be divided in a request",
+            remedy="send fewer jobs, or fewer numbers in each curve",
+        )

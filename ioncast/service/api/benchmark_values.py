@@ -1,0 +1,358 @@
+"""What operations on the benchmark database take and answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from benchdb.measurements.cells import OUTLIER_RULE
+from ioncast.service.api.fields import (
+    LARGEST_COUNT,
+    TEXT,
+    Bandwidth,
+    Count,
+    Id,
+    Page,
+    PageOfSystem,
+    PageQuery,
+    RanWith,
+    SystemName,
+)
+from ioncast.service.api.framework import Given
+
+_MOST_ROWS = 10_000
+_MOST_CURVES = 500
+_MOST_CELLS = 1_000
+_MOST_CONFIGURATIONS = 500
+_MOST_POINTS = 64
+_YEAR_S = 365 * 86_400
+
+Command = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=4000,
+        pattern=TEXT,
+        description="An IOR command line of one operation.",
+        examples=["mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"],
+    ),
+]
+_Tasks = Annotated[Count, Field(description="Processes, instead of the command line's.")]
+_Nodes = Annotated[Count, Field(description="Compute nodes, instead of the command line's.")]
+_Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00\r\n]*$")]
+_Engine = Annotated[
+    _Line, Field(max_length=40, description="The program that measured; by default ior.")
+]
+_StaleAfter = Annotated[
+    float, Field(gt=0, le=1e10, description="How old a cell's newest repetition may be.")
+]
+
+
+class NewSystem(Given):
+    """A system."""
+
+    name: SystemName
+
+
+class SystemItem(BaseModel):
+    """A system, and what came from it."""
+
+    name: str
+    imports: int = Field(description="How many files of measurements.")
+    newest: str | None = Field(description="When the last one was imported.")
+
+
+class SystemPage(Page[SystemItem]):
+    """Systems by name."""
+
+
+class SystemQuery(PageQuery):
+    """Which systems."""
+
+    after: str | None = Field(  # type: ignore[assignment]
+        None, max_length=200, pattern=TEXT, description="The last system of the page before."
+    )
+
+
+class NewConfiguration(Given):
+    """A configuration: an IOR run without its number of I/O nodes."""
+
+    command: Command
+    tasks: _Tasks | None = None
+    nodes: _Nodes | None = None
+
+
+class MeasuredOn(BaseModel):
+    """What one engine measured on one system."""
+
+    system: str
+    engine: str
+    io_nodes: list[int] = Field(description="Numbers of I/O nodes with measurements in use.")
+    repetitions: int = Field(description="Measurements in use.")
+    set_apart: int = Field(description="Measurements that are kept and not used.")
+
+
+class ConfigurationItem(BaseModel):
+    """A configuration, and where it was measured."""
+
+    id: int
+    command: str = Field(description="The IOR command line.")
+    tasks: int | None
+    nodes: int | None
+    measured: list[MeasuredOn]
+
+
+class ConfigurationPage(Page[ConfigurationItem]):
+    """Configurations in the order of their ids."""
+
+
+class ConfigurationQuery(PageQuery):
+    """Which configurations."""
+
+    system: SystemName | None = Field(
+        None, description="Only what was measured on this system, and what was measured there."
+    )
+
+
+class NewMeasurement(Given):
+    """A repetition of a configuration with a number of I/O nodes."""
+
+    command: Command
+    tasks: _Tasks | None = None
+    nodes: _Nodes | None = None
+    io_nodes: RanWith
+    bandwidth_mib_s: Bandwidth
+    bytes: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
+        None, description="Bytes that were moved."
+    )
+    time_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        None, description="The time of the slowest process."
+    )
+    started: Annotated[_Line, Field(max_length=40)] | None = Field(
+        None, description="When, ISO 8601."
+    )
+    engine: _Engine | None = None
+    engine_version: Annotated[_Line, Field(max_length=40)] | None = None
+    note: _Line | None = None
+
+
+class NewMeasurements(Given):
+    """Measurements of a system."""
+
+    system: SystemName
+    measurements: list[NewMeasurement] = Field(min_length=1, max_length=_MOST_ROWS)
+
+
+class MeasurementFile(Given):
+    """What a file of measurements does not say."""
+
+    system: SystemName
+    io_nodes: RanWith | None = Field(
+        None, description="I/O nodes of these runs, where the file does not say (IOR's outputs)."
+    )
+    tasks: Count | None = Field(None, description="Processes, instead of the file's.")
+    nodes: Count | None = Field(None, description="Compute nodes, instead of the file's.")
+    command: Command | None = Field(
+        None, description="The IOR command line, for files that do not hold it."
+    )
+    replace: bool = Field(False, description="Correct an earlier import of the same file.")
+
+
+class MeasurementsAnswer(BaseModel):
+    """What became of measurements."""
+
+    stored: bool = Field(description="False if the system has them already.")
+    format: str = Field(description="The name of the file's format.")
+    measurements: int
+    configurations: int
+
+
+class MeasurementItem(BaseModel):
+    """A measurement."""
+
+    id: int
+    configuration_id: int
+    command: str = Field(description="The configuration's IOR command line.")
+    tasks: int | None
+    nodes: int | None
+    io_nodes: int
+    repetition: int = Field(description="Its number in its cell, from 0.")
+    bandwidth_mib_s: float
+    bytes: int | None
+    time_s: float | None
+    started: str | None
+    engine: str
+    engine_version: str | None
+    used: bool = Field(description="False where its file sets it apart.")
+    note: str | None
+    campaign: str | None
+
+
+class MeasurementPage(Page[MeasurementItem]):
+    """Measurements by configuration, I/O nodes, engine and repetition."""
+
+
+class MeasurementQuery(PageOfSystem):
+    """Which measurements."""
+
+    configuration: Id | None = Field(None, description="Only this configuration's.")
+
+
+class CurveCell(BaseModel):
+    """The repetitions with a number of I/O nodes."""
+
+    io_nodes: int
+    bandwidths_mib_s: list[float] = Field(description="In the order they were stored.")
+
+
+class CurveItem(BaseModel):
+    """A measured curve of one engine."""
+
+    configuration_id: int
+    command: str = Field(description="The configuration's IOR command line.")
+    tasks: int | None
+    nodes: int | None
+    engine: str
+    stonewalled: bool = Field(description="Runs moved other bytes than they were asked to.")
+    cells: list[CurveCell]
+
+
+class NewCell(Given):
+    """The repetitions with a number of I/O nodes."""
+
+    io_nodes: RanWith
+    bandwidths_mib_s: list[Bandwidth] = Field(min_length=1, max_length=_MOST_ROWS)
+
+
+class NewCurve(NewConfiguration):
+    """A curve of a configuration, as a report or a paper gives it."""
+
+    engine: _Engine | None = None
+    cells: list[NewCell] = Field(min_length=1, max_length=_MOST_CELLS)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Its repetitions, each as a measurement."""
+        told = self.model_dump(exclude={"cells"}, exclude_none=True)
+        return [
+            {**told, "io_nodes": cell.io_nodes, "bandwidth_mib_s": bandwidth_mib_s}
+            for cell in self.cells
+            for bandwidth_mib_s in cell.bandwidths_mib_s
+        ]
+
+
+def _at_most_storable(curves: list[NewCurve]) -> list[NewCurve]:
+    found = sum(len(cell.bandwidths_mib_s) for curve in curves for cell in curve.cells)
+    if found > _MOST_ROWS:
+        raise ValueError(f"{found} bandwidths, more than {_MOST_ROWS}")
+    return curves
+
+
+class NewCurves(Given):
+    """Curves of a system."""
+
+    system: SystemName
+    curves: Annotated[
+        list[NewCurve],
+        Field(
+            min_length=1,
+            max_length=_MOST_CURVES,
+            description=f"With at most {_MOST_ROWS:,} bandwidths in all.",
+        ),
+        AfterValidator(_at_most_storable),
+    ]
+
+
+class CurvePage(Page[CurveItem]):
+    """Curves by configuration; `limit` counts configurations."""
+
+
+class CurveQuery(PageOfSystem):
+    """Which curves."""
+
+    configuration: Id | None = Field(None, description="Only this configuration's.")
+
+
+class CellItem(BaseModel):
+    """A configuration with one number of I/O nodes."""
+
+    io_nodes: int
+    repetitions: int = Field(description="Measurements in use.")
+    set_apart: int = Field(description="Measurements that are kept and not used.")
+    missing: bool
+    mean_mib_s: float | None
+    median_mib_s: float | None
+    spread: float | None = Field(description="Coefficient of variation.")
+    outliers_mib_s: list[float]
+    bimodal: bool
+    newest: datetime | None = Field(description="When the newest one was measured or imported.")
+    stale: bool
+
+
+class CoverageItem(BaseModel):
+    """The cells of one configuration, of one engine."""
+
+    configuration_id: int
+    command: str = Field(description="The configuration's IOR command line.")
+    tasks: int | None
+    nodes: int | None
+    engine: str
+    cells: list[CellItem] = Field(
+        description="One for each number of I/O nodes seen on the page, the missing as well."
+    )
+
+
+class CoveragePage(Page[CoverageItem]):
+    """Coverage by configuration; `limit` counts configurations."""
+
+    outlier_rule: str = OUTLIER_RULE
+    stale_after_s: float
+
+
+class CoverageQuery(PageOfSystem):
+    """Which cells."""
+
+    stale_after_s: _StaleAfter = _YEAR_S
+
+
+class CoverageAsked(Given):
+    """Of which configurations, and with how many I/O nodes."""
+
+    system: SystemName
+    configurations: list[NewConfiguration] = Field(
+        min_length=1,
+        max_length=_MOST_CONFIGURATIONS,
+        description="They need not be known.",
+    )
+    io_nodes: list[Annotated[int, Field(ge=0, le=LARGEST_COUNT)]] = Field(
+        min_length=1,
+        max_length=_MOST_POINTS,
+        description="Numbers of I/O nodes that are wanted.",
+        examples=[[0, 1, 2, 4, 8]],
+    )
+    stale_after_s: _StaleAfter = _YEAR_S
+
+
+class WantedItem(BaseModel):
+    """The cells of a configuration that was asked for, of one engine."""
+
+    configuration_id: int | None = Field(description="Null where the database has none.")
+    command: str = Field(description="The configuration's IOR command line.")
+    tasks: int | None
+    nodes: int | None
+    engine: str | None = Field(description="Null where nothing was measured on the system.")
+    cells: list[CellItem] = Field(
+        description="One for each number of I/O nodes that was asked for, the missing as well."
+    )
+
+
+class CoverageAnswer(BaseModel):
+    """Coverage of configurations."""
+
+    items: list[WantedItem] = Field(
+        description="In the order of the request, one for each engine that measured, or one"
+        " without; not in pages."
+    )
+    outlier_rule: str = OUTLIER_RULE
+    stale_after_s: float

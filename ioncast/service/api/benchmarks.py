@@ -1,0 +1,361 @@
+"""The benchmark database: systems, configurations, measurements, curves, coverage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from flask import Blueprint, Response, request
+from sqlalchemy import Connection
+
+from benchdb.measurements import listing
+from benchdb.measurements.coverage import (
+    Cell,
+    CoverageRow,
+    WantedRow,
+    coverage,
+    coverage_of_configs,
+)
+from benchdb.measurements.curves import Curve, curves_of_ids
+from benchdb.measurements.storing import system_id_of, system_names
+from benchdb.store.database import transaction
+from ioncast.service.api.benchmark_values import (
+    CellItem,
+    ConfigurationItem,
+    ConfigurationPage,
+    ConfigurationQuery,
+    CoverageAnswer,
+    CoverageAsked,
+    CoverageItem,
+    CoveragePage,
+    CoverageQuery,
+    CurveCell,
+    CurveItem,
+    CurvePage,
+    CurveQuery,
+    MeasuredOn,
+    MeasurementFile,
+    MeasurementItem,
+    MeasurementPage,
+    MeasurementQuery,
+    MeasurementsAnswer,
+    NewConfiguration,
+    NewCurves,
+    NewMeasurements,
+    NewSystem,
+    SystemItem,
+    SystemPage,
+    SystemQuery,
+    WantedItem,
+)
+from ioncast.service.api.fields import PageOfSystem, cut
+from ioncast.service.api.framework import JSON, checked_json, operation
+from ioncast.service.api.uploads import place, uploaded
+from ioncast.service.context import service
+from ioncast.service.sandbox.tasks import Imported, Place, import_measurements, store_rows
+from ioncast_base.errors import InputError, UnknownNameError
+from ior_configs import IorConfig
+
+benchmarks = Blueprint("benchmarks", __name__)
+
+
+@benchmarks.get("/v1/systems")
+@operation("Which systems are there?", query=SystemQuery, answers={200: SystemPage}, also=(503,))
+def list_systems(query: SystemQuery) -> SystemPage:
+    """List systems by name."""
+    with transaction(service().database) as connection:
+        rows = listing.systems_after(connection, query.after or "", query.limit + 1)
+    shown, following = cut(rows, query.limit, lambda row: row.name)
+    return SystemPage(items=[SystemItem(**vars(row)) for row in shown], next=following)
+
+
+@benchmarks.post("/v1/systems")
+@operation(
+    "Name a system",
+    role="admin",
+    body=NewSystem,
+    answers={200: SystemItem, 201: SystemItem},
+    also=(503,),
+)
+def put_system(body: NewSystem) -> tuple[SystemItem, int]:
+    """Make a system known before anything is measured on it. 200 if it is known."""
+    with transaction(service().database, write=True) as connection:
+        known = body.name in system_names(connection)
+        system_id_of(connection, body.name)
+        found = listing.system(connection, body.name)
+    return SystemItem(**vars(found)), 200 if known else 201
+
+
+@benchmarks.get("/v1/configurations")
+@operation(
+    "Which configurations are there?",
+    query=ConfigurationQuery,
+    answers={200: ConfigurationPage},
+    also=(404, 503),
+)
+def list_configurations(query: ConfigurationQuery) -> ConfigurationPage:
+    """List configurations and where each was measured, in the order of their ids."""
+    with transaction(service().database) as connection:
+        rows = listing.configurations_after(
+            connection, system=query.system, after=query.after or 0, limit=query.limit + 1
+        )
+    shown, following = cut(rows, query.limit, lambda row: row.id)
+    return ConfigurationPage(items=[_configuration(row) for row in shown], next=following)
+
+
+@benchmarks.post("/v1/configurations")
+@operation(
+    "Name a configuration",
+    role="admin",
+    body=NewConfiguration,
+    answers={200: ConfigurationItem, 201: ConfigurationItem},
+    also=(503,),
+)
+def put_configuration(body: NewConfiguration) -> tuple[ConfigurationItem, int]:
+    """Make a configuration known before it is measured. 200 if it is known."""
+    config = _config(body)
+    with transaction(service().database, write=True) as connection:
+        found, new = listing.configuration_of(connection, config)
+    return _configuration(found), 201 if new else 200
+
+
+@benchmarks.get("/v1/measurements")
+@operation(
+    "What was measured?",
+    query=MeasurementQuery,
+    answers={200: MeasurementPage},
+    also=(404, 503),
+)
+def list_measurements(query: MeasurementQuery) -> MeasurementPage:
+    """List a system's measurements by configuration, I/O nodes, engine and repetition."""
+    with transaction(service().database) as connection:
+        rows = listing.measurements_after(
+            connection,
+            query.system,
+            configuration_id=query.configuration,
+            after=query.after,
+            limit=query.limit + 1,
+        )
+    shown, following = cut(rows, query.limit, lambda row: row.id)
+    return MeasurementPage(items=[_measurement(row) for row in shown], next=following)
+
+
+@benchmarks.post("/v1/measurements")
+@operation(
+    "Store measurements",
+    role="admin",
+    body=NewMeasurements,
+    form=MeasurementFile,
+    files={"file": "In any format that `ioncast bench import` knows."},
+    answers={200: MeasurementsAnswer, 201: MeasurementsAnswer},
+    also=(413, 503),
+)
+def put_measurements(
+    body: NewMeasurements | None, form: MeasurementFile | None
+) -> tuple[MeasurementsAnswer, int]:
+    """Store all of what is sent, or nothing. The same content twice changes nothing (200)."""
+    run = service().children.run
+    if body is not None:
+        rows = [
+            (index, row.model_dump(exclude_none=True))
+            for index, row in enumerate(body.measurements)
+        ]
+        sent = request.get_data()
+        return _stored(run(store_rows, place(), "measurements", sent, body.system, rows))
+    assert form is not None  # noqa: S101
+    with uploaded("file") as upload:
+        return _stored(run(import_measurements, place(), upload, **form.model_dump()))
+
+
+@benchmarks.get("/v1/curves")
+@operation(
+    "What bandwidth was measured with each number of I/O nodes?",
+    query=CurveQuery,
+    answers={200: CurvePage},
+    also=(404, 503),
+)
+def list_curves(query: CurveQuery) -> CurvePage:
+    """List a system's curves with every repetition in use, by configuration."""
+    with transaction(service().database) as connection:
+        ids = _ids(connection, query, query.configuration)
+        shown, following = cut(ids, query.limit, int)
+        rows = curves_of_ids(connection, query.system, shown)
+    return CurvePage(items=[_curve(row) for row in rows], next=following)
+
+
+@benchmarks.post("/v1/curves")
+@operation(
+    "Store curves",
+    role="admin",
+    body=NewCurves,
+    answers={200: MeasurementsAnswer, 201: MeasurementsAnswer},
+    also=(503,),
+)
+def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
+    """Store each bandwidth as a measurement: all that are sent, or none.
+
+    The same content twice changes nothing (200).
+    """
+    rows = [(index, row) for index, curve in enumerate(body.curves) for row in curve.rows()]
+    run, sent = service().children.run, request.get_data()
+    return _stored(run(store_rows, place(), "curves", sent, body.system, rows))
+
+
+@benchmarks.get("/v1/coverage")
+@operation(
+    "What was measured how often, how evenly and when?",
+    query=CoverageQuery,
+    answers={200: CoveragePage},
+    also=(404, 503),
+)
+def list_coverage(query: CoverageQuery) -> CoveragePage:
+    """List the cells of a system, by configuration."""
+    with transaction(service().database) as connection:
+        ids = _ids(connection, query, None)
+        shown, following = cut(ids, query.limit, int)
+        rows = coverage(
+            connection,
+            query.system,
+            now=datetime.now(timezone.utc),
+            stale_after_s=query.stale_after_s,
+            ids=shown,
+        )
+    by_id = sorted(rows, key=lambda row: (row.id, row.engine))
+    return CoveragePage(
+        items=[_coverage(row) for row in by_id],
+        next=following,
+        stale_after_s=query.stale_after_s,
+    )
+
+
+@benchmarks.post("/v1/coverage")
+@operation(
+    "What of these configurations was measured, and what is missing?",
+    body=CoverageAsked,
+    answers={200: CoverageAnswer},
+    also=(404, 503),
+    elsewhere=True,
+)
+def cover(body: bytes) -> Response:
+    """Tell the cells of configurations, also of those never measured; nothing is stored."""
+    return Response(service().children.run(_covered, place(), body), mimetype=JSON)
+
+
+# In a process of its own: anybody may send hundreds of commands, which take long to read.
+def _covered(database: Place, text: bytes) -> bytes:
+    asked = checked_json(CoverageAsked, text)
+    configs = [_config_at(index, each) for index, each in enumerate(asked.configurations)]
+    with database.transaction() as connection:
+        rows = coverage_of_configs(
+            connection,
+            asked.system,
+            configs,
+            io_nodes=asked.io_nodes,
+            now=datetime.now(timezone.utc),
+            stale_after_s=asked.stale_after_s,
+        )
+    items = [_wanted(row) for row in rows]
+    answer = CoverageAnswer(items=items, stale_after_s=asked.stale_after_s)
+    return answer.model_dump_json().encode()
+
+
+def _config_at(index: int, given: NewConfiguration) -> IorConfig:
+    try:
+        return _config(given)
+    except InputError as error:
+        error.where = f"configurations.{index}"
+        raise
+
+
+def _config(given: NewConfiguration) -> IorConfig:
+    config = IorConfig.from_command_line(given.command)
+    return replace(
+        config.for_operation(config.operation),
+        tasks=given.tasks or config.tasks,
+        nodes=given.nodes or config.nodes,
+    )
+
+
+def _ids(connection: Connection, query: PageOfSystem, one: int | None) -> list[int]:
+    """The configurations of a page and the one after it, or one of them."""
+    after, most = (query.after or 0, query.limit + 1) if one is None else (one - 1, 1)
+    found = listing.measured_ids(connection, query.system, after, most)
+    if one is not None and found != [one]:
+        raise UnknownNameError(f"nothing was measured on {query.system!r} of configuration {one}")
+    return found
+
+
+def _stored(found: Imported) -> tuple[MeasurementsAnswer, int]:
+    answer = MeasurementsAnswer(
+        stored=found.stored,
+        format=found.file_format,
+        measurements=found.measurements,
+        configurations=found.configurations,
+    )
+    return answer, 201 if found.stored else 200
+
+
+def _named(config: IorConfig) -> dict[str, Any]:
+    """How a configuration is shown."""
+    return {"command": config.command_line(), "tasks": config.tasks, "nodes": config.nodes}
+
+
+def _configuration(row: listing.StoredConfiguration) -> ConfigurationItem:
+    measured = [MeasuredOn.model_validate(one, from_attributes=True) for one in row.measured]
+    return ConfigurationItem(id=row.id, **_named(row.config), measured=measured)
+
+
+def _measurement(row: listing.StoredMeasurement) -> MeasurementItem:
+    one = row.measurement
+    return MeasurementItem(
+        id=row.id,
+        configuration_id=row.configuration_id,
+        **_named(one.config),
+        io_nodes=one.io_nodes,
+        repetition=row.repetition,
+        bandwidth_mib_s=one.bandwidth_mib_s,
+        bytes=one.bytes,
+        time_s=one.time_s,
+        started=one.started,
+        engine=one.engine,
+        engine_version=one.engine_version,
+        used=one.used,
+        note=one.note,
+        campaign=one.campaign,
+    )
+
+
+def _curve(row: Curve) -> CurveItem:
+    return CurveItem(
+        configuration_id=row.id,
+        **_named(row.config),
+        engine=row.engine,
+        stonewalled=row.stonewalled,
+        cells=[
+            CurveCell(io_nodes=n, bandwidths_mib_s=list(values))
+            for n, values in sorted(row.bandwidths_mib_s.items())
+        ],
+    )
+
+
+def _coverage(row: CoverageRow) -> CoverageItem:
+    return CoverageItem(
+        configuration_id=row.id,
+        **_named(row.config),
+        engine=row.engine,
+        cells=[_cell(cell) for cell in row.cells],
+    )
+
+
+def _wanted(row: WantedRow) -> WantedItem:
+    return WantedItem(
+        configuration_id=row.id,
+        **_named(row.config),
+        engine=row.engine,
+        cells=[_cell(cell) for cell in row.cells],
+    )
+
+
+def _cell(cell: Cell) -> CellItem:
+    return CellItem.model_validate(cell, from_attributes=True)

@@ -1,0 +1,255 @@
+"""Predictions: bandwidth with each number of I/O nodes, from a log or from phases."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from flask import Blueprint, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ioncast.service.api.fields import TEXT, IoNodes, Nodes, SystemName
+from ioncast.service.api.framework import JSON, Given, checked_json, operation
+from ioncast.service.api.uploads import limits, place, uploaded
+from ioncast.service.context import service
+from ioncast.service.sandbox.tasks import MOST_PHASES, Asked, Place, Upload, predict_job
+from ioncast.service.settings import Settings
+from predictor.composition.prediction import Policy
+from summario.reading.log import Limits
+
+predictions = Blueprint("predictions", __name__)
+
+_MOST_PARTS = 64
+_MOST_POINTS = 64
+_MOST_IO_NODES = 10_000
+
+_Whole = Annotated[int, Field(ge=0, le=2**63 - 1)]
+_Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
+_Time = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _at_most_predictable(text: str) -> str:
+    if any(int(number) > _MOST_IO_NODES for number in text.split(",")):
+        raise ValueError(f"more than {_MOST_IO_NODES} I/O nodes cannot be predicted")
+    return text
+
+
+_Numbers = Annotated[
+    str, Field(pattern=r"^\d{1,5}(,\d{1,5}){0,63}$"), AfterValidator(_at_most_predictable)
+]
+
+
+class PartRecord(Given):
+    """The requests of one size in a phase."""
+
+    request_bytes: float | None = Field(None, description="Bytes per request.")
+    requests: _Positive
+    bytes: _Positive
+
+
+class PhaseRecord(Given):
+    """A phase, as `ioncast phases --format json` prints it."""
+
+    job: Annotated[int, Field(ge=-(2**63), lt=2**63)] | Annotated[str, Field(max_length=200)] = (
+        Field(description="The job's id, the same in all phases.")
+    )
+    start: _Time = Field(description="Seconds since the job's start.")
+    end: _Time = Field(description="Seconds since the job's start.")
+    type: Literal["read", "write"]
+    rank: _Whole | Literal["all"] = Field(
+        description='A rank, a number of ranks, or "all" of the job.'
+    )
+    bytes: _Whole
+    time: _Time = Field(description="The longest I/O time of a process, in seconds.")
+    api: Literal["POSIX", "MPIIO", "STDIO"]
+    requests: _Whole
+    spatiality: Literal["contiguous", "sequential", "random", "collective", "unknown"]
+    files: Literal["shared", "unique"]
+    n_files: _Whole
+    mode_processes: _Whole = Field(description="The most frequent number of processes per file.")
+    processes: _Whole | None = Field(None, description="How many took part.")
+    nprocs: _Whole | None = Field(None, description="How many the job has.")
+    parts: list[PartRecord] = Field(
+        max_length=_MOST_PARTS, description="The requests by size; their bytes add up."
+    )
+    partial: bool = Field(False, description="Darshan left records out.")
+    log: str = Field("", max_length=1000, description="Where it was found.")
+
+
+class PredictionFields(Given):
+    """What to predict."""
+
+    system: SystemName
+    nodes: Nodes | None = None
+    ran_with: IoNodes | None = Field(
+        None, description="I/O nodes of the earlier run: what it got then corrects the prediction."
+    )
+    engine: str | None = Field(
+        None,
+        max_length=40,
+        pattern=TEXT,
+        description="Whose benchmarks to predict from; by default IOR's, or those of the program"
+        " that measured most.",
+    )
+    tolerance: Annotated[float, Field(ge=0, lt=1)] | None = Field(
+        None,
+        description="Share of the best bandwidth that a decision may give up for fewer I/O"
+        " nodes; by default the site's.",
+    )
+    available: IoNodes | None = Field(None, description="Decide for at most so many I/O nodes.")
+    default: IoNodes | None = Field(
+        None,
+        description="Decide for so many where nothing is known; by default the site's.",
+    )
+
+    def asked(self, io_nodes: tuple[int, ...] | None, settings: Settings) -> Asked:
+        """What is asked for, with what the site sets."""
+        tolerance, default = self.tolerance, self.default
+        if tolerance is None:
+            tolerance = settings.tolerance_of(self.system)
+        if default is None:
+            default = settings.default_of(self.system)
+        return Asked(
+            system=self.system,
+            nodes=self.nodes,
+            io_nodes=io_nodes,
+            ran_with=self.ran_with,
+            engine=self.engine,
+            policy=Policy(tolerance=tolerance, available=self.available, default=default),
+        )
+
+
+class PredictionOfPhases(PredictionFields):
+    """What to predict, from phases."""
+
+    io_nodes: list[IoNodes] | None = Field(
+        None,
+        min_length=1,
+        max_length=_MOST_POINTS,
+        description="Numbers of I/O nodes; by default those that were measured.",
+        examples=[[0, 1, 2, 4, 8]],
+    )
+    phases: list[PhaseRecord] = Field(
+        max_length=MOST_PHASES, description="As `ioncast phases --format json` prints them."
+    )
+
+
+class PredictionOfLog(PredictionFields):
+    """What to predict, from a Darshan log."""
+
+    io_nodes: _Numbers | None = Field(
+        None,
+        description="Numbers of I/O nodes; by default those that were measured.",
+        examples=["0,1,2,4,8"],
+    )
+
+
+class _Answered(BaseModel):
+    """As `ioncast predict --format json` prints it: fields may be added."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class PredictedBandwidth(_Answered):
+    """Bandwidth of a run, in MiB/s."""
+
+    mean: float
+    p10: float = Field(description="One run in ten is below.")
+    median: float
+    p90: float = Field(description="One run in ten is above.")
+
+
+class PredictedPoint(_Answered):
+    """What is expected with a number of I/O nodes."""
+
+    io_nodes: int = Field(description="How many; 0 is direct access.")
+    bandwidth_mib_s: PredictedBandwidth
+    time_s: float = Field(description="Typical seconds of I/O.")
+    basis: Literal["measured", "model"] = Field(
+        description="Whether every part was benchmarked with this number."
+    )
+
+
+class PredictedBest(_Answered):
+    """The number of I/O nodes with the highest expected bandwidth."""
+
+    io_nodes: int | None
+    bandwidth_mib_s: float | None
+    why: str
+
+
+class PredictedDecision(_Answered):
+    """The number of I/O nodes that a scheduler is told."""
+
+    io_nodes: int | None
+    source: Literal["model", "default", "none"]
+    bandwidth_mib_s: float | None
+    tolerance: float
+    within_10_percent: float | None = Field(
+        description="The probability of reaching 0.9 of the best bandwidth."
+    )
+    why: str
+
+
+class EarlierRunAnswer(_Answered):
+    """The run that corrected the prediction."""
+
+    io_nodes: int
+    bandwidth_mib_s: float
+
+
+class PredictionAnswer(_Answered):
+    """A prediction, as `ioncast predict --format json --explain` prints it."""
+
+    system: str
+    job: int | str | None = Field(description="The run that it rests on.")
+    curve: list[PredictedPoint]
+    best: PredictedBest
+    decision: PredictedDecision
+    earlier_run: EarlierRunAnswer | None
+    phases: list[dict[str, Any]] = Field(
+        description="Each phase, and the benchmark that each of its parts was matched to."
+    )
+    warnings: list[str] = Field(description="What limits the prediction.")
+    explanation: list[str] = Field(description="In words, what the decision rests on.")
+
+
+@predictions.post("/v1/predictions")
+@operation(
+    "How fast would this job be with each number of I/O nodes?",
+    body=PredictionOfPhases,
+    form=PredictionOfLog,
+    files={"log": "The Darshan log of an earlier run."},
+    answers={200: PredictionAnswer},
+    also=(404, 413, 503),
+    elsewhere=True,
+)
+def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
+    """Predict from the phases of an earlier run, or from its Darshan log."""
+    run, settings = service().children.run, service().settings
+    if body is not None:
+        found = run(_predicted_from_phases, place(), body, settings, limits())
+    else:
+        assert form is not None  # noqa: S101
+        numbers = tuple(sorted({*map(int, form.io_nodes.split(","))})) if form.io_nodes else None
+        with uploaded("log") as upload:
+            asked = form.asked(numbers, settings)
+            found = run(_predicted_from_log, place(), upload, asked, limits())
+    return Response(found, mimetype=JSON)
+
+
+# What follows runs in a process of its own: ten thousand phases take seconds to check and to write.
+
+
+def _predicted_from_phases(database: Place, text: bytes, settings: Settings, most: Limits) -> bytes:
+    body = checked_json(PredictionOfPhases, text)
+    records = [phase.model_dump() for phase in body.phases]
+    asked = body.asked(tuple(sorted(set(body.io_nodes))) if body.io_nodes else None, settings)
+    return _written(predict_job(database, records, asked, most))
+
+
+def _predicted_from_log(database: Place, upload: Upload, asked: Asked, most: Limits) -> bytes:
+    return _written(predict_job(database, upload, asked, most))
+
+
+def _written(found: dict[str, Any]) -> bytes:
+    return PredictionAnswer.model_validate(found).model_dump_json().encode()

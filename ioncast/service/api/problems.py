@@ -1,0 +1,159 @@
+"""Every error as a problem document (RFC 9457)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Any, cast
+
+from flask import Flask, Response
+from gunicorn.http import errors as unparsable
+from pydantic import BaseModel, Field, ValidationError
+from werkzeug.exceptions import (
+    BadRequest,
+    ExpectationFailed,
+    HTTPException,
+    NotImplemented,
+    RequestHeaderFieldsTooLarge,
+    RequestURITooLarge,
+)
+
+from ioncast_base.errors import IoncastError
+from ioncast_base.toml_files import in_plain_words
+
+_LOG = logging.getLogger("ioncast.service")
+_MEDIA_TYPE = "application/problem+json"
+_CLIENT_ERROR, _SERVER_ERROR = 400, 500
+_UNAVAILABLE = 503
+_RETRY_AFTER_S = 5
+# What gunicorn's parser refuses, in heads and in chunked bodies, is a bad request but for these.
+_REFUSALS: dict[type[Exception], type[HTTPException]] = {
+    unparsable.LimitRequestLine: RequestURITooLarge,
+    unparsable.LimitRequestHeaders: RequestHeaderFieldsTooLarge,
+    unparsable.ExpectationFailed: ExpectationFailed,
+    unparsable.UnsupportedTransferCoding: NotImplemented,
+}
+# Of a request with a thousand mistakes the first ones tell enough.
+_MOST_ERRORS = 20
+
+
+class Mistake(BaseModel):
+    """One value that cannot be used."""
+
+    where: str = Field(description="The parameter or the field.", examples=["query.nodes"])
+    what: str = Field(description="What is wrong with it.")
+
+
+class Problem(BaseModel):
+    """A problem document, RFC 9457."""
+
+    type: str = Field(description="The kind of problem.", examples=["urn:ioncast:unusable-input"])
+    title: str = Field(description="The kind of problem in words.")
+    status: int = Field(description="The HTTP status.")
+    detail: str | None = Field(None, description="What is wrong, and what to do.")
+    errors: list[Mistake] | None = Field(None, description="Which values cannot be used.")
+
+
+class RequestError(IoncastError):
+    """A request that is refused before anything is done."""
+
+    def __init__(
+        self,
+        status: int,
+        title: str,
+        what: str,
+        *,
+        remedy: str | None = None,
+        headers: dict[str, str] | None = None,
+        errors: list[dict[str, str]] | None = None,
+    ) -> None:
+        super().__init__(what, remedy=remedy)
+        self.http_status = status
+        self.title = title
+        self.headers = headers or {}
+        self.errors = errors
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It may be raised in another process."""
+        return RequestError, (self.http_status, self.title, self.what), vars(self)
+
+
+def problem(
+    status: int,
+    title: str,
+    detail: str | None = None,
+    *,
+    errors: list[dict[str, str]] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """Make a problem document; a busy or broken service says when to ask again."""
+    kind = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    document: dict[str, Any] = {"type": f"urn:ioncast:{kind}", "title": title, "status": status}
+    if detail:
+        document["detail"] = detail
+    if errors:
+        document["errors"] = errors
+    response = Response(json.dumps(document), status, headers, mimetype=_MEDIA_TYPE)
+    if status == _UNAVAILABLE:
+        response.headers.setdefault("Retry-After", str(_RETRY_AFTER_S))
+    return response
+
+
+def of_error(error: IoncastError) -> Response:
+    """The document of an error of ours; of one that is not the client's only the log says all."""
+    headers, errors = None, None
+    if isinstance(error, RequestError):
+        headers, errors = error.headers, error.errors
+    if error.http_status >= _SERVER_ERROR:
+        _LOG.error("%s", error)
+        told = "it is not the request's fault; send it again later"
+        return problem(error.http_status, error.title, told)
+    # What is said of a file is said of the client's own: its name, never where it was put.
+    place = None if error.where is None else error.where.rsplit("/", 1)[-1]
+    line = f"{place}: {error.what}" if place else error.what
+    detail = " ".join((f"{line}; {error.remedy}" if error.remedy else line).split())
+    return problem(error.http_status, error.title, detail, errors=errors, headers=headers)
+
+
+def of_validation(error: ValidationError, place: str) -> RequestError:
+    """What pydantic refuses; `place` is query, body or form."""
+    found = error.errors(include_url=False, include_input=False)
+    errors = [
+        {
+            "where": ".".join([place, *map(str, each["loc"])]),
+            "what": in_plain_words(each).removeprefix("Value error, "),
+        }
+        for each in found[:_MOST_ERRORS]
+    ]
+    first = f"{errors[0]['where']}: {errors[0]['what']}"
+    return RequestError(422, "Unusable input", first, errors=errors)
+
+
+def of_http(error: HTTPException) -> Response:
+    """The document of what Flask itself refuses; a redirection is no problem."""
+    if error.code is None or error.code < _CLIENT_ERROR or error.response is not None:
+        return cast("Response", error.get_response())
+    kept = {name: value for name, value in error.get_headers() if name == "Allow"}
+    return problem(error.code, error.name, error.description, headers=kept)
+
+
+def of_exception(error: Exception) -> Response:
+    """The document of a request that is no HTTP, which it does not repeat, or of a defect."""
+    if isinstance(error, unparsable.ParseException):
+        return of_http(_REFUSALS.get(type(error), BadRequest)())
+    return of_defect(error)
+
+
+def of_defect(error: BaseException) -> Response:
+    """The document of a defect of ours; what it was only the log says."""
+    _LOG.error("a request failed", exc_info=error)
+    told = "this is a defect of the service, please report it"
+    return problem(_SERVER_ERROR, "Internal error", told)
+
+
+def register(app: Flask) -> None:
+    """Answer every error of an application so."""
+    app.register_error_handler(IoncastError, of_error)
+    app.register_error_handler(HTTPException, of_http)
+    app.register_error_handler(Exception, of_exception)

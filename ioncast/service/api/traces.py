@@ -1,0 +1,314 @@
+"""The history of applications: logs of runs that join it, and what is known of each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from flask import Blueprint
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection
+
+from benchdb.history import decisions as decided
+from benchdb.history import runs as history
+from benchdb.measurements.storing import measured_systems
+from benchdb.store.database import transaction
+from ioncast.service.api.fields import (
+    TEXT,
+    Id,
+    JobId,
+    JobName,
+    Nodes,
+    Page,
+    PageQuery,
+    RanWith,
+    SystemName,
+    UserName,
+    cut,
+)
+from ioncast.service.api.framework import Given, operation
+from ioncast.service.api.uploads import trace_of, uploaded
+from ioncast.service.context import service
+from ioncast.service.sandbox.tasks import TraceContent, Upload
+
+traces = Blueprint("traces", __name__)
+
+_SHOWN = 20
+
+
+class Trace(Given):
+    """What a log does not say of its run."""
+
+    system: SystemName
+    user: UserName | None = Field(
+        None, description="Whose run it was; by default uid:N of the log.", examples=["alice"]
+    )
+    name: JobName | None = None
+    job_id: JobId | None = None
+    nodes: Nodes | None = None
+    io_nodes: RanWith | None = None
+
+
+class TraceAnswer(BaseModel):
+    """Where a log is in the history."""
+
+    run_id: int
+    application_id: int
+    executable: str = Field(description="As the log says, without its arguments.")
+    user: str
+    tasks: int = Field(description="Processes.")
+    phases: int = Field(description="How many phases of I/O it has.")
+    bytes: int = Field(description="How many bytes they moved.")
+    bandwidth_mib_s: float | None = Field(description="All bytes over the time of the phases.")
+    warnings: list[str] = Field(description="What the log does not tell, and what decisions lack.")
+
+
+class ApplicationItem(BaseModel):
+    """A program of a user on a system."""
+
+    id: int
+    system: str
+    executable: str
+    program: str = Field(description="The executable without its folder.")
+    user: str
+    runs: int = Field(description="How many are in the history.")
+    newest: str = Field(description="When the last one started, or was stored.")
+
+
+class ApplicationPage(Page[ApplicationItem]):
+    """Applications in the order of their ids."""
+
+
+class RunItem(BaseModel):
+    """A run in the history of an application."""
+
+    id: int
+    job_id: str | None
+    name: str | None
+    tasks: int
+    nodes: int | None
+    io_nodes: int | None
+    bandwidth_mib_s: float | None
+    started: str | None
+    stored_at: str
+    phases: list[dict[str, Any]] = Field(description="As `ioncast phases --format json`.")
+
+
+class RunPage(Page[RunItem]):
+    """Runs, newest first."""
+
+
+class DecisionItem(BaseModel):
+    """What a scheduler asked and was told."""
+
+    id: str
+    asked_at: str
+    system: str
+    user: str | None
+    executable: str | None
+    name: str | None
+    job_id: str | None
+    nodes: int | None
+    tasks: int | None
+    available: int | None
+    io_nodes: int | None
+    source: str
+    expected_mib_s: float | None
+    confidence: float | None
+    application_id: int | None
+    why: str
+    curve: list[tuple[int, float, float, float]] = Field(
+        description="I/O nodes, and bandwidth in MiB/s: expected, p10 and p90."
+    )
+
+
+class DecisionPage(Page[DecisionItem]):
+    """Decisions, newest first."""
+
+
+class ApplicationAnswer(ApplicationItem):
+    """An application with what happened of late."""
+
+    newest_runs: RunPage
+    newest_decisions: DecisionPage
+    outcomes: str = Field(description="Where its outcomes are.")
+
+
+class ApplicationQuery(PageQuery):
+    """Which applications."""
+
+    system: SystemName | None = None
+    search: str | None = Field(
+        None,
+        max_length=200,
+        pattern=TEXT,
+        description="What the executable or the user must hold.",
+    )
+
+
+class RunQuery(PageQuery):
+    """Which runs of an application."""
+
+    after: Id | None = Field(None, description="The last run of the page before.")
+
+
+class DecisionQuery(PageQuery):
+    """Which decisions of an application."""
+
+    after: str | None = Field(  # type: ignore[assignment]
+        None, max_length=32, pattern=TEXT, description="The last decision of the page before."
+    )
+
+
+@traces.post("/v1/traces")
+@operation(
+    "Put a run into the history",
+    role="scheduler",
+    form=Trace,
+    files={"log": "The run's Darshan log."},
+    answers={200: TraceAnswer, 201: TraceAnswer},
+    also=(409, 413, 503),
+)
+def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
+    """Read a Darshan log: its phases join the history of its application. 200 if it had it."""
+    with uploaded("log") as upload:
+        content = trace_of(upload)
+        with transaction(service().database, write=True) as connection:
+            run, new = store_trace(connection, upload, content, form)
+            measured = measured_systems(connection)
+    warnings = list(content.warnings)
+    if form.system not in measured:
+        known = f"; known are {', '.join(measured)}" if measured else ""
+        warnings.append(f"nothing was measured on {form.system!r}, so nothing is decided{known}")
+    answer = TraceAnswer(
+        run_id=run.id,
+        application_id=run.application.id,
+        executable=run.application.executable,
+        user=run.application.user,
+        tasks=run.tasks,
+        phases=len(run.phases),
+        bytes=sum(phase["bytes"] for phase in run.phases),
+        bandwidth_mib_s=run.bandwidth_mib_s,
+        warnings=warnings,
+    )
+    return answer, 201 if new else 200
+
+
+def store_trace(
+    connection: Connection, upload: Upload, content: TraceContent, told: Trace
+) -> tuple[history.Run, bool]:
+    """Put a log into the history of its application (see `benchdb.history.runs.store_run`)."""
+    return history.store_run(
+        connection,
+        system=told.system,
+        executable=content.executable,
+        user=told.user or f"uid:{content.uid}",
+        sha256=upload.sha256,
+        tasks=content.tasks,
+        phases=content.phases,
+        job_id=told.job_id,
+        name=told.name,
+        nodes=told.nodes,
+        io_nodes=told.io_nodes,
+        bandwidth_mib_s=content.bandwidth_mib_s,
+        started=content.started,
+    )
+
+
+@traces.get("/v1/applications")
+@operation(
+    "Which applications are in the history?",
+    query=ApplicationQuery,
+    answers={200: ApplicationPage},
+    also=(503,),
+)
+def list_applications(query: ApplicationQuery) -> ApplicationPage:
+    """List applications in the order of their ids."""
+    with transaction(service().database) as connection:
+        rows = history.applications(
+            connection,
+            system=query.system,
+            search=query.search,
+            after=query.after or 0,
+            limit=query.limit + 1,
+        )
+    shown, following = cut(rows, query.limit, lambda row: row.application.id)
+    return ApplicationPage(items=[_application(row) for row in shown], next=following)
+
+
+@traces.get("/v1/applications/<int:number>")
+@operation("What is known of an application?", answers={200: ApplicationAnswer}, also=(404, 503))
+def get_application(number: int) -> ApplicationAnswer:
+    """Answer with its newest runs and decisions."""
+    with transaction(service().database) as connection:
+        summary = history.application(connection, number)
+        runs = history.runs_of(connection, number, limit=_SHOWN + 1)
+        asked = decided.decisions(connection, application_id=number, limit=_SHOWN + 1)
+    here = f"/v1/applications/{number}"
+    return ApplicationAnswer(
+        **_application(summary).model_dump(),
+        newest_runs=_runs(runs, _SHOWN, f"{here}/runs"),
+        newest_decisions=_decisions(asked, _SHOWN, f"{here}/decisions"),
+        outcomes=f"/v1/outcomes?application={number}",
+    )
+
+
+@traces.get("/v1/applications/<int:number>/runs")
+@operation(
+    "Which runs of an application are in the history?",
+    query=RunQuery,
+    answers={200: RunPage},
+    also=(404, 503),
+)
+def list_runs(number: int, query: RunQuery) -> RunPage:
+    """List runs with their phases, newest first."""
+    with transaction(service().database) as connection:
+        rows = history.runs_of(connection, number, before=query.after, limit=query.limit + 1)
+    return _runs(rows, query.limit)
+
+
+@traces.get("/v1/applications/<int:number>/decisions")
+@operation(
+    "What was decided for an application?",
+    query=DecisionQuery,
+    answers={200: DecisionPage},
+    also=(404, 503),
+)
+def list_decisions(number: int, query: DecisionQuery) -> DecisionPage:
+    """List decisions for an application's jobs, newest first."""
+    with transaction(service().database) as connection:
+        history.application(connection, number)
+        last = decided.decision(connection, query.after) if query.after else None
+        rows = decided.decisions(
+            connection,
+            application_id=number,
+            before=(last.asked_at, last.id) if last else None,
+            limit=query.limit + 1,
+        )
+    return _decisions(rows, query.limit)
+
+
+@traces.get("/v1/decisions/<number>")
+@operation("What was decided?", answers={200: DecisionItem}, also=(404, 503))
+def get_decision(number: str) -> DecisionItem:
+    """Answer with a decision, which is stored a second or two after it was made."""
+    with transaction(service().database) as connection:
+        return DecisionItem(**asdict(decided.decision(connection, number)))
+
+
+def _application(summary: history.ApplicationSummary) -> ApplicationItem:
+    application = summary.application
+    return ApplicationItem(**asdict(application), runs=summary.runs, newest=summary.newest)
+
+
+def _runs(rows: list[history.Run], limit: int, path: str | None = None) -> RunPage:
+    shown, following = cut(rows, limit, lambda run: run.id, path)
+    items = [RunItem.model_validate(run, from_attributes=True) for run in shown]
+    return RunPage(items=items, next=following)
+
+
+def _decisions(
+    rows: list[decided.DecisionRow], limit: int, path: str | None = None
+) -> DecisionPage:
+    shown, following = cut(rows, limit, lambda row: row.id, path)
+    return DecisionPage(items=[DecisionItem(**asdict(row)) for row in shown], next=following)

@@ -1,0 +1,79 @@
+"""Counting the cells of a system that want attention, a page after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, select
+
+from benchdb.measurements.coverage import Summary, coverage, summarise
+from benchdb.store.schema import measurements, systems
+
+_PAGE = 500
+_IDS = (
+    select(measurements.c.configuration_id)
+    .join_from(measurements, systems)
+    .where(
+        systems.c.name == bindparam("system"),
+        measurements.c.configuration_id > bindparam("after"),
+    )
+    .order_by(measurements.c.configuration_id)
+    .distinct()
+    .limit(_PAGE)
+)
+
+
+class Count:
+    """The `Summary` of a system, counted in many short transactions.
+
+    Parameters
+    ----------
+    system : str
+        Whose cells.
+    now : datetime
+        The time, with its zone.
+    stale_after_s : float
+        As of `benchdb.measurements.coverage.coverage`.
+    """
+
+    def __init__(self, system: str, now: datetime, stale_after_s: float) -> None:
+        self._system = system
+        self._now = now
+        self._stale_after_s = stale_after_s
+        self._after = -1
+        self._io_nodes: set[int] = set()
+        self._measured = 0
+        self._sum = Summary(0, 0, 0, 0, 0, 0, 0)
+
+    def read_page(self, connection: Connection) -> bool:
+        """Count some configurations; whether there were any left."""
+        ids = list(connection.scalars(_IDS, {"system": self._system, "after": self._after}))
+        if not ids:
+            return False
+        rows = coverage(
+            connection,
+            self._system,
+            now=self._now,
+            stale_after_s=self._stale_after_s,
+            ids=ids,
+        )
+        self._after = ids[-1]
+        found = summarise(rows)
+        cells = [cell for row in rows for cell in row.cells]
+        self._io_nodes |= {cell.io_nodes for cell in cells}
+        self._measured += len(cells) - found.missing
+        self._sum = replace(
+            self._sum,
+            configurations=self._sum.configurations + found.configurations,
+            bimodal=self._sum.bimodal + found.bimodal,
+            stale=self._sum.stale + found.stale,
+            with_outliers=self._sum.with_outliers + found.with_outliers,
+            few=self._sum.few + found.few,
+        )
+        return True
+
+    def summary(self) -> Summary:
+        """What was counted; a number of I/O nodes seen in any page is missing in all others."""
+        every = self._sum.configurations * len(self._io_nodes)
+        return replace(self._sum, io_nodes=len(self._io_nodes), missing=every - self._measured)

@@ -1,0 +1,141 @@
+"""The other end of the spool: decisions of workers, read for the database."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchdb.history.decisions import DecisionRow
+from ioncast.service.answering.spool import spool_files
+from ioncast_base.errors import InputError
+
+# Some hundred decisions each second; what a burst leaves follows. More would take a core from those
+# that answer, and nobody waits for it.
+_MOST_BYTES = 512 << 10
+# A worker makes its file before it locks it.
+_NEW_S = 60.0
+
+# What making a decision of anything at all can raise.
+_NO_DECISION = (AttributeError, InputError, KeyError, RecursionError, TypeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Drained:
+    """Decisions that were read.
+
+    Attributes
+    ----------
+    rows : tuple of DecisionRow
+        As they go into the database.
+    unusable : tuple of str
+        What is wrong with each line that is no decision.
+    """
+
+    rows: tuple[DecisionRow, ...]
+    unusable: tuple[str, ...]
+
+
+@dataclass
+class Drain:
+    """Reads the files of a spool, each line once; all again after a restart.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the spool.
+    """
+
+    folder: Path
+    _read: dict[str, int] = field(default_factory=dict)
+
+    @contextmanager
+    def batch(self, now_s: float) -> Iterator[Drained]:
+        """Read what is new; it counts as read, and finished files go, if the block succeeds.
+
+        Parameters
+        ----------
+        now_s : float
+            Seconds since 1970.
+
+        Raises
+        ------
+        OSError
+            When the spool cannot be read.
+        """
+        rows: list[DecisionRow] = []
+        unusable: list[str] = []
+        read, finished, left = dict(self._read), [], _MOST_BYTES
+        for path in spool_files(self.folder):
+            text, has_ended = _text(path, read.get(path.name, 0), left, now_s)
+            left -= len(text)
+            read[path.name] = read.get(path.name, 0) + len(text)
+            for line in text.splitlines():
+                try:
+                    rows.append(_row(line))
+                except _NO_DECISION as error:
+                    unusable.append(f"{path.name}: {type(error).__name__}: {error}")
+            if has_ended:
+                finished.append(path)
+        yield Drained(tuple(rows), tuple(unusable))
+        for path in finished:
+            path.unlink(missing_ok=True)
+            del read[path.name]
+        self._read = read
+
+
+def _text(path: Path, start: int, most: int, now_s: float) -> tuple[bytes, bool]:
+    """The next whole lines of a file, and whether nothing will follow."""
+    with path.open("rb") as file:
+        has_ended = _has_no_writer(file.fileno())
+        found = os.fstat(file.fileno())
+        file.seek(start)
+        text = file.read(most)
+        end = start + len(text) >= found.st_size
+        if not has_ended or not end:
+            return text[: text.rfind(b"\n") + 1], False
+        return text, bool(found.st_size) or found.st_mtime < now_s - _NEW_S
+
+
+def _has_no_writer(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _row(line: bytes) -> DecisionRow:
+    record = json.loads(line)
+    query, told = record["query"], record["answer"]
+    return DecisionRow(
+        id=record["id"],
+        asked_at=record["at"],
+        system=query["system"],
+        **{
+            name: query.get(name)
+            for name in ("user", "executable", "name", "job_id", "nodes", "tasks", "available")
+        },
+        **{
+            name: told[name]
+            for name in ("io_nodes", "source", "expected_mib_s", "confidence", "application_id")
+        },
+        why=told["why"],
+        curve=tuple(sorted(_points(told))),
+    )
+
+
+def _points(told: dict[str, Any]) -> Iterator[tuple[int, float, float, float]]:
+    for point in [told, *told["alternatives"]]:
+        if point["expected_mib_s"] is not None:
+            yield (
+                point["io_nodes"],
+                point["expected_mib_s"],
+                point["p10_mib_s"],
+                point["p90_mib_s"],
+            )

@@ -1,0 +1,372 @@
+"""Prepares entries: what is predicted for jobs like the runs in the history."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from benchdb.history.decisions import JoinedOutcome, joined_outcomes
+from benchdb.history.runs import Application, Run, application, runs_like, runs_of
+from ioncast.service.answering.answers import (
+    SAME_SIZE,
+    Decided,
+    Entry,
+    PreparedGroup,
+    decide_all,
+    prepare_group,
+)
+from ioncast.service.answering.prepared import Wanted
+from ioncast.service.settings import Settings
+from ioncast_base.errors import InputError
+from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.matching.basis import Survey, read_survey
+from predictor.matching.configurations import configuration
+from predictor.matching.same_application import Identity, identities, scaled, variants
+from predictor.model.system_model import Knowledge
+from summario.phases.tables import from_record
+from summario.phases.values import Phase
+
+MOST_SIZES = 20
+# Older runs of an identity weigh next to nothing.
+_RUNS = 50
+# What is near to one application is often near to the next, too.
+_MOST_KNOWN = 4
+# Many applications do the same; what is decided takes some kilobytes.
+_MOST_DECIDED = 5_000
+_MOST_REMEMBERED = 10_000
+# Of more applications the outcomes are read together.
+_FEW = 10
+
+_LOG = logging.getLogger("ioncast.keeper")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The entries of an application's system, by key (see `same_application.Identity`)."""
+
+    system: str
+    entries: Mapping[str, Entry]
+
+
+class Surveys:
+    """What there is to predict from, read once for many applications, and what was decided."""
+
+    def __init__(self) -> None:
+        self._surveys: dict[str, Survey] = {}
+        # The last one used is the last one in its dictionary.
+        self._known: dict[tuple[str, tuple[int, ...]], Knowledge] = {}
+        self._decided: dict[tuple[str, bytes], Decided] = {}
+
+    def put(self, survey: Survey) -> None:
+        """Take over what there is on a system now."""
+        self.forget(survey.system)
+        self._surveys[survey.system] = survey
+
+    def forget(self, system: str) -> None:
+        """Read again what there is on a system."""
+        self._surveys.pop(system, None)
+        self._known = {key: known for key, known in self._known.items() if key[0] != system}
+        self._decided = {key: known for key, known in self._decided.items() if key[0] != system}
+
+    def decided(
+        self,
+        connection: Connection,
+        system: str,
+        phases: Sequence[Phase],
+        nodes: int | None,
+        earlier: Sequence[EarlierRun],
+        policy: Policy,
+    ) -> Decided:
+        """What is decided for some phases; of the same ones the same, without a prediction."""
+        # Neither which job it was nor what it took counts.
+        asked = [replace(phase, job=0, io_time_seconds=0.0) for phase in phases]
+        digest = sha256(repr((asked, nodes, earlier, policy)).encode()).digest()
+        return _kept(
+            self._decided,
+            (system, digest),
+            lambda: decide_all(
+                self._prediction(connection, system, phases, nodes, earlier).choice, policy
+            ),
+            most=_MOST_DECIDED,
+        )
+
+    def _prediction(
+        self,
+        connection: Connection,
+        system: str,
+        phases: Sequence[Phase],
+        nodes: int | None,
+        earlier: Sequence[EarlierRun],
+    ) -> Prediction:
+        survey = self._survey(connection, system)
+        near = survey.near(
+            configuration(phase, part, nodes) for phase in phases for part in phase.parts
+        )
+        knowledge = _kept(
+            self._known,
+            (system, near),
+            lambda: survey.knowledge(connection, near),
+            most=_MOST_KNOWN,
+        )
+        return predict(phases, knowledge, system=system, nodes=nodes, earlier=earlier)
+
+    def _survey(self, connection: Connection, system: str) -> Survey:
+        if system not in self._surveys:
+            self._surveys[system] = read_survey(connection, system)
+        return self._surveys[system]
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def _kept(
+    values: dict[_Key, _Value], key: _Key, make: Callable[[], _Value], *, most: int
+) -> _Value:
+    """A value that is made where it is not kept; of more than `most` the oldest are not."""
+    value = values.pop(key) if key in values else make()
+    values[key] = value
+    while len(values) > most:
+        del values[next(iter(values))]
+    return value
+
+
+class Preparing:
+    """Prepares applications one after the other, in one transaction of the database.
+
+    Parameters
+    ----------
+    connection : Connection
+        In the transaction.
+    settings : Settings
+        The site's.
+    surveys : Surveys
+        Kept from one transaction to the next.
+    wanted : mapping of int to sequence of Wanted
+        Sizes that were asked for, by application, the newest last.
+    several : int
+        How many applications will be prepared.
+    done : set of (str, str)
+        Systems and keys of entries that are prepared already, which stay as they are.
+
+    Attributes
+    ----------
+    done : set of (str, str)
+        With those that are prepared since.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings,
+        surveys: Surveys,
+        wanted: Mapping[int, Sequence[Wanted]],
+        several: int = 1,
+        done: AbstractSet[tuple[str, str]] = frozenset(),
+    ) -> None:
+        self.done = set(done)
+        self._connection = connection
+        self._settings = settings
+        self._surveys = surveys
+        self._wanted = wanted
+        self._together = several > _FEW
+        self._outcomes: dict[int, list[JoinedOutcome]] = {}
+        self._systems_with_outcomes: set[str] = set()
+        # What the identities of an application have in common is read and predicted once.
+        self._runs: dict[tuple[str, str], list[Run]] = {}
+        self._phases: dict[int, list[Phase] | None] = {}
+        self._groups: dict[tuple[object, ...], PreparedGroup | None] = {}
+
+    def prepare(self, application_id: int) -> Prepared:
+        """Prepare the entries of all identities that an application's runs have.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such application.
+        """
+        if len(self._phases) > _MOST_REMEMBERED:
+            self._runs, self._phases, self._groups = {}, {}, {}
+        of = application(self._connection, application_id).application
+        names = dict.fromkeys(
+            run.name for run in runs_of(self._connection, application_id, limit=_RUNS)
+        )
+        entries: dict[str, Entry] = {}
+        for name in names:
+            for identity in identities(of.executable, of.user, name):
+                if identity.key not in entries and (of.system, identity.key) not in self.done:
+                    entries[identity.key] = self._entry(of.system, self._runs_of(of, identity))
+        self.done |= {(of.system, key) for key in entries}
+        return Prepared(of.system, {key: entry for key, entry in entries.items() if entry})
+
+    def _runs_of(self, of: Application, identity: Identity) -> list[Run]:
+        """The newest runs of an identity that a run of an application has."""
+        if identity.executable is None:
+            return self._runs_like(of.system, identity, user=identity.user, name=identity.name)
+        everybody = self._runs_like(of.system, of.program, program=of.program)
+        if len(everybody) < _RUNS:
+            return [run for run in everybody if _has(run, identity)]
+        which = "executable" if identity.executable.startswith("/") else "program"
+        return self._runs_like(
+            of.system,
+            identity,
+            user=identity.user,
+            name=identity.name,
+            **{which: identity.executable},
+        )
+
+    def _runs_like(self, system: str, which: object, **told: str | None) -> list[Run]:
+        key = system, repr(which)
+        if key not in self._runs:
+            self._runs[key] = runs_like(self._connection, system, limit=_RUNS, **told)
+        return self._runs[key]
+
+    def _entry(self, system: str, runs: Sequence[Run]) -> Entry:
+        sizes: dict[tuple[int, int | None], list[Run]] = defaultdict(list)
+        for run in runs:
+            if self._phases_of(run) is not None:
+                sizes[run.tasks, run.nodes].append(run)
+        groups = [self._group(system, own, *size) for size, own in sizes.items()]
+        scaled_groups = (
+            [
+                self._group(
+                    system, sizes[min(sizes, key=lambda size: _ratio(size[0], tasks))], tasks, nodes
+                )
+                for tasks, nodes in self._sizes_wanted(runs)
+                if all(_ratio(size[0], tasks) > SAME_SIZE for size in sizes)
+            ]
+            if sizes
+            else []
+        )
+        return tuple(group for group in [*groups, *scaled_groups] if group is not None)
+
+    def _sizes_wanted(self, runs: Sequence[Run]) -> list[tuple[int, int | None]]:
+        applications = dict.fromkeys(run.application.id for run in runs)
+        asked = [size for key in applications for size in self._wanted.get(key, ())]
+        return list(dict.fromkeys((size.tasks, size.nodes) for size in asked))[-MOST_SIZES:]
+
+    def _group(
+        self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
+    ) -> PreparedGroup | None:
+        """The answers for a size, from runs of one size; None where they cannot be predicted."""
+        key = system, tasks, nodes, tuple(run.id for run in runs)
+        if key not in self._groups:
+            try:
+                self._groups[key] = self._predicted(system, runs, tasks, nodes)
+            except InputError as error:
+                _LOG.warning("run %d cannot be predicted: %s", runs[0].id, error)
+                self._groups[key] = None
+        return self._groups[key]
+
+    def _predicted(
+        self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
+    ) -> PreparedGroup:
+        variant = variants([self._phases_of(run) or [] for run in runs])[0]
+        alike = [runs[place] for place in variant.runs]
+        phases = self._phases_of(alike[0]) or []
+        is_scaled = tasks != alike[0].tasks
+        policy = Policy(
+            tolerance=self._settings.tolerance_of(system), default=self._settings.default_of(system)
+        )
+        decided = self._surveys.decided(
+            self._connection,
+            system,
+            scaled(phases, tasks) if is_scaled else phases,
+            nodes,
+            [] if is_scaled else self._earlier(alike, runs),
+            policy,
+        )
+        return prepare_group(
+            decided,
+            tasks=tasks,
+            nodes=nodes,
+            application_id=alike[0].application.id,
+            runs=len(runs),
+            alike=len(alike),
+            share=variant.share,
+            scaled_from=alike[0].tasks if is_scaled else None,
+        )
+
+    def _phases_of(self, run: Run) -> list[Phase] | None:
+        """The phases of a run; None where what is stored is none."""
+        if run.id not in self._phases:
+            try:
+                self._phases[run.id] = [from_record(record) for record in run.phases]
+            except InputError as error:
+                _LOG.warning("run %d is left out: %s", run.id, error)
+                self._phases[run.id] = None
+        return self._phases[run.id]
+
+    def _earlier(self, alike: Sequence[Run], runs: Sequence[Run]) -> list[EarlierRun]:
+        """What runs that do the same I/O got, and jobs of their size without a log.
+
+        A job's outcome counts in the place of what its log says, and never beside it.
+        """
+        outcomes = [
+            joined
+            for key in dict.fromkeys(run.application.id for run in alike)
+            for joined in self._outcomes_of(alike[0].application.system, key)
+        ]
+        of_run = {joined.outcome.run_id: joined.outcome for joined in outcomes}
+        of_job = {joined.outcome.job_id: joined.outcome for joined in outcomes}
+        with_log = {run.job_id for run in runs}
+        got = []
+        for run in alike:
+            io_nodes, bandwidth = run.io_nodes, run.bandwidth_mib_s
+            told = of_run.get(run.id) or of_job.get(run.job_id or "")
+            if told is not None:
+                io_nodes, bandwidth = told.io_nodes, told.bandwidth_mib_s
+            got.append((run.started or run.stored_at, io_nodes, bandwidth))
+        got += [
+            (joined.outcome.reported_at, joined.outcome.io_nodes, joined.outcome.bandwidth_mib_s)
+            for joined in outcomes
+            if joined.outcome.run_id is None
+            and joined.outcome.job_id not in with_log
+            and _is_of_size(joined, alike[0])
+        ]
+        known = [
+            (when, EarlierRun(io_nodes, bandwidth))
+            for when, io_nodes, bandwidth in got
+            if io_nodes is not None and bandwidth
+        ]
+        return [run for _, run in sorted(known, key=lambda pair: pair[0])[-_RUNS:]]
+
+    def _outcomes_of(self, system: str, application_id: int) -> list[JoinedOutcome]:
+        if not self._together:
+            if application_id not in self._outcomes:
+                self._outcomes[application_id] = joined_outcomes(
+                    self._connection, application_id=application_id
+                )
+            return self._outcomes[application_id]
+        if system not in self._systems_with_outcomes:
+            self._systems_with_outcomes.add(system)
+            for joined in joined_outcomes(self._connection, system=system):
+                if joined.application is not None:
+                    self._outcomes.setdefault(joined.application.id, []).append(joined)
+        return self._outcomes.get(application_id, [])
+
+
+def _has(run: Run, identity: Identity) -> bool:
+    """Whether a run of the same program has an identity."""
+    of = run.application
+    return (
+        identity.executable in (of.executable, of.program)
+        and identity.user in (None, of.user)
+        and identity.name in (None, run.name)
+    )
+
+
+def _is_of_size(joined: JoinedOutcome, run: Run) -> bool:
+    nodes = joined.decision and joined.decision.nodes
+    return (joined.tasks, nodes) == (run.tasks, run.nodes)
+
+
+def _ratio(one: int, other: int) -> float:
+    return max(one / other, other / one)

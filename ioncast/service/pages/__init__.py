@@ -1,0 +1,1 @@
+"""The web pages: views, figures, templates and style."""

@@ -1,0 +1,189 @@
+"""What the page of an application shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchdb.history import runs as history
+from benchdb.history.decisions import DecisionRow, JoinedOutcome, decisions, newest_outcomes_of
+from benchdb.history.runs import ApplicationSummary, Run
+from benchdb.store.database import transaction
+from ioncast.service.api.decisions import Question, find
+from ioncast.service.api.uploads import limits, place
+from ioncast.service.context import service
+from ioncast.service.pages.figures import Figure, runs_figure, timeline_figure
+from ioncast.service.pages.frame import problem_of
+from ioncast.service.pages.shown_prediction import (
+    AnswerShown,
+    Measured,
+    PhaseRow,
+    PredictionShown,
+    answer_shown,
+    longest,
+    phase_rows,
+    prediction_shown,
+    slowest_of,
+)
+from ioncast.service.sandbox.tasks import Asked, predict_job
+from ioncast_base.errors import IoncastError
+from predictor.composition.prediction import Policy
+
+_RUNS, _DECISIONS = 20, 10
+_OUTCOMES = 1000
+
+
+@dataclass(frozen=True)
+class ApplicationShown:
+    """An application on its page.
+
+    Attributes
+    ----------
+    summary : ApplicationSummary
+        Which one.
+    runs : list of Run
+        A page of its runs, newest first.
+    following : int or None
+        The run before which the next page begins.
+    run : Run or None
+        Whose phases are shown.
+    decisions, outcomes : list
+        The newest ones.
+    answer : AnswerShown or None
+        What a scheduler is told for a job like the newest run; None before that is prepared.
+    prediction : PredictionShown or None
+        Of the run alone; None where it cannot be made.
+    problem : str or None
+        Why it cannot.
+    timeline : Figure or None
+        The phases of the run, where nothing is predicted.
+    phases : tuple of PhaseRow
+        The same as a table; of many, those that took longest.
+    slowest : str
+        Where most of the time went.
+    measured : mapping of int to sequence of float
+        What it got with as many processes, in MiB/s by number of I/O nodes.
+    measured_figure : Figure or None
+        The same drawn, where nothing is predicted.
+    """
+
+    summary: ApplicationSummary
+    runs: list[Run]
+    following: int | None
+    run: Run | None
+    decisions: list[DecisionRow]
+    outcomes: list[JoinedOutcome]
+    answer: AnswerShown | None
+    prediction: PredictionShown | None
+    problem: str | None
+    timeline: Figure | None
+    phases: tuple[PhaseRow, ...]
+    slowest: str
+    measured: Measured
+    measured_figure: Figure | None
+
+
+def read_application(
+    application_id: int, *, run_id: int | None, before: int | None
+) -> ApplicationShown:
+    """Read what is known of an application, and predict from one of its runs.
+
+    Parameters
+    ----------
+    application_id : int
+        Which one.
+    run_id : int, optional
+        The run to show; the newest by default.
+    before : int, optional
+        Where the page of runs begins.
+
+    Raises
+    ------
+    UnknownNameError
+        When there is no such application, or run of it.
+    DatabaseError
+        When the database does not answer.
+    """
+    with transaction(service().database) as connection:
+        summary = history.application(connection, application_id)
+        runs = history.runs_of(connection, application_id, before=before, limit=_RUNS + 1)
+        newest = next(iter(history.runs_of(connection, application_id, limit=1)), None)
+        run = history.run_of(connection, application_id, run_id) if run_id is not None else newest
+        decided = decisions(connection, application_id=application_id, limit=_DECISIONS)
+        outcomes = newest_outcomes_of(connection, application_id, limit=_OUTCOMES)
+    measured = _measured(runs, outcomes, run.tasks) if run is not None else {}
+    prediction, problem = _predicted(run, measured) if run is not None else (None, None)
+    alone = phase_rows(run.phases) if run is not None and prediction is None else ()
+    return ApplicationShown(
+        summary=summary,
+        runs=runs[:_RUNS],
+        following=runs[_RUNS - 1].id if len(runs) > _RUNS else None,
+        run=run,
+        decisions=decided,
+        outcomes=outcomes[: -_DECISIONS - 1 : -1],
+        answer=_answered(newest, runs, outcomes) if newest is not None else None,
+        prediction=prediction,
+        problem=problem,
+        timeline=timeline_figure([phase.record for phase in alone]) if alone else None,
+        phases=longest(alone),
+        slowest=slowest_of(alone),
+        measured=measured,
+        measured_figure=runs_figure(measured) if alone and measured else None,
+    )
+
+
+def _answered(
+    run: Run, runs: Sequence[Run], outcomes: Sequence[JoinedOutcome]
+) -> AnswerShown | None:
+    """What a scheduler is told that asks for a job like a run."""
+    of = run.application
+    # What was stored need not be what may be asked for.
+    question = Question.model_construct(
+        system=of.system, user=of.user, name=run.name, nodes=run.nodes, tasks=run.tasks
+    )
+    record = json.loads(find(question, [of.executable]).body)
+    if record["application_id"] is None:
+        return None
+    return answer_shown(record, _measured(runs, outcomes, run.tasks), run.io_nodes)
+
+
+def _predicted(run: Run, measured: Measured) -> tuple[PredictionShown | None, str | None]:
+    """The prediction from a run, or why there is none."""
+    settings, system = service().settings, run.application.system
+    asked = Asked(
+        system=system,
+        nodes=run.nodes,
+        ran_with=run.io_nodes,
+        policy=Policy(settings.tolerance_of(system), default=settings.default_of(system)),
+    )
+    try:
+        record: dict[str, Any] = service().children.run(
+            predict_job, place(), list(run.phases), asked, limits()
+        )
+    except IoncastError as error:
+        return None, problem_of(error).get("detail")
+    return prediction_shown(record, measured, run.io_nodes), None
+
+
+def _measured(runs: Sequence[Run], outcomes: Sequence[JoinedOutcome], tasks: int) -> Measured:
+    """What the application got with so many processes; a run with an outcome counts once."""
+    told = {each.outcome.run_id for each in outcomes}
+    pairs = [
+        *(
+            (each.outcome.io_nodes, each.outcome.bandwidth_mib_s)
+            for each in outcomes
+            if each.tasks == tasks
+        ),
+        *(
+            (run.io_nodes, run.bandwidth_mib_s)
+            for run in runs
+            if run.id not in told and run.tasks == tasks
+        ),
+    ]
+    found: dict[int, list[float]] = {}
+    for io_nodes, bandwidth_mib_s in pairs:
+        if io_nodes is not None and bandwidth_mib_s is not None:
+            found.setdefault(io_nodes, []).append(bandwidth_mib_s)
+    return found

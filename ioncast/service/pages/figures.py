@@ -1,0 +1,343 @@
+"""Figures of pages, as Plotly's plain JSON; colours are the style sheet's variables."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from benchdb.measurements.cells import outliers
+from benchdb.measurements.curves import Curve
+from predictor.composition.composing import Point
+from predictor.composition.drawing import X_AXIS, Y_AXIS, Colours, Trace, curve, runs
+from summario.phases.tables import size
+
+Figure = dict[str, Any]
+
+SCREEN = Colours("var(--line)", "var(--band)", "var(--runs)", "var(--decision)")
+_HEIGHT = 340
+# A browser is slow with more.
+_MOST_PHASES = 1000
+_LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+_MARGIN = {"t": 10, "r": 10, "l": 10, "b": 10}
+# The style sheet has so many colours for kinds.
+_KINDS = 8
+# Pixels: of a lane of the time line, of what is around lanes.
+_LANE, _AROUND = 46, 80
+_SOURCES = {"history": "var(--kind-0)", "model": "var(--kind-1)", "default": "var(--other)"}
+_WORDS_PER_LINE = 2
+_HOUR = timedelta(hours=1)
+_HOUR_MS = 3_600_000
+_MINUTE = len("2026-11-21T04:15")
+_RATIOS = [0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10]
+
+
+class Ratio(NamedTuple):
+    """What a job got over what was expected: its number, when, and the moving average."""
+
+    number: int
+    when: str
+    ratio: float
+    average: float
+
+
+def curve_figure(
+    points: Sequence[Point],
+    *,
+    best: int | None,
+    decision: int | None,
+    measured: Mapping[int, Sequence[float]],
+) -> Figure:
+    """Draw a predicted curve, and what the application got so far (see `drawing.curve`)."""
+    traces = curve(points, best=best, decision=decision, measured=measured, colours=SCREEN)
+    order = sorted({*(point.io_nodes for point in points), *measured})
+    return _figure(traces, xaxis=_numbers(order), yaxis=Y_AXIS)
+
+
+def runs_figure(measured: Mapping[int, Sequence[float]]) -> Figure:
+    """Draw what an application got, where nothing is predicted."""
+    traces = [runs(measured, "measured runs", SCREEN)]
+    return _figure(traces, xaxis=_numbers(sorted(measured)), yaxis=Y_AXIS)
+
+
+def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw phases on a time line: a lane and a colour for each kind.
+
+    Parameters
+    ----------
+    phases : sequence of mapping
+        As `ioncast phases --format json` shows them; of thousands, those that took longest.
+    """
+    longest = sorted(range(len(phases)), key=lambda number: -phases[number]["time"])
+    drawn = set(longest[:_MOST_PHASES])
+    lanes: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    for number, phase in enumerate(phases):
+        if number in drawn:
+            lanes.setdefault(kind_of(phase), []).append((number, phase))
+    traces: list[Trace] = []
+    for place, (kind, found) in enumerate(lanes.items()):
+        colour = kind_colour(place)
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": kind,
+                "y": [_broken(kind)] * len(found),
+                "base": [phase["start"] for _, phase in found],
+                "x": [phase["end"] - phase["start"] for _, phase in found],
+                # The line makes short phases seen.
+                "marker": {"color": colour, "line": {"color": colour, "width": 2}},
+                "hovertext": [_told(number, phase) for number, phase in found],
+                "hoverinfo": "text",
+                "width": 0.6,
+            }
+        )
+    return _figure(
+        traces,
+        height=len(lanes) * _LANE + _AROUND,
+        showlegend=False,
+        barmode="overlay",
+        hovermode="closest",
+        xaxis={"title": {"text": "seconds since the start"}, "rangemode": "tozero"},
+        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+    )
+
+
+def kind_of(phase: Mapping[str, Any]) -> str:
+    """A phase's kind in words.
+
+    Examples
+    --------
+    >>> kind_of({"type": "write", "api": "POSIX", "spatiality": "random", "files": "shared"})
+    'write POSIX random shared'
+    """
+    return " ".join(str(phase[name]) for name in ("type", "api", "spatiality", "files"))
+
+
+def kind_colour(place: int) -> str:
+    """The colour of the kind of this place; from the ninth on they repeat."""
+    return f"var(--kind-{place % _KINDS})"
+
+
+def decisions_figure(
+    counts: Iterable[tuple[str, str, int]], since: datetime, until: datetime
+) -> Figure:
+    """Draw how many decisions there were in each hour, by source.
+
+    Parameters
+    ----------
+    counts : iterable of (str, str, int)
+        The hour's beginning in ISO 8601 (UTC), the source and how many.
+    since, until : datetime
+        What the time axis spans, in UTC.
+    """
+    by_source: dict[str, list[tuple[str, int]]] = {source: [] for source in _SOURCES}
+    for hour, source, number in counts:
+        by_source.setdefault(source, []).append((hour, number))
+    traces: list[Trace] = [
+        {
+            "type": "bar",
+            "name": source,
+            # Plotly knows no zones; the axis says that it is UTC.
+            "x": [_without_zone(datetime.fromisoformat(hour) + _HOUR / 2) for hour, _ in found],
+            "y": [number for _, number in found],
+            "width": _HOUR_MS,
+            "marker": {"color": _SOURCES.get(source, "var(--other)")},
+            "hovertemplate": f"%{{y}} in the hour around %{{x|%d %b %H:%M}}<extra>{source}</extra>",
+        }
+        for source, found in by_source.items()
+        if found
+    ]
+    return _figure(
+        traces,
+        height=260,
+        barmode="stack",
+        showlegend=True,
+        xaxis={
+            "type": "date",
+            "range": [_without_zone(since), _without_zone(until + _HOUR)],
+            "title": {"text": "time, UTC"},
+            "showgrid": False,
+        },
+        yaxis={"title": {"text": "decisions per hour"}, "rangemode": "tozero"},
+    )
+
+
+def repetitions_figure(curves: Sequence[Curve]) -> Figure:
+    """Draw every repetition of a benchmark as a point, by engine, and the line of the medians."""
+    traces: list[Trace] = []
+    order = sorted({n for curve in curves for n in curve.bandwidths_mib_s})
+    for place, measured in enumerate(curves):
+        colour = kind_colour(place)
+        cells = sorted(measured.bandwidths_mib_s.items())
+        flagged = [
+            (str(n), value, flag)
+            for n, values in cells
+            for value, flag in zip(values, outliers(values), strict=True)
+        ]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": f"{measured.engine}, median",
+                "x": [str(n) for n, _ in cells],
+                "y": [_median(values) for _, values in cells],
+                "line": {"color": colour, "width": 1.5, "dash": "dot"},
+                "hoverinfo": "skip",
+            }
+        )
+        for is_outlier, what, symbol, line in (
+            (False, "a repetition", "circle", 1),
+            (True, "an outlier", "x-thin", 3),
+        ):
+            found = [point for point in flagged if point[2] == is_outlier]
+            if not found:
+                continue
+            marker = {
+                "symbol": symbol,
+                "size": 9,
+                "color": colour,
+                "opacity": 0.8,
+                "line": {"width": line, "color": "var(--surface)" if line == 1 else colour},
+            }
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": f"{measured.engine}, {what}",
+                    "x": [name for name, _, _ in found],
+                    "y": [value for _, value, _ in found],
+                    "marker": marker,
+                    "hovertemplate": f"%{{x}} I/O nodes: %{{y:.2f}} MiB/s<extra>{what}</extra>",
+                }
+            )
+    return _figure(traces, showlegend=True, xaxis=_numbers(order), yaxis=Y_AXIS)
+
+
+def errors_figure(errors: Mapping[str, Sequence[float]], name: str) -> Figure:
+    """Draw the distributions of errors, a box for each number of I/O nodes, say."""
+    values = {"title": {"text": "error"}, "tickformat": ".0%", "rangemode": "tozero"}
+    return _figure(
+        [_box({"y": list(found)}, label) for label, found in errors.items()],
+        showlegend=False,
+        xaxis={"title": {"text": name}, "type": "category"},
+        yaxis=values,
+    )
+
+
+def named_errors_figure(errors: Mapping[str, Sequence[float]], what: str) -> Figure:
+    """Draw distributions of errors or regrets by names, which need more room than numbers."""
+    return _figure(
+        [_box({"x": list(found)}, _broken(html.escape(label))) for label, found in errors.items()],
+        height=max(len(errors) * _LANE + _AROUND, _HEIGHT),
+        showlegend=False,
+        xaxis={"title": {"text": what}, "tickformat": ".0%", "rangemode": "tozero"},
+        yaxis={"type": "category", "autorange": "reversed"},
+    )
+
+
+def _box(values: Trace, name: str) -> Trace:
+    [axis] = values
+    return values | {
+        "type": "box",
+        "name": name,
+        "boxpoints": "all",
+        "jitter": 0.4,
+        "pointpos": 0,
+        "marker": {"color": "var(--line)", "size": 4, "opacity": 0.7},
+        "fillcolor": "var(--band)",
+        "line": {"color": "var(--line)", "width": 1.5},
+        "hoveron": "points",
+        "hovertemplate": f"%{{{axis}:.1%}}<extra></extra>",
+    }
+
+
+def ratios_figure(series: Mapping[str, Sequence[Ratio]]) -> Figure:
+    """Draw observed over expected bandwidth, a colour for each kind of I/O.
+
+    Parameters
+    ----------
+    series : mapping of str to sequence of Ratio
+        By kind.
+    """
+    traces: list[Trace] = []
+    for place, (name, points) in enumerate(series.items()):
+        common = {
+            "type": "scatter",
+            "x": [point.number for point in points],
+            "name": html.escape(name).replace(", ", "<br>"),
+            "legendgroup": str(place),
+        }
+        colour = kind_colour(place)
+        traces += [
+            common
+            | {
+                "mode": "markers",
+                "y": [point.ratio for point in points],
+                "text": [point.when[:_MINUTE].replace("T", " ") for point in points],
+                "marker": {"color": colour, "size": 6, "opacity": 0.55},
+                "hovertemplate": "%{y:.2f} × what was expected<br>%{text} UTC<extra></extra>",
+                "showlegend": False,
+            },
+            common
+            | {
+                "mode": "lines",
+                "y": [point.average for point in points],
+                "line": {"color": colour, "width": 2},
+                "hoverinfo": "skip",
+            },
+        ]
+    expected = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
+    return _figure(
+        traces,
+        showlegend=True,
+        shapes=[expected | {"line": {"color": "var(--border-strong)", "width": 1, "dash": "dash"}}],
+        xaxis={
+            "title": {"text": "outcomes, the newest on the right"},
+            "showgrid": False,
+            "zeroline": False,
+        },
+        yaxis={"type": "log", "title": {"text": "got / expected"}, "tickvals": _RATIOS},
+    )
+
+
+def _figure(traces: list[Trace], *, height: int = _HEIGHT, **layout: Any) -> Figure:
+    return {
+        "data": traces,
+        "layout": {"height": height, "margin": _MARGIN, "legend": _LEGEND, **layout},
+    }
+
+
+def _numbers(order: Sequence[int]) -> dict[str, Any]:
+    return X_AXIS | {"categoryorder": "array", "categoryarray": [str(n) for n in order]}
+
+
+def _told(number: int, phase: Mapping[str, Any]) -> str:
+    """What is shown over a bar; no text in it is anybody's but ours."""
+    lines = [
+        f"<b>Phase {number}</b>: {kind_of(phase)}",
+        f"{phase['start']:.2f} to {phase['end']:.2f} s, {phase['time']:.3g} s of I/O",
+        f"{size(phase['bytes'])} in {phase['requests']} requests",
+        f"{phase['processes']} processes, {phase['n_files']} files",
+    ]
+    return "<br>".join(lines)
+
+
+def _broken(words: str) -> str:
+    """A label in lines of two words, for narrow screens."""
+    parts = words.split(" ")
+    lines = [
+        " ".join(parts[i : i + _WORDS_PER_LINE]) for i in range(0, len(parts), _WORDS_PER_LINE)
+    ]
+    return "<br>".join(lines)
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _without_zone(moment: datetime) -> str:
+    return moment.replace(tzinfo=None).isoformat(timespec="minutes")

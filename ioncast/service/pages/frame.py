@@ -1,0 +1,214 @@
+"""What all pages have in common: who may see them, how errors look, how numbers are said."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from flask import Blueprint, Flask, Response, redirect, render_template, request, url_for
+from markupsafe import Markup, escape
+from werkzeug.exceptions import HTTPException
+
+from benchdb.history.runs import program_of
+from ioncast.service.api import problems
+from ioncast.service.api.access import COOKIE, authorise, without_cookie
+from ioncast.service.context import service
+from ioncast.service.pages.assets import asset_url
+from ioncast_base.errors import DatabaseError, IoncastError
+from ioncast_base.times import instant
+from ioncast_base.wording import counted, in_digits, in_words
+from summario.phases.tables import size
+
+_HTML = "text/html"
+# What programs are told rather than people, where both would do.
+_MACHINE = ("application/problem+json", "application/json")
+_INTERFACE = "/v1/"
+_UNAUTHORISED, _NOT_FOUND = 401, 404
+# Our own pages only: a browser takes // and /\ for another site's.
+_TICKED = re.compile(r"`([^`]+)`")
+_LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20]*")
+# The keeper is seen every second; a fit of a model may keep it busy for longer.
+_LATE_S = 60.0
+
+
+class Link(NamedTuple):
+    """An entry of the menu, and the pages that belong to it."""
+
+    name: str
+    endpoint: str
+    pages: tuple[str, ...] = ()
+
+
+MENU = (
+    Link("Overview", "pages.overview"),
+    Link("Applications", "pages.applications", ("pages.application",)),
+    Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
+    Link("Validation", "pages.validation"),
+    Link("Predict", "pages.predict", ("pages.predict_log",)),
+    Link("Interface", "pages.docs"),
+)
+
+
+def register(pages: Blueprint, public: frozenset[str]) -> None:
+    """Give pages their guard, their errors and their words.
+
+    Parameters
+    ----------
+    pages : Blueprint
+        With the pages.
+    public : frozenset of str
+        Endpoints that are for everybody.
+    """
+
+    @pages.before_request
+    def guard() -> Response | None:
+        return None if request.endpoint in public else _sent_away()
+
+    pages.after_request(_private)
+    pages.register_error_handler(IoncastError, of_error)
+    pages.register_error_handler(HTTPException, _of_http)
+    pages.register_error_handler(Exception, _of_exception)
+    # Of no page at all, the application asks.
+    pages.app_errorhandler(_NOT_FOUND)(_of_http)
+    pages.record_once(lambda state: _teach(cast("Flask", state.app)))
+
+
+def page(template: str, status: int = 200, **values: Any) -> Response:
+    """Render a page."""
+    return Response(render_template(template, **values), status, mimetype=_HTML)
+
+
+def local(address: str | None) -> str:
+    """Where to go next; the overview instead of what is not one of our pages."""
+    if address and _LOCAL.fullmatch(address):
+        return address
+    return url_for("pages.overview")
+
+
+def problem_of(error: IoncastError) -> dict[str, Any]:
+    """What may be said of an error: title, status and detail of its problem document."""
+    return cast("dict[str, Any]", json.loads(problems.of_error(error).get_data()))
+
+
+def of_error(error: IoncastError) -> Response:
+    """An error of ours as a page, where one is wanted."""
+    return _as_page(problems.of_error(error))
+
+
+def wants_page() -> bool:
+    """Whether the request is for people rather than for a program."""
+    if request.path.startswith(_INTERFACE):
+        return False
+    return request.accept_mimetypes.best_match((*_MACHINE, _HTML)) == _HTML
+
+
+def _sent_away() -> Response | None:
+    """Where somebody goes who may not see a page."""
+    try:
+        authorise("reader")
+    except IoncastError as error:
+        if error.http_status != _UNAUTHORISED or not wants_page():
+            raise
+        here = request.full_path.rstrip("?") if request.method == "GET" else request.path
+        where = url_for("pages.login", next=here)
+        return without_cookie(cast("Response", redirect(where, 303)))
+    return None
+
+
+def _private(response: Response) -> Response:
+    response.headers.setdefault("Cache-Control", "private, no-cache")
+    response.vary.update(("Accept", "Cookie"))
+    return response
+
+
+def _of_http(error: HTTPException) -> Response:
+    return _as_page(problems.of_http(error))
+
+
+def _of_exception(error: Exception) -> Response:
+    return _as_page(problems.of_exception(error))
+
+
+def _as_page(document: Response) -> Response:
+    """A problem document as a page, where one is wanted; redirections stay what they are."""
+    if document.mimetype not in _MACHINE or not wants_page():
+        return document
+    told = json.loads(document.get_data())
+    shown = page(
+        "error.html",
+        document.status_code,
+        title=told["title"],
+        detail=told.get("detail"),
+        is_missing=document.status_code == _NOT_FOUND,
+        is_database=told["title"] == DatabaseError.title,
+        wait_s=document.headers.get("Retry-After"),
+    )
+    for name in ("Allow", "Retry-After", "WWW-Authenticate"):
+        if name in document.headers:
+            shown.headers[name] = document.headers[name]
+    return shown
+
+
+def _teach(app: Flask) -> None:
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.filters.update(
+        bytes=size,
+        counted=counted,
+        digits=in_digits,
+        io_nodes=in_words,
+        percent=_percent,
+        when=_when,
+        thousands=_thousands,
+        code=_code,
+        lower_first=lambda text: text[:1].lower() + text[1:],
+        program=program_of,
+        sentence=_sentence,
+    )
+    app.jinja_env.globals.update(asset_url=asset_url, menu=MENU, keeper_state=_keeper_state)
+    app.context_processor(_of_request)
+
+
+def _of_request() -> dict[str, Any]:
+    return {"has_cookie": COOKIE in request.cookies}
+
+
+def _keeper_state() -> str:
+    """Whether what happens is prepared and stored: ok, late or unseen."""
+    beat = service().prepared.heartbeat
+    if beat is None:
+        return "unseen"
+    return "late" if beat.at_s < time.time() - _LATE_S else "ok"
+
+
+def _percent(value: float, digits: int = 0) -> str:
+    return f"{value:.{digits}%}"
+
+
+def _sentence(clause: str) -> str:
+    """A clause as a sentence; one that begins with a file's name keeps that."""
+    is_place = clause.partition(" ")[0].endswith(":")
+    begun = clause if is_place else clause[:1].upper() + clause[1:]
+    return begun if begun.endswith((".", "!", "?")) else f"{begun}."
+
+
+def _code(text: str) -> Markup:
+    """A text in which `this` is code."""
+    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
+def _thousands(number: int) -> str:
+    return f"{number:,}"
+
+
+def _when(text: str | datetime | None) -> Markup:
+    """A moment, for people and for programs."""
+    moment = instant(text) if isinstance(text, str) else text
+    if moment is None:
+        return Markup('<span class="muted">not known</span>')
+    shown = moment.strftime("%Y-%m-%d %H:%M")
+    return Markup('<time class="nowrap" datetime="{}">{} UTC</time>').format(
+        moment.isoformat(), shown
+    )

@@ -1,0 +1,229 @@
+"""The interface as a page: the OpenAPI document in rows that a template prints."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from ioncast.service.api.framework import FORM, JSON
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_TOKEN = "Authorization: Bearer $IONCAST_TOKEN"  # noqa: S105
+_EXAMPLES = {"integer": 1, "number": 1.0, "string": "text", "boolean": True}
+# Of a model in a model in a model an example has no more.
+_DEEPEST = 4
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter or a field."""
+
+    name: str
+    place: str
+    kind: str
+    is_required: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Described:
+    """An operation.
+
+    Attributes
+    ----------
+    method, path, summary, text : str
+        What it is.
+    key : str
+        Its place on the page.
+    role : str or None
+        Who may; None is everybody.
+    fields : tuple of Field
+        What is sent.
+    answers : tuple of (str, str)
+        Statuses and what they mean.
+    curl : str
+        An example.
+    """
+
+    method: str
+    path: str
+    summary: str
+    text: str
+    key: str
+    role: str | None
+    fields: tuple[Field, ...]
+    answers: tuple[tuple[str, str], ...]
+    curl: str
+
+
+def described(
+    document: Mapping[str, Any], host: str, *, is_open: bool
+) -> dict[str, list[Described]]:
+    """Describe every operation, by group.
+
+    Parameters
+    ----------
+    document : mapping
+        From `openapi.document`.
+    host : str
+        Where the service is, such as http://login1:8420.
+    is_open : bool
+        Whether reading needs no token.
+    """
+    schemas = document["components"]["schemas"]
+    groups: dict[str, list[Described]] = {}
+    for path, operations in document["paths"].items():
+        for method in _METHODS:
+            if method not in operations:
+                continue
+            operation = operations[method]
+            text, role = _split(operation["description"])
+            groups.setdefault(operation["tags"][0], []).append(
+                Described(
+                    method=method.upper(),
+                    path=path,
+                    summary=operation["summary"],
+                    text=text,
+                    key=operation["operationId"],
+                    role=role,
+                    fields=tuple(_fields(operation, schemas)),
+                    answers=tuple(
+                        (status, answer["description"])
+                        for status, answer in operation["responses"].items()
+                    ),
+                    curl=_curl(host, path, method, operation, schemas, role, is_open),
+                )
+            )
+    return dict(sorted(groups.items(), key=_place))
+
+
+def _place(group: tuple[str, list[Described]]) -> tuple[bool, bool]:
+    """What schedulers ask first, what operators ask last."""
+    name, _ = group
+    return name == "operations", name != "decisions"
+
+
+def _split(description: str) -> tuple[str, str | None]:
+    """A description, and the role that it ends with."""
+    text, found, role = description.rpartition("\n\nRole: ")
+    return (text, role.rstrip(".")) if found else (description, None)
+
+
+def _fields(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[Field]:
+    for each in operation["parameters"]:
+        yield Field(
+            each["name"],
+            each["in"],
+            _kind(each["schema"]),
+            each["required"],
+            _meaning(each, each["schema"], schemas),
+        )
+    for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+        place = "form" if media_type == FORM else "body"
+        schema = _resolved(content["schema"], schemas)
+        required = schema.get("required", ())
+        for name, each in schema.get("properties", {}).items():
+            yield Field(name, place, _kind(each), name in required, _meaning(each, each, schemas))
+
+
+def _meaning(
+    field: Mapping[str, Any], schema: Mapping[str, Any], schemas: Mapping[str, Any]
+) -> str:
+    """What a field is: as it says itself, or else its type; that may be one of several."""
+    return str(field.get("description") or _resolved(schema, schemas).get("description", ""))
+
+
+def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema instead of a reference to it; of several that may be, the first but null."""
+    if "$ref" in schema:
+        found: Mapping[str, Any] = schemas[schema["$ref"].rsplit("/", 1)[-1]]
+        return _resolved(found, schemas)
+    for several in ("anyOf", "oneOf", "allOf"):
+        choices = [each for each in schema.get(several, ()) if each != {"type": "null"}]
+        if choices:
+            kept = {name: value for name, value in schema.items() if name != several}
+            return {**_resolved(choices[0], schemas), **kept}
+    return schema
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """A type in a word or two."""
+    if "$ref" in schema:
+        return str(schema["$ref"].rsplit("/", 1)[-1])
+    choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if choices:
+        return " or ".join(dict.fromkeys(map(_kind, choices)))
+    if "const" in schema or "enum" in schema:
+        return " | ".join(map(str, schema.get("enum", [schema.get("const")])))
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    return "file" if schema.get("format") == "binary" else str(schema.get("type", "any"))
+
+
+def _curl(
+    host: str,
+    path: str,
+    method: str,
+    operation: Mapping[str, Any],
+    schemas: Mapping[str, Any],
+    role: str | None,
+    is_open: bool,
+) -> str:
+    words = ["curl"]
+    if role is not None and not (role == "reader" and is_open):
+        words.append(f'-H "{_TOKEN}"')
+    query = {}
+    for each in operation["parameters"]:
+        value = _example(each["schema"], schemas)
+        if each["in"] == "path":
+            path = path.replace(f"{{{each['name']}}}", quote(str(value)))
+        elif each["required"] or each["schema"].get("examples"):
+            query[each["name"]] = value
+    content = operation.get("requestBody", {}).get("content", {})
+    if FORM in content:
+        schema = _resolved(content[FORM]["schema"], schemas)
+        words += [
+            f"-F {_form_field(name, schema['properties'][name])}"
+            for name in schema.get("required", ())
+        ]
+    elif JSON in content:
+        body = json.dumps(_example(content[JSON]["schema"], schemas))
+        words += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(body)}"]
+    elif method != "get":
+        words.append(f"-X {method.upper()}")
+    address = host + path + (f"?{urlencode(query)}" if query else "")
+    lines = [*words[1:], shlex.quote(address)]
+    return f"curl {lines[0]}" if len(lines) == 1 else " \\\n  ".join(["curl", *lines])
+
+
+def _form_field(name: str, schema: Mapping[str, Any]) -> str:
+    if schema.get("format") == "binary":
+        return f"{name}=@app.darshan"
+    examples = schema.get("examples") or [schema.get("default", "mysite")]
+    return shlex.quote(f"{name}={examples[0]}")
+
+
+def _example(schema: Mapping[str, Any], schemas: Mapping[str, Any], depth: int = 0) -> Any:
+    """A value that would do; of optional fields only those with an example."""
+    schema = _resolved(schema, schemas)
+    if schema.get("examples"):
+        return schema["examples"][0]
+    for name in ("const", "default"):
+        if schema.get(name) is not None:
+            return schema[name]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if schema.get("type") == "array":
+        return [] if depth > _DEEPEST else [_example(schema.get("items", {}), schemas, depth + 1)]
+    if schema.get("type") == "object" or "properties" in schema:
+        required = schema.get("required", ())
+        return {
+            name: _example(each, schemas, depth + 1)
+            for name, each in schema.get("properties", {}).items()
+            if name in required or each.get("examples")
+        }
+    return _EXAMPLES.get(str(schema.get("type")), "text")

@@ -1,0 +1,217 @@
+"""What pages show of how right predictions were, of the last outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+
+from benchdb.history.decisions import JoinedOutcome
+from benchdb.history.runs import program_of
+from ioncast.service.pages.figures import (
+    Figure,
+    Ratio,
+    errors_figure,
+    named_errors_figure,
+    ratios_figure,
+)
+from predictor.validation.control_chart import WEIGHT
+from predictor.validation.decision_errors import Drift, ErrorsSoFar, Judged, drift, errors_so_far
+
+# A figure with more is not read.
+_MOST_APPLICATIONS = 12
+_MOST_KINDS = 8
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How right predictions were.
+
+    Attributes
+    ----------
+    found : ErrorsSoFar
+        The errors.
+    compared : tuple of Judged
+        Those outcomes of which something was expected.
+    error, inside, regret : float or None
+        The mean error, the share of outcomes in their intervals, and the mean regret.
+    drift : tuple of Drift
+        By system and kind of I/O, the drifted first.
+    """
+
+    found: ErrorsSoFar
+    compared: tuple[Judged, ...]
+    error: float | None
+    inside: float | None
+    regret: float | None
+    drift: tuple[Drift, ...]
+
+    @property
+    def drifted(self) -> int:
+        """How many of them have."""
+        return sum(each.drifted for each in self.drift)
+
+
+@dataclass(frozen=True)
+class Glance:
+    """How right predictions were, as the keeper counted.
+
+    Attributes
+    ----------
+    outcomes : int
+        How many something was expected of.
+    error, inside : float or None
+        As in `Accuracy`.
+    drift : tuple of mapping
+        As `/v1/validation` has it, the drifted first.
+    """
+
+    outcomes: int
+    error: float | None
+    inside: float | None
+    drift: tuple[Mapping[str, Any], ...]
+
+    @property
+    def drifted(self) -> int:
+        """How many of them have."""
+        return sum(each["drifted"] for each in self.drift)
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """A box of a figure in numbers."""
+
+    name: str
+    count: int
+    mean: float
+    median: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class ErrorsDrawn:
+    """Distributions of errors or regrets, and the same as a table."""
+
+    figure: Figure
+    rows: tuple[ErrorRow, ...]
+
+
+def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
+    """Judge outcomes.
+
+    Parameters
+    ----------
+    newest : sequence of JoinedOutcome
+        The last ones, in the order in which they came.
+    """
+    found = errors_so_far(newest)
+    compared = tuple(each for each in found.judged if each.error is not None)
+    return Accuracy(
+        found=found,
+        compared=compared,
+        error=_mean(each.error for each in compared),
+        inside=_mean(each.inside for each in compared),
+        regret=_mean(each.regret for each in found.judged),
+        drift=tuple(sorted(drift(newest), key=lambda each: not each.drifted)),
+    )
+
+
+def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, Any]]) -> Glance:
+    """Put together what was counted of each system.
+
+    Parameters
+    ----------
+    systems, drifts : iterable of mapping
+        As `/v1/validation` has them.
+    """
+    known = [each for each in systems if each["errors"]]
+    numbers = [each["errors"]["count"] for each in known]
+    return Glance(
+        outcomes=sum(numbers),
+        error=_average([each["errors"]["mean"] for each in known], numbers),
+        inside=_average([each["coverage"] for each in known], numbers),
+        drift=tuple(sorted(drifts, key=lambda each: not each["drifted"])),
+    )
+
+
+def _average(values: Sequence[float], numbers: Sequence[int]) -> float | None:
+    # `fmean` takes weights from Python 3.11 on.
+    return float(np.average(values, weights=numbers)) if values else None
+
+
+def errors_by_io_nodes(compared: Sequence[Judged]) -> ErrorsDrawn:
+    """Draw the errors by the number of I/O nodes that jobs had."""
+    numbers = sorted({each.io_nodes for each in compared})
+    pairs = [(str(each.io_nodes), each.error) for each in compared]
+    errors = _grouped(pairs, map(str, numbers))
+    return ErrorsDrawn(errors_figure(errors, "I/O nodes (0: direct access)"), _rows(errors))
+
+
+def errors_by_application(compared: Sequence[Judged]) -> ErrorsDrawn:
+    """Draw the errors of the applications with most outcomes."""
+    return _by_application([(_application(each), each.error) for each in compared], "error")
+
+
+def regrets_by_application(judged: Iterable[Judged]) -> ErrorsDrawn | None:
+    """Draw what was lost by decisions, where that is known of any."""
+    known = [(_application(each), each.regret) for each in judged if each.regret is not None]
+    return _by_application(known, "regret") if known else None
+
+
+def ratios(compared: Sequence[Judged]) -> Figure:
+    """Draw observed over expected, of the kinds of I/O that are most frequent."""
+    series: dict[str, list[Ratio]] = {
+        kind: [] for kind, _ in Counter(map(_kind, compared)).most_common(_MOST_KINDS)
+    }
+    averages = dict.fromkeys(series, 0.0)
+    for number, each in enumerate(compared, start=1):
+        kind = _kind(each)
+        if each.expected is None or kind not in series:
+            continue
+        ratio = each.observed_mib_s / each.expected.mean
+        averages[kind] += WEIGHT * (math.log(ratio) - averages[kind])
+        point = Ratio(number, each.reported_at, ratio, math.exp(averages[kind]))
+        series[kind].append(point)
+    return ratios_figure(series)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _by_application(pairs: Sequence[tuple[str, float | None]], what: str) -> ErrorsDrawn:
+    names = Counter(name for name, _ in pairs).most_common(_MOST_APPLICATIONS)
+    values = _grouped(pairs, (name for name, _ in names))
+    return ErrorsDrawn(named_errors_figure(values, what), _rows(values))
+
+
+def _grouped(
+    pairs: Iterable[tuple[str, float | None]], order: Iterable[str]
+) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {each: [] for each in order}
+    for name, value in pairs:
+        if value is not None and name in found:
+            found[name].append(value)
+    return found
+
+
+def _rows(errors: Mapping[str, Sequence[float]]) -> tuple[ErrorRow, ...]:
+    return tuple(
+        ErrorRow(name, len(values), fmean(values), median(values), max(values))
+        for name, values in errors.items()
+    )
+
+
+def _application(judged: Judged) -> str:
+    program = program_of(judged.executable) if judged.executable else "unknown"
+    return f"{program} on {judged.system}"
+
+
+def _kind(judged: Judged) -> str:
+    return f"{judged.pattern}, on {judged.system}"

@@ -1,0 +1,347 @@
+"""The web pages: rendered here, usable without scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any, cast
+
+from flask import Blueprint, Response, redirect, request, url_for
+from pydantic import ValidationError
+
+from benchdb.history import runs as history
+from benchdb.history.decisions import (
+    decisions,
+    decisions_per_hour,
+    newest_outcomes,
+    systems_with_outcomes,
+)
+from benchdb.measurements.cells import OUTLIER_RULE, bimodal, outliers, spread
+from benchdb.measurements.coverage import blocks, coverage, summarise
+from benchdb.measurements.curves import Curve, curves_of_ids
+from benchdb.measurements.listing import configurations_after, measured_ids
+from benchdb.measurements.storing import require_system, system_names
+from benchdb.store.database import transaction
+from ioncast.service.api import openapi
+from ioncast.service.api.access import COOKIE, limit_client, role_of, without_cookie
+from ioncast.service.api.predictions import PredictionOfLog
+from ioncast.service.api.uploads import limits, place, uploaded
+from ioncast.service.context import service
+from ioncast.service.pages import frame as page_frame
+from ioncast.service.pages.application import read_application
+from ioncast.service.pages.figures import decisions_figure, repetitions_figure
+from ioncast.service.pages.frame import local, page, problem_of
+from ioncast.service.pages.reference import described
+from ioncast.service.pages.shown_accuracy import (
+    accuracy,
+    errors_by_application,
+    errors_by_io_nodes,
+    glance,
+    ratios,
+    regrets_by_application,
+)
+from ioncast.service.pages.shown_prediction import prediction_shown
+from ioncast.service.sandbox.tasks import predict_job
+from ioncast_base.errors import IoncastError, UnknownNameError
+from predictor.validation.decision_errors import COUNTED
+
+_PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
+
+pages = Blueprint("pages", __name__, template_folder="templates")
+page_frame.register(pages, _PUBLIC)
+
+_DECISIONS, _APPLICATIONS, _CONFIGURATIONS = 8, 50, 25
+_DAYS = timedelta(days=3)
+_STALE_AFTER = timedelta(days=365)
+_TOKEN_LIFE_S = 30 * 24 * 3600
+
+_LABELS = {
+    "system": "System",
+    "nodes": "Compute nodes",
+    "ran_with": "I/O nodes of this run",
+    "available": "I/O nodes to be had",
+    "log": "Darshan log",
+}
+
+
+@pages.get("/")
+def overview() -> Response:
+    """Show what the service decided, and how right it was."""
+    now = datetime.now(timezone.utc)
+    of = service()
+    with transaction(of.database) as connection:
+        counts = decisions_per_hour(connection, now - _DAYS)
+        newest = decisions(connection, limit=_DECISIONS)
+        systems = system_names(connection)
+        has_runs = bool(history.applications(connection, limit=1))
+    return page(
+        "overview.html",
+        figure=decisions_figure(counts, now - _DAYS, now) if counts else None,
+        by_source=_by_source(counts),
+        per_day=_per_day(counts),
+        days=_DAYS.days,
+        newest=newest,
+        systems=systems,
+        has_runs=has_runs,
+        known=glance(_errors_by_system(), _counted("drift", [])),
+        coverage=_coverage(systems),
+        heartbeat=of.prepared.heartbeat,
+        entries=len(of.prepared.entries),
+    )
+
+
+@pages.get("/applications")
+def applications() -> Response:
+    """List applications, those that hold a text."""
+    search, system = request.args.get("search", ""), request.args.get("system", "")
+    with transaction(service().database) as connection:
+        found = history.applications(
+            connection,
+            system=system or None,
+            search=search or None,
+            after=_after(),
+            limit=_APPLICATIONS + 1,
+        )
+        systems = system_names(connection)
+    shown = found[:_APPLICATIONS]
+    return page(
+        "applications.html",
+        found=shown,
+        search=search,
+        system=system,
+        systems=systems,
+        is_first=not _after(),
+        following=shown[-1].application.id if len(found) > len(shown) else None,
+    )
+
+
+@pages.get("/applications/<int:application_id>")
+def application(application_id: int) -> Response:
+    """Show an application: what its run did, what is expected of it, and why."""
+    limit_client()
+    before, run = (request.args.get(name, type=int) for name in ("before", "run"))
+    found = read_application(application_id, run_id=run, before=before)
+    return page("application.html", shown=found, is_first=before is None)
+
+
+@pages.get("/benchmarks")
+def benchmarks() -> Response:
+    """Show what was measured on a system, and how well."""
+    now = datetime.now(timezone.utc)
+    with transaction(service().database) as connection:
+        systems = system_names(connection)
+        asked = request.args.get("system")
+        system = require_system(connection, asked) if asked else next(iter(systems), None)
+        ids = measured_ids(connection, system, _after(), _CONFIGURATIONS + 1) if system else []
+        rows = coverage(
+            connection,
+            system,
+            now=now,
+            stale_after_s=_STALE_AFTER.total_seconds(),
+            ids=ids[:_CONFIGURATIONS],
+        )
+    return page(
+        "benchmarks.html",
+        systems=systems,
+        system=system,
+        blocks=[(engine, found, summarise(found)) for _, engine, found in blocks(rows)],
+        is_first=not _after(),
+        following=ids[_CONFIGURATIONS - 1] if len(ids) > _CONFIGURATIONS else None,
+        rule=OUTLIER_RULE,
+        stale_after_days=_STALE_AFTER.days,
+    )
+
+
+@pages.get("/benchmarks/<int:configuration_id>")
+def benchmark(configuration_id: int) -> Response:
+    """Show every repetition of a benchmark."""
+    with transaction(service().database) as connection:
+        found = configurations_after(connection, after=configuration_id - 1, limit=1)
+        if not found or found[0].id != configuration_id:
+            raise UnknownNameError(f"no configuration {configuration_id} in the database")
+        systems = list(dict.fromkeys(where.system for where in found[0].measured))
+        asked = request.args.get("system")
+        system = require_system(connection, asked) if asked else next(iter(systems), None)
+        curves = curves_of_ids(connection, system, [configuration_id]) if system else []
+    return page(
+        "benchmark.html",
+        id=configuration_id,
+        config=found[0].config,
+        line=found[0].config.command_line(launcher=True),
+        systems=systems,
+        system=system,
+        measured=[where for where in found[0].measured if where.system == system],
+        curves=[(curve.engine, _cells(curve)) for curve in curves],
+        figure=repetitions_figure(curves) if curves else None,
+        rule=OUTLIER_RULE,
+    )
+
+
+@pages.get("/validation")
+def validation() -> Response:
+    """Show how right predictions for a system were so far."""
+    with transaction(service().database) as connection:
+        systems = system_names(connection)
+        asked = request.args.get("system")
+        with_outcomes = systems_with_outcomes(connection)
+        system = require_system(connection, asked) if asked else next(iter(with_outcomes), None)
+        newest = newest_outcomes(connection, COUNTED, system) if system else []
+    known = accuracy(newest)
+    compared = known.compared
+    return page(
+        "validation.html",
+        known=known,
+        systems=systems,
+        system=system,
+        by_system=_errors_by_system(),
+        most=COUNTED,
+        by_io_nodes=errors_by_io_nodes(compared) if compared else None,
+        by_application=errors_by_application(compared) if compared else None,
+        regrets=regrets_by_application(known.found.judged),
+        ratios=ratios(compared) if compared else None,
+    )
+
+
+@pages.get("/predict")
+def predict() -> Response:
+    """Show the drop zone."""
+    return _predict_page()
+
+
+@pages.post("/predict")
+def predict_log() -> Response:
+    """Predict from a log that was sent; it is not stored."""
+    limit_client()
+    given = {name: value for name, value in request.form.items() if value}
+    if not request.files.get("log"):
+        return _predict_page(422, "Choose a Darshan log first.")
+    try:
+        form = PredictionOfLog.model_validate(given)
+    except ValidationError as error:
+        return _predict_page(422, _told(error))
+    try:
+        with uploaded("log") as upload:
+            record = service().children.run(
+                predict_job, place(), upload, form.asked(None, service().settings), limits()
+            )
+            name = upload.name
+    except IoncastError as error:
+        if not page_frame.wants_page():
+            raise
+        return _predict_page(error.http_status, problem_of(error).get("detail"))
+    run = record["earlier_run"]
+    measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}
+    shown = prediction_shown(record, measured, form.ran_with)
+    return page("predicted.html", shown=shown, name=name, record=record, form=form)
+
+
+@pages.get("/docs")
+def docs() -> Response:
+    """Show the HTTP interface."""
+    is_open = service().settings.reading == "open"
+    document = json.loads(openapi.document_text())
+    groups = described(document, request.host_url.rstrip("/"), is_open=is_open)
+    return page("docs.html", groups=groups, version=document["info"]["version"], is_open=is_open)
+
+
+@pages.get("/login")
+def login() -> Response:
+    """Ask for a token."""
+    return page("login.html", following=local(request.args.get("next")))
+
+
+@pages.post("/login")
+def enter() -> Response:
+    """Take a token into a cookie."""
+    following, token = local(request.form.get("next")), request.form.get("token", "").strip()
+    try:
+        role_of(service(), token)
+    except IoncastError as error:
+        told = problem_of(error)
+        return page("login.html", told["status"], following=following, problem=told["detail"])
+    response = cast("Response", redirect(following, 303))
+    response.set_cookie(
+        COOKIE,
+        token,
+        max_age=_TOKEN_LIFE_S,
+        secure=request.is_secure,
+        httponly=True,
+        samesite="Strict",
+    )
+    return response
+
+
+@pages.post("/logout")
+def logout() -> Response:
+    """Forget the token."""
+    return without_cookie(cast("Response", redirect(url_for("pages.login"), 303)))
+
+
+def _after() -> int:
+    """Where this page of a list begins."""
+    return max(request.args.get("after", 0, type=int), 0)
+
+
+def _coverage(systems: Sequence[str]) -> list[tuple[str, dict[str, int] | None]]:
+    """What the keeper counted of each system; None where it has not yet."""
+    counted = {each["system"]: each for each in _counted("coverage", [])}
+    return [(name, counted.get(name)) for name in systems]
+
+
+def _errors_by_system() -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", _counted("validation", {"systems": []})["systems"])
+
+
+def _counted(name: str, otherwise: Any) -> Any:
+    """What the keeper counted last; otherwise, where it has not yet."""
+    summary = service().prepared.summaries.get(name)
+    return summary.value if summary else otherwise
+
+
+def _by_source(counts: Sequence[tuple[str, str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for _, source, number in counts:
+        found[source] = found.get(source, 0) + number
+    return found
+
+
+def _per_day(counts: Sequence[tuple[str, str, int]]) -> list[tuple[str, dict[str, int]]]:
+    """What the figure shows, by day: its table would be too long by hour."""
+    days: dict[str, list[tuple[str, str, int]]] = {}
+    for count in counts:
+        days.setdefault(count[0][: len("2026-11-21")], []).append(count)
+    return [(day, _by_source(found)) for day, found in sorted(days.items(), reverse=True)]
+
+
+def _cells(curve: Curve) -> list[dict[str, Any]]:
+    """The cells of a curve as rows of a table."""
+    return [
+        {
+            "io_nodes": n,
+            "values": list(zip(values, outliers(values), strict=True)),
+            "spread": spread(values),
+            "is_bimodal": bimodal(values),
+        }
+        for n, values in sorted(curve.bandwidths_mib_s.items())
+    ]
+
+
+def _predict_page(status: int = 200, problem: str | None = None) -> Response:
+    with transaction(service().database) as connection:
+        systems = system_names(connection)
+    return page(
+        "predict.html",
+        status,
+        systems=systems,
+        problem=problem,
+        given=request.form,
+        most_mib=service().settings.max_upload_mib,
+    )
+
+
+def _told(error: ValidationError) -> str:
+    """The first value that cannot be used, under the name that the form has for it."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    name = str(first["loc"][0])
+    return f"{_LABELS.get(name, name)}: {first['msg']}"

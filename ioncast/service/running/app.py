@@ -1,0 +1,93 @@
+"""The Flask application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from benchdb.store.database import existing_database
+from ioncast.service.answering.prepared import Reader, prepared_file
+from ioncast.service.answering.spool import SpoolWriter, spool_folder
+from ioncast.service.api import problems
+from ioncast.service.api.allocations import allocations
+from ioncast.service.api.benchmarks import benchmarks
+from ioncast.service.api.decisions import decisions
+from ioncast.service.api.operating import operations
+from ioncast.service.api.outcomes import outcomes
+from ioncast.service.api.predictions import predictions
+from ioncast.service.api.traces import traces
+from ioncast.service.context import Service, install
+from ioncast.service.pages.assets import assets
+from ioncast.service.pages.views import pages
+from ioncast.service.running import bodies, metrics, security_headers
+from ioncast.service.sandbox.child import ChildLimits, Children
+from ioncast.service.settings import Settings
+
+
+class _Application(Flask):
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Nothing here is asynchronous; to look costs a tenth of a decision's time."""
+        return func
+
+
+def create_app(settings: Settings) -> Flask:
+    """Make the application; nothing is opened or started yet.
+
+    Parameters
+    ----------
+    settings : Settings
+        The site's.
+    """
+    app = _Application(__name__)
+    app.config.update(
+        MAX_CONTENT_LENGTH=settings.max_upload_mib << 20,
+        MAX_FORM_MEMORY_SIZE=2 << 20,
+        MAX_FORM_PARTS=100,
+    )
+    install(
+        app.extensions,
+        Service(
+            settings=settings,
+            database=existing_database(settings.database, patience_s=settings.patience_s),
+            prepared=Reader(prepared_file(settings.state)),
+            spool=SpoolWriter(spool_folder(settings.state)),
+            children=Children(
+                settings.uploads_at_once,
+                ChildLimits(settings.upload_memory_mib << 20, settings.upload_s),
+            ),
+        ),
+    )
+    if settings.proxies:
+        number = settings.proxies
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=number, x_proto=number, x_host=number
+        )
+    metrics.register(app)
+    problems.register(app)
+    bodies.register(app, settings.threads)
+    app.after_request(_secure)
+    for blueprint in (
+        decisions,
+        operations,
+        predictions,
+        allocations,
+        traces,
+        outcomes,
+        benchmarks,
+        assets,
+        pages,
+    ):
+        app.register_blueprint(blueprint)
+    return app
+
+
+def _secure(response: Response) -> Response:
+    if request.path.startswith("/v1/"):
+        for name, value in security_headers.FOR_PROGRAMS:
+            response.headers.add(name, value)
+    else:
+        response.headers.update(security_headers.FOR_PEOPLE)
+    return response

@@ -1,0 +1,82 @@
+"""Whether the service can listen where it is to, before gunicorn tries."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from pathlib import Path
+
+from ioncast_base.errors import InputError
+
+_UNIX = "unix:"
+_ELSEWHERE = "name another place with --bind"
+_REMEDIES = {
+    errno.EADDRINUSE: f"stop what listens there, or {_ELSEWHERE}",
+    errno.EADDRNOTAVAIL: "give an address of this machine",
+    errno.ENOENT: "make its folder",
+}
+
+
+def check_binds(binds: Iterable[str]) -> None:
+    """Listen at each place for a moment.
+
+    Parameters
+    ----------
+    binds : iterable of str
+        ``HOST:PORT`` or ``unix:/PATH``.
+
+    Raises
+    ------
+    InputError
+        When one is taken, or is none where this user may listen.
+    """
+    for bind in binds:
+        check: Callable[[str], None] = _check_path if bind.startswith(_UNIX) else _check_address
+        try:
+            check(bind.removeprefix(_UNIX))
+        except OSError as error:
+            # A path that is too long has no number.
+            reason = error.strerror or str(error)
+            raise InputError(
+                f"the service cannot listen there: {reason}",
+                where=bind,
+                remedy=_REMEDIES.get(error.errno or 0, _ELSEWHERE),
+            ) from error
+
+
+def _check_address(bind: str) -> None:
+    name, _, port = bind.rpartition(":")
+    host = name.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
+        # As gunicorn does: connections that have ended are in nobody's way.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, int(port)))
+        probe.listen(1)
+
+
+def _check_path(bind: str) -> None:
+    path = Path(bind)
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.stat().st_mode):
+            raise OSError(errno.EEXIST, "this is a file, not a socket")
+        if _answers(bind):
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        path.unlink()
+    with closing(socket.socket(socket.AF_UNIX)) as probe:
+        probe.bind(bind)
+    path.unlink()
+
+
+def _answers(path: str) -> bool:
+    """Whether anything listens at a socket; gunicorn would take it away from it."""
+    with closing(socket.socket(socket.AF_UNIX)) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            return False
+    return True

@@ -1,0 +1,246 @@
+"""`ioncast serve`: the service under gunicorn."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from benchdb.store.database import existing_database, opened_database, transaction
+from ioncast.service.keeper.known_database import is_known
+from ioncast.service.running.binding import check_binds
+from ioncast.service.settings import Settings, read_settings
+from ioncast_base.command_options import database_option
+from ioncast_base.errors import DatabaseError, InputError
+
+# Workers of a service that was killed end within a second.
+_LONGEST_WAIT_FOR_LOCK_S = 10.0
+_GRACE_S = 10
+
+
+@click.command(
+    "serve",
+    epilog="""\b
+Examples:
+  ioncast serve --demo
+  ioncast serve --bind 0.0.0.0:8420 --workers 4
+  ioncast serve --config /etc/ioncast/service.toml
+  ioncast serve --bind unix:/run/ioncast/ioncast.sock --bind 127.0.0.1:8420
+""",
+)
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="The settings.")
+@click.option(
+    "--bind",
+    multiple=True,
+    metavar="HOST:PORT|unix:/PATH",
+    help="Where to listen; may be given several times.  [default: 127.0.0.1:8420]",
+)
+@click.option("--workers", metavar="N", help="Processes that answer requests.  [default: 2]")
+@click.option("--threads", metavar="N", help="Requests at once in each.  [default: 8]")
+@click.option(
+    "--state",
+    metavar="FOLDER",
+    help="Prepared answers, and decisions not yet in the database; on a local disk.",
+)
+@click.option("--demo", is_flag=True, help="Serve the demonstration's data, from a new database.")
+@database_option
+def serve(
+    config: str | None,
+    bind: tuple[str, ...],
+    workers: str | None,
+    threads: str | None,
+    state: str | None,
+    demo: bool,
+    location: str | None,
+) -> None:
+    """Answer schedulers' questions over HTTP, and show pages.
+
+    Settings come from the file, the environment (IONCAST_WORKERS and the like) and these
+    options, the last one wins; docs/service.md lists them all.
+    """
+    flags: dict[str, Any] = {
+        "bind": bind or None,
+        "workers": workers,
+        "threads": threads,
+        "state": state,
+        "database": location,
+    }
+    with ExitStack() as stack:
+        if demo:
+            stack.enter_context(_tidied_when_ended())
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ioncast-demo-"))
+            flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
+        settings = read_settings(config, flags)
+        stack.enter_context(_only_one(settings.state))
+        check_binds(settings.bind)
+        if demo:
+            _fill_demo(settings)
+        _prepare_database(settings)
+        _run(settings)
+
+
+@contextmanager
+def _tidied_when_ended() -> Iterator[None]:
+    """Let what is ended by a signal before gunicorn listens to signals tidy up, as Ctrl-C does."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _fill_demo(settings: Settings) -> None:
+    from ioncast.service.running.demo_data import fill  # noqa: PLC0415
+
+    click.echo("ioncast: importing the demonstration's benchmarks and runs", err=True)
+    assert settings.database is not None  # noqa: S101
+    fill(settings.database)
+
+
+@contextmanager
+def _only_one(state: str) -> Iterator[None]:
+    """Hold the state folder, which is of one service only."""
+    folder = Path(state)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(folder / "serve.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"the state folder cannot be used: {error.strerror}",
+            where=state,
+            remedy="name another with --state",
+        ) from error
+    give_up_at = time.monotonic() + _LONGEST_WAIT_FOR_LOCK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError as error:
+            if time.monotonic() > give_up_at:
+                os.close(descriptor)
+                raise InputError(
+                    "another service uses this state folder",
+                    where=state,
+                    remedy="stop it, or name another folder with --state",
+                ) from error
+            time.sleep(0.1)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _say_where(binds: Iterable[str]) -> None:
+    for bind in binds:
+        if bind.startswith("unix:"):
+            click.echo(f"ioncast: interface on {bind}", err=True)
+        else:
+            host, _, port = bind.rpartition(":")
+            shown = "127.0.0.1" if host in {"0.0.0.0", "[::]"} else host  # noqa: S104
+            click.echo(f"ioncast: pages and interface on http://{shown}:{port}/", err=True)
+
+
+def _prepare_database(settings: Settings) -> None:
+    """Create or upgrade it; where it is away, decisions are answered all the same.
+
+    In the place of one that is known, which may have been moved or not be mounted, none is
+    created.
+    """
+    try:
+        _refuse_to_replace(settings)
+        with opened_database(settings.database):
+            pass
+    except DatabaseError as error:
+        click.echo(f"ioncast: warning: {error}; the service starts without it", err=True)
+
+
+def _refuse_to_replace(settings: Settings) -> None:
+    database = existing_database(settings.database, patience_s=settings.patience_s)
+    try:
+        with transaction(database):
+            pass
+    except DatabaseError:
+        if is_known(settings):
+            raise
+    finally:
+        database.dispose()
+
+
+def _run(settings: Settings) -> None:
+    from gunicorn.app.base import BaseApplication  # noqa: PLC0415
+
+    from ioncast.service.running import metrics  # noqa: PLC0415
+    from ioncast.service.running.app import create_app  # noqa: PLC0415
+    from ioncast.service.running.background import begin_log, start  # noqa: PLC0415
+    from ioncast.service.running.shared_counts import SharedCounts  # noqa: PLC0415
+    from ioncast.service.running.worker import Worker  # noqa: PLC0415
+
+    begin_log()
+    # systemd's folder in memory, where nobody else fills the disk.
+    runtime = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    counts = SharedCounts(Path(runtime or settings.state) / "metrics")
+    counts.prepare()
+
+    class Server(BaseApplication):
+        """gunicorn with our settings; it reads no file and no arguments of its own."""
+
+        def load_config(self) -> None:
+            for name, value in options.items():
+                self.cfg.set(name, value)
+
+        def load(self) -> Any:
+            return create_app(settings)
+
+    def listening(_server: Any) -> None:
+        _say_where(settings.bind)
+
+    def is_to_come(server: Any, worker: Any) -> None:
+        others = (each.slot for each in server.WORKERS.values())
+        worker.slot = counts.free_slot(others)
+
+    def began(worker: Any) -> None:
+        counts.enter(worker.slot)
+        metrics.count_in(counts)
+        worker.end_background = start(worker.app.wsgi().extensions["ioncast"])
+
+    def ended(_server: Any, worker: Any) -> None:
+        if end := getattr(worker, "end_background", None):
+            end()
+
+    options: dict[str, Any] = {
+        "bind": list(settings.bind),
+        "workers": settings.workers,
+        "threads": settings.threads,
+        "worker_class": Worker,
+        "preload_app": True,
+        "keepalive": 5,
+        "timeout": settings.upload_s + 60,
+        "graceful_timeout": _GRACE_S,
+        "limit_request_line": 8190,
+        # X-Forwarded headers are `proxies`' matter, and no header sets another path.
+        "forwarded_allow_ips": "",
+        "forwarder_headers": "",
+        "secure_scheme_headers": {},
+        "proc_name": "ioncast",
+        "loglevel": "warning",
+        "when_ready": listening,
+        "pre_fork": is_to_come,
+        "post_worker_init": began,
+        "worker_exit": ended,
+        "control_socket_disable": True,
+    }
+    Server().run()

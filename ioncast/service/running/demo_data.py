@@ -1,0 +1,186 @@
+"""The data of `ioncast serve --demo`: an emulated system's benchmarks, runs and reruns.
+
+They are in `testbed` (its README tells how they were measured). What schedulers would have
+asked and reported is replayed: for each rerun the service is asked as if there were only the
+I/O nodes that the rerun had, and is told what it got. All is asked before anything is told, so
+that predictions stand beside bandwidths that they do not know.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from benchdb.history.decisions import store_decisions, store_outcome
+from benchdb.history.runs import applications, store_run
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.fitted_models import store_model
+from ioncast.service.answering.answers import Entry, answer
+from ioncast.service.answering.spool import SpoolWriter
+from ioncast.service.keeper.draining import Drain
+from ioncast.service.keeper.preparing import Preparing, Surveys
+from ioncast.service.sandbox.tasks import Place, Upload, import_measurements, read_trace
+from ioncast.service.settings import read_settings
+from predictor.matching.basis import lessons
+from predictor.matching.same_application import identities
+from predictor.model.stored import to_document
+from summario.reading.log import Limits
+
+TESTBED = Path(__file__).with_name("testbed")
+SYSTEM = "testbed"
+USER = "demo"
+TASKS, NODES = 16, 8
+_PATIENCE_S = 60.0
+_LOG_NAME = re.compile(r"(?P<name>.+)-ionodes(?P<io_nodes>\d+)(?:-dxt)?")
+
+
+@dataclass(frozen=True)
+class _Rerun:
+    """A job, and what it got."""
+
+    name: str
+    executable: str
+    job_id: str
+    io_nodes: int
+    bandwidth_mib_s: float
+
+
+def fill(location: str) -> None:
+    """Fill a new database with what a site would have after some weeks.
+
+    Parameters
+    ----------
+    location : str
+        An SQLite file or a SQLAlchemy URL.
+
+    Raises
+    ------
+    IoncastError
+        When the database cannot be used, or has other data of these files.
+    """
+    with opened_database(location) as engine:
+        table = TESTBED / "benchmarks.csv"
+        place = Place(location, _PATIENCE_S)
+        import_measurements(place, _upload(table), SYSTEM, tasks=TASKS, nodes=NODES)
+        with transaction(engine, write=True) as connection:
+            for log in sorted((TESTBED / "logs").iterdir()):
+                _store_log(connection, log)
+        reruns = _reruns()
+        with transaction(engine, write=True) as connection:
+            _store_model(connection)
+            lines = _decided(connection, reruns)
+            _store_decisions(connection, lines)
+            for rerun, line in zip(reruns, lines, strict=True):
+                store_outcome(
+                    connection,
+                    system=SYSTEM,
+                    job_id=rerun.job_id,
+                    io_nodes=rerun.io_nodes,
+                    bandwidth_mib_s=rerun.bandwidth_mib_s,
+                    decision_id=str(line["id"]),
+                )
+
+
+def _upload(path: Path) -> Upload:
+    return Upload(str(path), path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _store_log(connection: Connection, path: Path) -> None:
+    told = _LOG_NAME.fullmatch(path.stem)
+    assert told is not None  # noqa: S101
+    upload = _upload(path)
+    trace = read_trace(upload, Limits())
+    store_run(
+        connection,
+        system=SYSTEM,
+        executable=trace.executable,
+        user=USER,
+        name=told["name"],
+        sha256=upload.sha256,
+        tasks=trace.tasks,
+        nodes=NODES,
+        io_nodes=int(told["io_nodes"]),
+        phases=trace.phases,
+        job_id=trace.job_id,
+        bandwidth_mib_s=trace.bandwidth_mib_s,
+        started=trace.started,
+    )
+
+
+def _reruns() -> list[_Rerun]:
+    with (TESTBED / "applications.csv").open(encoding="utf-8", newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: row["started"])
+    return [
+        _Rerun(
+            name=row["name"],
+            executable=row["command"].split(maxsplit=1)[0],
+            job_id=f"{row['name']}-{row['io_nodes']}-{row['repetition']}",
+            io_nodes=int(row["io_nodes"]),
+            bandwidth_mib_s=float(row["bandwidth_mib_s"]),
+        )
+        for row in rows
+    ]
+
+
+def _decided(connection: Connection, reruns: Iterable[_Rerun]) -> list[dict[str, object]]:
+    """What the service says of each job, as workers write it into their spool."""
+    entries = _entries(connection)
+    lines: list[dict[str, object]] = []
+    for rerun in reruns:
+        found = next(
+            (entries[identity.key], identity.says)
+            for identity in identities(rerun.executable, USER, rerun.name)
+            if identity.key in entries
+        )
+        told = answer(*found, TASKS, NODES, rerun.io_nodes)
+        query = {
+            "system": SYSTEM,
+            "user": USER,
+            "executable": rerun.executable,
+            "name": rerun.name,
+            "job_id": rerun.job_id,
+            "nodes": NODES,
+            "tasks": TASKS,
+            "available": rerun.io_nodes,
+        }
+        at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        lines.append({"id": uuid4().hex, "at": at, "query": query, "answer": json.loads(told.body)})
+    return lines
+
+
+def _store_model(connection: Connection) -> None:
+    """Fit and keep it, so that the keeper need not."""
+    found = lessons(connection, SYSTEM)
+    assert found is not None  # noqa: S101
+    fitted = found.learn()
+    store_model(connection, SYSTEM, fitted.engine, fitted.state, to_document(fitted.model))
+
+
+def _entries(connection: Connection) -> Mapping[str, Entry]:
+    """What the keeper would prepare."""
+    preparing = Preparing(connection, read_settings(environment={}), Surveys(), wanted={})
+    entries: dict[str, Entry] = {}
+    for summary in applications(connection, system=SYSTEM):
+        entries.update(preparing.prepare(summary.application.id).entries)
+    return entries
+
+
+def _store_decisions(connection: Connection, lines: Iterable[Mapping[str, object]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spool = SpoolWriter(Path(folder))
+        for line in lines:
+            spool.append(json.dumps(line).encode() + b"\n")
+        spool.close()
+        with Drain(Path(folder)).batch(time.time()) as drained:
+            store_decisions(connection, drained.rows)

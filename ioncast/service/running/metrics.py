@@ -1,0 +1,175 @@
+"""What the service counts, for Prometheus; over all workers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, wraps
+from threading import Lock
+from typing import TYPE_CHECKING, ParamSpec
+
+from flask import Flask, Response, request
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    generate_latest,
+    registry,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from ioncast.service.answering.spool import spool_folder, waiting_bytes
+from ioncast.service.context import Service
+from ioncast.service.running.shared_counts import SharedCounts
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+_P = ParamSpec("_P")
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_LOG = logging.getLogger("ioncast.service")
+_STARTED = "ioncast.started"
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60)
+# Of all endpoints and statuses for which there was no room.
+_OTHERS = ("others", 0)
+
+_SECONDS = Histogram(
+    "ioncast_request_seconds",
+    "Time to answer, by operation and status.",
+    ["endpoint", "status"],
+    buckets=_BUCKETS,
+)
+_DECISIONS = Counter("ioncast_decisions", "Decisions, by what they rest on.", ["source"])
+
+
+class _Counts:
+    """Where this process counts: with others in files, or by itself."""
+
+    shared: SharedCounts | None = None
+    has_failed = False
+    making = Lock()
+
+
+def count_in(shared: SharedCounts) -> None:
+    """Count with other workers from now on, if there is room; call it in each, once."""
+    _Counts.shared = shared
+    if not shared.is_open:
+        return
+    try:
+        _histogram(*_OTHERS)
+        _unrecorded()
+    except Exception:
+        # gunicorn ends the whole service where a worker cannot start.
+        _LOG.exception("a worker counts nothing")
+        shared.enter(None)
+
+
+def _harmless(count: Callable[_P, None]) -> Callable[_P, None]:
+    """Keep whatever goes wrong with counting from whoever is answered."""
+
+    @wraps(count)
+    def counted(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        if _Counts.shared is not None and not _Counts.shared.is_open:
+            return
+        try:
+            count(*args, **kwargs)
+        except Exception:
+            if not _Counts.has_failed:
+                _Counts.has_failed = True
+                _LOG.exception("something could not be counted; it is not said again")
+
+    return counted
+
+
+# Finding a child by its labels takes longer than counting.
+_histogram = cache(_SECONDS.labels)
+_decisions = cache(_DECISIONS.labels)
+
+
+@cache
+def _unrecorded() -> Counter:
+    """Made when it is first needed: without labels it has its place in the files at once."""
+    return Counter(
+        "ioncast_unrecorded_decisions", "Decisions that could be answered and not be kept."
+    )
+
+
+@cache
+def _seconds(endpoint: str, status: int) -> Histogram:
+    shared = _Counts.shared
+    with _Counts.making:
+        has_room = shared is None or shared.takes_another_series()
+        return _histogram(endpoint, status) if has_room else _histogram(*_OTHERS)
+
+
+def register(app: Flask) -> None:
+    """Count and time the requests of an application."""
+    answer = app.wsgi_app
+
+    def start(environ: WSGIEnvironment, respond: StartResponse) -> Iterable[bytes]:
+        environ[_STARTED] = time.perf_counter()
+        return answer(environ, respond)
+
+    def stop(response: Response) -> Response:
+        answered(request.endpoint or "none", response.status_code, request.environ[_STARTED])
+        return response
+
+    app.wsgi_app = start  # type: ignore[assignment, method-assign]
+    app.after_request(stop)
+
+
+@_harmless
+def answered(endpoint: str, status: int, began_s: float) -> None:
+    """Count and time a request that began at a time of `time.perf_counter`."""
+    _seconds(endpoint, status).observe(time.perf_counter() - began_s)
+
+
+@_harmless
+def decided(source: str) -> None:
+    """Count a decision by what it rests on."""
+    _decisions(source).inc()
+
+
+@_harmless
+def could_not_record() -> None:
+    """Count a decision that was answered and could not be kept."""
+    _unrecorded().inc()
+
+
+def exposition(service: Service) -> bytes:
+    """All numbers in Prometheus' text format."""
+    if _Counts.shared is not None:
+        counted = generate_latest(_Counts.shared.registry())
+    else:
+        _unrecorded()
+        counted = generate_latest()
+    own = CollectorRegistry()
+    own.register(_State(service))
+    return counted + generate_latest(own)
+
+
+class _State(registry.Collector):
+    """What is true of the whole service when it is asked."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        prepared = self._service.prepared
+        yield GaugeMetricFamily(
+            "ioncast_prepared_entries", "Keys with a prepared answer.", len(prepared.entries)
+        )
+        waiting = waiting_bytes(spool_folder(self._service.settings.state))
+        yield GaugeMetricFamily(
+            "ioncast_spool_bytes", "Size of the files with decisions for the database.", waiting
+        )
+        beat = prepared.heartbeat
+        if beat is not None:
+            yield GaugeMetricFamily(
+                "ioncast_keeper_timestamp_seconds", "When the keeper was last seen.", beat.at_s
+            )
+            yield GaugeMetricFamily(
+                "ioncast_database_up", "Whether the keeper can use the database.", beat.database_ok
+            )

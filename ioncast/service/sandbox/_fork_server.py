@@ -1,0 +1,188 @@
+"""Forks a process for each task, and sees to it that none outlives its time.
+
+`ioncast.service.sandbox.child` starts this program and sends it tasks: each a JSON object with
+`memory_bytes` and `seconds`, along with three file descriptors. The task is read from the
+first, its result written to the second; the third gets a JSON object when the process has
+ended: its `code`, the `signal` that killed it, that it was `late`, or why it `failed` to
+start. What tasks need is imported once, so that a process costs no more than a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import pickle
+import resource
+import select
+import signal
+import socket
+import time
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ioncast_base.errors import IoncastError
+
+MAX_REQUEST_BYTES = 4096
+MAX_RESULT_BYTES = 64 << 20
+# Exit codes that no library ends a process with.
+RETURNED, RAISED, OUT_OF_MEMORY, TOO_LARGE, BROKEN = range(50, 55)
+
+_PR_SET_PDEATHSIG = 1
+_MS = 1000
+
+
+@dataclass
+class _Running:
+    """A process that works on a task, and where to say how it ended."""
+
+    pid: int
+    reply: int
+    ends_at: float
+    late: bool = False
+
+
+def serve(descriptor: int) -> None:
+    """Take tasks from a socket until its other end is closed."""
+    # These are for the worker, whose end ends this program.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    libc = ctypes.CDLL(None)
+    # What is imported stays: to go over it would cost each process more than most tasks do.
+    gc.freeze()
+    running: dict[int, _Running] = {}
+    poll = select.poll()
+    with socket.socket(fileno=descriptor) as requests:
+        poll.register(requests, select.POLLIN)
+        try:
+            while True:
+                for ready, _ in poll.poll(_ms_to_next_end(running.values())):
+                    if ready != requests.fileno():
+                        poll.unregister(ready)
+                        os.close(ready)
+                        _finish(running.pop(ready))
+                        continue
+                    request, passed, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, 3)
+                    if not request:
+                        return
+                    started = _start(json.loads(request), passed, requests, running, libc)
+                    if started is not None:
+                        ended = os.pidfd_open(started.pid)
+                        running[ended] = started
+                        poll.register(ended, select.POLLIN)
+                _stop_late(running.values())
+        finally:
+            for one in running.values():
+                _kill(one.pid)
+
+
+def _ms_to_next_end(running: Iterable[_Running]) -> float | None:
+    """How long nothing can become late; None without any that could."""
+    ends = [one.ends_at for one in running if not one.late]
+    return max(min(ends) - time.monotonic(), 0) * _MS + 1 if ends else None
+
+
+def _stop_late(running: Iterable[_Running]) -> None:
+    for one in running:
+        if not one.late and one.ends_at <= time.monotonic():
+            one.late = True
+            _kill(one.pid)
+
+
+def _kill(pid: int) -> None:
+    """End a process and all that it started; it was not waited for yet, so none took its id."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _start(
+    asked: dict[str, int],
+    passed: Sequence[int],
+    requests: socket.socket,
+    running: Mapping[int, _Running],
+    libc: ctypes.CDLL,
+) -> _Running | None:
+    """Fork for a task; None where the system cannot."""
+    task, result, reply = passed
+    server = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(task)
+        os.close(result)
+        _say(reply, {"failed": error.strerror})
+        return None
+    if pid == 0:
+        code = BROKEN
+        try:
+            # What ends with the server or another process must not seem to be there still.
+            requests.close()
+            for descriptor in (reply, *running, *(one.reply for one in running.values())):
+                os.close(descriptor)
+            code = _work(libc, server, asked, task, result)
+        finally:
+            os._exit(code)
+    os.close(task)
+    os.close(result)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.setpgid(pid, pid)
+    return _Running(pid, reply, time.monotonic() + asked["seconds"])
+
+
+def _finish(one: _Running) -> None:
+    """Say how a process ended, and end what it left behind."""
+    os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOWAIT)
+    _kill(one.pid)
+    _, status = os.waitpid(one.pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if one.late:
+        _say(one.reply, {"late": True})
+    else:
+        _say(one.reply, {"signal": -code} if code < 0 else {"code": code})
+
+
+def _say(reply: int, report: Mapping[str, object]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(reply, json.dumps(report).encode())
+    os.close(reply)
+
+
+def _work(libc: ctypes.CDLL, server: int, asked: dict[str, int], task: int, result: int) -> int:
+    """Do a task; runs in a process of its own, which may die of it."""
+    try:
+        os.setpgid(0, 0)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != server:
+            return BROKEN
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit(resource.RLIMIT_AS, asked["memory_bytes"], asked["memory_bytes"])
+        # Where the server does not come to stop what takes too long: a signal that says why.
+        _limit(resource.RLIMIT_CPU, asked["seconds"] + 1, asked["seconds"] + 2)
+        with os.fdopen(task, "rb") as file:
+            function, args, kwargs = pickle.load(file)  # noqa: S301 - our worker's
+        try:
+            code, outcome = RETURNED, function(*args, **kwargs)
+        except IoncastError as error:
+            code, outcome = RAISED, error
+        content = pickle.dumps(outcome)
+        if len(content) > MAX_RESULT_BYTES:
+            return TOO_LARGE
+        with os.fdopen(result, "wb") as file:
+            file.write(content)
+    except MemoryError:
+        return OUT_OF_MEMORY
+    except BaseException:
+        traceback.print_exc()
+        return BROKEN
+    return code
+
+
+def _limit(kind: int, soft: int, hard: int) -> None:
+    """Lower limits of this process; one that is lower already stays."""
+    _, most = resource.getrlimit(kind)
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(kind, (soft, hard))

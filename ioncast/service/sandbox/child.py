@@ -1,0 +1,231 @@
+"""Work on what strangers sent, in a disposable process with limits on memory and time."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, ParamSpec, TypeVar, cast
+
+from ioncast.service.sandbox._fork_server import (
+    BROKEN,
+    MAX_RESULT_BYTES,
+    OUT_OF_MEMORY,
+    RAISED,
+    RETURNED,
+    TOO_LARGE,
+)
+from ioncast_base.errors import BusyError, InputError
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+MIB = 1 << 20
+# The server stops what takes too long; if it does not in this time, it is stopped itself.
+_GRACE_S = 10
+# How long a task waits for others.
+_PATIENCE_S = 5.0
+# With the worker's module path, and with what tasks need, so that a fork has it already; the
+# last are what libraries import when they are first used.
+_PROGRAM = """
+import contextlib, sys
+descriptor, *sys.path = sys.argv[1:]
+import ioncast.service.api.allocations, ioncast.service.api.benchmarks
+import ioncast.service.api.predictions
+import numpy.ma, sqlalchemy.dialects.postgresql, sqlalchemy.dialects.sqlite
+with contextlib.suppress(ImportError):
+    import psycopg
+from ioncast.service.sandbox._fork_server import serve
+serve(int(descriptor))
+"""
+# Threads of libraries would not survive a fork, and each takes address space.
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class ChildLimits:
+    """What one task may cost: bytes of address space, and whole seconds."""
+
+    memory_bytes: int = 2 << 30
+    seconds: int = 60
+
+
+class Children:
+    """Runs functions in disposable processes, also from several threads.
+
+    Holds the server that forks a process for each (see `ioncast.service.sandbox._fork_server`);
+    the first waits for its start, the others do not. A server that died is started again.
+    All of them end when this process does.
+
+    Parameters
+    ----------
+    at_once : int
+        How many may run at the same time. As many more wait for a few seconds, others do not:
+        all threads of a worker must not wait for uploads.
+    limits : ChildLimits, optional
+        What each may cost.
+    """
+
+    def __init__(self, at_once: int, limits: ChildLimits | None = None) -> None:
+        self.limits = limits or ChildLimits()
+        self._places = threading.BoundedSemaphore(at_once)
+        self._queue = threading.BoundedSemaphore(2 * at_once)
+        self._lock = threading.Lock()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+
+    def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Call a function of a module in a process of its own.
+
+        Parameters
+        ----------
+        function : callable
+            Of a module's top level; called twice where the server died meanwhile.
+        *args, **kwargs : object
+            What pickle takes; so must be what is returned.
+
+        Raises
+        ------
+        IoncastError
+            What the function raised.
+        InputError
+            When the process took too much time or memory, or died.
+        BusyError
+            When too many run and wait, or the system has no room for another.
+        RuntimeError
+            When the function raised anything else; the log has it.
+        """
+        with (
+            _held(self._queue, 0),
+            _held(self._places, _PATIENCE_S),
+        ):
+            return cast(_T, self._run(pickle.dumps((function, args, kwargs)), may_retry=True))
+
+    def close(self) -> None:
+        """End the server and all that it forked; the next task starts another."""
+        with self._lock:
+            self._disconnect()
+
+    def _run(self, task: bytes, *, may_retry: bool) -> Any:
+        with _memory_file("task") as given, _memory_file("result") as result:
+            given.write(task)
+            given.seek(0)
+            server, reply = self._ask(given.fileno(), result.fileno())
+            with reply:
+                answer = self._answer(server, reply)
+            if not answer and may_retry:
+                self._forget(server)
+                return self._run(task, may_retry=False)
+            if not answer:
+                raise BusyError("the process that reads uploads died twice")
+            report = json.loads(answer)
+            if report.get("code") not in {RETURNED, RAISED}:
+                raise self._failure(report)
+            result.seek(0)
+            outcome = pickle.load(result)  # noqa: S301 - made by a function of ours
+        if report["code"] == RAISED:
+            raise outcome
+        return outcome
+
+    def _ask(self, task: int, result: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+        """Send a task; return who serves it, and what to read the answer from."""
+        asked = {"memory_bytes": self.limits.memory_bytes, "seconds": self.limits.seconds}
+        message = [json.dumps(asked).encode()]
+        read_end, write_end = os.pipe()
+        try:
+            with self._lock:
+                server, requests = self._connection()
+                try:
+                    socket.send_fds(requests, message, [task, result, write_end])
+                except (BrokenPipeError, ConnectionResetError):
+                    self._disconnect()
+                    server, requests = self._connection()
+                    socket.send_fds(requests, message, [task, result, write_end])
+        except BaseException as error:
+            os.close(read_end)
+            if isinstance(error, OSError):
+                raise BusyError("the process that reads uploads does not start") from error
+            raise
+        finally:
+            os.close(write_end)
+        return server, os.fdopen(read_end, "rb")
+
+    def _answer(self, server: subprocess.Popen[bytes], reply: IO[bytes]) -> bytes:
+        """What the server says when the task has ended; nothing where it died."""
+        poll = select.poll()
+        poll.register(reply, select.POLLIN)
+        if not poll.poll(1000 * (self.limits.seconds + _GRACE_S)):
+            server.kill()
+        return reply.read()
+
+    def _failure(self, report: dict[str, Any]) -> Exception:
+        """Say why there is no result."""
+        seconds, memory = self.limits.seconds, self.limits.memory_bytes // MIB
+        if "failed" in report:
+            return BusyError(f"the system starts no process: {report['failed']}")
+        if "late" in report or report.get("signal") == signal.SIGXCPU:
+            return _too_much(f"it took more than {seconds} s and was stopped")
+        code = report.get("code")
+        if code == OUT_OF_MEMORY:
+            return _too_much(f"it took more than {memory} MiB of memory and was stopped")
+        if code == TOO_LARGE:
+            return _too_much(f"the answer takes more than {MAX_RESULT_BYTES // MIB} MiB")
+        if code == BROKEN:
+            return RuntimeError("a function failed in a process of its own")
+        return InputError(
+            "it cannot be read: the process that did died of it",
+            remedy="send it again, or another run's",
+        )
+
+    def _forget(self, server: subprocess.Popen[bytes]) -> None:
+        """Ask one that is dying no more; its socket is open for a while yet."""
+        with self._lock:
+            if self._server is server:
+                self._disconnect()
+
+    def _connection(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        if self._server is None or self._requests is None:
+            self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                descriptor = theirs.fileno()
+                self._server = subprocess.Popen(  # noqa: S603 - our own interpreter and program
+                    [sys.executable, "-I", "-c", _PROGRAM, str(descriptor), *sys.path],
+                    pass_fds=[descriptor],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    env=os.environ | _ONE_THREAD,
+                )
+        return self._server, self._requests
+
+    def _disconnect(self) -> None:
+        if self._requests is not None and self._server is not None:
+            self._requests.close()
+            self._server.wait()
+        self._requests = self._server = None
+
+
+def _too_much(what: str) -> InputError:
+    return InputError(what, remedy="send a smaller one, or ask the site for a higher limit")
+
+
+@contextmanager
+def _held(places: threading.Semaphore, seconds: float) -> Iterator[None]:
+    if not places.acquire(timeout=seconds):
+        raise BusyError("too many uploads are being read at the same time")
+    try:
+        yield
+    finally:
+        places.release()
+
+
+def _memory_file(name: str) -> IO[bytes]:
+    return os.fdopen(os.memfd_create(f"ioncast-{name}"), "w+b")

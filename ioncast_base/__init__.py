@@ -1,0 +1,1 @@
+"""The ground: what every room needs. It imports nothing of ours."""

@@ -1,0 +1,1 @@
+"""I/O nodes divided among several jobs that share a pool."""

@@ -1,0 +1,445 @@
+"""How many I/O nodes each of several jobs gets from a pool that they share.
+
+All policies are pure functions of the jobs' curves. The one that pays is `mckp`: giving each job
+one of its numbers of I/O nodes, so that all together reach the highest bandwidth and no more are
+given than there are, is the multiple-choice knapsack problem. It is solved exactly, by dynamic
+programming over the jobs with one row of numpy arithmetic for each of a job's choices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.errors import InputError
+
+PolicyName = Literal["mckp", "best", "static", "equal"]
+POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+WeightName = Literal["given", "none", "nodes"]
+WEIGHTS: tuple[WeightName, ...] = get_args(WeightName)
+
+# What the database takes for a bandwidth; sums and products of these are still numbers.
+LEAST_MIB_S, MOST_MIB_S = 1e-9, 1e15
+LEAST_WEIGHT, MOST_WEIGHT = 1e-12, 1e12
+# The sum of all values: far enough from what int64 holds that rounding cannot leave it.
+_TOTAL = 2.0**60
+# Of the table for the way back.
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class JobCurve:
+    """A job, and what it would reach with each number of I/O nodes.
+
+    Attributes
+    ----------
+    id : str
+        Of this job alone.
+    nodes : int
+        Compute nodes.
+    curve : mapping of int to float
+        Expected MiB/s by number of I/O nodes; 0 is direct access. Other numbers are no choice.
+        Only of a fixed job it may be empty.
+    weight : float
+        What a MiB/s of this job is worth beside those of others.
+    current : int, optional
+        I/O nodes that it has now.
+    is_fixed : bool
+        Whether it keeps those whatever happens, because it runs.
+
+    Raises
+    ------
+    InputError
+        For quantities that cannot be.
+    """
+
+    id: str
+    nodes: int
+    curve: Mapping[int, float]
+    weight: float = 1.0
+    current: int | None = None
+    is_fixed: bool = False
+
+    def __post_init__(self) -> None:
+        where = f"job {self.id}"
+        _check_whole("nodes", self.nodes, 1, where)
+        _check_between("weight", self.weight, LEAST_WEIGHT, MOST_WEIGHT, where)
+        for io_nodes, bandwidth in self.curve.items():
+            _check_whole("curve", io_nodes, 0, where)
+            _check_between(f"curve.{io_nodes}", bandwidth, LEAST_MIB_S, MOST_MIB_S, where)
+        if self.current is not None:
+            _check_whole("current", self.current, 0, where)
+        if self.is_fixed and self.current is None:
+            raise InputError("fixed without current", where=where, remedy="say how many it has")
+        if not self.is_fixed and not self.curve:
+            raise InputError(
+                "curve: there is none, so nothing can be chosen from",
+                where=where,
+                remedy="leave the job out, or give it as fixed",
+            )
+
+
+class Share(NamedTuple):
+    """What a job gets.
+
+    Attributes
+    ----------
+    id : str
+        The job's.
+    io_nodes : int or None
+        How many; 0 is direct access. None is nothing: the job waits, because it cannot do
+        without and none are left.
+    expected_mib_s : float or None
+        Bandwidth with them; 0 of a job that waits, None where the curve does not tell that of
+        a fixed job.
+    """
+
+    id: str
+    io_nodes: int | None
+    expected_mib_s: float | None
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What all jobs get by one policy.
+
+    Attributes
+    ----------
+    policy : str
+        Which one.
+    pool : int
+        How many I/O nodes there are.
+    shares : tuple of Share
+        In the order of the jobs.
+    weighted_mib_s : float
+        The sum of the bandwidths that are known, each times the job's weight.
+    """
+
+    policy: PolicyName
+    pool: int
+    shares: tuple[Share, ...]
+    weighted_mib_s: float
+
+    @property
+    def expected_mib_s(self) -> float:
+        """The global bandwidth: the sum of those that are known."""
+        return math.fsum(share.expected_mib_s or 0.0 for share in self.shares)
+
+    @property
+    def io_nodes(self) -> int:
+        """How many I/O nodes are given."""
+        return sum(share.io_nodes or 0 for share in self.shares)
+
+
+def allocate(
+    jobs: Sequence[JobCurve],
+    pool: int,
+    *,
+    policy: PolicyName = "mckp",
+    floor: float = 0.0,
+    minimum_gain: float = 0.0,
+    machine_nodes: int | None = None,
+) -> Allocation:
+    """Divide a pool of I/O nodes among jobs.
+
+    `mckp` maximises the sum of bandwidths, each times its job's weight, exactly; of equal sums it
+    takes one with the fewest I/O nodes, and always the same one. `best` gives each job its own
+    best in the order given, or its best of what is left. `static` gives in proportion to compute
+    nodes, rounded down to a choice of the job, and at least the smallest above 0 as long as there
+    are some. `equal` gives each the same, rounded down to a choice.
+
+    Parameters
+    ----------
+    jobs : sequence of JobCurve
+        Fixed ones keep what they have, which leaves the pool.
+    pool : int
+        How many I/O nodes there are, those of fixed jobs too.
+    policy : str
+        One of `POLICIES`.
+    floor : float
+        From 0 to 1: with `mckp` no job gets less than this share of the bandwidth that `static`
+        gives it. Others do not look at it.
+    minimum_gain : float
+        From 0 to 1: with `mckp` a job is moved away from its current number only where all
+        together gain more than this share of its bandwidth there, times its weight. So what is
+        divided stays so when it is divided again. Others do not look at it.
+    machine_nodes : int, optional
+        Compute nodes of the machine, in proportion to which `static` gives; by default, and at
+        least, those of all jobs.
+
+    Raises
+    ------
+    InputError
+        For quantities that cannot be, two jobs of the same id, fixed jobs that have more than
+        there are, and what would take more than a GiB of memory.
+
+    References
+    ----------
+    .. [1] J. L. Bez, A. Miranda, R. Nou, F. Z. Boito, T. Cortes, P. Navaux: "Arbitration
+       policies for on-demand user-level I/O forwarding on HPC platforms", IPDPS 2021: the
+       problem and the policies.
+    .. [2] H. Kellerer, U. Pferschy, D. Pisinger: Knapsack Problems, Springer 2004, chapter 11:
+       dynamic programming, and which choices are dominated.
+
+    Examples
+    --------
+    >>> a = JobCurve("a", 4, {0: 100.0, 2: 400.0})
+    >>> b = JobCurve("b", 12, {0: 300.0, 2: 310.0, 3: 320.0})
+    >>> [share.io_nodes for share in allocate([a, b], 4).shares]
+    [2, 2]
+    >>> [share.io_nodes for share in allocate([a, b], 4, policy="static").shares]
+    [0, 3]
+    """
+    _check_whole("pool", pool, 0)
+    _check_between("floor", floor, 0, 1)
+    _check_between("minimum gain", minimum_gain, 0, 1)
+    if machine_nodes is not None:
+        _check_whole("machine nodes", machine_nodes, 1)
+    if policy not in POLICIES:
+        raise InputError(f"there is no policy {policy!r}", remedy=f"known are {_listed(POLICIES)}")
+    _check_ids(jobs)
+    movable = [job for job in jobs if not job.is_fixed]
+    free = _free(jobs, pool)
+    ratio = pool, max(machine_nodes or 0, sum(job.nodes for job in jobs))
+    chosen: Iterable[_Choice]
+    if policy == "mckp":
+        least = [floor * one.mib_s for one in _static(movable, free, ratio)] if floor else None
+        chosen = _mckp(movable, free, least or [0.0] * len(movable), minimum_gain)
+    elif policy == "best":
+        chosen = _one_after_the_other(movable, free, _best)
+    elif policy == "static":
+        chosen = _static(movable, free, ratio)
+    else:
+        chosen = _equal(movable, free)
+    found = iter(chosen)
+    shares = tuple(_kept(job) if job.is_fixed else Share(job.id, *next(found)) for job in jobs)
+    worth = (
+        job.weight * (share.expected_mib_s or 0.0) for job, share in zip(jobs, shares, strict=True)
+    )
+    return Allocation(policy, pool, shares, math.fsum(worth))
+
+
+def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
+    """Weigh jobs.
+
+    Parameters
+    ----------
+    jobs : iterable of JobCurve
+        With weights of their own.
+    by : str
+        "given" leaves these as they are, "none" makes all equal, "nodes" takes the number of
+        compute nodes.
+    """
+    if by == "given":
+        return list(jobs)
+    return [replace(job, weight=float(job.nodes) if by == "nodes" else 1.0) for job in jobs]
+
+
+class _Choice(NamedTuple):
+    """A number of I/O nodes that a job can get; None is nothing."""
+
+    io_nodes: int | None
+    mib_s: float
+
+    @property
+    def taken(self) -> int:
+        return self.io_nodes or 0
+
+
+def _choices(job: JobCurve, most: int) -> list[_Choice]:
+    """What a job can get of so many, the fewest first; there is always something.
+
+    A job without direct access waits where there is too little.
+    """
+    nothing = [] if 0 in job.curve else [_Choice(None, 0.0)]
+    return [*nothing, *(_Choice(int(n), job.curve[n]) for n in sorted(job.curve) if n <= most)]
+
+
+def _best(job: JobCurve, most: int) -> _Choice:
+    return max(_choices(job, most), key=lambda one: (one.mib_s, -one.taken))
+
+
+def _one_after_the_other(
+    jobs: Iterable[JobCurve], free: int, choose: Callable[[JobCurve, int], _Choice]
+) -> list[_Choice]:
+    """Let each job choose of what those before it left."""
+    chosen = []
+    for job in jobs:
+        chosen.append(choose(job, free))
+        free -= chosen[-1].taken
+    return chosen
+
+
+def _static(jobs: Sequence[JobCurve], free: int, ratio: tuple[int, int]) -> list[_Choice]:
+    """Give in proportion to nodes: `ratio` is so many I/O nodes for so many compute nodes."""
+    pool, machine_nodes = ratio
+
+    def in_proportion(job: JobCurve, left: int) -> _Choice:
+        return _choices(job, min(job.nodes * pool // machine_nodes, left))[-1]
+
+    chosen = _one_after_the_other(jobs, free, in_proportion)
+    left = free - sum(one.taken for one in chosen)
+    for place, job in enumerate(jobs):
+        if not chosen[place].taken:
+            some = [one for one in _choices(job, left) if one.taken]
+            chosen[place] = some[0] if some else chosen[place]
+            left -= chosen[place].taken
+    return chosen
+
+
+def _equal(jobs: Sequence[JobCurve], free: int) -> list[_Choice]:
+    return [_choices(job, free // len(jobs))[-1] for job in jobs]
+
+
+def _mckp(
+    jobs: Sequence[JobCurve], free: int, least_mib_s: Sequence[float], minimum_gain: float
+) -> list[_Choice]:
+    """Maximise the weighted sum of bandwidths, with at least so much for each job."""
+    choices = [
+        [one for one in _choices(job, free) if one.mib_s >= least]
+        for job, least in zip(jobs, least_mib_s, strict=True)
+    ]
+    values = _in_whole_numbers(jobs, choices, free, minimum_gain)
+    kept = [
+        _undominated(of_job, of_values) for of_job, of_values in zip(choices, values, strict=True)
+    ]
+    places = _knapsack(
+        [[choice.taken for choice, _ in of_job] for of_job in kept],
+        [[value for _, value in of_job] for of_job in kept],
+        free,
+    )
+    return [of_job[place][0] for of_job, place in zip(kept, places, strict=True)]
+
+
+def _in_whole_numbers(
+    jobs: Sequence[JobCurve], choices: Sequence[Sequence[_Choice]], free: int, minimum_gain: float
+) -> list[list[int]]:
+    """What choices are worth, in numbers whose sums are exact, so that equals are known as such.
+
+    An I/O node costs less than the least difference in worth: of equals the fewest are best.
+    """
+    staying = 1 + minimum_gain
+    most = staying * math.fsum(job.weight * max(job.curve.values()) for job in jobs)
+    unit = _TOTAL / (free + 1) / most if most else 0.0
+
+    def value(job: JobCurve, choice: _Choice) -> int:
+        if choice.io_nodes is None:
+            return 0
+        factor = staying if choice.io_nodes == job.current else 1.0
+        # However little it is beside others, it is more than to wait.
+        worth = max(round(job.weight * choice.mib_s * factor * unit), 1)
+        return worth * (free + 1) - choice.taken
+
+    return [
+        [value(job, choice) for choice in of_job] for job, of_job in zip(jobs, choices, strict=True)
+    ]
+
+
+def _undominated(choices: Sequence[_Choice], values: Sequence[int]) -> list[tuple[_Choice, int]]:
+    """Those that are worth more than any with fewer I/O nodes."""
+    kept = [(choices[0], values[0])]
+    for choice, value in zip(choices, values, strict=True):
+        if value > kept[-1][1]:
+            kept.append((choice, value))
+    return kept
+
+
+def _knapsack(
+    costs: Sequence[Sequence[int]], values: Sequence[Sequence[int]], free: int
+) -> list[int]:
+    """Choose one place for each job: the highest sum of values whose costs are at most `free`.
+
+    Costs and values of each job ascend, and its first choices can be had by all at once.
+    """
+    if sum(of_job[-1] for of_job in costs) <= free:
+        return [len(of_job) - 1 for of_job in costs]
+    # What each job has at least is none of what is divided.
+    room = free - sum(of_job[0] for of_job in costs)
+    extra = [[cost - of_job[0] for cost in of_job] for of_job in costs]
+    kind = np.min_scalar_type(max(map(len, costs)))
+    if len(costs) * (room + 1) * kind.itemsize > _MOST_BYTES:
+        raise InputError(
+            f"{len(costs)} jobs and {free} I/O nodes are too many to be divided at once",
+            remedy="divide them among fewer jobs",
+        )
+    # chosen[job, n]: its place, where it and the jobs before it have n between them.
+    chosen = np.zeros((len(costs), room + 1), kind)
+    best = np.zeros(room + 1, np.int64)
+    for of_job, worth, row in zip(extra, values, chosen, strict=True):
+        best = _with_one_more(best, of_job, worth, row)
+    places = []
+    for of_job, row in zip(reversed(extra), chosen[::-1], strict=True):
+        places.append(int(row[room]))
+        room -= of_job[places[-1]]
+    return places[::-1]
+
+
+def _with_one_more(
+    best: NDArray[np.int64],
+    costs: Sequence[int],
+    values: Sequence[int],
+    chosen: NDArray[np.unsignedinteger],
+) -> NDArray[np.int64]:
+    """The highest values with one more job, by what may be spent; notes what it chooses."""
+    found = best + values[0]
+    for place, (cost, value) in enumerate(zip(costs[1:], values[1:], strict=True), start=1):
+        if cost >= len(best):
+            break
+        other = best[: len(best) - cost] + value
+        so_far = found[cost:]
+        is_better = other > so_far
+        np.copyto(so_far, other, where=is_better)
+        chosen[cost:][is_better] = place
+    return found
+
+
+def _kept(job: JobCurve) -> Share:
+    """What a fixed job has."""
+    assert job.current is not None  # noqa: S101
+    return Share(job.id, job.current, job.curve.get(job.current))
+
+
+def _free(jobs: Iterable[JobCurve], pool: int) -> int:
+    """What fixed jobs leave."""
+    held = sum(job.current or 0 for job in jobs if job.is_fixed)
+    if held > pool:
+        raise InputError(
+            f"fixed jobs have {held} I/O nodes, more than the {pool} that there are",
+            where="pool",
+            remedy="give the whole pool, or leave jobs out that have ended",
+        )
+    return int(pool - held)
+
+
+def _check_ids(jobs: Iterable[JobCurve]) -> None:
+    seen = set()
+    for job in jobs:
+        if job.id in seen:
+            raise InputError("two jobs have this id", where=f"job {job.id}")
+        seen.add(job.id)
+
+
+def _check_whole(name: str, number: object, least: int, where: str | None = None) -> None:
+    if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
+        raise InputError(f"{name}: {number!r} is no whole number of at least {least}", where=where)
+
+
+def _check_between(
+    name: str, number: object, least: float, most: float, where: str | None = None
+) -> None:
+    if (
+        not isinstance(number, Real)
+        or isinstance(number, bool)
+        or not least <= float(number) <= most
+    ):
+        raise InputError(f"{name}: {number!r} is not from {least:g} to {most:g}", where=where)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

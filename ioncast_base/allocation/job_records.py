@@ -1,0 +1,245 @@
+"""Jobs that share I/O nodes, and what they get, as plain values: of files and over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+)
+
+from ioncast_base.allocation.dividing import (
+    LEAST_MIB_S,
+    LEAST_WEIGHT,
+    MOST_MIB_S,
+    MOST_WEIGHT,
+    Allocation,
+    JobCurve,
+)
+from ioncast_base.errors import InputError
+from ioncast_base.toml_files import in_plain_words
+
+LARGEST_COUNT = 2**31 - 1
+_MOST_POINTS = 64
+# Of the fields whose texts are not any.
+_TEXTS = {
+    "id": "must be one line of visible characters",
+    "curve": "is no number of I/O nodes",
+}
+_ALTERNATIVES = ("constrained-str", "int", "numbers", "decision", "prediction", "[key]")
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "is no field of a job",
+    "dict_type": 'must be an object, such as {"0": 45.0, "4": 66.0}',
+    "model_type": "must be an object",
+    "list_type": "must be a list",
+}
+
+Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
+IoNodes = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Bandwidth = Annotated[float, Field(ge=LEAST_MIB_S, le=MOST_MIB_S)]
+Curve = Annotated[
+    dict[Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})$")], Bandwidth],
+    Field(
+        max_length=_MOST_POINTS,
+        description="Expected MiB/s by number of I/O nodes; 0 is direct access. Other numbers"
+        " are not given.",
+        examples=[{"0": 45.0, "1": 27.6, "2": 53.1, "4": 66.0, "8": 75.4}],
+    ),
+]
+
+
+class JobFields(BaseModel):
+    """What is said of a job besides its curve."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")] | int = Field(
+        description="Of this job alone, such as the scheduler's.", examples=["4711"]
+    )
+    weight: float = Field(
+        1.0,
+        ge=LEAST_WEIGHT,
+        le=MOST_WEIGHT,
+        description="What a MiB/s of this job is worth beside those of others.",
+    )
+    current: IoNodes | None = Field(None, description="I/O nodes that it has now.")
+    fixed: bool = Field(
+        False, description="It keeps those, because it runs; then it needs no curve."
+    )
+
+
+class _Known(BaseModel):
+    """An answer of ours, of which some fields are read."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class _Point(_Known):
+    io_nodes: IoNodes
+    expected_mib_s: Bandwidth
+
+
+class _Decision(_Known):
+    """As `GET /v1/decisions` answers."""
+
+    io_nodes: IoNodes | None
+    expected_mib_s: Bandwidth | None
+    alternatives: list[_Point]
+
+    @property
+    def numbers(self) -> dict[int, float]:
+        found = {point.io_nodes: point.expected_mib_s for point in self.alternatives}
+        if self.io_nodes is not None and self.expected_mib_s is not None:
+            found[self.io_nodes] = self.expected_mib_s
+        return found
+
+
+class _PredictedBandwidth(_Known):
+    mean: Bandwidth
+
+
+class _PredictedPoint(_Known):
+    io_nodes: IoNodes
+    bandwidth_mib_s: _PredictedBandwidth
+
+
+class _Prediction(_Known):
+    """As `ioncast predict --format json` prints."""
+
+    curve: list[_PredictedPoint]
+
+    @property
+    def numbers(self) -> dict[int, float]:
+        return {point.io_nodes: point.bandwidth_mib_s.mean for point in self.curve}
+
+
+def _kind(value: object) -> str:
+    """Which of the forms of a curve this is."""
+    if isinstance(value, Mapping):
+        for name, field in (("decision", "alternatives"), ("prediction", "curve")):
+            if field in value:
+                return name
+    return "numbers"
+
+
+class JobRecord(JobFields):
+    """A job of a file."""
+
+    nodes: Count
+    curve: Annotated[
+        Annotated[Curve, Tag("numbers")]
+        | Annotated[_Decision, Tag("decision")]
+        | Annotated[_Prediction, Tag("prediction")],
+        Discriminator(_kind),
+    ] = {}
+
+    def to_job(self) -> JobCurve:
+        """The job that this is of."""
+        curve = as_numbers(self.curve) if isinstance(self.curve, dict) else self.curve.numbers
+        return job_curve(self, self.nodes, curve)
+
+
+def as_numbers(curve: Curve) -> dict[int, float]:
+    """A curve whose keys are texts, because in JSON all are."""
+    return {int(io_nodes): bandwidth for io_nodes, bandwidth in curve.items()}
+
+
+def job_curve(fields: JobFields, nodes: int, curve: Mapping[int, float]) -> JobCurve:
+    """Put together what was said of a job.
+
+    Raises
+    ------
+    InputError
+        Naming the job, where it cannot be.
+    """
+    return JobCurve(
+        id=str(fields.id),
+        nodes=nodes,
+        curve=curve,
+        weight=fields.weight,
+        current=fields.current,
+        is_fixed=fields.fixed,
+    )
+
+
+def read_jobs(content: bytes, where: str) -> list[JobCurve]:
+    """Read the jobs of a JSON document.
+
+    Parameters
+    ----------
+    content : bytes
+        A list of jobs, or an object with one named jobs.
+    where : str
+        What the document is called.
+
+    Raises
+    ------
+    InputError
+        Naming the job and the field that cannot be used.
+    """
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"it is not JSON: {error}", where=where, remedy="it should be a list of jobs"
+        ) from error
+    records = document.get("jobs") if isinstance(document, dict) else document
+    if not isinstance(records, list):
+        raise InputError(
+            "it holds no list of jobs", where=where, remedy='give [...] or {"jobs": [...]}'
+        )
+    return [_job(record, place, where) for place, record in enumerate(records, start=1)]
+
+
+def _job(record: object, place: int, where: str) -> JobCurve:
+    try:
+        return JobRecord.model_validate(record).to_job()
+    except ValidationError as error:
+        name = record.get("id") if isinstance(record, dict) else None
+        raise InputError(
+            _first_problem(error), where=f"{where}: job {name or f'number {place}'}"
+        ) from error
+    except InputError as error:
+        raise InputError(
+            error.what, where=f"{where}: {error.where}", remedy=error.remedy
+        ) from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    """What is wrong, the field first."""
+    problems = error.errors(include_url=False, include_input=False)
+    # What is missing may stand there under another name.
+    problem = min(problems, key=lambda one: one["type"] != "extra_forbidden")
+    # What an id or a curve could have been is no part of its name.
+    field, *inside = problem["loc"] or [""]
+    place = ".".join([str(field), *(str(part) for part in inside if part not in _ALTERNATIVES)])
+    said = _WORDS.get(problem["type"]) or in_plain_words(problem)
+    if problem["type"] == "string_pattern_mismatch":
+        said = _TEXTS[str(field)]
+    return f"{place}: {said}" if place else said
+
+
+def to_record(allocations: Iterable[Allocation]) -> dict[str, Any]:
+    """What jobs get by one or several policies, as plain values for JSON."""
+    found = list(allocations)
+    return {
+        "pool": found[0].pool,
+        "allocations": [
+            {
+                "policy": allocation.policy,
+                "io_nodes": allocation.io_nodes,
+                "expected_mib_s": allocation.expected_mib_s,
+                "weighted_mib_s": allocation.weighted_mib_s,
+                "jobs": [share._asdict() for share in allocation.shares],
+            }
+            for allocation in found
+        ],
+    }

@@ -1,0 +1,97 @@
+"""Sizes and counts as IOR writes them: binary suffixes, digits, nothing else."""
+
+from __future__ import annotations
+
+import re
+
+from ioncast_base.errors import InputError
+
+LARGEST = 2**63 - 1
+_EXPONENTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+_SIZE = re.compile(r"([0-9]{1,19})([kmgtp]?)", re.IGNORECASE)
+_COUNT = re.compile(r"[0-9]{1,19}")
+
+
+def parse_size(text: str) -> int:
+    """Read a size such as ``47008``, ``16m`` or ``1G``.
+
+    IOR itself reads as far as it understands (``16x`` is 16); here anything
+    but digits and one binary suffix is refused.
+
+    Parameters
+    ----------
+    text : str
+        Digits and at most one of the suffixes k, m, g, t and p in either case.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    InputError
+        If `text` is not such a size or does not fit in 63 bits.
+
+    Examples
+    --------
+    >>> parse_size("32m")
+    33554432
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise InputError(f"{text!r} is not a size", remedy="write it like 47008, 64k, 16m or 1g")
+    size = int(match[1]) << _EXPONENTS[match[2].lower()]
+    if size > LARGEST:
+        raise InputError(f"{text!r} is larger than IOR can count")
+    return size
+
+
+def format_size(size_bytes: int) -> str:
+    """Write a size with the largest suffix that leaves it exact.
+
+    Parameters
+    ----------
+    size_bytes : int
+        A size in bytes, not negative.
+
+    Returns
+    -------
+    str
+        What `parse_size` reads back as `size_bytes`.
+
+    Examples
+    --------
+    >>> format_size(33554432), format_size(47008)
+    ('32m', '47008')
+    """
+    exact = (
+        (suffix, exponent)
+        for suffix, exponent in reversed(_EXPONENTS.items())
+        if size_bytes and size_bytes % (1 << exponent) == 0
+    )
+    suffix, exponent = next(exact, ("", 0))
+    return f"{size_bytes >> exponent}{suffix}"
+
+
+def parse_count(text: str) -> int:
+    """Read a count such as ``8``: digits only.
+
+    Parameters
+    ----------
+    text : str
+        Digits.
+
+    Returns
+    -------
+    int
+        The count.
+
+    Raises
+    ------
+    InputError
+        If there is anything but digits, a sign included.
+    """
+    if _COUNT.fullmatch(text) is None:
+        raise InputError(f"{text!r} is not a count", remedy="write a whole number like 8")
+    return int(text)

@@ -1,0 +1,400 @@
+"""Campaign files: the IOR configurations that are to be measured together."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
+
+from ioncast_base.durations import parse_duration
+from ioncast_base.errors import InputError
+from ioncast_base.sizes import parse_size
+from ioncast_base.toml_files import (
+    Count,
+    Line,
+    Name,
+    Table,
+    distinct,
+    line_of,
+    parse_toml,
+    read_by,
+    read_text,
+    refusing,
+)
+from ior_configs.config import IorConfig
+
+_BUNDLED = Path(__file__).parent / "campaigns"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Configurations that are to be measured together.
+
+    Attributes
+    ----------
+    name, description : str
+        What it is.
+    repetitions : int
+        How often each configuration runs with each number of I/O nodes.
+    seed : int
+        Of the random order.
+    spread_s : int or None
+        Seconds that all runs are spread over; None runs one right after the other.
+    configurations : tuple of IorConfig
+        Each once, of one operation, with tasks and nodes; in the order of the file.
+    """
+
+    name: str
+    description: str
+    repetitions: int
+    seed: int
+    spread_s: int | None
+    configurations: tuple[IorConfig, ...]
+
+
+def read_campaign(source: str | Path, *, nodes: int, processes_per_node: int) -> Campaign:
+    """Read a campaign file.
+
+    Parameters
+    ----------
+    source : str or Path
+        The file, or the name of a bundled campaign.
+    nodes, processes_per_node : int
+        Of the platform, where the file says none.
+
+    Returns
+    -------
+    Campaign
+        What is to be measured.
+
+    Raises
+    ------
+    InputError
+        With the line of the first problem.
+    """
+    text, where = campaign_text(source), str(source)
+    return parse_campaign(text, where=where, nodes=nodes, processes_per_node=processes_per_node)
+
+
+def campaign_text(source: str | Path) -> str:
+    """Read the text of a campaign file, or of a bundled campaign by its name."""
+    path, bundled = Path(source), bundled_campaigns()
+    if str(source) in bundled and not path.is_file():
+        return read_text(_BUNDLED / f"{source}.toml")
+    try:
+        return read_text(path)
+    except InputError as error:
+        remedy = error.remedy if path.suffix else f"bundled campaigns are {', '.join(bundled)}"
+        raise InputError(error.what, where=error.where, remedy=remedy) from error
+
+
+def bundled_campaigns() -> dict[str, str]:
+    """The descriptions of the campaigns that ioncast brings, by their names."""
+    files = sorted(_BUNDLED.glob("*.toml"))
+    return {
+        path.stem: parse_toml(read_text(path), _File, where=str(path)).description for path in files
+    }
+
+
+def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int) -> Campaign:
+    """Read the text of a campaign file; as `read_campaign`, with the file's name for errors."""
+    file = parse_toml(text, _File, where=where)
+    machine = _Machine(nodes, processes_per_node)
+    configurations: dict[IorConfig, None] = {}
+    for keys, found in _tables(file, machine):
+        try:
+            for config in found:
+                _add(config, configurations)
+        except InputError as error:
+            line = line_of(text, keys)
+            raise InputError(error.what, where=f"{where}:{line}", remedy=error.remedy) from error
+    return Campaign(
+        name=file.name,
+        description=file.description,
+        repetitions=file.repetitions,
+        seed=file.seed,
+        spread_s=file.spread,
+        configurations=tuple(configurations),
+    )
+
+
+def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None) -> str:
+    """Write a campaign file.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        What to write; its configurations are patterns (`IorConfig.pattern`).
+    comments : mapping of IorConfig to str, optional
+        What stands above a configuration.
+
+    Returns
+    -------
+    str
+        What `parse_campaign` reads back as `campaign`.
+    """
+    head = {
+        "name": campaign.name,
+        "description": campaign.description,
+        "repetitions": campaign.repetitions,
+        "seed": campaign.seed,
+        **({} if campaign.spread_s is None else {"spread": f"{campaign.spread_s}s"}),
+    }
+    tables = (
+        [
+            "",
+            *(f"# {_printable(line)}" for line in (comments or {}).get(config, "").splitlines()),
+            "[[configuration]]",
+            *_assignments(
+                {"command": config.command_line(), "tasks": config.tasks, "nodes": config.nodes}
+            ),
+        ]
+        for config in campaign.configurations
+    )
+    return "\n".join([*_assignments(head), *itertools.chain.from_iterable(tables), ""])
+
+
+def _assignments(values: Mapping[str, object]) -> list[str]:
+    return [f"{key} = {_literal(value)}" for key, value in values.items()]
+
+
+def _literal(value: object) -> str:
+    """Write a text or a number as TOML, of which JSON's are but for one character a part."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """What a configuration runs on where its table does not say."""
+
+    nodes: int
+    processes_per_node: int
+
+    def place(
+        self, tasks: int | None, nodes: int | None, per_node: int | None = None
+    ) -> tuple[int, int]:
+        """Complete the tasks and the nodes of a run."""
+        per_node = per_node or self.processes_per_node
+        if tasks is None:
+            nodes = nodes or self.nodes
+            return nodes * per_node, nodes
+        return tasks, nodes or -(-tasks // per_node)
+
+
+_Value = TypeVar("_Value")
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _size(text: str) -> str:
+    if parse_size(text) == 0:
+        raise InputError("a size must be greater than 0")
+    return text
+
+
+Size = Annotated[str, read_by(_size)]
+OneOrMore = Annotated[
+    tuple[_Value, ...],
+    Strict(False),
+    BeforeValidator(_listed),
+    Field(min_length=1),
+    AfterValidator(refusing(distinct)),
+]
+
+
+class _Grid(Table):
+    """Every combination of what its keys list."""
+
+    api: OneOrMore[Line] = ("POSIX",)
+    operation: OneOrMore[Literal["write", "read"]] = Field(
+        description="what is measured", examples=[["write", "read"]]
+    )
+    layout: OneOrMore[Literal["contiguous", "1d-strided", "random"]] = ("contiguous",)
+    file_access: OneOrMore[Literal["shared", "unique"]] = Field(
+        description="one file for all processes, or one for each",
+        examples=[["shared", "unique"]],
+    )
+    collective: OneOrMore[bool] = (False,)
+    transfer_size: OneOrMore[Size] = Field(
+        description="the size of a request", examples=[["64k", "1m"]]
+    )
+    bytes_per_process: OneOrMore[Size] | None = None
+    total_bytes: OneOrMore[Size] | None = None
+    nodes: OneOrMore[Count] | None = None
+    processes_per_node: OneOrMore[Count] | None = None
+    processes: OneOrMore[Count] | None = None
+    fsync: OneOrMore[bool] = (False,)
+    odirect: OneOrMore[bool] = (False,)
+    reorder_tasks: OneOrMore[bool] = (False,)
+
+    @model_validator(mode="after")
+    def _says_each_thing_once(self) -> _Grid:
+        refusing(_refuse_unclear)(self)
+        return self
+
+
+def _refuse_unclear(grid: _Grid) -> None:
+    if (grid.bytes_per_process is None) == (grid.total_bytes is None):
+        number = "neither" if grid.total_bytes is None else "both"
+        raise InputError(
+            f"this grid has {number} of the keys `bytes_per_process` and `total_bytes`",
+            remedy="say one of them",
+        )
+    if grid.processes is not None and grid.processes_per_node is not None:
+        raise InputError(
+            "this grid has both of the keys `processes` and `processes_per_node`",
+            remedy="say one of them",
+        )
+
+
+class _Configuration(Table):
+    """One IOR command line."""
+
+    command: Line = Field(
+        description="the IOR run, as `ioncast match` prints it",
+        examples=["mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"],
+    )
+    tasks: Count | None = None
+    nodes: Count | None = None
+
+
+class _File(Table):
+    name: Name = Field(description="the name of the campaign", examples=["patterns"])
+    description: Line = Field(description="what it measures", examples=["What our applications do"])
+    repetitions: Annotated[int, Field(gt=0, le=10_000)] = Field(
+        description="how often each run is repeated", examples=[5]
+    )
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = Field(
+        description="of the random order of the runs", examples=[1]
+    )
+    spread: Annotated[int, read_by(parse_duration)] | None = None
+    grid: Annotated[tuple[_Grid, ...], Strict(False)] = ()
+    configuration: Annotated[tuple[_Configuration, ...], Strict(False)] = ()
+
+    @model_validator(mode="after")
+    def _says_what_to_run(self) -> _File:
+        refusing(_refuse_empty)(self)
+        return self
+
+
+def _refuse_empty(file: _File) -> None:
+    if not (file.grid or file.configuration):
+        raise InputError(
+            "the campaign has nothing to run", remedy="add a table [[grid]] or [[configuration]]"
+        )
+
+
+def _tables(
+    file: _File, machine: _Machine
+) -> Iterator[tuple[tuple[str, int], Iterator[IorConfig]]]:
+    """Yield the configurations of each table, with the way to it."""
+    for position, grid in enumerate(file.grid):
+        yield ("grid", position), _combined(grid, machine)
+    for position, table in enumerate(file.configuration):
+        yield ("configuration", position), _commanded(table, machine)
+
+
+def _add(config: IorConfig, configurations: dict[IorConfig, None]) -> None:
+    if config in configurations:
+        raise InputError(
+            f"{config.command_line(launcher=True)} on {config.nodes} nodes is in the campaign"
+            " already",
+            remedy="list each run once",
+        )
+    configurations[config] = None
+
+
+def _combined(grid: _Grid, machine: _Machine) -> Iterator[IorConfig]:
+    """Yield the combinations of a grid."""
+    lists = {name: values for name, values in grid if values is not None}
+    varied = [name for name, values in lists.items() if len(values) > 1]
+    for values in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, values, strict=True))
+        names = varied or ["operation", "layout", "file_access"]
+        said = ", ".join(f"{name} {json.dumps(chosen[name])}" for name in names)
+        try:
+            yield _runnable(_of_choice(chosen, machine))
+        except InputError as error:
+            raise InputError(f"{said}: {error.what}", remedy=error.remedy) from error
+
+
+def _of_choice(chosen: Mapping[str, Any], machine: _Machine) -> IorConfig:
+    tasks, nodes = machine.place(
+        chosen.get("processes"), chosen.get("nodes"), chosen.get("processes_per_node")
+    )
+    strided, unique = chosen["layout"] == "1d-strided", chosen["file_access"] == "unique"
+    if strided and unique:
+        raise InputError(
+            "IOR cannot skip within a process's own file", remedy="use file_access shared"
+        )
+    transfer = parse_size(chosen["transfer_size"])
+    size = _bytes_per_process(chosen, tasks, transfer)
+    if size % transfer:
+        raise InputError(
+            f"{size} bytes per process are no whole number of requests of {transfer} bytes"
+        )
+    return IorConfig(
+        api=chosen["api"],
+        write=chosen["operation"] == "write",
+        read=chosen["operation"] == "read",
+        file_per_process=unique,
+        collective=chosen["collective"],
+        random_offsets=int(chosen["layout"] == "random"),
+        transfer_size=transfer,
+        block_size=transfer if strided else size,
+        segments=size // transfer if strided else 1,
+        fsync=chosen["fsync"],
+        odirect=chosen["odirect"],
+        reorder_tasks=chosen["reorder_tasks"],
+        tasks=tasks,
+        nodes=nodes,
+    )
+
+
+def _bytes_per_process(chosen: Mapping[str, Any], tasks: int, transfer: int) -> int:
+    """Bytes of each process; of a total the nearest whole number of requests, at least one."""
+    if "bytes_per_process" in chosen:
+        return parse_size(chosen["bytes_per_process"])
+    return max(1, round(parse_size(chosen["total_bytes"]) / tasks / transfer)) * transfer
+
+
+def _commanded(table: _Configuration, machine: _Machine) -> Iterator[IorConfig]:
+    """Yield one configuration for each operation of a command line."""
+    config = IorConfig.from_command_line(table.command)
+    pattern = config.pattern().to_args()
+    controls = [word for word in config.to_args() if word not in pattern]
+    if controls:
+        raise InputError(
+            f"the command says how a run is controlled ({' '.join(controls)})",
+            remedy="leave that out: the campaign says the repetitions, the platform the directory",
+        )
+    for name, said, commanded in (
+        ("tasks", table.tasks, config.tasks),
+        ("nodes", table.nodes, config.nodes),
+    ):
+        if None not in (said, commanded) and said != commanded:
+            raise InputError(
+                f"key `{name}` says {said} and the command {commanded}", remedy="say it once"
+            )
+    tasks, nodes = machine.place(table.tasks or config.tasks, table.nodes or config.nodes)
+    for operation in config.operation.split("+"):
+        placed = replace(config.for_operation(operation), tasks=tasks, nodes=nodes)
+        yield _runnable(placed)
+
+
+def _runnable(config: IorConfig) -> IorConfig:
+    problems = config.problems()
+    if problems:
+        raise InputError(problems[0])
+    return config

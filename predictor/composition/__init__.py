@@ -1,0 +1,1 @@
+"""Estimates of phases to an application's curve, the decision, and their explanation."""

@@ -1,0 +1,231 @@
+"""Estimates of phases to the curve of their application.
+
+An application's time is the sum of its phases' times, so what is averaged is time:
+time(n) = Σ bytes_i / bandwidth_i(n), bandwidth(n) = Σ bytes_i / time(n), with phases that run
+at the same time as `timeline` says. Bandwidths are distributions, so the sum is drawn many
+times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictor.composition.estimates import DRAWS, Estimate
+from predictor.composition.overlap import Timeline, timeline_of
+from summario.phases.values import Phase
+
+Array = NDArray[np.float64]
+
+MIB = 1 << 20
+_SEED = 9366
+# What rounding leaves of a variance of logarithms is far below.
+_CERTAIN = 1e-12
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """A distribution of bandwidth in MiB/s; `mean` is total bytes over the typical time."""
+
+    p10: float
+    median: float
+    mean: float
+    p90: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is expected with a number of I/O nodes.
+
+    Attributes
+    ----------
+    io_nodes : int
+        How many; 0 is direct access.
+    bandwidth_mib_s : Bandwidth
+        Of a run.
+    time_s : float
+        Typical seconds of I/O.
+    basis : str
+        "measured" where every part was benchmarked with this number of I/O nodes, else
+        "model".
+    """
+
+    io_nodes: int
+    bandwidth_mib_s: Bandwidth
+    time_s: float
+    basis: Literal["measured", "model"] = "measured"
+
+
+class Work(NamedTuple):
+    """One part of a phase: the phase's index, what it moves, how fast that is.
+
+    `seed` is for its noise: that of a part must not depend on what else an application does, so
+    that another phase never makes it faster.
+    """
+
+    phase: int
+    bytes: int
+    estimate: Estimate
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """An application's bandwidth in MiB/s as draws.
+
+    Attributes
+    ----------
+    io_nodes : tuple of int, length n
+        The points.
+    total_mib : float
+        What it moves.
+    typical_mib_s : array of shape (n,)
+        Expected.
+    expected_mib_s : array of shape (DRAWS, n)
+        What that may really be: doubt.
+    runs_mib_s : array of shape (DRAWS, n)
+        Single runs, with doubt and noise.
+    """
+
+    io_nodes: tuple[int, ...]
+    total_mib: float
+    typical_mib_s: Array
+    expected_mib_s: Array
+    runs_mib_s: Array
+
+    def only(self, io_nodes: Collection[int]) -> Composition:
+        """Some of its points."""
+        kept = [i for i, n in enumerate(self.io_nodes) if n in io_nodes]
+        return Composition(
+            tuple(self.io_nodes[i] for i in kept),
+            self.total_mib,
+            self.typical_mib_s[kept],
+            self.expected_mib_s[:, kept],
+            self.runs_mib_s[:, kept],
+        )
+
+    def points(self, measured: Collection[int]) -> list[Point]:
+        """Sum up; `measured` are the numbers of I/O nodes that all parts were measured with."""
+        tenth, median, ninetieth = np.percentile(self.runs_mib_s, [10, 50, 90], axis=0)
+        return [
+            Point(
+                io_nodes=n,
+                bandwidth_mib_s=Bandwidth(
+                    float(tenth[i]), float(median[i]), float(typical), float(ninetieth[i])
+                ),
+                time_s=self.total_mib / float(typical),
+                basis="measured" if n in measured else "model",
+            )
+            for i, (n, typical) in enumerate(zip(self.io_nodes, self.typical_mib_s, strict=True))
+        ]
+
+
+def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -> Composition:
+    """Compose the curve of an application.
+
+    Parameters
+    ----------
+    work : sequence of Work
+        All parts that move something, at least one. Parts with the same estimate share its
+        doubt and its mode; noise is drawn for each.
+    io_nodes : sequence of int
+        The points that the estimates are for.
+    timeline : Timeline
+        Of the phases that `work` has the indices of.
+    """
+    total_mib = sum(part.bytes for part in work) / MIB
+    phases = len(timeline.weights)
+    shape = (DRAWS, len(io_nodes))
+    typical, expected, runs = (np.empty(shape[at:]) for at in (1, 0, 0))
+    # Of many phases, all points at once would not fit into memory.
+    for i in range(len(io_nodes)):
+        sure_s = np.zeros(phases)
+        noisy_s, doubted_s, runs_s = (np.zeros((phases, DRAWS)) for _ in range(3))
+        for phase, moved, estimate, seed in work:
+            seconds = moved / MIB / estimate.typical_mib_s[i]
+            doubt = np.exp(-estimate.doubt[:, i])
+            noise = np.exp(-estimate.draw(i, np.random.default_rng([_SEED, seed])))
+            sure_s[phase] += seconds
+            noisy_s[phase] += seconds * (1 if estimate.is_mean[i] else noise)
+            doubted_s[phase] += seconds * doubt
+            runs_s[phase] += seconds * doubt * noise * np.exp(-estimate.run[:, i])
+        # The geometric mean of runs: of a single part its own, of many near to the arithmetic.
+        more = np.exp(np.log(timeline.elapsed(noisy_s) / timeline.elapsed(sure_s)).mean())
+        typical[i] = total_mib / (timeline.elapsed(sure_s) * more)
+        expected[:, i] = total_mib / (timeline.elapsed(doubted_s) * more)
+        runs[:, i] = total_mib / timeline.elapsed(runs_s)
+    return Composition(tuple(io_nodes), total_mib, typical, expected, runs)
+
+
+def observed_mib_s(phases: Sequence[Phase]) -> float:
+    """The bandwidth of a run as it is predicted: all bytes over the time that its phases took.
+
+    Raises
+    ------
+    ValueError
+        When the run did no I/O, or its log has no time for it.
+    """
+    moved = sum(phase.bytes for phase in phases)
+    times = np.array([phase.io_time_seconds for phase in phases])
+    seconds = float(timeline_of(phases).elapsed(times))
+    if not moved or not seconds > 0:
+        raise ValueError("the log has no bytes or no I/O time, so there is no bandwidth")
+    return moved / MIB / seconds
+
+
+def anchored(
+    composition: Composition,
+    io_nodes: int,
+    observed_mib_s: float,
+    *,
+    weight: float = 1.0,
+    met: int = 0,
+) -> Composition:
+    """Correct a composition by what an earlier run of the application got.
+
+    By as much as doubt warrants: a Kalman update of the draws (Evensen 1994). Where the
+    benchmarks are well known, one run is mostly noise and changes little; where they are
+    doubted, it moves the points whose doubts go together.
+
+    Parameters
+    ----------
+    composition : Composition
+        What is expected.
+    io_nodes : int
+        What the run had; one of the composition's.
+    observed_mib_s : float
+        What it got.
+    weight : float
+        How much it counts, above 0 and at most 1: the variance of what a run may have met is
+        divided by it.
+    met : int
+        Another one for each run that corrects the same composition: what they met differs.
+
+    References
+    ----------
+    G. Evensen, Sequential data assimilation with a nonlinear quasi-geostrophic model using
+    Monte Carlo methods to forecast error statistics, JGR 99(C5), 1994.
+    """
+    at = composition.io_nodes.index(io_nodes)
+    expected = np.log(composition.expected_mib_s)
+    noise = np.log(composition.runs_mib_s) - expected
+    doubt = expected - expected.mean(axis=0)
+    together = doubt.T @ doubt[:, at] / len(doubt)
+    random = np.random.default_rng(_SEED + met)
+    # What the run may have met; not what the same draw meets.
+    usual = noise[:, at].mean()
+    errors = usual + (random.permutation(noise[:, at]) - usual) / np.sqrt(weight)
+    gain = together / max(together[at] + errors.var(), _CERTAIN)
+    surprise = np.log(observed_mib_s) - expected[:, at] - errors
+    corrected = expected + np.outer(surprise, gain)
+    typical = np.log(composition.typical_mib_s)
+    return replace(
+        composition,
+        typical_mib_s=np.exp(typical + gain * (np.log(observed_mib_s) - typical[at])),
+        expected_mib_s=np.exp(corrected),
+        runs_mib_s=np.exp(corrected + noise),
+    )

@@ -1,0 +1,297 @@
+"""A prediction in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean, median
+from typing import TypeVar
+
+from benchdb.measurements.cells import modes
+from ioncast_base.wording import in_digits, in_words
+from predictor.composition.composing import Point
+from predictor.composition.overlap import timeline_of
+from predictor.composition.prediction import Prediction
+from predictor.matching.configurations import Match, MatchedPhase
+from summario.phases.tables import size
+from summario.phases.values import Part
+
+_T = TypeVar("_T")
+
+# Of the time, or of the bytes where no time is known: what is less does not decide.
+_SMALLEST_SHARE = 0.05
+# Longer lists of phases are cut.
+_LISTED = 6
+# 1,000 draws tell no probability finer.
+_SURE = 0.99
+
+
+def explain(prediction: Prediction) -> list[str]:
+    """Say which phase decided, and what that rests on.
+
+    Only what takes at least a twentieth of the time is spoken of.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        With a decision or without.
+
+    Returns
+    -------
+    list of str
+        Sentences in plain English, the decision first.
+    """
+    told = [_decision(prediction)]
+    points = {point.io_nodes: point for point in prediction.curve}
+    if points:
+        best, decided = prediction.best.io_nodes, prediction.decision.io_nodes
+        point = next(points[n] for n in (decided, best, *points) if n in points)
+        told += [*_deciding(prediction, point), *_bases(prediction, point)]
+        told += _together(prediction, point)
+    return [*told, *_unknown(prediction), *_earlier(prediction)]
+
+
+def _decision(prediction: Prediction) -> str:
+    decision = prediction.decision
+    if decision.source == "default" and decision.io_nodes is not None:
+        return f"{_capital(in_words(decision.io_nodes))}, because {decision.why}."
+    told = f"{_capital(decision.why)}."
+    if decision.within_10_percent is None or len(prediction.curve) < 2:
+        return told
+    fewer = [p for p in prediction.curve if p.io_nodes < (decision.io_nodes or 0)]
+    if fewer and decision.tolerance:
+        told += f" Fewer would lose more than the tolerated {decision.tolerance:.0%}."
+    likely = _probability(decision.within_10_percent)
+    return f"{told} The probability of being within 10% of the best it can get is {likely}."
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """Phases that do the same: their main parts rest on one benchmark."""
+
+    phases: tuple[MatchedPhase, ...]
+
+    def time_s(self, io_nodes: int) -> float:
+        """How long they take one after the other."""
+        return sum(phase.time_s[io_nodes] for phase in self.phases)
+
+    def __str__(self) -> str:
+        one = self.phases[0].phase
+        return (
+            f"{_phases(item.index for item in self.phases)}"
+            f" ({one.operation}, {one.api}, {one.spatiality}, {one.file_access} files)"
+        )
+
+
+def _deciding(prediction: Prediction, point: Point) -> Iterator[str]:
+    """The phases that gain most from the choice, and those that take most of the time."""
+    chosen = point.io_nodes
+    others = [other.io_nodes for other in prediction.curve if other.io_nodes != chosen]
+    groups = [
+        _Alike(phases)
+        for phases in _grouped(
+            (_resting_on(item.main), item) for item in prediction.phases if item.time_s
+        )
+    ]
+
+    def gain_s(group: _Alike) -> float:
+        return fmean(group.time_s(n) for n in others) - group.time_s(chosen)
+
+    def taken(group: _Alike) -> str:
+        share = min(group.time_s(chosen) / point.time_s, 1)
+        return (
+            f"{in_digits(group.time_s(chosen))} s with {in_words(chosen)}, {share:.0%} of the time"
+        )
+
+    longest = max(groups, key=lambda group: group.time_s(chosen))
+    verb = "takes" if len(longest.phases) == 1 else "take"
+    if len(groups) == 1:
+        yield (
+            f"{_capital(str(longest))} {verb} all of the predicted time,"
+            f" {in_digits(point.time_s)} s with {in_words(chosen)}."
+        )
+        return
+    deciding = max(groups, key=gain_s) if others else longest
+    if others and gain_s(deciding) > 0:
+        one = len(deciding.phases) == 1
+        yield (
+            f"{_capital(str(deciding))} {'decides: by itself it takes' if one else ''}"
+            f"{'' if one else 'decide: by themselves they take'} {taken(deciding)}, and"
+            f" {in_digits(gain_s(deciding) + deciding.time_s(chosen))} s on average with the other"
+            " numbers."
+        )
+        if deciding is longest:
+            return
+    yield f"{_capital(str(longest))} {verb} longest: {taken(longest)}."
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A part of a phase, and the seconds it takes with the chosen number of I/O nodes."""
+
+    phase: int
+    alone: bool
+    part: Part
+    match: Match
+    time_s: float
+
+
+def _bases(prediction: Prediction, point: Point) -> Iterator[str]:
+    """What each part rests on that takes some of the time, those that take most first."""
+    shares = [
+        _Share(item.index, len(item.parts) == 1, part, match, times[point.io_nodes])
+        for item in prediction.phases
+        for (part, match), times in zip(item.parts, item.parts_time_s, strict=True)
+        if times
+    ]
+    total = sum(share.time_s for share in shares)
+    groups = sorted(
+        _grouped((_resting_on(share.match), share) for share in shares),
+        key=lambda group: -sum(share.time_s for share in group),
+    )
+    for rank, group in enumerate(groups):
+        taken = sum(share.time_s for share in group) / total if total else 0
+        if taken < _SMALLEST_SHARE and rank:
+            return
+        match = max(group, key=lambda share: share.time_s).match
+        yield f"{_capital(_what(group))}, {taken:.0%} of the time: {_basis(match, point.io_nodes)}."
+        yield from _modes(match, [point.io_nodes for point in prediction.curve])
+
+
+def _what(group: Sequence[_Share]) -> str:
+    """Whole phases by their numbers, parts by their requests too."""
+    phases = _phases(dict.fromkeys(share.phase for share in group))
+    if all(share.alone for share in group):
+        return phases
+    requests: dict[str, int] = {}
+    for share in group:
+        request = size(share.part.request_bytes)
+        requests[request] = requests.get(request, 0) + share.part.requests
+    listed = _listed([f"{count} requests of {request}" for request, count in requests.items()])
+    return f"{listed} in {phases}"
+
+
+def _basis(match: Match, io_nodes: int) -> str:
+    assert match.curve is not None  # noqa: S101
+    benchmark = f"benchmark {match.curve.id} ({match.curve.config.command_line(launcher=True)})"
+    if match.kind == "exact":
+        return f"measured by {benchmark}: {_runs(match, io_nodes)}"
+    if match.kind == "model":
+        beyond = _listed([_reach(name, ratio) for name, ratio in match.beyond.items()])
+        return f"the model's, beyond what was measured ({beyond}); the nearest is {benchmark}"
+    differing = _listed([f"{ratio:.3g} × the {name}" for name, ratio in match.ratios.items()])
+    known = f"not measured, but within what was; the nearest is {benchmark}"
+    return f"{known} with {differing}" if differing else known
+
+
+def _reach(name: str, ratio: float) -> str:
+    return f"{name} {1 / ratio:.3g} × the {'most' if ratio < 1 else 'least'}"
+
+
+def _runs(match: Match, io_nodes: int) -> str:
+    """What was measured with a number of I/O nodes."""
+    values = match.repetitions.get(io_nodes, ())
+    if not values:
+        listed = _listed([str(n) for n in sorted(match.repetitions)])
+        return f"with {listed} I/O nodes only, so that the rest is the model's"
+    if len(values) == 1:
+        return f"1 run with {in_words(io_nodes)}, {in_digits(values[0])} MiB/s"
+    lowest, highest = in_digits(min(values)), in_digits(max(values))
+    return f"{len(values)} runs with {in_words(io_nodes)}, {lowest} to {highest} MiB/s"
+
+
+def _modes(match: Match, io_nodes: Iterable[int]) -> Iterator[str]:
+    """Which cells of what was measured itself have two modes."""
+    for n in io_nodes:
+        values = match.repetitions.get(n, ())
+        found = modes(values)
+        if len(found) > 1:
+            slower, faster = map(_mode, found)
+            how_many = f"{len(found[0])} of {len(values)} runs {slower} MiB/s"
+            yield f"With {in_words(n)} it goes two ways: {how_many}, {len(found[1])} {faster}."
+
+
+def _mode(values: Sequence[float]) -> str:
+    return f"{'about ' if len(values) > 1 else ''}{in_digits(median(values))}"
+
+
+def _together(prediction: Prediction, point: Point) -> Iterator[str]:
+    """Phases that ran at the same time, where that makes a difference."""
+    added_s = sum(item.time_s.get(point.io_nodes, 0.0) for item in prediction.phases)
+    if added_s * (1 - _SMALLEST_SHARE) > point.time_s:
+        shared = timeline_of([item.phase for item in prediction.phases]).shared
+        yield (
+            f"{_capital(_phases(prediction.phases[i].index for i in shared))} ran at the same"
+            f" time as others: one after the other, all would take {in_digits(added_s)} s"
+            f" instead of {in_digits(point.time_s)} s."
+        )
+
+
+def _unknown(prediction: Prediction) -> Iterator[str]:
+    parts = [(item.index, *pair) for item in prediction.phases for pair in item.parts]
+    total = sum(part.bytes for _, part, _ in parts)
+    unknown = [(index, part) for index, part, match in parts if match.curve is None]
+    moved = sum(part.bytes for _, part in unknown)
+    if moved and moved >= _SMALLEST_SHARE * total:
+        phases = _phases(dict.fromkeys(index for index, _ in unknown))
+        yield (
+            f"{moved / total:.0%} of the bytes, in {phases}, are unknown: nothing of their kind"
+            " was measured, so the prediction is without them."
+        )
+
+
+def _earlier(prediction: Prediction) -> Iterator[str]:
+    run, count = prediction.earlier, len(prediction.earlier_runs)
+    if run is not None:
+        which = "The earlier run" if count == 1 else f"The newest of {count} earlier runs"
+        what = "that" if count == 1 else "what they got"
+        yield (
+            f"{which} got {in_digits(run.bandwidth_mib_s)} MiB/s with {in_words(run.io_nodes)};"
+            f" {what} corrected the prediction, by as much as it doubts itself."
+        )
+
+
+def _resting_on(match: Match) -> tuple[str, int | None]:
+    return match.kind, match.curve.id if match.curve else None
+
+
+def _grouped(pairs: Iterable[tuple[tuple[str, int | None], _T]]) -> list[tuple[_T, ...]]:
+    groups: dict[tuple[str, int | None], list[_T]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return [tuple(items) for items in groups.values()]
+
+
+def _phases(indices: Iterable[int]) -> str:
+    """Phases by their numbers; neighbours as a range."""
+    ordered = sorted(indices)
+    runs = [
+        [index for _, index in run]
+        for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])
+    ]
+    names = [
+        name
+        for run in runs
+        for name in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))
+    ]
+    return f"phase{'s' if len(ordered) > 1 else ''} {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names as one would say them: a, b and c."""
+    shown = list(names)
+    if len(shown) > _LISTED:
+        shown = [*shown[: _LISTED - 1], f"{len(shown) - _LISTED + 1} more"]
+    *first, last = shown or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _probability(value: float) -> str:
+    if value > _SURE:
+        return f"over {_SURE:.0%}"
+    return f"under {1 - _SURE:.0%}" if value < 1 - _SURE else f"{value:.0%}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

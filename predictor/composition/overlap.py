@@ -1,0 +1,152 @@
+"""How long phases take together, of which some run at the same time.
+
+A process waits for one I/O call before it makes the next, so phases of the same processes add
+up, also where they interleave; phases of different processes do not. The log counts neither by
+process, so at each moment a lower bound of what the busiest process waits is taken. Each phase's
+time is spread evenly over its interval in the log, and where phases i with shares x_i are active
+
+    max( max x_i, Σ x_i · processes_i / nprocs )
+
+is taken: the longest of them, or what they make for the average process, if that is more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summario.phases.values import Phase
+
+# Shorter than what Darshan's clock can tell.
+_INSTANT_SECONDS = 1e-9
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When phases were active in the log, cut into slots in which the same ones are.
+
+    Attributes
+    ----------
+    slots_seconds : ndarray of shape (slots,)
+        How long each slot is.
+    first, after : ndarray of shape (phases,)
+        The first slot of each phase, and the one after its last.
+    lengths_seconds : ndarray of shape (phases,)
+        How long these slots are together.
+    weights : ndarray of shape (phases,)
+        The share of the job's processes that took part.
+    added, shared : ndarray of int
+        Phases whose times simply add up, and those that share their time with others.
+    """
+
+    slots_seconds: Array
+    first: Indices
+    after: Indices
+    lengths_seconds: Array
+    weights: Array
+    added: Indices
+    shared: Indices
+
+    def elapsed(self, times: Array) -> Array:
+        """How long the phases take together.
+
+        Parameters
+        ----------
+        times : ndarray of shape (phases, ...)
+            How long each takes by itself, in any unit.
+
+        Returns
+        -------
+        ndarray of shape (...)
+            In the same unit.
+        """
+        total: Array = times[self.added].sum(axis=0)
+        if self.shared.size:
+            nothing = np.zeros_like(total)
+            total += self._between(0, len(self.slots_seconds), times, self.shared, nothing, nothing)
+        return total
+
+    def _between(
+        self, low: int, high: int, times: Array, active: Indices, longest: Array, load: Array
+    ) -> Array:
+        """The time in a range of slots, with what is active throughout in `longest` and `load`.
+
+        Both are per second of the log. Halving the range meets each phase a logarithmic number
+        of times, however many overlap.
+        """
+        throughout = (self.first[active] <= low) & (self.after[active] >= high)
+        for i in active[throughout]:
+            pace = times[i] / self.lengths_seconds[i]
+            longest = np.maximum(longest, pace)
+            load = load + self.weights[i] * pace
+        rest = active[~throughout]
+        if not rest.size:
+            taken: Array = np.maximum(longest, load) * self.slots_seconds[low:high].sum()
+            return taken
+        middle = (low + high) // 2
+        early, late = rest[self.first[rest] < middle], rest[self.after[rest] > middle]
+        return self._between(low, middle, times, early, longest, load) + self._between(
+            middle, high, times, late, longest, load
+        )
+
+
+def timeline_of(phases: Sequence[Phase]) -> Timeline:
+    """Lay phases of one job on its time line.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from summario.phases.values import Phase
+    >>> one = Phase(1, 0, 2, "write", 0, 1, 8, 9, 2, "POSIX", 1, "contiguous", "unique", 1, 1, ())
+    >>> float(timeline_of([one, replace(one, rank=5)]).elapsed(np.array([2.0, 3.0])))
+    3.0
+    >>> later = replace(one, start_seconds=2, end_seconds=4)
+    >>> float(timeline_of([one, later]).elapsed(np.array([2.0, 3.0])))
+    5.0
+    """
+    starts = np.array([phase.start_seconds for phase in phases], float)
+    ends = np.array([phase.end_seconds for phase in phases], float)
+    weights = np.array([_weight(phase) for phase in phases], float)
+    # What has no length overlaps nothing but its like: it gets slots of its own, of one second.
+    instant = ends - starts < _INSTANT_SECONDS
+    cuts = np.unique(np.concatenate([starts[~instant], ends[~instant]]))
+    moments = np.unique(starts[instant])
+    at_moment = len(cuts) + np.searchsorted(moments, starts)
+    first = np.where(instant, at_moment, np.searchsorted(cuts, starts))
+    after = np.where(instant, at_moment + 1, np.searchsorted(cuts, ends))
+    shared = _shares_time(first, after, weights)
+    return Timeline(
+        # Nothing is active after the last cut.
+        slots_seconds=np.concatenate([np.diff(cuts, append=cuts[-1:]), np.ones(len(moments))]),
+        first=first,
+        after=after,
+        lengths_seconds=np.where(instant, 1.0, ends - starts),
+        weights=weights,
+        added=np.flatnonzero(~shared),
+        shared=np.flatnonzero(shared),
+    )
+
+
+def _weight(phase: Phase) -> float:
+    return min(1.0, phase.processes / phase.nprocs) if phase.nprocs else 1.0
+
+
+def _shares_time(first: Indices, after: Indices, weights: Array) -> NDArray[np.bool_]:
+    """Which phases overlap another while not all processes are in both."""
+    partial = weights < 1
+    by_partial = _overlaps(first, after, partial)
+    by_any = _overlaps(first, after, np.full(len(first), True))
+    # A partial phase overlaps itself.
+    return np.where(partial, by_any > 1, by_partial > 0)
+
+
+def _overlaps(first: Indices, after: Indices, others: NDArray[np.bool_]) -> Indices:
+    begun = np.searchsorted(np.sort(first[others]), after, side="left")
+    over = np.searchsorted(np.sort(after[others]), first, side="right")
+    return begun - over

@@ -1,0 +1,90 @@
+"""Plots of predictions, as HTML files that need no network."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from ioncast_base.offline_pages import bullets, write_page
+from ioncast_base.wording import in_words
+from predictor.composition.drawing import X_AXIS, Y_AXIS, curve
+from predictor.composition.explanation import explain
+from predictor.composition.prediction import Prediction
+
+
+def curve_figure(
+    prediction: Prediction, measured: Mapping[int, Sequence[float]] | None = None
+) -> go.Figure:
+    """Draw a predicted curve with its interval and decision, and measured runs as points.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to draw.
+    measured : mapping of int to sequence of float, optional
+        Bandwidth in MiB/s of the application's own runs by number of I/O nodes.
+    """
+    traces = curve(
+        prediction.curve,
+        best=prediction.best.io_nodes,
+        decision=prediction.decision.io_nodes,
+        measured=measured,
+    )
+    return go.Figure(
+        traces,
+        {
+            "xaxis": X_AXIS,
+            "yaxis": Y_AXIS,
+            "template": "plotly_white",
+            "margin": {"t": 10, "r": 20, "l": 70, "b": 60},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        },
+    )
+
+
+def write_html(
+    prediction: Prediction, path: str | Path, measured: Mapping[int, Sequence[float]] | None = None
+) -> None:
+    """Write the plot of a prediction as one HTML page with everything it needs inside.
+
+    Parameters
+    ----------
+    prediction, measured
+        As for `curve_figure`.
+    path : str or Path
+        The page; about 5 MB, most of it Plotly. Where nothing is predicted it says why.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    plot = _plot(curve_figure(prediction, measured)) if prediction.curve else ""
+    decision, *reasons = explain(prediction)
+    lines = [_best(prediction), f"Decision: {decision}"]
+    told = "".join(f"<p>{html.escape(line)}</p>\n" for line in lines)
+    write_page(
+        path,
+        title=f"I/O bandwidth of job {prediction.job} on {prediction.system}",
+        body=f"{told}{plot}\n{bullets('Why', reasons)}{bullets('Warnings', prediction.warnings)}",
+    )
+
+
+def _plot(figure: go.Figure) -> str:
+    text: str = figure.to_html(
+        full_html=False,
+        include_plotlyjs=True,
+        default_height="70vh",
+        config={"responsive": True, "displayModeBar": False},
+    )
+    return text
+
+
+def _best(prediction: Prediction) -> str:
+    best = prediction.best
+    if best.io_nodes is None:
+        return f"No prediction: {best.why}."
+    return f"Best: {in_words(best.io_nodes)} ({best.why})."

@@ -1,0 +1,1 @@
+"""Phases to the benchmarks that do the same, and runs to the application they are of."""

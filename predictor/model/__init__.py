@@ -1,0 +1,1 @@
+"""The model of a system: what is learned from its measurements."""

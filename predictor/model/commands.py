@@ -1,0 +1,103 @@
+"""`ioncast model`: the models that predictions rest on."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import click
+from sqlalchemy import Connection
+
+from benchdb.measurements.curves import measured
+from benchdb.measurements.storing import require_system
+from benchdb.store.database import reading
+from benchdb.store.fitted_models import stored_model, stored_models
+from ioncast_base.command_options import database_option, format_option, system_option
+from ioncast_base.errors import InputError, UnknownNameError
+from predictor.commands import say_fitting
+from predictor.matching.basis import choose_engine
+from predictor.model.stored import Fitted, fit_current, keep
+from predictor.model.summary import summarise, to_json, to_text
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  ioncast model fit --system mysite
+  ioncast model show --system mysite
+"""
+)
+def model() -> None:
+    """Fit the models that predictions rest on, and look at them.
+
+    `ioncast predict` fits a model by itself where none is stored or the measurements have
+    changed.
+    """
+
+
+@model.command(
+    "fit",
+    epilog="""\b
+Examples:
+  ioncast model fit --system mysite
+  ioncast model fit --system mysite --engine fio
+""",
+)
+@click.option("--system", required=True, help="The system whose measurements to learn from.")
+@click.option(
+    "--engine",
+    help="Learn from its benchmarks; by default those that `ioncast predict` takes.",
+)
+@database_option
+def fit(system: str, engine: str | None, location: str | None) -> None:
+    """Fit a system's model anew, store it and show it."""
+    with reading(location) as connection:
+        fitted = _fit(connection, system, engine)
+    keep(location, fitted)
+    with reading(location) as connection:
+        stored = stored_model(connection, fitted.system, fitted.engine)
+        found = [summarise(connection, system, stored)] if stored else []
+    click.echo(to_text(found))
+
+
+@model.command(
+    "show",
+    epilog="""\b
+Examples:
+  ioncast model show
+  ioncast model show --system mysite --format json
+""",
+)
+@system_option
+@format_option
+@database_option
+def show(system: str | None, output_format: str, location: str | None) -> None:
+    """Show what the stored models were fitted on, how good they are and how far they reach.
+
+    Error and regret are those of patterns that were left out.
+    """
+    with reading(location) as connection:
+        name = system and require_system(connection, system)
+        found = [summarise(connection, *each) for each in stored_models(connection, name)]
+    if output_format == "json":
+        click.echo(json.dumps([to_json(each) for each in found], indent=1))
+    else:
+        click.echo(to_text(found))
+
+
+def _fit(connection: Connection, system: str, engine: str | None) -> Fitted:
+    require_system(connection, system)
+    rows = measured(connection, system)
+    counts = Counter(row.engine for row in rows)
+    if not counts:
+        raise InputError(
+            f"nothing was measured on {system!r}", remedy="see `ioncast bench import --help`"
+        )
+    chosen = engine or choose_engine(counts)
+    if chosen not in counts:
+        raise UnknownNameError(
+            f"nothing in the database was measured on {system!r} with {chosen!r}",
+            remedy=f"known are {', '.join(sorted(counts))}",
+        )
+    say_fitting(counts[chosen])
+    return fit_current(connection, system, chosen, [row for row in rows if row.engine == chosen])

@@ -1,0 +1,223 @@
+"""Learning a model from measured curves, and finding out how far it is to be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchdb.measurements.curves import Curve
+from predictor.model.features import FEATURES, FLAGS, SIZES, with_io_nodes
+from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
+from predictor.model.learning import CurveProcess
+from predictor.model.system_model import Model, Scores, measurements
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+# Of the runs between p10 and p90, and half its width in standard deviations of a normal
+# distribution.
+_INTERVAL, _HALF_WIDTH = 0.8, 1.2816
+# Where the measurements cannot tell: a factor of about 1.4 for the first power of two.
+_UNTESTED_WIDENING = 0.12
+# Powers of two. Sizes that are nearer say nothing of what is far from all that was measured.
+_NEAR, _SMALLEST_GAP = 0.5, 0.3
+# Of fewer groups none is left out.
+_FEWEST_GROUPS = 3
+# Of fewer the share of an interval cannot be told.
+_FEWEST_CALIBRATING = 4
+# A clock that counts in steps may make all runs equal, which is no certainty.
+_SMALLEST_FACTOR = 0.5
+# Where deviations are cut off, and how many cells are needed to know their distribution.
+_TAILS, _FEWEST_FOR_TAILS = 50, 40
+_SEED = 9366
+
+
+def fit_model(curves: Sequence[Curve]) -> Model:
+    """Learn from what one engine measured on a system.
+
+    Intervals are calibrated on runs that were held back (conformal prediction): those of
+    whole patterns for what is new, half of the repetitions for what is known, and all patterns
+    of one size for what lies beyond.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        At least one; of at most some hundred configurations, because time grows with the
+        cube.
+    """
+    rows, io_nodes, logarithms = measurements(curves)
+    usual = _usual(rows)
+    rows = np.where(np.isnan(rows), [*usual, *(0.0 for _ in FLAGS)], rows)
+    everything = with_io_nodes(rows, io_nodes)
+    differing = np.ptp(everything, axis=0) > [
+        _SMALLEST_GAP if name in SIZES else 0.0 for name in FEATURES
+    ]
+    # A process needs a feature, even where none differs.
+    differing[0] |= not differing.any()
+    places = everything[:, differing]
+    process = CurveProcess().fit(places, logarithms).conditioned_
+    held = _held(process, places, everything, logarithms)
+    patterns = held.labels(*SIZES, *FLAGS)
+    tested = patterns.max() + 1 >= _FEWEST_GROUPS
+    widening = {name: held.widening(name) for name in SIZES}
+    left_out = process.leave_out(patterns)
+    beyond = sum(widening[name] * held.gaps(name, patterns) ** 2 for name in SIZES)
+    new = held.deviations(left_out, np.asarray(beyond))
+    known, known_cells = _known_deviations(process.parameters, places, logarithms)
+    known_factor = _factor(known, groups=known_cells)
+    return Model(
+        features=tuple(name for name, differs in zip(FEATURES, differing, strict=True) if differs),
+        usual=usual,
+        parameters=process.parameters,
+        widening=widening,
+        tails=_tails(known / known_factor, groups=known_cells),
+        known_factor=known_factor,
+        new_factor=_factor(new, groups=int(patterns.max()) + 1),
+        scores=_scores(held, left_out, patterns) if tested else None,
+        measurements=len(logarithms),
+        configurations=len(curves),
+    )
+
+
+def _usual(rows: Array) -> tuple[float, ...]:
+    """The median of each size; 0 of one that is never known, which then makes no difference."""
+    sizes = rows[:, : len(SIZES)]
+    return tuple(
+        float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0
+        for column in sizes.T
+    )
+
+
+def _factor(deviations: Array, groups: int) -> float:
+    """What standard deviations must be multiplied by, so that the interval holds its share.
+
+    Of runs of so many groups that say nothing of each other. The next group is one more, so the
+    quantile is a little higher (split conformal prediction).
+    """
+    if groups < _FEWEST_CALIBRATING:
+        return 1.0
+    quantile = float(np.quantile(deviations, _INTERVAL * (1 + 1 / groups)))
+    return max(quantile / _HALF_WIDTH, _SMALLEST_FACTOR)
+
+
+def _tails(deviations: Array, groups: int) -> tuple[float, ...]:
+    """Evenly likely deviations; those of a normal distribution where too few were seen."""
+    likely = (np.arange(_TAILS) + 0.5) / _TAILS
+    if groups < _FEWEST_FOR_TAILS:
+        return tuple(NormalDist().inv_cdf((1 + share) / 2) for share in likely)
+    return tuple(np.quantile(deviations, likely).tolist())
+
+
+def _known_deviations(
+    parameters: Hyperparameters, places: Array, logarithms: Array
+) -> tuple[Array, int]:
+    """Deviations of runs in measured cells, and of how many cells they are.
+
+    Half of each cell's runs predict the other half.
+    """
+    _, cell = np.unique(places, axis=0, return_inverse=True)
+    order = np.random.default_rng(_SEED).permutation(len(cell))
+    # Every second of them: of each cell half, or one more or less.
+    by_cell = order[np.argsort(cell.reshape(-1)[order], kind="stable")]
+    half = np.zeros(len(cell), dtype=bool)
+    half[by_cell[::2]] = True
+    known = {row.tobytes() for row in places[half]}
+    held_back = [i for i in np.nonzero(~half)[0] if places[i].tobytes() in known]
+    if not held_back:
+        return np.empty(0), 0
+    informed = condition(parameters, places[half], logarithms[half])
+    asked, of_run = np.unique(places[held_back], axis=0, return_inverse=True)
+    found = informed.posterior(asked)
+    spread = np.sqrt(np.diag(found.covariance) + found.noise)
+    of_run = of_run.reshape(-1)
+    deviations = np.abs(logarithms[held_back] - found.mean[of_run]) / spread[of_run]
+    return deviations, len(asked)
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """The runs that a process was fitted to, to be held back again.
+
+    Attributes
+    ----------
+    process : Conditioned
+        That knows them.
+    cells : array of shape (n_cells, len(FEATURES))
+        The process's cells, with all features.
+    of_run : array of shape (n_runs,)
+        The cell of each run.
+    logarithms : array of shape (n_runs,)
+        What each run reached.
+    """
+
+    process: Conditioned
+    cells: Array
+    of_run: Labels
+    logarithms: Array
+
+    def labels(self, *names: str) -> Labels:
+        """Number the cells by what is the same in some features."""
+        columns = self.cells[:, [FEATURES.index(name) for name in names]]
+        return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def gaps(self, size: str, groups: Labels) -> Array:
+        """Powers of two from each cell to the nearest of its kind in other groups.
+
+        0 where no other group has its kind.
+        """
+        values = self.cells[:, FEATURES.index(size)]
+        kinds = self.labels(*FLAGS)
+        others = (kinds[:, None] == kinds) & (groups[:, None] != groups)
+        gaps = np.where(others, np.abs(values[:, None] - values), np.inf).min(axis=1)
+        return np.where(np.isfinite(gaps), gaps, 0.0)
+
+    def deviations(self, found: Posterior, beyond: Array) -> Array:
+        """How far off each run is, in standard deviations."""
+        spread = np.sqrt(np.diag(found.covariance) + beyond + found.noise)
+        return np.abs(self.logarithms - found.mean[self.of_run]) / spread[self.of_run]
+
+    def widening(self, size: str) -> float:
+        """The variance per squared power of two with which the interval holds its share.
+
+        Each value of a size is left out with all patterns near to it; of so few values, what
+        the worst one needs is taken.
+        """
+        near = np.rint(self.cells[:, FEATURES.index(size)] / _NEAR)
+        groups = np.unique(near, return_inverse=True)[1].reshape(-1)
+        found = self.process.leave_out(groups)
+        gaps = self.gaps(size, groups)[self.of_run]
+        needed = ((self.logarithms - found.mean[self.of_run]) / _HALF_WIDTH) ** 2
+        lacking = needed - (np.diag(found.covariance) + found.noise)[self.of_run]
+        tested = [
+            float(np.quantile(lacking[runs] / gaps[runs] ** 2, _INTERVAL))
+            for group in range(groups.max() + 1)
+            if (runs := (groups[self.of_run] == group) & (gaps >= _SMALLEST_GAP)).any()
+        ]
+        return max(0.0, *tested) if tested else _UNTESTED_WIDENING
+
+
+def _held(process: Conditioned, places: Array, everything: Array, logarithms: Array) -> _Held:
+    standardised = process.parameters.standardise(places)
+    _, first, of_run = np.unique(standardised, axis=0, return_index=True, return_inverse=True)
+    return _Held(process, everything[first], of_run.reshape(-1), logarithms)
+
+
+def _scores(held: _Held, left_out: Posterior, patterns: Labels) -> Scores:
+    count = len(held.cells)
+    runs = np.exp(held.logarithms)
+    measured = np.bincount(held.of_run, runs, count) / np.bincount(held.of_run, minlength=count)
+    predicted = np.exp(left_out.mean)
+    regrets = []
+    for pattern in range(patterns.max() + 1):
+        [cells] = np.nonzero(patterns == pattern)
+        chosen = cells[predicted[cells].argmax()]
+        regrets.append(1 - measured[chosen] / measured[cells].max())
+    return Scores(
+        cell_error=float(np.mean(np.abs(predicted - measured) / measured)),
+        regret=float(np.mean(regrets)),
+        patterns=len(regrets),
+    )

@@ -1,0 +1,290 @@
+"""Learning a Gaussian process from repeated measurements, as a scikit-learn estimator.
+
+Few repetitions of many cells say more together than each cell by itself: neighbouring
+numbers of I/O nodes and neighbouring access patterns share what they have in common, and each
+cell keeps what its repetitions insist on. The same function answers for cells that nobody
+measured, and says how much it doubts it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import lapack
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from predictor.model.gaussian import (
+    Array,
+    Cells,
+    Hyperparameters,
+    Posterior,
+    condition,
+    matern,
+)
+
+# What hyperparameters are drawn towards, and how far they may easily be: mean and standard
+# deviation of normal distributions, all of logarithms, for standardised features and targets.
+_PRIORS = {
+    "trend": (-3.5, 1.2),
+    "weights": (-1.5, 1.2),
+    "lengths": (1.0, 0.9),
+    "noise": (-4.0, 1.2),
+    "slopes": (0.0, 0.3),
+    "residual": (-7.0, 1.2),
+}
+_BOUNDS = (-10.0, 6.0)
+# Starts are compared on part of the cells, after a few steps.
+_SCREENED_CELLS, _SCREENING_STEPS = 250, 15
+
+
+class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Gaussian process regression of repeated measurements with unequal noise.
+
+    The covariance is a sum of Matérn-3/2 components, each with its own length for each
+    feature (a component that is long in one feature is what its places share), and a linear
+    trend whose slopes vary in the same way. The noise of a repetition depends on the place.
+    Hyperparameters are learned by maximum marginal likelihood with weak priors, the noise from
+    the scatter within cells too.
+
+    Parameters
+    ----------
+    components : int
+        How many.
+    parameters : Hyperparameters, optional
+        To be used as they are, instead of learned.
+    starts : int
+        From how many places the likelihood is climbed.
+    max_iterations : int
+        Of the last climb.
+    random_state : int, RandomState or None
+        For the starts.
+
+    Attributes
+    ----------
+    parameters_ : Hyperparameters
+        Learned, or those given.
+    conditioned_ : Conditioned
+        The process with the data.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, 2006:
+    algorithm 2.1 (prediction), equations 5.9 (likelihood) and 5.12 (leaving out).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat([[0.0], [1.0], [2.0]], 3, axis=0)
+    >>> y = [0.9, 1.0, 1.1, 1.9, 2.0, 2.1, 2.9, 3.0, 3.1]
+    >>> process = CurveProcess(components=1).fit(X, y)
+    >>> process.predict([[1.0], [1.5]]).round(1)
+    array([2. , 2.5])
+    """
+
+    def __init__(
+        self,
+        components: int = 3,
+        *,
+        parameters: Hyperparameters | None = None,
+        starts: int = 6,
+        max_iterations: int = 80,
+        random_state: int | None = 0,
+    ) -> None:
+        self.components = components
+        self.parameters = parameters
+        self.starts = starts
+        self.max_iterations = max_iterations
+        self.random_state = random_state
+
+    # When it is called, because SciPy brings libraries of its own.
+    @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
+    def fit(self, X: ArrayLike, y: ArrayLike) -> CurveProcess:
+        """Learn from measurements.
+
+        Parameters
+        ----------
+        X : array of shape (n_measurements, n_features)
+            Equal rows are repetitions.
+        y : array of shape (n_measurements,)
+            What was measured.
+        """
+        X, y = cast(
+            tuple[Array, Array], validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        )
+        given = self.parameters
+        if given is None:
+            standard = _standard(X, y, self.components)
+            given = self._learn(standard, condition(standard, X, y).cells)
+        self.parameters_ = given
+        self.conditioned_ = condition(given, X, y)
+        return self
+
+    def _learn(self, standard: Hyperparameters, cells: Cells) -> Hyperparameters:
+        random = check_random_state(self.random_state)
+        few = cells.take(random.permutation(len(cells.mean))[:_SCREENED_CELLS])
+        screened = Likelihood(standard, few)
+        ends = [screened.climb(screened.draw(random), _SCREENING_STEPS) for _ in range(self.starts)]
+        best, _ = min(ends, key=lambda end: end[1])
+        likelihood = Likelihood(standard, cells)
+        return likelihood.unpack(likelihood.climb(best, self.max_iterations)[0])
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Expect the mean of repetitions.
+
+        Parameters
+        ----------
+        X : array of shape (n_places, n_features)
+            Where.
+        return_std : bool
+            Whether to return the standard deviation of the mean too.
+
+        Returns
+        -------
+        array of shape (n_places,), or two
+            In the units of the target.
+        """
+        found = self.posterior(X)
+        if return_std:
+            return found.mean, np.sqrt(np.diag(found.covariance))
+        return found.mean
+
+    def posterior(self, X: ArrayLike) -> Posterior:
+        """Expect the mean of repetitions, with doubt and noise.
+
+        Parameters
+        ----------
+        X : array of shape (n_places, n_features)
+            Where.
+        """
+        check_is_fitted(self)
+        found: Posterior = self.conditioned_.posterior(
+            validate_data(self, X, dtype=np.float64, reset=False)
+        )
+        return found
+
+
+class Likelihood:
+    """How well hyperparameters explain some cells: what `CurveProcess` climbs.
+
+    Hyperparameters are one vector of logarithms here: trend, lengths, weights, noise (not a
+    logarithm but its slopes), residual.
+    """
+
+    def __init__(self, standard: Hyperparameters, cells: Cells) -> None:
+        self._standard, self._cells = standard, cells
+        features, components = len(standard.trend), len(standard.weights)
+        counts = {
+            "trend": features,
+            "lengths": (1 + components) * features,
+            "weights": components,
+            "noise": 1,
+            "slopes": features,
+            "residual": 1,
+        }
+        self._ends = np.cumsum(list(counts.values()))[:-1]
+        priors = np.array([_PRIORS[name] for name, count in counts.items() for _ in range(count)])
+        self._centre, self._width = priors.T
+        self._squares = (cells.X.T[:, :, None] - cells.X.T[:, None, :]) ** 2
+        self._ones_and_features = np.column_stack([np.ones(len(cells.X)), cells.X])
+
+    def draw(self, random: np.random.RandomState) -> Array:
+        """A start, half as far from the priors' centre as they allow."""
+        start: Array = self._centre + random.normal(0, 0.5, len(self._centre)) * self._width
+        return start
+
+    def unpack(self, theta: Array) -> Hyperparameters:
+        """The vector as hyperparameters."""
+        trend, lengths, weights, noise, slopes, residual = np.split(theta, self._ends)
+        return replace(
+            self._standard,
+            trend=np.exp(trend),
+            lengths=np.exp(lengths).reshape(-1, len(trend)),
+            weights=np.exp(weights),
+            noise=np.concatenate([noise, slopes]),
+            residual=float(np.exp(residual[0])),
+        )
+
+    def climb(self, start: Array, steps: int) -> tuple[Array, float]:
+        """Go up from a start; where it ends, and minus the likelihood there."""
+        end = minimize(
+            self.descent,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[_BOUNDS] * len(start),
+            options={"maxiter": steps},
+        )
+        return end.x, float(end.fun)
+
+    def descent(self, theta: Array) -> tuple[float, Array]:
+        """Minus the logarithm of likelihood times priors, but for constants; its gradient."""
+        p, cells = self.unpack(theta), self._cells
+        noise = np.exp(self._ones_and_features @ p.noise)
+        forms = [matern(np.tensordot(length**-2.0, self._squares, 1)) for length in p.lengths]
+        slope, *levels = forms
+        linear = (cells.X * p.trend) @ cells.X.T
+        covariance = linear * slope.value
+        for weight, level in zip(p.weights, levels, strict=True):
+            covariance += weight * level.value
+        covariance[np.diag_indices_from(covariance)] += noise / cells.repetitions + p.residual
+        factor, failed = lapack.dpotrf(covariance, lower=1)
+        if failed:
+            return np.inf, np.zeros_like(theta)
+        inverse, _ = lapack.dpotri(factor, lower=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        solved = inverse @ cells.mean
+        by_covariance = (inverse - np.outer(solved, solved)) / 2
+        by_diagonal = np.diag(by_covariance)
+        free = cells.repetitions - 1
+        by_noise = by_diagonal * noise / cells.repetitions + (free - cells.scatter / noise) / 2
+        away = (theta - self._centre) / self._width
+        value = (
+            cells.mean @ solved / 2
+            + np.log(np.diag(factor)).sum()
+            + np.sum(free * np.log(noise) + cells.scatter / noise) / 2
+            + away @ away / 2
+        )
+        scaled = [
+            linear * slope.by_square,
+            *(w * k.by_square for w, k in zip(p.weights, levels, strict=True)),
+        ]
+        gradient = np.concatenate(
+            [
+                p.trend * np.einsum("id,id->d", cells.X, (by_covariance * slope.value) @ cells.X),
+                *(
+                    length**-2.0 * -2 * np.tensordot(self._squares, by_covariance * form, 2)
+                    for length, form in zip(p.lengths, scaled, strict=True)
+                ),
+                [
+                    w * np.sum(by_covariance * k.value)
+                    for w, k in zip(p.weights, levels, strict=True)
+                ],
+                self._ones_and_features.T @ by_noise,
+                [by_diagonal.sum() * p.residual],
+            ]
+        )
+        return float(value), gradient + away / self._width
+
+
+def _standard(X: Array, y: Array, components: int) -> Hyperparameters:
+    """How features and targets are standardised; the rest is yet to be learned."""
+    features = X.shape[1]
+    # Of equal numbers the standard deviation may be what rounding left, instead of 0.
+    return Hyperparameters(
+        centre=X.mean(axis=0),
+        scale=np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0),
+        offset=float(y.mean()),
+        spread=float(y.std()) if np.ptp(y) > 0 else 1.0,
+        trend=np.zeros(features),
+        weights=np.zeros(components),
+        lengths=np.ones((1 + components, features)),
+        noise=np.zeros(1 + features),
+        residual=0.0,
+    )

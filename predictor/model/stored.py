@@ -1,0 +1,217 @@
+"""Models in the database: plain JSON, fitted again when the measurements have changed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from benchdb.measurements.curves import Curve, Measured, curves_of_ids
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.fitted_models import state_of, store_model, stored_model
+from predictor.model.features import FEATURES, SIZES
+from predictor.model.gaussian import Hyperparameters
+from predictor.model.system_model import Model, Scores
+
+# Of what can be read back; another one is fitted again.
+_VERSION = 2
+# Time to fit grows with the cube of the cells (a configuration with a number of I/O nodes).
+_MOST_CELLS = 1000
+_SEED = 9366
+# Numbers that may be below 0; the others are variances, lengths, factors and counts.
+_SIGNED = {"centre", "offset", "noise", "usual"}
+_DIVISORS = {"spread", "lengths"}
+# What reading a document that is anything at all can raise.
+_UNREADABLE = (
+    *(AttributeError, KeyError, OverflowError),
+    *(RecursionError, TypeError, ValueError),
+)
+
+
+def to_document(model: Model) -> str:
+    """Write a model as JSON."""
+    parameters = {
+        field.name: np.asarray(getattr(model.parameters, field.name)).tolist()
+        for field in fields(Hyperparameters)
+    }
+    record = {
+        "version": _VERSION,
+        "features": model.features,
+        "usual": model.usual,
+        "parameters": parameters,
+        "widening": dict(model.widening),
+        "tails": model.tails,
+        "known_factor": model.known_factor,
+        "new_factor": model.new_factor,
+        "scores": model.scores and asdict(model.scores),
+        "measurements": model.measurements,
+        "configurations": model.configurations,
+    }
+    return json.dumps(record, allow_nan=False)
+
+
+def from_document(text: str) -> Model | None:
+    """Read what `to_document` wrote; None of what it did not, or a former version did."""
+    try:
+        record = json.loads(text)
+        return _model(record) if record["version"] == _VERSION else None
+    except _UNREADABLE:
+        return None
+
+
+def _model(record: dict[str, Any]) -> Model:
+    features = tuple(record["features"])
+    if not features or not set(features) <= set(FEATURES):
+        raise ValueError(features)
+    values = {name: _numbers(name, value) for name, value in record["parameters"].items()}
+    components, count = len(values["weights"]), len(features)
+    shapes: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(("centre", "scale", "trend"), (count,)),
+        "weights": (components,),
+        "lengths": (1 + components, count),
+        "noise": (1 + count,),
+        **dict.fromkeys(("offset", "spread", "residual"), ()),
+    }
+    for name, shape in shapes.items():
+        if values[name].shape != shape:
+            raise ValueError(name)
+    tails = _numbers("tails", record["tails"])
+    if tails.ndim != 1 or not tails.size:
+        raise ValueError("tails")
+    if set(record["widening"]) != set(SIZES) or len(record["usual"]) != len(SIZES):
+        raise ValueError("sizes")
+    parameters: dict[str, Any] = {
+        name: values[name] if shape else float(values[name]) for name, shape in shapes.items()
+    }
+    return Model(
+        features=features,
+        usual=tuple(_numbers("usual", record["usual"]).tolist()),
+        parameters=Hyperparameters(**parameters),
+        widening={name: _number(name, value) for name, value in record["widening"].items()},
+        tails=tuple(tails.tolist()),
+        known_factor=_number("known_factor", record["known_factor"]),
+        new_factor=_number("new_factor", record["new_factor"]),
+        scores=None if record["scores"] is None else _scores(**record["scores"]),
+        measurements=int(_number("measurements", record["measurements"])),
+        configurations=int(_number("configurations", record["configurations"])),
+    )
+
+
+def _scores(patterns: object, **shares: object) -> Scores:
+    return Scores(
+        patterns=int(_number("patterns", patterns)),
+        **{name: _number(name, value) for name, value in shares.items()},
+    )
+
+
+def _number(name: str, value: object) -> float:
+    number = _numbers(name, value)
+    if number.ndim:
+        raise ValueError(name)
+    return float(number)
+
+
+def _numbers(name: str, value: object) -> NDArray[np.float64]:
+    """Numbers, unless these cannot be the value of that name."""
+    numbers = np.array(value, float)
+    impossible = ~np.isfinite(numbers)
+    if name not in _SIGNED:
+        impossible |= numbers <= 0 if name in _DIVISORS else numbers < 0
+    if impossible.any():
+        raise ValueError(name)
+    return numbers
+
+
+def current_model(connection: Connection, system: str, engine: str) -> Model | None:
+    """The stored model, if it was fitted on the measurements as they are."""
+    stored = stored_model(connection, system, engine)
+    if stored is None or stored.state != state_of(connection, system, engine):
+        return None
+    return from_document(stored.document)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model that was just fitted, and the state of the measurements (`fitted_models`)."""
+
+    system: str
+    engine: str
+    state: str
+    model: Model
+
+
+def fit_current(
+    connection: Connection, system: str, engine: str, configurations: Sequence[Measured]
+) -> Fitted:
+    """Fit a model on the measurements as they are.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the database.
+    system, engine : str
+        Whose measurements.
+    configurations : sequence of Measured
+        All that the engine measured on the system; of more than 1,000 cells, a random sample
+        of configurations with a fixed seed is taken.
+    """
+    return read_lessons(connection, system, engine, configurations).learn()
+
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """What a model is fitted on, and the state of the measurements (`fitted_models`)."""
+
+    system: str
+    engine: str
+    state: str
+    curves: tuple[Curve, ...]
+
+    def learn(self) -> Fitted:
+        """Fit the model, which takes seconds and no database."""
+        # Learning needs libraries that take longer to import than a prediction takes.
+        from predictor.model.fitting import fit_model  # noqa: PLC0415
+
+        return Fitted(self.system, self.engine, self.state, fit_model(self.curves))
+
+
+def read_lessons(
+    connection: Connection, system: str, engine: str, configurations: Sequence[Measured]
+) -> Lessons:
+    """Read what `fit_current` fits a model on."""
+    state = state_of(connection, system, engine)
+    ids = sorted(row.id for row in _some(configurations))
+    return Lessons(system, engine, state, tuple(curves_of_ids(connection, system, ids, engine)))
+
+
+def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:
+    """All, or at random as many as have at most `_MOST_CELLS`; at least one."""
+    if sum(row.coverage for row in configurations) <= _MOST_CELLS:
+        return configurations
+    shuffled = random.Random(_SEED).sample(configurations, len(configurations))  # noqa: S311
+    cells = accumulate(row.coverage for row in shuffled)
+    return shuffled[: max(sum(count <= _MOST_CELLS for count in cells), 1)]
+
+
+def keep(location: str | None, fitted: Fitted) -> None:
+    """Store a model for the next time.
+
+    Raises
+    ------
+    DatabaseError
+        When the database cannot be written.
+    """
+    with (
+        opened_database(location, create=False) as database,
+        transaction(database, write=True) as connection,
+    ):
+        store_model(
+            connection, fitted.system, fitted.engine, fitted.state, to_document(fitted.model)
+        )

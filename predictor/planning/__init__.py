@@ -1,0 +1,1 @@
+"""Planning campaigns: which benchmarks a site lacks."""

@@ -1,0 +1,190 @@
+"""Which benchmarks a site lacks: what its applications do, and how surely that is known.
+
+The order is the share of the bytes that a configuration stands for, times the error that is
+expected of its curve as it is known now, over the minutes that its runs take.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from benchdb.measurements.curves import Curve
+from ior_configs import IorConfig
+from predictor.matching.configurations import Match, configuration, tasks
+from predictor.model.system_model import Knowledge
+from summario.phases.values import Phase
+
+# Known well enough not to be measured again.
+_WELL_KNOWN = 0.1
+# Where nothing was measured on the system.
+_GUESSED_MIB_S = 1024.0
+_MIB = 1 << 20
+
+
+class Wanted(NamedTuple):
+    """What applications do of one configuration: bytes in all, and in how many jobs."""
+
+    bytes: int
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Need:
+    """A configuration that is to be measured, and why.
+
+    Attributes
+    ----------
+    config : IorConfig
+        What to run.
+    wanted : Wanted or None
+        What applications do of it; None where a campaign asks for it.
+    known : str
+        "measured" (every cell), "partly measured", "interpolated", "model" or "unknown".
+    error : float
+        Expected relative error of its curve as it is known now, 0 to 1.
+    missing : int
+        Cells (numbers of I/O nodes) with fewer repetitions than asked for.
+    seconds : float
+        What its runs are expected to take.
+    """
+
+    config: IorConfig
+    wanted: Wanted | None
+    known: str
+    error: float
+    missing: int
+    seconds: float
+
+    @property
+    def is_open(self) -> bool:
+        """Whether measuring would help: cells are missing, or what is there varies much."""
+        return self.missing > 0 or self.error > _WELL_KNOWN
+
+    @property
+    def gain(self) -> float:
+        """Bytes times error that a second of benchmarking is expected to take away."""
+        moved = self.wanted.bytes if self.wanted else 1
+        return moved * self.error / self.seconds
+
+
+def wanted_of(
+    jobs: Iterable[Sequence[Phase]], nodes: Callable[[int], int]
+) -> dict[IorConfig, Wanted]:
+    """Add up what jobs do, by the configuration that stands for it.
+
+    Parameters
+    ----------
+    jobs : iterable of sequence of Phase
+        The phases of each job.
+    nodes : callable
+        Compute nodes of a number of processes; a log does not know them.
+
+    Returns
+    -------
+    dict of IorConfig to Wanted
+        In the order of their first appearance.
+    """
+    totals: dict[IorConfig, Wanted] = {}
+    for phases in jobs:
+        moved: dict[IorConfig, int] = {}
+        for phase in phases:
+            for part in phase.parts:
+                config = configuration(phase, part, nodes(tasks(phase)))
+                moved[config] = moved.get(config, 0) + part.bytes
+        for config, count in moved.items():
+            before = totals.get(config, Wanted(0, 0))
+            totals[config] = Wanted(before.bytes + count, before.jobs + 1)
+    return totals
+
+
+def needs_of(
+    wanted: Mapping[IorConfig, Wanted | None],
+    knowledge: Knowledge,
+    *,
+    io_nodes: Collection[int],
+    repetitions: int,
+    start_s: float,
+) -> list[Need]:
+    """Say how surely each configuration is known, most worth measuring first.
+
+    Parameters
+    ----------
+    wanted : mapping of IorConfig to Wanted or None
+        What is asked for.
+    knowledge : Knowledge
+        What the system's measurements say today.
+    io_nodes : collection of int
+        Numbers of I/O nodes that the system can give.
+    repetitions : int
+        How many of each cell are asked for.
+    start_s : float
+        Seconds that a run takes beside its I/O.
+    """
+    found = {config: knowledge.match(config) for config in wanted}
+    speeds = [
+        statistics.fmean(values)
+        for match in found.values()
+        if match.curve
+        for values in match.curve.bandwidths_mib_s.values()
+    ]
+    usual = statistics.median(speeds) if speeds else _GUESSED_MIB_S
+    needs = [
+        Need(
+            config=config,
+            wanted=wanted[config],
+            known=_known(match, io_nodes, repetitions),
+            error=_error(match, knowledge, io_nodes),
+            missing=len(_missing(match, io_nodes, repetitions)),
+            seconds=repetitions
+            * sum(start_s + _io_seconds(config, match.curve, n, usual) for n in io_nodes),
+        )
+        for config, match in found.items()
+    ]
+    return sorted(needs, key=lambda need: -need.gain)
+
+
+def within(needs: Iterable[Need], budget_s: float) -> list[Need]:
+    """Take needs in their order as long as their runs fit into a budget of seconds."""
+    taken: list[Need] = []
+    left = budget_s
+    for need in needs:
+        if need.seconds <= left:
+            taken.append(need)
+            left -= need.seconds
+    return taken
+
+
+def _missing(match: Match, io_nodes: Collection[int], repetitions: int) -> list[int]:
+    """Numbers of I/O nodes with fewer repetitions of the very configuration than asked for."""
+    return [n for n in io_nodes if len(match.repetitions.get(n, ())) < repetitions]
+
+
+def _known(match: Match, io_nodes: Collection[int], repetitions: int) -> str:
+    if match.kind != "exact":
+        return match.kind
+    return "partly measured" if _missing(match, io_nodes, repetitions) else "measured"
+
+
+def _error(match: Match, knowledge: Knowledge, io_nodes: Collection[int]) -> float:
+    """Expected relative error of the mean over all numbers of I/O nodes, at most 1."""
+    if match.curve is None:
+        return 1.0
+    expected = knowledge.expect([match], list(io_nodes))
+    # The mean distance from the middle of a normal distribution, in standard deviations.
+    errors = np.sqrt(np.diag(expected.covariance)) * math.sqrt(2 / math.pi)
+    reached = [knowledge.reaches(n) for n in io_nodes]
+    return min(1.0, float(np.where(reached, errors, 1.0).mean()))
+
+
+def _io_seconds(config: IorConfig, curve: Curve | None, io_nodes: int, usual: float) -> float:
+    moved = (config.tasks or 1) * config.bytes_per_process / _MIB
+    # What is read is written first.
+    moved *= 2 if config.read else 1
+    values = curve.bandwidths_mib_s.get(io_nodes) if curve else None
+    return moved / (statistics.fmean(values) if values else usual)

@@ -1,0 +1,1 @@
+"""Predictions and decisions held against what jobs then got."""

@@ -1,0 +1,363 @@
+"""How good decisions were, by what jobs then got: errors so far, and drift."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from benchdb.history.decisions import DecisionRow, JoinedOutcome
+from predictor.validation.against_reruns import Errors, Expected, error, errors, mean_of_cells
+from predictor.validation.control_chart import control_chart
+
+# So many of a system's last outcomes count: older ones say little of what is decided now.
+COUNTED = 1000
+# What the kind of I/O is called where no run is known.
+UNKNOWN = "unknown"
+# Between the 10th and the 90th percentile of a normal distribution, in standard deviations.
+_TENTH_TO_NINETIETH = 2.563
+# Nothing is predicted better than this, so that an interval of no width says nothing.
+_LEAST_DEVIATION = 0.01
+# How many of the newest outcomes say how far off it is.
+_NEWEST = 10
+_WORST = 10
+_TWO = 2
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A decision, and what its job got.
+
+    Attributes
+    ----------
+    outcome_id, decision_id : int, str
+        The database's.
+    system, job_id : str
+        Which job.
+    application_id, executable, user : int or None, str or None, str or None
+        What ran, where it is known.
+    pattern : str
+        The kind of I/O that moves most of its bytes, or `UNKNOWN`.
+    source : str
+        What the decision rested on.
+    decided, io_nodes : int or None, int
+        I/O nodes that it was for, and that the job ran with.
+    observed_mib_s : float
+        What the job got.
+    expected : Expected or None
+        What was expected with that many I/O nodes; None where the decision says nothing of them.
+    error : float or None
+        |expected - observed| / observed.
+    inside : bool or None
+        Whether it is from the 10th to the 90th percentile.
+    regret : float or None
+        1 - mean with the number decided for / highest mean, of all outcomes of the application
+        with as many processes and no more I/O nodes than were available; None where they are
+        not of that number and another one at least.
+    reported_at : str
+        When the outcome came, ISO 8601.
+    """
+
+    outcome_id: int
+    decision_id: str
+    system: str
+    job_id: str
+    application_id: int | None
+    executable: str | None
+    user: str | None
+    pattern: str
+    source: str
+    decided: int | None
+    io_nodes: int
+    observed_mib_s: float
+    expected: Expected | None
+    error: float | None
+    inside: bool | None
+    regret: float | None
+    reported_at: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Some decisions in numbers; None where there was nothing to compare.
+
+    Attributes
+    ----------
+    system : str
+        Where.
+    name : str
+        The system, the application (`EXECUTABLE of USER`) or the source.
+    application_id : int or None
+        The application's.
+    decisions : int
+        How many have an outcome.
+    errors : Errors or None
+        Their relative errors.
+    coverage : float or None
+        The share of outcomes that are in their intervals; 0.8 is what those are made for.
+    regret : float or None
+        The mean share of bandwidth lost.
+    """
+
+    system: str
+    name: str
+    application_id: int | None
+    decisions: int
+    errors: Errors | None
+    coverage: float | None
+    regret: float | None
+
+
+@dataclass(frozen=True)
+class ErrorsSoFar:
+    """What decisions were off.
+
+    Attributes
+    ----------
+    outcomes : int
+        How many count, also those without a decision.
+    judged : tuple of Judged
+        Those with a decision, in their order.
+    systems, applications, sources : tuple of Summary
+        The same in numbers, by system; by application of it; by source of its decisions.
+    worst : tuple of Judged
+        The largest errors, the largest first; ten at most.
+    """
+
+    outcomes: int
+    judged: tuple[Judged, ...]
+    systems: tuple[Summary, ...]
+    applications: tuple[Summary, ...]
+    sources: tuple[Summary, ...]
+    worst: tuple[Judged, ...]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether a kind of I/O on a system is still what is expected of it.
+
+    Attributes
+    ----------
+    system : str
+        Where.
+    pattern : str or None
+        The kind of I/O, or `UNKNOWN`; None is all of the system together.
+    count : int
+        Outcomes that were expected.
+    ewma, limit : float
+        The moving average of (ln observed - ln expected) / sigma, and what it is within as
+        long as nothing has changed (see `control_chart`).
+    drifted : bool
+        Whether it is beyond the limit.
+    ratio : float
+        The geometric mean of observed / expected of the last ten outcomes.
+    since : str or None
+        When the outcome came that brought it beyond, ISO 8601; None where it has not drifted.
+    """
+
+    system: str
+    pattern: str | None
+    count: int
+    ewma: float
+    limit: float
+    drifted: bool
+    ratio: float
+    since: str | None
+
+
+def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
+    """Hold decisions against what their jobs got.
+
+    Parameters
+    ----------
+    rows : iterable of JoinedOutcome
+        In the order in which they came; the last `COUNTED` of each system count.
+    """
+    known = _counted(rows)
+    measured = _measured(known)
+    judged = [
+        _judge(row, row.decision, measured.get(_like(row), {}))
+        for row in known
+        if row.decision is not None
+    ]
+    off = [each for each in judged if each.error is not None]
+    return ErrorsSoFar(
+        outcomes=len(known),
+        judged=tuple(judged),
+        systems=_summaries(judged, lambda each: (each.system, each.system, None)),
+        applications=_summaries(
+            [each for each in judged if each.application_id is not None],
+            lambda each: (each.system, f"{each.executable} of {each.user}", each.application_id),
+        ),
+        sources=_summaries(judged, lambda each: (each.system, each.source, None)),
+        worst=tuple(sorted(off, key=lambda each: -(each.error or 0))[:_WORST]),
+    )
+
+
+def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
+    """Watch each kind of I/O on each system for a lasting change.
+
+    Parameters
+    ----------
+    rows : iterable of JoinedOutcome
+        In the order in which they came. Of the last `COUNTED` of each system those count whose
+        decision says what was expected with as many I/O nodes as the job ran with.
+
+    Returns
+    -------
+    tuple of Drift
+        By system and kind, each system as a whole first. How often there is an alarm without a
+        change, `control_chart` says.
+    """
+    series: dict[tuple[str, str | None], list[tuple[JoinedOutcome, Expected]]] = defaultdict(list)
+    for row in _counted(rows):
+        expected = row.decision and _expected(row.decision, row.outcome.io_nodes)
+        if expected:
+            for pattern in (None, row.pattern or UNKNOWN):
+                series[row.outcome.system, pattern].append((row, expected))
+    order = sorted(series, key=lambda key: (key[0], key[1] is not None, key[1] or ""))
+    return tuple(_drift(*key, series[key]) for key in order)
+
+
+def errors_to_json(found: ErrorsSoFar) -> dict[str, Any]:
+    """Errors so far for programs, without the single decisions but the worst."""
+    return {
+        "outcomes": found.outcomes,
+        "decisions": len(found.judged),
+        "systems": [asdict(each) for each in found.systems],
+        "applications": [asdict(each) for each in found.applications],
+        "sources": [asdict(each) for each in found.sources],
+        "worst": [asdict(each) for each in found.worst],
+    }
+
+
+def drift_to_json(found: Iterable[Drift]) -> list[dict[str, Any]]:
+    """Drift for programs."""
+    return [asdict(each) for each in found]
+
+
+def _counted(rows: Iterable[JoinedOutcome]) -> list[JoinedOutcome]:
+    numbers: Counter[str] = Counter()
+    newest_first = []
+    for row in reversed(list(rows)):
+        numbers[row.outcome.system] += 1
+        if numbers[row.outcome.system] <= COUNTED:
+            newest_first.append(row)
+    return newest_first[::-1]
+
+
+_Like = tuple[int | None, int | None]
+
+
+def _like(row: JoinedOutcome) -> _Like:
+    """What outcomes share whose bandwidths can be compared."""
+    return None if row.application is None else row.application.id, row.tasks
+
+
+def _measured(rows: Iterable[JoinedOutcome]) -> dict[_Like, dict[int, list[float]]]:
+    """What applications got by number of I/O nodes."""
+    found: dict[_Like, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if None not in _like(row):
+            found[_like(row)][row.outcome.io_nodes].append(row.outcome.bandwidth_mib_s)
+    return found
+
+
+def _judge(
+    row: JoinedOutcome, decision: DecisionRow, measured: Mapping[int, Sequence[float]]
+) -> Judged:
+    outcome, application = row.outcome, row.application
+    observed = outcome.bandwidth_mib_s
+    expected = _expected(decision, outcome.io_nodes)
+    return Judged(
+        outcome_id=outcome.id,
+        decision_id=decision.id,
+        system=outcome.system,
+        job_id=outcome.job_id,
+        application_id=application.id if application else None,
+        executable=application.executable if application else decision.executable,
+        user=application.user if application else decision.user,
+        pattern=row.pattern or UNKNOWN,
+        source=decision.source,
+        decided=decision.io_nodes,
+        io_nodes=outcome.io_nodes,
+        observed_mib_s=observed,
+        expected=expected,
+        error=error(expected.mean, observed) if expected else None,
+        inside=expected.p10 <= observed <= expected.p90 if expected else None,
+        regret=_regret(decision, measured),
+        reported_at=outcome.reported_at,
+    )
+
+
+def _expected(decision: DecisionRow, io_nodes: int) -> Expected | None:
+    """What the decision expected with a number of I/O nodes."""
+    curve = {n: Expected(*bandwidths) for n, *bandwidths in decision.curve}
+    return curve.get(io_nodes)
+
+
+def _regret(decision: DecisionRow, measured: Mapping[int, Sequence[float]]) -> float | None:
+    """What was lost by the decision, where the application ran with another number, too."""
+    most = decision.available
+    means = mean_of_cells({n: runs for n, runs in measured.items() if most is None or n <= most})
+    if decision.io_nodes not in means or len(means) < _TWO:
+        return None
+    return 1 - means[decision.io_nodes] / max(means.values())
+
+
+def _summaries(
+    judged: Iterable[Judged], key: Callable[[Judged], tuple[str, str, int | None]]
+) -> tuple[Summary, ...]:
+    groups: dict[tuple[str, str, int | None], list[Judged]] = defaultdict(list)
+    for each in judged:
+        groups[key(each)].append(each)
+    return tuple(_summary(*name, groups[name]) for name in sorted(groups))
+
+
+def _summary(
+    system: str, name: str, application_id: int | None, judged: Sequence[Judged]
+) -> Summary:
+    return Summary(
+        system=system,
+        name=name,
+        application_id=application_id,
+        decisions=len(judged),
+        errors=errors(each.error for each in judged if each.error is not None),
+        coverage=_mean(each.inside for each in judged),
+        regret=_mean(each.regret for each in judged),
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _drift(
+    system: str, pattern: str | None, series: Sequence[tuple[JoinedOutcome, Expected]]
+) -> Drift:
+    residuals = [math.log(row.outcome.bandwidth_mib_s / expected.mean) for row, expected in series]
+    chart = control_chart(
+        [
+            residual / _deviation(expected)
+            for residual, (_, expected) in zip(residuals, series, strict=True)
+        ]
+    )
+    return Drift(
+        system=system,
+        pattern=pattern,
+        count=len(series),
+        ewma=chart.average,
+        limit=chart.limit,
+        drifted=chart.since is not None,
+        ratio=math.exp(fmean(residuals[-_NEWEST:])),
+        since=None if chart.since is None else series[chart.since][0].outcome.reported_at,
+    )
+
+
+def _deviation(expected: Expected) -> float:
+    """Of the logarithm of a run's bandwidth, as the interval has it."""
+    return max(math.log(expected.p90 / expected.p10) / _TENTH_TO_NINETIETH, _LEAST_DEVIATION)

@@ -1,0 +1,312 @@
+"""Where a prediction's error comes from: litmus tests on an application's reruns.
+
+After Isakov et al., "A taxonomy of error sources in HPC I/O machine learning models" (SC'22):
+what is noise no prediction can avoid; what is left is put down to what the prediction rests on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from predictor.validation.against_reruns import Expected, Reruns, error, leave_one_out_errors
+
+# A drift is named if chance makes one as large less often.
+SIGNIFICANCE = 0.05
+# With fewer orders of the runs no drift is rarer than that: it and its reverse are two.
+_FEWEST_ORDERS = 2 / SIGNIFICANCE
+_PERMUTATIONS = 4999
+_SEED = 9366
+_TWO = 2
+_MISSING = ("unknown", "model")
+
+
+@dataclass(frozen=True)
+class PartForecast:
+    """What a prediction says of one part of a phase.
+
+    Attributes
+    ----------
+    kind : str
+        The phase's operation, api, file access and spatiality.
+    match : str
+        How it was matched: "exact", "interpolated", "model" or "unknown".
+    bytes : int
+        What it moves.
+    time_s : dict of int to float
+        How long, by number of I/O nodes; empty where it is unknown.
+    """
+
+    kind: str
+    match: str
+    bytes: int
+    time_s: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How reruns changed while they ran, relative to what was predicted.
+
+    Attributes
+    ----------
+    change : float
+        Of bandwidth over the longest time between two reruns of a cell: 0.1 is 10 % faster.
+    per_second : float
+        The trend: of the natural logarithm of bandwidth.
+    p_value : float
+        How often chance makes a trend as large.
+    """
+
+    change: float
+    per_second: float
+    p_value: float
+
+    @property
+    def named(self) -> bool:
+        """It is more than noise."""
+        return self.p_value < SIGNIFICANCE
+
+
+@dataclass(frozen=True)
+class ErrorSources:
+    """The mean error of some reruns, and the parts that add up to it.
+
+    Attributes
+    ----------
+    runs : int
+        How many reruns.
+    total : float
+        The mean of |Bw - Ba| / Ba.
+    noise : float or None
+        What its own repetitions are off from each other; None where no cell has two.
+    missing_pattern, poor_match : float
+        The rest, by the share of the predicted time in parts that are unknown or known to a
+        model only, and in parts that another benchmark stands in for.
+    drift : float or None
+        What the error has grown by since the first rerun of each cell, where a trend is more
+        than noise; None where that cannot be tested.
+    unexplained : float
+        What is left.
+    trend : Drift or None
+        What `drift` was tested by.
+    """
+
+    runs: int
+    total: float
+    noise: float | None
+    missing_pattern: float | None
+    poor_match: float | None
+    drift: float | None
+    unexplained: float
+    trend: Drift | None = None
+
+
+def explain(
+    expected: Mapping[int, Expected],
+    reruns: Reruns,
+    parts: Sequence[PartForecast],
+    times_s: Reruns | None = None,
+) -> ErrorSources | None:
+    """Split an application's mean error by where it comes from.
+
+    Parameters
+    ----------
+    expected : mapping of int to Expected
+        The predicted curve.
+    reruns : mapping of int to sequence of float
+        Measured bandwidths in MiB/s by number of I/O nodes.
+    parts : sequence of PartForecast
+        What the curve was composed of.
+    times_s : mapping of int to sequence of float, optional
+        When each of the reruns started, in seconds since some moment; without, drift cannot
+        be tested.
+
+    Returns
+    -------
+    ErrorSources or None
+        None where no rerun was predicted.
+    """
+    means = {n: expected[n].mean for n in sorted(expected) if n in reruns}
+    if not means:
+        return None
+    runs: dict[int, Sequence[float]] = {n: reruns[n] for n in means}
+    times = {n: times_s[n] for n in means} if times_s else {}
+    total = _mean_error(means, runs)
+    trend = find_drift(runs, times) if times else None
+    drift = None if trend is None else 0.0
+    if trend is not None and trend.named:
+        steady = without_drift(runs, times, trend)
+        # A drift towards the prediction is no source of error.
+        if _mean_error(means, steady) < total:
+            runs, drift = steady, total - _mean_error(means, steady)
+    cells = [_cell(means[n], values, match_shares(parts, n)) for n, values in runs.items()]
+    weights = [len(values) for values in runs.values()]
+    noise, missing, poor = np.average(cells, axis=0, weights=weights).tolist()
+    return ErrorSources(
+        runs=sum(weights),
+        total=total,
+        noise=noise if max(weights) >= _TWO else None,
+        missing_pattern=missing,
+        poor_match=poor,
+        drift=drift,
+        unexplained=max(total - math.fsum((noise, missing, poor, drift or 0.0)), 0.0),
+        trend=trend,
+    )
+
+
+def pool_sources(several: Iterable[ErrorSources]) -> ErrorSources | None:
+    """The error sources of several applications' reruns together; None of none."""
+    all_ = list(several)
+    if not all_:
+        return None
+    runs = sum(one.runs for one in all_)
+
+    def mean(name: str) -> float | None:
+        """Over all runs; what could not be told anywhere cannot be told."""
+        values = [(one.runs, getattr(one, name)) for one in all_]
+        if all(value is None for _, value in values):
+            return None
+        return math.fsum(count * (value or 0.0) for count, value in values) / runs
+
+    return ErrorSources(
+        runs=runs,
+        total=mean("total") or 0.0,
+        noise=mean("noise"),
+        missing_pattern=mean("missing_pattern") or 0.0,
+        poor_match=mean("poor_match") or 0.0,
+        drift=mean("drift"),
+        unexplained=mean("unexplained") or 0.0,
+    )
+
+
+def find_drift(reruns: Reruns, times_s: Reruns) -> Drift | None:
+    """Test whether reruns became faster or slower while they ran.
+
+    Parameters
+    ----------
+    reruns, times_s : mapping of int to sequence of float
+        Bandwidths in MiB/s, and when each run started, by number of I/O nodes.
+
+    Returns
+    -------
+    Drift or None
+        The least-squares trend of the logarithm of bandwidth within the cells; its p-value is
+        the share of 4,999 random orders of the runs within their cells (fixed seed) whose
+        trend is as large. None where the runs are too few for it, or all at one time.
+    """
+    logs = {n: _centred([math.log(value) for value in values]) for n, values in reruns.items()}
+    times = {n: _centred(times_s[n]) for n in reruns}
+    spread = sum(float(time @ time) for time in times.values())
+    orders = math.prod(math.factorial(len(values)) for values in reruns.values())
+    if orders < _FEWEST_ORDERS or not spread > 0:
+        return None
+    random = np.random.default_rng(_SEED)
+    moment = sum(float(times[n] @ logs[n]) for n in reruns)
+    chance = np.array(
+        [
+            sum(float(times[n] @ random.permutation(logs[n])) for n in reruns)
+            for _ in range(_PERMUTATIONS)
+        ]
+    )
+    # Rounding must not tell equals apart.
+    as_large = int(np.sum(np.abs(chance) >= abs(moment) * (1 - 1e-9)))
+    longest_s = max(max(starts) - min(starts) for starts in times_s.values())
+    return Drift(
+        change=math.expm1(moment / spread * longest_s),
+        per_second=moment / spread,
+        p_value=(1 + as_large) / (1 + _PERMUTATIONS),
+    )
+
+
+def without_drift(reruns: Reruns, times_s: Reruns, drift: Drift) -> dict[int, Sequence[float]]:
+    """The reruns as they would have been at the time of the first of their cell.
+
+    Parameters
+    ----------
+    reruns, times_s : mapping of int to sequence of float
+        As for `find_drift`.
+    drift : Drift
+        What it found.
+    """
+    return {
+        n: tuple(
+            value * math.exp(drift.per_second * (min(times_s[n]) - time))
+            for value, time in zip(values, times_s[n], strict=True)
+        )
+        for n, values in reruns.items()
+    }
+
+
+def match_shares(parts: Sequence[PartForecast], io_nodes: int) -> dict[str, float]:
+    """The share of the predicted time by kind of match (see `_times`)."""
+    return _shares((part.match, time) for part, time in _times(parts, io_nodes))
+
+
+def errors_by_kind(
+    compared: Iterable[tuple[Sequence[PartForecast], Mapping[int, Sequence[float]]]],
+) -> dict[str, tuple[float, float]]:
+    """Mean error of reruns by the kinds of their phases.
+
+    Parameters
+    ----------
+    compared : iterable of (sequence of PartForecast, mapping of int to sequence of float)
+        Of each application, its parts and the errors of its reruns by number of I/O nodes.
+
+    Returns
+    -------
+    dict of str to (float, float)
+        Kind to how many reruns it stands for and their mean error. A rerun counts for each
+        kind by the kind's share of its predicted time.
+    """
+    weights: dict[str, float] = {}
+    sums: dict[str, float] = {}
+    for parts, errors in compared:
+        for n, values in errors.items():
+            shares = _shares((part.kind, time) for part, time in _times(parts, n))
+            for kind, share in shares.items():
+                weights[kind] = weights.get(kind, 0.0) + share * len(values)
+                sums[kind] = sums.get(kind, 0.0) + share * math.fsum(values)
+    return {kind: (weights[kind], sums[kind] / weights[kind]) for kind in sorted(weights)}
+
+
+def _cell(mean: float, runs: Sequence[float], shares: Mapping[str, float]) -> list[float]:
+    """Noise, missing pattern and poor match in the mean error with one number of I/O nodes."""
+    off = fmean(error(mean, run) for run in runs)
+    noise = min(off, fmean(leave_one_out_errors(runs))) if len(runs) >= _TWO else 0.0
+    missing = math.fsum(shares.get(kind, 0.0) for kind in _MISSING)
+    return [noise, (off - noise) * missing, (off - noise) * shares.get("interpolated", 0.0)]
+
+
+def _times(parts: Sequence[PartForecast], io_nodes: int) -> list[tuple[PartForecast, float]]:
+    """Each part's predicted time; unknown ones move their bytes as fast as the others do.
+
+    That is what a curve without them says of them.
+    """
+    known = [part for part in parts if io_nodes in part.time_s]
+    seconds_per_byte = math.fsum(part.time_s[io_nodes] for part in known) / max(
+        sum(part.bytes for part in known), 1
+    )
+    return [(part, part.time_s.get(io_nodes, part.bytes * seconds_per_byte)) for part in parts]
+
+
+def _shares(values: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """What each name has of the sum of all values."""
+    sums: dict[str, float] = {}
+    for name, value in values:
+        sums[name] = sums.get(name, 0.0) + value
+    total = math.fsum(sums.values())
+    return {name: value / total for name, value in sums.items()} if total else {}
+
+
+def _mean_error(means: Mapping[int, float], runs: Reruns) -> float:
+    return fmean(error(means[n], run) for n, values in runs.items() for run in values)
+
+
+def _centred(values: Sequence[float]) -> NDArray[np.float64]:
+    mean = fmean(values)
+    return np.array([value - mean for value in values])

@@ -1,0 +1,212 @@
+"""Reruns of applications: what a prediction is held against."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from ioncast_base.errors import InputError
+from ioncast_base.times import instant
+from predictor.composition.composing import observed_mib_s
+from summario.phases.extract import extract_phases
+from summario.reading.log import LogReader
+
+_COLUMNS = "application, io_nodes, repetition, and bandwidth_mib_s or log"
+# As the database has them (see benchdb.measurements.storing).
+_LARGEST_COUNT = 2**31 - 1
+_SLOWEST_MIB_S, _FASTEST_MIB_S = 1e-9, 1e15
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """One run of an application with a number of I/O nodes.
+
+    Attributes
+    ----------
+    application : str
+        What it is called.
+    io_nodes, repetition : int
+        Which run it is.
+    bandwidth_mib_s : float
+        What it reached.
+    started : datetime or None
+        When.
+    """
+
+    application: str
+    io_nodes: int
+    repetition: int
+    bandwidth_mib_s: float
+    started: datetime | None = None
+
+
+def read_reruns(path: str | Path) -> list[Rerun]:
+    """Read reruns from CSV.
+
+    Columns are `application` (or `name`), `io_nodes`, `repetition` (by default counted in the
+    order of the lines), `bandwidth_mib_s` or `log` (the run's Darshan log, relative to the
+    CSV), and `started` (ISO 8601; by default the log's start) where it is known. Others are
+    ignored.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the line that cannot be used.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=str(path)) from error
+    reruns = list(_reruns(_text(content, str(path)), Path(path)))
+    if not reruns:
+        raise InputError("no reruns in it", where=str(path), remedy=f"the columns are {_COLUMNS}")
+    return reruns
+
+
+def cells(reruns: Iterable[Rerun]) -> dict[int, tuple[float, ...]]:
+    """Bandwidths of one application's reruns in MiB/s, by number of I/O nodes."""
+    found: dict[int, list[float]] = {}
+    for rerun in reruns:
+        found.setdefault(rerun.io_nodes, []).append(rerun.bandwidth_mib_s)
+    return {n: tuple(found[n]) for n in sorted(found)}
+
+
+def start_times_s(reruns: Sequence[Rerun]) -> dict[int, tuple[float, ...]] | None:
+    """When the runs of `cells` started, in seconds since the epoch; None where one is unknown."""
+    found: dict[int, list[float]] = {}
+    for rerun in reruns:
+        if rerun.started is None:
+            return None
+        found.setdefault(rerun.io_nodes, []).append(rerun.started.timestamp())
+    return {n: tuple(found[n]) for n in sorted(found)}
+
+
+def _text(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError("not UTF-8", where=f"{where}:{line}", remedy="save it as UTF-8") from error
+
+
+def _reruns(text: str, path: Path) -> Iterator[Rerun]:
+    lines: dict[tuple[str, int, int], int] = {}
+    counts: dict[tuple[str, int], int] = {}
+    with LogReader() as logs:
+        for line, row in _rows(text, str(path)):
+            where = f"{path}:{line}"
+            try:
+                application, io_nodes = _application(row), _count(row, "io_nodes")
+                repetition = counts.get((application, io_nodes), 0)
+                if row.get("repetition"):
+                    repetition = _count(row, "repetition")
+                counts[application, io_nodes] = counts.get((application, io_nodes), 0) + 1
+                bandwidth, started = _outcome(row, path, logs)
+            except InputError as error:
+                raise InputError(f"{error}", where=where) from error
+            except ValueError as error:
+                raise InputError(str(error), where=where) from error
+            key = (application, io_nodes, repetition)
+            if key in lines:
+                raise InputError(
+                    f"repetition {repetition} of {application!r} with {io_nodes} I/O nodes is in"
+                    f" line {lines[key]} already",
+                    where=where,
+                    remedy="number the repetitions",
+                )
+            lines[key] = line
+            yield Rerun(application, io_nodes, repetition, bandwidth, started)
+
+
+def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Each row with the number of its line."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        _check_header(header, f"{where}:1")
+        for row in reader:
+            if row and len(row) != len(header):
+                raise InputError(
+                    "the line has more or fewer cells than the header",
+                    where=f"{where}:{reader.line_num}",
+                )
+            if row:
+                values = (cell.strip() for cell in row)
+                yield reader.line_num, dict(zip(header, values, strict=True))
+    except csv.Error as error:
+        raise InputError(
+            f"this is no CSV: {error}", where=f"{where}:{max(reader.line_num, 1)}"
+        ) from error
+
+
+def _check_header(header: Sequence[str], where: str) -> None:
+    remedy = f"the columns are {_COLUMNS}"
+    for name in filter(None, header):
+        if header.count(name) > 1:
+            raise InputError(f"two columns are named {name!r}", where=where, remedy=remedy)
+    for choices in (("application", "name"), ("io_nodes",), ("bandwidth_mib_s", "log")):
+        if not set(choices) & set(header):
+            missing = " or ".join(map(repr, choices))
+            raise InputError(f"column {missing} is missing", where=where, remedy=remedy)
+
+
+def _application(row: dict[str, str]) -> str:
+    name = row.get("application") or row.get("name") or ""
+    if not name or not name.isprintable():
+        raise ValueError(f"{name!r} is no name of an application")
+    return name
+
+
+def _count(row: dict[str, str], column: str) -> int:
+    text = row[column]
+    if not (text.isascii() and text.isdecimal()) or len(text) > 10 or int(text) > _LARGEST_COUNT:
+        raise ValueError(f"{column} is {text!r}, which is no count")
+    return int(text)
+
+
+def _outcome(row: dict[str, str], path: Path, logs: LogReader) -> tuple[float, datetime | None]:
+    """What the run reached, and when it started."""
+    if not (row.get("bandwidth_mib_s") or row.get("log")):
+        raise ValueError("the run has neither bandwidth_mib_s nor log")
+    if row.get("bandwidth_mib_s"):
+        return _bandwidth(row["bandwidth_mib_s"]), _started(row)
+    place = path.parent / row["log"]
+    log = logs.read(place)
+    try:
+        bandwidth = observed_mib_s(extract_phases(log))
+    except ValueError as error:
+        raise InputError(str(error), where=str(place)) from error
+    return bandwidth, _started(row) or _moment(log.job.start_seconds)
+
+
+def _moment(seconds: float) -> datetime | None:
+    """A log's own time; None where it is no year that there is."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _bandwidth(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not _SLOWEST_MIB_S <= value <= _FASTEST_MIB_S:
+        raise ValueError(f"bandwidth_mib_s is {text!r}, which is no bandwidth")
+    return value
+
+
+def _started(row: dict[str, str]) -> datetime | None:
+    text = row.get("started")
+    if not text:
+        return None
+    time = instant(text)
+    if time is None:
+        raise ValueError(f"started is {text!r}, which is no time such as 2026-11-21T04:15:02Z")
+    return time

@@ -1,0 +1,278 @@
+"""What a validation found: as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tabulate import tabulate
+
+from predictor.validation.against_reruns import (
+    TOLERANCE,
+    Comparison,
+    Errors,
+    Expected,
+    Reruns,
+    Scores,
+    best,
+    mean_of_cells,
+    pool,
+    scores,
+)
+from predictor.validation.dunn import ADJUSTMENT
+from predictor.validation.error_sources import (
+    SIGNIFICANCE,
+    ErrorSources,
+    PartForecast,
+    errors_by_kind,
+    pool_sources,
+)
+
+PREDICTION, FLOOR, ALL = "prediction", "noise floor", "all"
+
+
+@dataclass(frozen=True)
+class Validated:
+    """One application's prediction held against its reruns.
+
+    Attributes
+    ----------
+    application : str
+        Its name.
+    expected : mapping of int to Expected
+        The predicted curve.
+    reruns : mapping of int to sequence of float
+        Measured bandwidths in MiB/s by number of I/O nodes.
+    parts : tuple of PartForecast
+        What the curve was composed of.
+    benchmark : mapping of int to sequence of float
+        The repetitions of the measured benchmarks behind it, one after another (see
+        `dunn.composed_repetitions`); empty where a part has none.
+    prediction, floor : Comparison
+        What the prediction is off from the reruns, and those from each other.
+    dunn_p_values : mapping of int to float or None
+        By number of I/O nodes (see `dunn.dunn`); None where it was not tested.
+    sources : ErrorSources or None
+        Where the error comes from, where that was asked and anything was predicted.
+    """
+
+    application: str
+    expected: Mapping[int, Expected]
+    reruns: Reruns
+    parts: tuple[PartForecast, ...]
+    benchmark: Reruns
+    prediction: Comparison
+    floor: Comparison
+    dunn_p_values: Mapping[int, float] | None = None
+    sources: ErrorSources | None = None
+
+    @property
+    def compared(self) -> list[int]:
+        """The numbers of I/O nodes that were predicted and measured."""
+        return [n for n in sorted(self.expected) if n in self.reruns]
+
+    @property
+    def choices(self) -> dict[str, int | None]:
+        """The best number of I/O nodes as predicted, with the tolerance, and as measured."""
+        means = {n: self.expected[n].mean for n in self.compared}
+        return {
+            "predicted": best(means) if means else None,
+            "within_tolerance": best(means, TOLERANCE) if means else None,
+            "measured": best(mean_of_cells(self.reruns)),
+        }
+
+
+@dataclass(frozen=True)
+class KindError:
+    """The error of a kind of phases, that of the noise floor, and how many reruns they are of."""
+
+    kind: str
+    reruns: float
+    error: float
+    noise_floor: float | None
+
+
+def kind_errors(results: Sequence[Validated]) -> list[KindError]:
+    """The errors by kind of phase, over all applications."""
+    predicted = errors_by_kind((one.parts, one.prediction.run_errors) for one in results)
+    floor = errors_by_kind((one.parts, one.floor.run_errors) for one in results)
+    return [
+        KindError(kind, reruns, error, floor[kind][1] if kind in floor else None)
+        for kind, (reruns, error) in predicted.items()
+    ]
+
+
+def pooled(results: Sequence[Validated]) -> tuple[Comparison, Comparison]:
+    """Prediction and noise floor over all applications."""
+    return pool(one.prediction for one in results), pool(one.floor for one in results)
+
+
+def to_json(results: Sequence[Validated]) -> dict[str, Any]:
+    """All of it for programs; docs/validation.md says what is what."""
+    sources = pool_sources(one.sources for one in results if one.sources)
+    prediction, floor = pooled(results)
+    return {
+        "tolerance": TOLERANCE,
+        "dunn_adjustment": ADJUSTMENT,
+        "applications": [_record(one) for one in results],
+        "all": {
+            "prediction": asdict(scores(prediction)),
+            "noise_floor": asdict(scores(floor)),
+            "error_sources": asdict(sources) if sources else None,
+        },
+        "phase_kinds": [asdict(kind) for kind in kind_errors(results)],
+    }
+
+
+def to_text(results: Sequence[Validated]) -> str:
+    """All of it for people."""
+    blocks = [
+        ("|Bw - Ba| / Ba of each rerun Ba from the predicted mean Bw:", error_rows(results)),
+        ("The choice of I/O nodes, the curve and its interval:", decision_rows(results)),
+        ("By number of I/O nodes:", curve_rows(results)),
+    ]
+    if any(one.sources for one in results):
+        blocks.append(("Where the mean error comes from:", source_rows(results)))
+    return "\n\n".join(
+        f"{title}\n{tabulate(rows, headers='keys', disable_numparse=True)}"
+        for title, rows in blocks
+        if rows
+    )
+
+
+def error_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
+    """RR-9366's table, the noise floor below each line."""
+    return [
+        {"application": name, "of": of, **_errors(found.runs), "of the means": _mean(found.cells)}
+        for name, of, found in _scores(results)
+    ]
+
+
+def decision_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
+    """What was chosen and what that costs, the noise floor below each line."""
+    chosen = {one.application: one.choices for one in results}
+    rows = []
+    for name, of, found in _scores(results):
+        choice = chosen.get(name, {}) if of == PREDICTION else {}
+        rows.append(
+            {
+                "application": name,
+                "of": of,
+                "best": _text(choice.get("predicted"), "d"),
+                "measured best": _text(choice.get("measured"), "d"),
+                "hit rate": _text(found.hit_rate, ".0%"),
+                "regret": _text(found.regret, ".3f"),
+                f"regret within {TOLERANCE:.0%}": _text(found.regret_within_tolerance, ".3f"),
+                "Kendall's tau": _text(found.tau, ".2f"),
+                "in p10 to p90": _text(found.coverage, ".0%"),
+            }
+        )
+    return rows
+
+
+def curve_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
+    """Prediction beside measurement, by number of I/O nodes."""
+    return [
+        {
+            "application": one.application,
+            "I/O nodes": n,
+            "predicted MiB/s": f"{one.expected[n].mean:.4g}",
+            "p10 to p90": f"{one.expected[n].p10:.4g} to {one.expected[n].p90:.4g}",
+            "measured MiB/s": f"{measured:.4g}",
+            "runs": len(one.reruns[n]),
+            "error": f"{one.prediction.cell_errors[n][0]:.3f}",
+            FLOOR: _text(next(iter(one.floor.cell_errors.get(n, ())), None), ".3f"),
+            "Dunn's p": _text((one.dunn_p_values or {}).get(n), ".2g"),
+        }
+        for one in results
+        for n, measured in mean_of_cells({n: one.reruns[n] for n in one.compared}).items()
+    ]
+
+
+def source_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
+    """The parts of the mean error, which add up to it."""
+    explained = [(one.application, one.sources) for one in results if one.sources]
+    pooled = pool_sources(sources for _, sources in explained)
+    if pooled and len(explained) > 1:
+        explained.append((ALL, pooled))
+    return [
+        {
+            "application": name,
+            "mean error": f"{sources.total:.3f}",
+            "noise": _testable(sources.noise),
+            "missing pattern": f"{sources.missing_pattern:.3f}",
+            "poor match": f"{sources.poor_match:.3f}",
+            "drift": _drift(sources),
+            "unexplained": f"{sources.unexplained:.3f}",
+        }
+        for name, sources in explained
+    ]
+
+
+def _record(one: Validated) -> dict[str, Any]:
+    return {
+        "application": one.application,
+        "best": one.choices,
+        "prediction": asdict(scores(one.prediction)),
+        "noise_floor": asdict(scores(one.floor)),
+        "curve": [
+            {
+                "io_nodes": n,
+                "predicted_mib_s": asdict(one.expected[n]) if n in one.expected else None,
+                "measured_mib_s": list(one.reruns.get(n, ())),
+                "benchmark_mib_s": list(one.benchmark.get(n, ())),
+                "run_errors": list(one.prediction.run_errors.get(n, ())),
+                "cell_error": next(iter(one.prediction.cell_errors.get(n, ())), None),
+                "run_noise_floor": list(one.floor.run_errors.get(n, ())),
+                "cell_noise_floor": next(iter(one.floor.cell_errors.get(n, ())), None),
+                "dunn_p_value": (one.dunn_p_values or {}).get(n),
+            }
+            for n in sorted({*one.expected, *one.reruns})
+        ],
+        "parts": [
+            {"kind": part.kind, "match": part.match, "bytes": part.bytes} for part in one.parts
+        ],
+        "error_sources": asdict(one.sources) if one.sources else None,
+    }
+
+
+def _scores(results: Sequence[Validated]) -> list[tuple[str, str, Scores]]:
+    """Each application's scores and its noise floor's, then those of all."""
+    named = [(one.application, one.prediction, one.floor) for one in results]
+    if len(results) > 1:
+        named.append((ALL, *pooled(results)))
+    return [
+        (name, of, scores(comparison))
+        for name, prediction, floor in named
+        for of, comparison in ((PREDICTION, prediction), (FLOOR, floor))
+    ]
+
+
+def _errors(found: Errors | None) -> dict[str, str]:
+    names = ("minimum", "mean", "median", "maximum")
+    return {
+        "runs": str(found.count if found else 0),
+        **{name: _text(getattr(found, name, None), ".3f") for name in names},
+    }
+
+
+def _mean(found: Errors | None) -> str:
+    return _text(found.mean if found else None, ".3f")
+
+
+def _drift(sources: ErrorSources) -> str:
+    if sources.trend is None:
+        return _testable(sources.drift)
+    p_value = f"p {sources.trend.p_value:.2g}"
+    if sources.trend.p_value >= SIGNIFICANCE:
+        return f"none ({p_value})"
+    return f"{sources.drift:.3f} ({p_value}, {sources.trend.change:+.0%})"
+
+
+def _testable(value: float | None) -> str:
+    return "not testable" if value is None else f"{value:.3f}"
+
+
+def _text(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

@@ -1,0 +1,1 @@
+"""The arbiter: it shares I/O nodes among the jobs that wait."""

@@ -1,0 +1,1 @@
+"""The watch: it follows jobs and sends their Darshan logs to the service."""

@@ -1,0 +1,366 @@
+"""What the watch remembers: jobs, what is to be sent, and what was; an SQLite file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ioncast_base.errors import InputError
+
+Kind = Literal["trace", "outcome"]
+_VERSION = 1
+_PATIENCE_S = 5.0
+_SCHEMA = """
+CREATE TABLE jobs (
+    id INTEGER NOT NULL, started_s REAL NOT NULL, ended_s REAL,
+    user TEXT NOT NULL, name TEXT NOT NULL, nodes INTEGER, io_nodes INTEGER, decision_id TEXT,
+    closed_s REAL,
+    PRIMARY KEY (id, started_s)
+);
+CREATE INDEX jobs_that_are_open ON jobs (id) WHERE closed_s IS NULL;
+CREATE TABLE deliveries (
+    number INTEGER PRIMARY KEY, job_id INTEGER NOT NULL, started_s REAL NOT NULL,
+    kind TEXT NOT NULL, path TEXT NOT NULL, made_s REAL NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, due_s REAL NOT NULL, done_s REAL,
+    moved_bytes INTEGER, refused TEXT,
+    UNIQUE (job_id, started_s, kind, path),
+    FOREIGN KEY (job_id, started_s) REFERENCES jobs (id, started_s) ON DELETE CASCADE
+);
+CREATE INDEX deliveries_that_wait ON deliveries (due_s) WHERE done_s IS NULL;
+CREATE TABLE progress (name TEXT PRIMARY KEY, moment_s REAL NOT NULL);
+"""
+_JOB = "id, started_s, ended_s, user, name, nodes, io_nodes, decision_id"
+_DELIVERY = "number, job_id, started_s, kind, path, attempts"
+# A job that is seen to run has not ended, whatever was thought of it.
+_FOLLOW = f"""
+INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    ended_s = excluded.ended_s, closed_s = NULL, user = excluded.user, name = excluded.name,
+    nodes = excluded.nodes, io_nodes = excluded.io_nodes, decision_id = excluded.decision_id
+WHERE (closed_s IS NULL OR excluded.ended_s IS NULL)
+    AND (ended_s, user, name, nodes, io_nodes, decision_id) IS NOT (excluded.ended_s,
+        excluded.user, excluded.name, excluded.nodes, excluded.io_nodes, excluded.decision_id)
+"""  # noqa: S608
+# What was seen of a job is more than what is kept of it in accounting.
+_FILL_IN = f"""
+INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET ended_s = excluded.ended_s WHERE ended_s IS NULL
+"""  # noqa: S608
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """A run of a job: one that is started again has another.
+
+    Attributes
+    ----------
+    id : int
+        Slurm's.
+    started_s, ended_s : float
+        Unix times; None as long as it runs.
+    user, name : str
+        Whose it is, and what it is called.
+    nodes : int or None
+        Its compute nodes.
+    io_nodes : int or None
+        Those that it had; None where nobody knows.
+    decision_id : str or None
+        Of ioncast's decision on it.
+    """
+
+    id: int
+    started_s: float
+    ended_s: float | None
+    user: str
+    name: str
+    nodes: int | None
+    io_nodes: int | None
+    decision_id: str | None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A log that is to be sent: as a trace, or with the outcome of its job."""
+
+    number: int
+    job_id: int
+    started_s: float
+    kind: Kind
+    path: Path
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of a job's logs so far."""
+
+    traces: int
+    outcomes: int
+    refused: int
+    waiting: int
+
+
+class WatchState:
+    """The file; methods that change it do so as a whole or not at all.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        From `opened_state`.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._database = connection
+
+    def follow(self, runs: Iterable[JobRun]) -> None:
+        """Take in what slurmctld says of jobs now."""
+        self._database.executemany(_FOLLOW, map(astuple, runs))
+
+    def fill_in(self, runs: Iterable[JobRun]) -> None:
+        """Take in what accounting says of jobs that ended."""
+        self._database.executemany(_FILL_IN, map(astuple, runs))
+
+    def running(self) -> list[JobRun]:
+        """Those whose end is not known."""
+        return self._runs("closed_s IS NULL AND ended_s IS NULL")
+
+    def ended(self) -> list[JobRun]:
+        """Those that have ended and whose logs may still come."""
+        return self._runs("closed_s IS NULL AND ended_s IS NOT NULL")
+
+    def run_of(self, delivery: Delivery) -> JobRun:
+        """The run whose log it is."""
+        [run] = self._runs("id = ? AND started_s = ?", delivery.job_id, delivery.started_s)
+        return run
+
+    def close_run(self, run: JobRun, now_s: float) -> None:
+        """Wait for its logs no more."""
+        self._database.execute(
+            "UPDATE jobs SET closed_s = ? WHERE id = ? AND started_s = ?",
+            (now_s, run.id, run.started_s),
+        )
+
+    def paths_of(self, run: JobRun) -> set[Path]:
+        """The logs of a run that were or will be sent."""
+        rows = self._database.execute(
+            "SELECT path FROM deliveries WHERE job_id = ? AND started_s = ?",
+            (run.id, run.started_s),
+        )
+        return {Path(os.fsdecode(path)) for (path,) in rows}
+
+    def neighbours(self, run: JobRun) -> tuple[float | None, float | None]:
+        """When the run before of the same job ended, and when the one after it began."""
+        before, after = self._database.execute(
+            "SELECT (SELECT max(ended_s) FROM jobs WHERE id = :id AND started_s < :started_s),"
+            " (SELECT min(started_s) FROM jobs WHERE id = :id AND started_s > :started_s)",
+            {"id": run.id, "started_s": run.started_s},
+        ).fetchone()
+        return before, after
+
+    def add_delivery(self, run: JobRun, kind: Kind, path: Path, now_s: float) -> None:
+        """Have a log sent; once is enough."""
+        self._database.execute(
+            "INSERT OR IGNORE INTO deliveries (job_id, started_s, kind, path, made_s, due_s)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (run.id, run.started_s, kind, os.fsencode(path), now_s, now_s),
+        )
+
+    def next_delivery(self, now_s: float) -> Delivery | None:
+        """The one that has waited longest of those that are due."""
+        row = self._database.execute(
+            f"SELECT {_DELIVERY} FROM deliveries WHERE done_s IS NULL AND due_s <= ?"  # noqa: S608
+            " ORDER BY due_s, number LIMIT 1",
+            (now_s,),
+        ).fetchone()
+        if row is None:
+            return None
+        number, job_id, started_s, kind, path, attempts = row
+        return Delivery(number, job_id, started_s, kind, Path(os.fsdecode(path)), attempts)
+
+    def put_off(self, delivery: Delivery, due_s: float) -> None:
+        """Try it again later."""
+        self._database.execute(
+            "UPDATE deliveries SET attempts = attempts + 1, due_s = ? WHERE number = ?",
+            (due_s, delivery.number),
+        )
+
+    def note(
+        self,
+        delivery: Delivery,
+        now_s: float,
+        kind: Kind,
+        *,
+        moved_bytes: int | None = None,
+        refused: str | None = None,
+    ) -> None:
+        """Never send it again: it is stored as such a kind, or refused for a reason."""
+        self._database.execute(
+            "UPDATE deliveries SET done_s = ?, kind = ?, moved_bytes = ?, refused = ?"
+            " WHERE number = ?",
+            (now_s, kind, moved_bytes, refused, delivery.number),
+        )
+
+    def account_of(self, run: JobRun) -> Account:
+        """What became of a run's logs so far."""
+        return Account(
+            *self._database.execute(
+                "SELECT count(*) FILTER (WHERE sent AND kind = 'trace'),"
+                " count(*) FILTER (WHERE sent AND kind = 'outcome'),"
+                " count(refused), count(*) FILTER (WHERE done_s IS NULL)"
+                " FROM (SELECT *, done_s IS NOT NULL AND refused IS NULL AS sent FROM deliveries"
+                " WHERE job_id = ? AND started_s = ?)",
+                (run.id, run.started_s),
+            ).fetchone()
+        )
+
+    def has_outcome(self, run: JobRun) -> bool:
+        """Whether its outcome was or will be sent, or is refused."""
+        found = self._database.execute(
+            "SELECT 1 FROM deliveries WHERE job_id = ? AND started_s = ? AND kind = 'outcome'",
+            (run.id, run.started_s),
+        )
+        return found.fetchone() is not None
+
+    def largest_trace(self, run: JobRun) -> Path | None:
+        """The log of its that moved most bytes, of those that are stored."""
+        row = self._database.execute(
+            "SELECT path FROM deliveries WHERE job_id = ? AND started_s = ? AND kind = 'trace'"
+            " AND moved_bytes > 0 ORDER BY moved_bytes DESC, path LIMIT 1",
+            (run.id, run.started_s),
+        ).fetchone()
+        return row and Path(os.fsdecode(row[0]))
+
+    def waiting(self) -> int:
+        """How many logs are to be sent."""
+        [found] = self._database.execute(
+            "SELECT count(*) FROM deliveries WHERE done_s IS NULL"
+        ).fetchone()
+        return int(found)
+
+    def moment(self, name: str) -> float | None:
+        """A time that was remembered."""
+        row = self._database.execute(
+            "SELECT moment_s FROM progress WHERE name = ?", (name,)
+        ).fetchone()
+        return None if row is None else float(row[0])
+
+    def remember(self, name: str, moment_s: float | None) -> None:
+        """Remember a time, or forget it."""
+        if moment_s is None:
+            self._database.execute("DELETE FROM progress WHERE name = ?", (name,))
+        else:
+            self._database.execute("REPLACE INTO progress VALUES (?, ?)", (name, moment_s))
+
+    def prune(self, before_s: float) -> int:
+        """Forget runs that were closed before a time; how many logs of theirs were never sent."""
+        old = "closed_s < ?"
+        [unsent] = self._database.execute(
+            "SELECT count(*) FROM deliveries JOIN jobs ON id = job_id"  # noqa: S608
+            f" AND jobs.started_s = deliveries.started_s WHERE done_s IS NULL AND {old}",
+            (before_s,),
+        ).fetchone()
+        self._database.execute(f"DELETE FROM jobs WHERE {old}", (before_s,))  # noqa: S608
+        return int(unsent)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do what is in it as a whole or not at all."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def _runs(self, condition: str, *values: Any) -> list[JobRun]:
+        query = f"SELECT {_JOB} FROM jobs WHERE {condition} ORDER BY id, started_s"  # noqa: S608
+        return [JobRun(*row) for row in self._database.execute(query, values)]
+
+
+@contextmanager
+def opened_state(path: str) -> Iterator[WatchState]:
+    """Open a state, a new one where there is none, for one process alone.
+
+    Raises
+    ------
+    InputError
+        When another watch has it, or it cannot be used.
+    """
+    with _only_one(path), _reported(path), closing(_connected(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        _prepare(connection, path)
+        yield WatchState(connection)
+
+
+@contextmanager
+def copied_state(path: str) -> Iterator[WatchState]:
+    """A copy in memory of a state, to try something with."""
+    with closing(_connected(":memory:")) as copy, _reported(path):
+        if Path(path).exists():
+            with closing(
+                sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+            ) as original:
+                original.backup(copy)
+        _prepare(copy, path)
+        yield WatchState(copy)
+
+
+def _connected(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: str) -> None:
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        connection.executescript(f"BEGIN;{_SCHEMA};PRAGMA user_version = {_VERSION};COMMIT")
+    elif version != _VERSION:
+        raise InputError(
+            f"this state is of another version of ioncast ({version}, not {_VERSION})",
+            where=path,
+            remedy="name another file as `watch.state`",
+        )
+
+
+@contextmanager
+def _reported(path: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise InputError(
+            f"the state cannot be used: {error}", where=path, remedy="it is an SQLite file"
+        ) from error
+
+
+@contextmanager
+def _only_one(path: str) -> Iterator[None]:
+    """Hold the lock of a state."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"the state cannot be used: {error.strerror}",
+            where=path,
+            remedy="name another file as `watch.state`",
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise InputError(
+            "another watch uses this state", where=path, remedy="stop it first"
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)

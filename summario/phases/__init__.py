@@ -1,0 +1,1 @@
+"""I/O phases: their values, and how they are extracted from the records of a log."""

@@ -1,0 +1,305 @@
+"""Darshan log to I/O phases: the extraction of Inria RR-9366, Appendix A.
+
+Its steps, as functions on tables: streams (`summario.phases.streams`), one layer per file,
+merged ranks, pauses that traces show (`summario.phases.pauses`), merged files.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summario.phases.merge import SPATIALITIES, FilePhases, merge_ranks, spatialities
+from summario.phases.pauses import split_at_pauses
+from summario.phases.streams import (
+    APIS,
+    MODULE_OF_API,
+    OPERATIONS,
+    Floats,
+    Ints,
+    Streams,
+    concatenate,
+    is_among,
+    streams_of,
+)
+from summario.phases.values import Part, Phase
+from summario.reading.log import DarshanLog
+
+LAYERS = ("highest", "posix", "mpiio", "stdio", "all")
+# Highest first: what of one file's records speaks for it.
+_LAYER_ORDER = ("MPIIO", "STDIO", "POSIX")
+_MAX_PARTS = 4
+
+_SYSTEM_FOLDERS = ("/proc/", "/sys/", "/dev/", "/etc/")
+_STANDARD_STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
+_CODE_SUFFIXES = (".so", ".pyc", ".pyo")
+_VERSIONED_LIBRARY = re.compile(r"\.so(?:\.\d+)+$")
+
+
+def extract_phases(
+    log: DarshanLog,
+    *,
+    threshold: float = 0.2,
+    time_distance: float = 1.0,
+    layer: str = "highest",
+    all_files: bool = False,
+) -> list[Phase]:
+    """Find the I/O phases of a log.
+
+    Parameters
+    ----------
+    log : DarshanLog
+        From `summario.reading.log.read_log`.
+    threshold : float
+        The share of requests that may be out of order in a phase of one spatiality.
+    time_distance : float
+        Seconds without I/O that end a phase.
+    layer : str
+        One of `LAYERS`: each file at the highest layer the application used for it, one
+        layer for all files, or all layers side by side (bytes then count twice).
+    all_files : bool
+        Keep the files a launcher touches: /proc, /sys, /dev, /etc, shared libraries,
+        compiled Python modules, standard streams.
+
+    Returns
+    -------
+    list of Phase
+        By start.
+
+    References
+    ----------
+    F. Boito, "Estimation of the impact of I/O forwarding usage on application
+    performance", Inria RR-9366, Appendix A.
+
+    Examples
+    --------
+    >>> from summario.reading.log import read_log
+    >>> log = read_log("tests/summario/fixtures/single-a.darshan")
+    >>> [(p.operation, p.spatiality, p.bytes, p.requests) for p in extract_phases(log)]
+    [('write', 'contiguous', 1073741824, 512)]
+    """
+    all_streams = read_streams(log)
+    if all_streams is None:
+        return []
+    streams = select_layer(all_streams, layer)
+    if not all_files:
+        streams = streams.take(~is_among(streams.file_id, system_file_ids(log)))
+    if not len(streams):
+        return []
+    file_phases = split_at_pauses(
+        merge_ranks(streams, log.job.nprocs), log, all_streams, time_distance
+    )
+    return merge_files(file_phases, log, threshold, time_distance)
+
+
+def read_streams(log: DarshanLog) -> Streams | None:
+    """Step 1: one row per (file, api, operation, rank); None in a log without records."""
+    tables = [
+        streams_of(log.records[MODULE_OF_API[api]], api, operation, log.job.nprocs, log.path)
+        for api in APIS
+        if MODULE_OF_API[api] in log.records
+        for operation in OPERATIONS
+    ]
+    return concatenate(tables) if tables else None
+
+
+def system_file_ids(log: DarshanLog) -> NDArray[np.uint64]:
+    """Record ids of files that belong to the system rather than to the application."""
+    return np.array([id_ for id_, path in log.names.items() if _is_system_file(path)], np.uint64)
+
+
+def _is_system_file(path: str) -> bool:
+    # Logs name files by the ten thousand: the regular expression is for the few that may match.
+    return (
+        path.startswith(_SYSTEM_FOLDERS)
+        or path in _STANDARD_STREAMS
+        or path.endswith(_CODE_SUFFIXES)
+        or (".so." in path and _VERSIONED_LIBRARY.search(path) is not None)
+    )
+
+
+def select_layer(streams: Streams, layer: str) -> Streams:
+    """Step 4: keep one layer, or each file's highest.
+
+    A file used through MPI-IO hides all its POSIX records, also reads that only a
+    read-modify-write under a collective write made.
+    """
+    if layer == "all" or (layer == "highest" and (streams.api == streams.api[:1]).all()):
+        return streams
+    if layer != "highest":
+        return streams.take(streams.api == APIS.index(layer.upper()))
+    keep = np.ones(len(streams), bool)
+    seen = np.zeros(0, np.uint64)
+    for api in _LAYER_ORDER:
+        of_api = streams.api == APIS.index(api)
+        keep[of_api] = ~is_among(streams.file_id[of_api], seen)
+        seen = np.concatenate([seen, streams.file_id[of_api]])
+    return streams.take(keep)
+
+
+def merge_files(
+    file_phases: FilePhases, log: DarshanLog, threshold: float, time_distance: float
+) -> list[Phase]:
+    """Step 3: rows of one kind that follow each other closely become one phase."""
+    spatiality = spatialities(file_phases, threshold)
+    kind = np.stack(
+        [
+            file_phases.api,
+            file_phases.operation,
+            spatiality,
+            file_phases.shared.astype(np.int64),
+        ]
+    )
+    order = np.lexsort((file_phases.end, file_phases.start, *kind))
+    group = np.empty(len(order), np.int64)
+    group[order] = _close_groups(
+        kind[:, order], file_phases.start[order], file_phases.end[order], time_distance
+    )
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    leader = order[first]
+
+    def total(values: Ints) -> Ints:
+        return np.add.reduceat(values[order], first)
+
+    nprocs = log.job.nprocs
+    time = _slowest_process(file_phases, group)
+    ranks = _distinct_ranks(file_phases, group, nprocs)
+    modes = _modes(group, file_phases.processes)
+    parts = _merged_parts(file_phases, group)
+    # Pieces of one file count once.
+    files = np.bincount(_distinct_pairs(group, file_phases.file_id)[0], minlength=len(first))
+    start = np.minimum.reduceat(file_phases.start[order], first)
+    end = np.maximum.reduceat(file_phases.end[order], first)
+    moved, requests = total(file_phases.bytes), total(file_phases.requests)
+    phases = []
+    for index, row in enumerate(leader):
+        api = APIS[file_phases.api[row]]
+        processes, rank = ranks[index]
+        phases.append(
+            Phase(
+                job=log.job.id,
+                start_seconds=float(start[index]),
+                end_seconds=float(end[index]),
+                operation=OPERATIONS[file_phases.operation[row]],
+                rank=rank,
+                processes=processes,
+                nprocs=nprocs,
+                bytes=int(moved[index]),
+                io_time_seconds=float(time[index]),
+                api=api,
+                requests=int(requests[index]),
+                spatiality=SPATIALITIES[spatiality[row]],
+                file_access="shared" if file_phases.shared[row] else "unique",
+                n_files=int(files[index]),
+                mode_processes=int(modes[index]),
+                parts=parts[index],
+                partial=log.records[MODULE_OF_API[api]].partial,
+                log=log.path,
+            )
+        )
+    return sorted(phases, key=lambda phase: (phase.start_seconds, phase.end_seconds))
+
+
+def _close_groups(kind: Ints, start: Floats, end: Floats, time_distance: float) -> Ints:
+    """Number the groups of rows sorted by kind and start."""
+    new = np.ones(len(start), bool)
+    new[1:] = (np.diff(kind, axis=1) != 0).any(axis=0)
+    first_of_kind = np.flatnonzero(new)
+    for rows in np.split(np.arange(len(start)), first_of_kind[1:]):
+        latest = np.maximum.accumulate(end[rows])
+        new[rows[1:]] = start[rows[1:]] > latest[:-1] + time_distance
+    group: Ints = np.cumsum(new) - 1
+    return group
+
+
+def _slowest_process(file_phases: FilePhases, group: Ints) -> Floats:
+    """The longest I/O time of a process in each group.
+
+    A process uses one file after the other, so its files' times add up; different
+    processes work in parallel, so the longest counts.
+    """
+    member_group = group[file_phases.member_row]
+    member_time = file_phases.time[file_phases.member_row]
+    everyone = file_phases.member_rank < 0
+    groups = int(group.max()) + 1
+    common = np.bincount(member_group[everyone], member_time[everyone], minlength=groups)
+    pair_group, _, pair = _distinct_pairs(
+        member_group[~everyone], file_phases.member_rank[~everyone]
+    )
+    longest = np.zeros(groups)
+    np.maximum.at(longest, pair_group, np.bincount(pair, member_time[~everyone]))
+    return common + longest
+
+
+def _distinct_ranks(
+    file_phases: FilePhases, group: Ints, nprocs: int
+) -> list[tuple[int, int | None]]:
+    """How many processes each group has, and which one if it is a single rank's."""
+    member_group = group[file_phases.member_row]
+    everyone = file_phases.member_rank < 0
+    groups = int(group.max()) + 1
+    pair_group, pair_rank, _ = _distinct_pairs(
+        member_group[~everyone], file_phases.member_rank[~everyone]
+    )
+    counts = np.bincount(pair_group, minlength=groups)
+    some_rank = np.zeros(groups, np.int64)
+    some_rank[pair_group] = pair_rank
+    reduced = np.zeros(groups, bool)
+    reduced[member_group[everyone]] = True
+    return [
+        (nprocs, None)
+        if reduced[index]
+        else (int(counts[index]), int(some_rank[index]) if counts[index] == 1 else None)
+        for index in range(groups)
+    ]
+
+
+def _distinct_pairs(
+    left: Ints, right: NDArray[np.int64] | NDArray[np.uint64]
+) -> tuple[Ints, NDArray[np.int64] | NDArray[np.uint64], Ints]:
+    """The distinct (left, right) pairs, and each row's index among them."""
+    order = np.lexsort((right, left))
+    new = np.ones(len(order), bool)
+    new[1:] = (np.diff(left[order]) != 0) | (right[order][1:] != right[order][:-1])
+    index = np.empty(len(order), np.int64)
+    index[order] = np.cumsum(new) - 1
+    return left[order][new], right[order][new], index
+
+
+def _modes(group: Ints, values: Ints) -> Ints:
+    """The most frequent value of each group; the smallest of several."""
+    pair_group, pair_value, pair = _distinct_pairs(group, values)
+    frequency = np.bincount(pair)
+    best = np.lexsort((-pair_value.astype(np.int64), frequency, pair_group))
+    last_of_group = np.append(np.diff(pair_group[best]) != 0, True)
+    modes: Ints = pair_value[best][last_of_group].astype(np.int64)
+    return modes
+
+
+def _merged_parts(file_phases: FilePhases, group: Ints) -> list[tuple[Part, ...]]:
+    """Each group's requests by size: its largest parts, and the rest as one."""
+    part_group = group[file_phases.part_row]
+    order = np.lexsort((file_phases.part_size, part_group))
+    size = file_phases.part_size[order]
+    part_group = part_group[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (np.diff(part_group) != 0) | (np.diff(size) != 0)
+    first = np.flatnonzero(new)
+    merged: list[list[Part]] = [[] for _ in range(int(group.max()) + 1)]
+    if len(first):
+        requests = np.add.reduceat(file_phases.part_requests[order], first)
+        moved = np.add.reduceat(file_phases.part_bytes[order], first)
+        for index, start in enumerate(first):
+            merged[part_group[start]].append(Part(int(requests[index]), int(moved[index])))
+    return [_largest(parts) for parts in merged]
+
+
+def _largest(parts: list[Part]) -> tuple[Part, ...]:
+    parts = sorted(parts, key=lambda part: part.bytes, reverse=True)
+    if len(parts) <= _MAX_PARTS:
+        return tuple(parts)
+    rest = parts[_MAX_PARTS:]
+    other = Part(sum(part.requests for part in rest), sum(part.bytes for part in rest))
+    return (*parts[:_MAX_PARTS], other)

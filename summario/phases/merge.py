@@ -1,0 +1,209 @@
+"""Step 2 of the extraction: merged ranks, one row per (file, api, operation).
+
+Source: Inria RR-9366, Appendix A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summario.phases.streams import APIS, Floats, Ints, Streams
+
+SPATIALITIES = ("contiguous", "sequential", "random", "collective", "unknown")
+
+
+@dataclass(frozen=True)
+class FilePhases:
+    """One row per (file, api, operation), or per piece of one between two pauses.
+
+    Attributes
+    ----------
+    api, operation : ndarray of int64
+        Indices into `APIS` and `OPERATIONS`.
+    file_id : ndarray of uint64
+        Darshan's record id.
+    shared : ndarray of bool
+        Whether more than one process used the file.
+    processes, bytes, requests : ndarray of int64
+        Sums over ranks.
+    counted, unordered : ndarray of int64
+        Requests behind the order counters, and how many of them were the first of a
+        stream, which follows no other request: one per process and piece.
+    consecutive, sequential, collective : ndarray of int64
+        Order counters, of the whole record where the row is a piece.
+    start, end, time : ndarray of float64
+        Earliest, latest, longest, in seconds.
+    member_row, member_rank : ndarray of int64
+        The ranks behind each row; -1 stands for all of them.
+    part_row, part_requests, part_bytes : ndarray of int64
+        The requests of each row by size; every row's parts add up to its bytes.
+    part_size : ndarray of float64
+        Their size in bytes.
+    """
+
+    api: Ints
+    operation: Ints
+    file_id: NDArray[np.uint64]
+    shared: NDArray[np.bool_]
+    processes: Ints
+    bytes: Ints
+    requests: Ints
+    counted: Ints
+    unordered: Ints
+    consecutive: Ints
+    sequential: Ints
+    collective: Ints
+    start: Floats
+    end: Floats
+    time: Floats
+    member_row: Ints
+    member_rank: Ints
+    part_row: Ints
+    part_size: Floats
+    part_requests: Ints
+    part_bytes: Ints
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+
+def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
+    """Step 2: one row per (file, api, operation), of at least one stream."""
+    order = np.lexsort((streams.rank, streams.file_id, streams.operation, streams.api))
+    streams = streams.take(order)
+    new = np.ones(len(streams), bool)
+    new[1:] = (
+        (np.diff(streams.api) != 0)
+        | (np.diff(streams.operation) != 0)
+        | (streams.file_id[1:] != streams.file_id[:-1])
+    )
+    first = np.flatnonzero(new)
+    row = np.cumsum(new) - 1
+    members = np.diff(np.append(first, len(streams)))
+    processes = np.minimum(np.add.reduceat(streams.processes, first), nprocs)
+    requests = np.add.reduceat(streams.requests, first)
+    part_row, part_size, part_requests, part_bytes = _parts(streams, row)
+    # A reduced record comes first and speaks for all ranks.
+    member = (streams.rank < 0) | (streams.rank[first][row] >= 0)
+    return FilePhases(
+        api=streams.api[first],
+        operation=streams.operation[first],
+        file_id=streams.file_id[first],
+        shared=(members > 1) | (streams.rank[first] < 0),
+        processes=processes,
+        bytes=np.add.reduceat(streams.bytes, first),
+        requests=requests,
+        counted=requests,
+        unordered=processes,
+        consecutive=np.add.reduceat(streams.consecutive, first),
+        sequential=np.add.reduceat(streams.sequential, first),
+        collective=np.add.reduceat(streams.collective, first),
+        start=np.minimum.reduceat(streams.start, first),
+        end=np.maximum.reduceat(streams.end, first),
+        time=np.maximum.reduceat(streams.time, first),
+        member_row=row[member],
+        member_rank=streams.rank[member],
+        part_row=part_row,
+        part_size=part_size,
+        part_requests=part_requests,
+        part_bytes=part_bytes,
+    )
+
+
+def spatialities(file_phases: FilePhases, threshold: float) -> Ints:
+    """Indices into `SPATIALITIES` by the share of requests that kept the order."""
+    possible = np.maximum(file_phases.counted - file_phases.unordered, 0)
+    posix = np.select(
+        [
+            file_phases.consecutive >= (1 - threshold) * possible,
+            file_phases.sequential >= (1 - threshold) * possible,
+        ],
+        [SPATIALITIES.index("contiguous"), SPATIALITIES.index("sequential")],
+        SPATIALITIES.index("random"),
+    )
+    mpiio = np.where(
+        file_phases.collective >= (1 - threshold) * file_phases.counted,
+        SPATIALITIES.index("collective"),
+        SPATIALITIES.index("unknown"),
+    )
+    return np.where(file_phases.api == APIS.index("MPIIO"), mpiio, posix)
+
+
+def take_rows(table: FilePhases, rows: NDArray[np.bool_]) -> FilePhases:
+    """Keep the rows of a mask, with their members and parts."""
+    renumbered = np.cumsum(rows) - 1
+    members, parts = rows[table.member_row], rows[table.part_row]
+    values = {}
+    for field in fields(table):
+        kept = {"member": members, "part": parts}.get(field.name.split("_")[0], rows)
+        values[field.name] = getattr(table, field.name)[kept]
+    values["member_row"] = renumbered[values["member_row"]]
+    values["part_row"] = renumbered[values["part_row"]]
+    return FilePhases(**values)
+
+
+def rows_apart(table: FilePhases, rows: Ints) -> Iterator[FilePhases]:
+    """Each of some rows as a table of its own; the members and parts are sorted only once."""
+    member_order = np.argsort(table.member_row, kind="stable")
+    part_order = np.argsort(table.part_row, kind="stable")
+    slices = [
+        (order, *(np.searchsorted(of_rows[order], rows, side) for side in ("left", "right")))
+        for order, of_rows in ((member_order, table.member_row), (part_order, table.part_row))
+    ]
+    for index, row in enumerate(rows):
+        members, parts = (order[first[index] : end[index]] for order, first, end in slices)
+        values = {}
+        for field in fields(table):
+            kept = {"member": members, "part": parts}.get(field.name.split("_")[0], [row])
+            values[field.name] = getattr(table, field.name)[kept]
+        values["member_row"] = np.zeros(len(members), np.int64)
+        values["part_row"] = np.zeros(len(parts), np.int64)
+        yield FilePhases(**values)
+
+
+def stack_rows(tables: list[FilePhases]) -> FilePhases:
+    """Put tables under one another."""
+    offsets = np.cumsum([0, *(len(table) for table in tables[:-1])])
+    values = {}
+    for field in fields(FilePhases):
+        arrays = [getattr(table, field.name) for table in tables]
+        if field.name in ("member_row", "part_row"):
+            arrays = [array + offset for array, offset in zip(arrays, offsets, strict=True)]
+        values[field.name] = np.concatenate(arrays)
+    return FilePhases(**values)
+
+
+def _parts(streams: Streams, row: Ints) -> tuple[Ints, Floats, Ints, Ints]:
+    """Split each stream's requests by size; what the four counters miss is one part.
+
+    Streams whose counters contradict each other have one part of their mean size.
+    """
+    # Darshan 3.2.0 wrote sizes that were none.
+    likely = (streams.sizes > 0) & (
+        streams.sizes.astype(np.float64) * streams.counts <= streams.bytes[:, np.newaxis]
+    )
+    counts = np.where(likely, streams.counts, 0)
+    known_requests = counts.sum(axis=1)
+    known_bytes = (counts * streams.sizes).sum(axis=1)
+    rest_requests = streams.requests - known_requests
+    rest_bytes = streams.bytes - known_bytes
+    contradictory = (
+        (rest_requests < 0) | (rest_bytes < 0) | ((rest_requests == 0) & (rest_bytes > 0))
+    )
+    counts[contradictory] = 0
+    rest_requests = np.where(contradictory, streams.requests, rest_requests)
+    rest_bytes = np.where(contradictory, streams.bytes, rest_bytes)
+    # Bytes without a request are mapped memory: counted as one.
+    rest_requests = np.where((rest_requests == 0) & (rest_bytes > 0), 1, rest_requests)
+    rest_size = rest_bytes / np.maximum(rest_requests, 1)
+
+    part_row = np.concatenate([np.repeat(row, counts.shape[1]), row])
+    part_size = np.concatenate([streams.sizes.ravel().astype(np.float64), rest_size])
+    part_requests = np.concatenate([counts.ravel(), rest_requests])
+    part_bytes = np.concatenate([(counts * streams.sizes).ravel(), rest_bytes])
+    used = part_bytes > 0
+    return part_row[used], part_size[used], part_requests[used], part_bytes[used]

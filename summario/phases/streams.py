@@ -1,0 +1,233 @@
+"""Step 1 of the extraction: every (file, api, operation, rank) with its counters.
+
+Source: Inria RR-9366, Appendix A; the counters are Darshan's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.errors import DamagedLogError
+from summario.reading.log import Records
+
+APIS = ("POSIX", "MPIIO", "STDIO")
+OPERATIONS = ("read", "write")
+MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Beyond these no counter is what a run did: bytes or requests of a log, seconds of a job.
+_MOST = 1 << 60
+_LONGEST_SECONDS = 1e9
+
+# Upper edges, inclusive, of Darshan's access size histogram (DARSHAN_BUCKET_INC).
+_SIZE_BIN_EDGES = np.array(
+    [100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30]
+)
+_SIZE_BINS = (
+    "0_100",
+    "100_1K",
+    "1K_10K",
+    "10K_100K",
+    "100K_1M",
+    "1M_4M",
+    "4M_10M",
+    "10M_100M",
+    "100M_1G",
+    "1G_PLUS",
+)
+
+
+@dataclass(frozen=True)
+class Streams:
+    """One row per (file, api, operation, rank) with at least one request.
+
+    Attributes
+    ----------
+    api, operation : ndarray of int64
+        Indices into `APIS` and `OPERATIONS`.
+    file_id : ndarray of uint64
+        Darshan's record id.
+    rank : ndarray of int64
+        -1 where Darshan reduced the records of all ranks into one.
+    processes : ndarray of int64
+        Ranks behind the row: 1, or all of the job's.
+    bytes, requests, consecutive, sequential, collective : ndarray of int64
+        Counters of this operation.
+    start, end, time : ndarray of float64
+        Seconds since the job's start; I/O time in seconds of one process.
+    sizes, counts : ndarray of int64, shape (rows, 4)
+        The most common access sizes in bytes and how many requests of this operation
+        had them.
+    """
+
+    api: Ints
+    operation: Ints
+    file_id: NDArray[np.uint64]
+    rank: Ints
+    processes: Ints
+    bytes: Ints
+    requests: Ints
+    consecutive: Ints
+    sequential: Ints
+    collective: Ints
+    start: Floats
+    end: Floats
+    time: Floats
+    sizes: Ints
+    counts: Ints
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def take(self, rows: NDArray[np.bool_] | Ints) -> Streams:
+        """Select rows by mask or index."""
+        return Streams(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+def concatenate(tables: list[Streams]) -> Streams:
+    """Stack tables of streams; at least one."""
+    return Streams(
+        **{
+            field.name: np.concatenate([getattr(table, field.name) for table in tables])
+            for field in fields(Streams)
+        }
+    )
+
+
+def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """`numpy.isin` for ids; that one loads NumPy's masked arrays, which takes as long as a log."""
+    if not len(known):
+        return np.zeros(len(values), bool)
+    known = np.sort(known)
+    nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: NDArray[np.bool_] = known[nearest] == values
+    return found
+
+
+def streams_of(records: Records, api: str, operation: str, nprocs: int, where: str) -> Streams:
+    """The rows of one module and operation.
+
+    Parameters
+    ----------
+    records : Records
+        The module's records.
+    api : str
+        One of `APIS`.
+    operation : str
+        One of `OPERATIONS`.
+    nprocs : int
+        Processes of the job.
+    where : str
+        The log's name, for errors.
+
+    Raises
+    ------
+    DamagedLogError
+        When a counter or a time cannot be.
+    """
+    requests, collective = _requests(records, api, operation)
+    moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
+    used = (requests != 0) | (moved != 0)
+    if not used.all():
+        records = replace(records, words=records.words[used])
+        requests, collective, moved = requests[used], collective[used], moved[used]
+    for name, counts in ((f"{operation}s", requests), ("bytes", moved)):
+        if (counts < 0).any() or counts.sum(dtype=np.float64) > _MOST:
+            raise _impossible(f"an impossible number of {name}", api, where)
+    processes = np.where(records.ranks < 0, nprocs, 1)
+    start = records.real(f"{api}_F_{operation.upper()}_START_TIMESTAMP")
+    end = records.real(f"{api}_F_{operation.upper()}_END_TIMESTAMP")
+    time = records.real(f"{api}_F_{operation.upper()}_TIME") / processes
+    if not (np.abs(np.concatenate([start, end, time])) < _LONGEST_SECONDS).all():
+        raise _impossible(f"an impossible {operation} time", api, where)
+    consecutive, sequential = _order(records, api, operation, requests, processes)
+    sizes, counts = _access_sizes(records, api, operation)
+    return Streams(
+        api=np.full(len(requests), APIS.index(api)),
+        operation=np.full(len(requests), OPERATIONS.index(operation)),
+        file_id=records.ids,
+        rank=records.ranks,
+        processes=processes,
+        bytes=moved,
+        requests=requests,
+        consecutive=consecutive,
+        sequential=sequential,
+        collective=collective,
+        start=start,
+        end=np.maximum(start, end),
+        time=time,
+        sizes=sizes,
+        counts=counts,
+    )
+
+
+def _requests(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
+    """All requests, and the collective ones among them."""
+    plural = f"{operation.upper()}S"
+    if api != "MPIIO":
+        # Module version 1 counted stdio calls apart, with their bytes in the same sum.
+        requests = records.integer(f"{api}_{plural}") + records.integer(f"{api}_F{plural}")
+        return requests, np.zeros_like(requests)
+    collective = records.integers(f"MPIIO_COLL_{plural}", f"MPIIO_SPLIT_{plural}").sum(axis=1)
+    independent = records.integers(f"MPIIO_INDEP_{plural}", f"MPIIO_NB_{plural}").sum(axis=1)
+    return collective + independent, collective
+
+
+def _order(
+    records: Records, api: str, operation: str, requests: Ints, processes: Ints
+) -> tuple[Ints, Ints]:
+    """Consecutive and sequential requests."""
+    if api == "POSIX":
+        plural = f"{operation.upper()}S"
+        return (
+            records.integer(f"POSIX_CONSEC_{plural}"),
+            records.integer(f"POSIX_SEQ_{plural}"),
+        )
+    if api == "STDIO":
+        # A stream moves on by itself: only a seek can break the order.
+        steady = np.maximum(requests - processes - records.integer("STDIO_SEEKS"), 0)
+        return steady, steady
+    nothing = np.zeros_like(requests)
+    return nothing, nothing
+
+
+def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
+    """The four most common access sizes with this operation's share of their counts.
+
+    Darshan counts reads and writes of a size together; its histograms are kept apart, so
+    they tell which operation a size belongs to. Where both used a size's bin, the counts
+    are shared out as the bins are.
+    """
+    shape = (len(records.words), 4)
+    if api == "STDIO":
+        return np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    sizes = records.integers(*(f"{api}_ACCESS{i}_ACCESS" for i in range(1, 5)))
+    counts = records.integers(*(f"{api}_ACCESS{i}_COUNT" for i in range(1, 5)))
+    own, other = (
+        np.take_along_axis(_histogram(records, api, name), _size_bin(sizes), axis=1)
+        for name in (operation, "write" if operation == "read" else "read")
+    )
+    share = own / np.maximum(own + other, 1)
+    return sizes, np.rint(np.clip(counts, 0, _MOST) * np.clip(share, 0, 1)).astype(np.int64)
+
+
+def _histogram(records: Records, api: str, operation: str) -> Ints:
+    infix = "_AGG" if api == "MPIIO" else ""
+    return records.integers(
+        *(f"{api}_SIZE_{operation.upper()}{infix}_{name}" for name in _SIZE_BINS)
+    )
+
+
+def _size_bin(sizes: Ints) -> Ints:
+    return np.searchsorted(_SIZE_BIN_EDGES, sizes, side="left")
+
+
+def _impossible(what: str, api: str, where: str) -> DamagedLogError:
+    return DamagedLogError(
+        f"a {api} record has {what}", where=where, remedy="use the log of another run"
+    )

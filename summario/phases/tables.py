@@ -1,0 +1,266 @@
+"""Phases as CSV, JSON and text, and back from CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import humanize
+from tabulate import tabulate
+
+from ioncast_base.errors import InputError
+from summario.phases.values import Part, Phase
+
+# SummarIO's columns, in its order.
+COLUMNS = (
+    "job",
+    "start",
+    "end",
+    "type",
+    "rank",
+    "bytes",
+    "time",
+    "api",
+    "requests",
+    "spatiality",
+    "files",
+    "n_files",
+    "mode_processes",
+)
+EXTRA_COLUMNS = ("processes", "nprocs", "parts", "partial", "log")
+_AS_WRITTEN = "write it as `ioncast phases --format json` does"
+
+
+def to_record(phase: Phase) -> dict[str, Any]:
+    """One phase under the names of its columns; `parts` as a list of objects."""
+    return {
+        "job": phase.job,
+        "start": phase.start_seconds,
+        "end": phase.end_seconds,
+        "type": phase.operation,
+        "rank": phase.ranks,
+        "bytes": phase.bytes,
+        "time": phase.io_time_seconds,
+        "api": phase.api,
+        "requests": phase.requests,
+        "spatiality": phase.spatiality,
+        "files": phase.file_access,
+        "n_files": phase.n_files,
+        "mode_processes": phase.mode_processes,
+        "processes": phase.processes,
+        "nprocs": phase.nprocs,
+        "parts": [
+            {
+                "request_bytes": whole(part.request_bytes),
+                "requests": part.requests,
+                "bytes": part.bytes,
+            }
+            for part in phase.parts
+        ],
+        "partial": phase.partial,
+        "log": phase.log,
+    }
+
+
+def to_json(phases: Iterable[Phase]) -> str:
+    """All phases as a JSON list of objects."""
+    return json.dumps([to_record(phase) for phase in phases], indent=1)
+
+
+def to_csv(phases: Iterable[Phase]) -> str:
+    """All phases as CSV with a header; parts as `SIZExREQUESTS;…`."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, (*COLUMNS, *EXTRA_COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    for phase in phases:
+        parts = ";".join(f"{part.request_bytes:.17g}x{part.requests}" for part in phase.parts)
+        writer.writerow({**to_record(phase), "parts": parts, "partial": int(phase.partial)})
+    return text.getvalue()
+
+
+def to_text(phases: Iterable[Phase]) -> str:
+    """All phases as a table for people; which log they are of, where there are several."""
+    phases = list(phases)
+    several = len({phase.log for phase in phases}) > 1
+    rows = [
+        {
+            "phase": index,
+            **({"log": Path(phase.log).name} if several else {}),
+            "start s": f"{phase.start_seconds:.2f}",
+            "end s": f"{phase.end_seconds:.2f}",
+            "type": phase.operation,
+            "api": phase.api,
+            "spatiality": phase.spatiality,
+            "files": f"{phase.n_files} {phase.file_access}",
+            "ranks": phase.ranks if phase.rank is None else f"rank {phase.rank}",
+            "size": size(phase.bytes),
+            "requests": " + ".join(
+                f"{part.requests} × {size(part.request_bytes)}" for part in phase.parts
+            ),
+            "I/O time s": f"{phase.io_time_seconds:.2f}",
+        }
+        for index, phase in enumerate(phases)
+    ]
+    if not rows:
+        return "no I/O phases"
+    return tabulate(rows, headers="keys", disable_numparse=True)
+
+
+def size(count: float) -> str:
+    """Bytes for people, in binary units."""
+    return humanize.naturalsize(count, binary=True, format="%.3g")
+
+
+def read_csv(path: str | Path) -> list[Phase]:
+    """Read phases from CSV: ours, or SummarIO's thirteen columns.
+
+    Raises
+    ------
+    InputError
+        Naming the line and the column that cannot be used.
+    """
+    where = str(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=where) from error
+    except UnicodeDecodeError as error:
+        raise InputError("not a text file", where=where) from error
+    reader = csv.DictReader(io.StringIO(text))
+    phases = []
+    try:
+        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+        if missing:
+            raise InputError(
+                f"column {missing[0]!r} is missing",
+                where=where,
+                remedy=f"the columns are {','.join(COLUMNS)}",
+            )
+        for row in reader:
+            if None in row:
+                raise ValueError("more cells than columns")
+            phases.append(_from_row(row))
+    except (ValueError, KeyError, TypeError, ArithmeticError, csv.Error) as error:
+        raise InputError(
+            f"line {reader.line_num} is not a phase: {error}",
+            where=where,
+            remedy="write it as `ioncast phases --format csv` does",
+        ) from error
+    return phases
+
+
+def from_record(record: Mapping[str, Any]) -> Phase:
+    """Read what `to_record` wrote, from JSON that may be anybody's.
+
+    Raises
+    ------
+    InputError
+        Saying what cannot be used.
+    """
+    try:
+        job = record["job"]
+        if not isinstance(job, int | str):
+            raise ValueError("the job is neither a number nor a text")
+        row = {name: _cell(record[name]) for name in COLUMNS}
+        row |= {name: _cell(record.get(name)) for name in EXTRA_COLUMNS if name != "parts"}
+        parts = [Part(_whole(part["requests"]), _whole(part["bytes"])) for part in record["parts"]]
+        return replace(_from_row(row, parts), job=job)
+    except KeyError as error:
+        raise InputError(f"not a phase: {error} is missing", remedy=_AS_WRITTEN) from error
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise InputError(f"not a phase: {error}", remedy=_AS_WRITTEN) from error
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _whole(value: object) -> int:
+    return _count(_cell(value))
+
+
+def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Phase:
+    moved, requests = _count(row["bytes"]), _count(row["requests"])
+    n_files, mode_processes = _count(row["n_files"]), _count(row["mode_processes"])
+    if not all(math.isfinite(float(row[name])) for name in ("start", "end", "time")):
+        raise ValueError("a time is not finite")
+    nprocs = _count(row["nprocs"]) if row.get("nprocs") else None
+    processes = _processes(row, n_files, mode_processes, nprocs)
+    parts = _parts(row.get("parts") or "", moved, requests) if parts is None else parts
+    if any(min(part.requests, part.bytes) < 1 for part in parts):
+        raise ValueError("a part without requests or bytes")
+    if sum(part.bytes for part in parts) != moved:
+        raise ValueError("the parts do not add up to the bytes")
+    return Phase(
+        job=int(row["job"]) if row["job"].isdecimal() else row["job"],
+        start_seconds=float(row["start"]),
+        end_seconds=float(row["end"]),
+        operation=_one_of(row["type"], "read", "write"),
+        rank=int(row["rank"]) if processes == 1 and row["rank"] != "all" else None,
+        processes=processes,
+        nprocs=nprocs,
+        bytes=moved,
+        io_time_seconds=float(row["time"]),
+        api=_one_of(row["api"], "POSIX", "MPIIO", "STDIO"),
+        requests=requests,
+        spatiality=_one_of(
+            row["spatiality"], "contiguous", "sequential", "random", "collective", "unknown"
+        ),
+        file_access=_one_of(row["files"], "shared", "unique"),
+        n_files=n_files,
+        mode_processes=mode_processes,
+        parts=tuple(parts),
+        partial=row.get("partial") in ("1", "True", "true"),
+        log=row.get("log") or "",
+    )
+
+
+def _processes(
+    row: Mapping[str, str], n_files: int, mode_processes: int, nprocs: int | None
+) -> int:
+    """How many processes took part.
+
+    SummarIO's `rank` is a rank or a number of ranks; without our own column, one process
+    and one file mean the first.
+    """
+    if row.get("processes"):
+        return _count(row["processes"])
+    if row["rank"] == "all":
+        return nprocs or (mode_processes if row["files"] == "shared" else n_files)
+    return 1 if mode_processes == n_files == 1 else _count(row["rank"])
+
+
+def whole(value: float) -> float:
+    """The value as an integer where it is one, for JSON."""
+    return int(value) if value == int(value) else value
+
+
+def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
+    if not text:
+        return (Part(max(requests, 1), moved),) if moved else ()
+    pairs = [part.split("x") for part in text.split(";")]
+    return tuple(Part(int(count), round(float(size) * int(count))) for size, count in pairs)
+
+
+def _count(text: str | None) -> int:
+    """A count, also as other programs write it: 1024.0."""
+    if text is None:
+        raise ValueError("it has fewer cells than columns")
+    count = int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+    if count < 0:
+        raise ValueError(f"a count is negative: {text}")
+    if not count < 1 << 63 or count != int(count):
+        raise ValueError(f"{text} is no count")
+    return int(count)
+
+
+def _one_of(value: str, *choices: str) -> str:
+    if value not in choices:
+        raise ValueError(f"{value!r} is not one of {', '.join(choices)}")
+    return value

@@ -1,0 +1,1 @@
+"""Reading Darshan logs, whatever is in them."""

@@ -1,0 +1,317 @@
+"""Databases of every released version become today's, with every row that they hold."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, create_engine, inspect, text
+
+from benchdb.history.decisions import DecisionRow, joined_outcomes, store_decisions, store_outcome
+from benchdb.history.runs import store_run
+from benchdb.measurements.storing import Measurement, store, system_names
+from benchdb.store.database import NEWEST, open_database, transaction
+from benchdb.store.fitted_models import state_of, store_model, stored_models
+from benchdb.store.schema import metadata
+from benchdb.store.tokens import add_token
+from ior_configs import IorConfig
+
+pytestmark = pytest.mark.both_databases
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMAS = Path(__file__).parent / "schemas"
+# Made by the code of that version, dumped by the databases' own tools.
+VERSIONS = ["0001", "0002", "0003", "0004"]
+SERVICE = ("applications", "decisions", "outcomes", "runs", "tokens")
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def load(version: str, location: str) -> Rows:
+    """Restore the dump of an old database, and tell what it holds."""
+    if "://" not in location:
+        connection = sqlite3.connect(location)
+        connection.executescript((SCHEMAS / f"{version}.sqlite.sql").read_text(encoding="utf-8"))
+        connection.close()
+        return everything(f"sqlite:///{location}")
+    engine = create_engine(location.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as begun:
+        dump = (SCHEMAS / f"{version}.postgresql.sql").read_text(encoding="utf-8")
+        begun.exec_driver_sql(dump)
+    engine.dispose()
+    return everything(location)
+
+
+def everything(location: str) -> Rows:
+    """Every row of every table but Alembic's, without asking the code under test."""
+    engine = create_engine(location.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as connection:
+        tables = sorted(set(inspect(connection).get_table_names()) - {"alembic_version"})
+        rows = {name: rows_of(connection, name) for name in tables}
+    engine.dispose()
+    return rows
+
+
+def rows_of(connection: Connection, table: str) -> list[dict[str, Any]]:
+    query = text(f"SELECT * FROM {table} ORDER BY id")  # noqa: S608
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def without(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
+def url_of(location: str) -> str:
+    return location if "://" in location else f"sqlite:///{location}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_old_database_gets_the_tables_of_a_new_one(location: str, version: str) -> None:
+    load(version, location)
+    engine = open_database(location)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert context.get_current_revision() == NEWEST
+        assert compare_metadata(context, metadata) == []
+        found = inspect(connection)
+        for table in metadata.sorted_tables:
+            names = {key["name"] for key in found.get_unique_constraints(table.name)}
+            names |= {key["name"] for key in found.get_foreign_keys(table.name)}
+            expected = {str(c.name) for c in table.constraints if c is not table.primary_key}
+            assert names == expected, table.name
+    engine.dispose()
+
+
+def test_version_0001_keeps_every_row(location: str) -> None:
+    before = load("0001", location)
+    assert {name: len(rows) for name, rows in before.items()} == {
+        "configurations": 18,
+        "imports": 6,
+        "measurements": 51,
+        "systems": 3,
+    }
+    open_database(location).dispose()
+    after = everything(url_of(location))
+    for table in ("configurations", "imports"):
+        assert after[table] == before[table]
+    assert without(after["systems"], "revision") == before["systems"]
+    assert without(after["measurements"], "repetition", "campaign") == without(
+        before["measurements"], "repetition"
+    )
+    assert {row["campaign"] for row in after["measurements"]} == {None}
+
+
+def test_version_0001_gets_repetitions_by_engine(location: str) -> None:
+    before = load("0001", location)["measurements"]
+    open_database(location).dispose()
+    after = everything(url_of(location))["measurements"]
+    # Two engines measured this configuration without I/O nodes, in turns.
+    mixed = {45: (0, 0), 46: (1, 0), 47: (2, 1), 48: (3, 1), 50: (4, 2), 51: (5, 2)}
+    found = {
+        old["id"]: (old["repetition"], new["repetition"])
+        for old, new in zip(before, after, strict=True)
+    }
+    assert {id_: found[id_] for id_ in mixed} == mixed
+    engines = {row["id"]: row["engine"] for row in before}
+    assert [engines[id_] for id_ in mixed] == ["forge", "ior", "forge", "ior", "ior", "forge"]
+    assert all(old == new for id_, (old, new) in found.items() if id_ not in mixed)
+
+
+def test_empty_texts_of_version_0001_become_nulls(tmp_path: Path) -> None:
+    place = tmp_path / "bench.sqlite"
+    load("0001", str(place))
+    connection = sqlite3.connect(place)
+    connection.execute("UPDATE measurements SET note = '', command = '' WHERE id = 1")
+    connection.commit()
+    connection.close()
+    open_database(place).dispose()
+    [row] = [r for r in everything(f"sqlite:///{place}")["measurements"] if r["id"] == 1]
+    assert (row["note"], row["command"]) == (None, None)
+
+
+def test_version_0002_keeps_every_row(location: str) -> None:
+    before = load("0002", location)
+    assert {name: len(rows) for name, rows in before.items()} == {
+        "configurations": 18,
+        "imports": 4,
+        "measurements": 38,
+        "systems": 3,
+    }
+    open_database(location).dispose()
+    after = everything(url_of(location))
+    for table in ("configurations", "imports", "measurements"):
+        assert after[table] == before[table]
+    assert after["systems"] == [row | {"revision": None} for row in before["systems"]]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_old_database_takes_models_and_knows_when_they_are_old(
+    location: str, version: str
+) -> None:
+    load(version, location)
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        before = {name: state_of(connection, name, "ior") for name in system_names(connection)}
+        for name, state in before.items():
+            store_model(connection, name, "ior", state, "{}")
+        assert {name: model.state for name, model in stored_models(connection)} == before
+        assert len(set(before.values())) == 3
+        rows = [Measurement(IorConfig(write=True), 0, 1.0)]
+        store(connection, system="testbed", file="f", content=b"", file_format="test", rows=rows)
+        after = {name: state_of(connection, name, "ior") for name in before}
+    engine.dispose()
+    assert {name for name in before if after[name] != before[name]} == {"testbed"}
+
+
+def test_version_0003_keeps_every_row(location: str) -> None:
+    before = load("0003", location)
+    assert {name: len(rows) for name, rows in before.items()} == {
+        "configurations": 18,
+        "imports": 4,
+        "measurements": 38,
+        "models": 2,
+        "systems": 3,
+    }
+    open_database(location).dispose()
+    assert everything(url_of(location)) == before | {name: [] for name in SERVICE}
+
+
+def test_version_0004_keeps_every_row(location: str) -> None:
+    before = load("0004", location)
+    assert {name: len(before[name]) for name in SERVICE} == dict.fromkeys(SERVICE, 1)
+    open_database(location).dispose()
+    assert everything(url_of(location)) == before
+
+
+def test_models_of_version_0003_stay_current(location: str) -> None:
+    load("0003", location)
+    engine = open_database(location)
+    with transaction(engine) as connection:
+        found = stored_models(connection)
+        assert [(name, model.engine) for name, model in found] == [
+            ("local", "ior"),
+            ("testbed", "ior"),
+        ]
+        for name, model in found:
+            assert model.state == state_of(connection, name, model.engine)
+    engine.dispose()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_old_database_takes_what_the_service_stores(location: str, version: str) -> None:
+    load(version, location)
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        use_service_tables(connection)
+    with transaction(engine) as connection:
+        [joined] = joined_outcomes(connection, system="testbed")
+    engine.dispose()
+    assert joined.decision is not None
+    assert joined.decision.id == "d1"
+    assert joined.application is not None
+    assert joined.application.executable == "/opt/app"
+
+
+def go_back(connection: Connection, version: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(ROOT / "benchdb/store/migrations"))
+    config.attributes["connection"] = connection
+    command.downgrade(config, version)
+
+
+def use_service_tables(connection: Connection) -> None:
+    """A row in each of the tables of version 0004."""
+    run, _ = store_run(
+        connection,
+        system="testbed",
+        executable="/opt/app",
+        user="ada",
+        sha256="0" * 64,
+        tasks=16,
+        phases=[],
+    )
+    missing = dict.fromkeys(("user", "executable", "name", "nodes", "tasks", "available"))
+    row = DecisionRow(
+        id="d1",
+        asked_at="2026-11-21T04:15:02Z",
+        system="testbed",
+        job_id="1",
+        io_nodes=4,
+        source="history",
+        expected_mib_s=70.5,
+        confidence=0.9,
+        application_id=run.application.id,
+        why="it ran before",
+        curve=((4, 70.5, 60.0, 80.0),),
+        **missing,
+    )
+    store_decisions(connection, [row])
+    store_outcome(
+        connection, system="testbed", job_id="1", io_nodes=4, bandwidth_mib_s=70.0, run_id=run.id
+    )
+    add_token(connection, "slurm", "scheduler")
+
+
+@pytest.mark.parametrize("version", ["0002", "0003"])
+def test_a_database_goes_back(location: str, version: str) -> None:
+    before = load(version, location)
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        if version < "0003":
+            store_model(connection, "testbed", "ior", "state", "{}")
+        use_service_tables(connection)
+        go_back(connection, version)
+    engine.dispose()
+    assert everything(url_of(location)) == before
+
+
+_OPEN = (
+    "import sys; from benchdb.store.database import open_database;"
+    " open_database(sys.argv[1]).dispose()"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [None, *VERSIONS])
+def test_several_processes_may_open_an_old_or_empty_database_at_once(
+    location: str, version: str | None
+) -> None:
+    before = load(version, location) if version else {}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", _OPEN, location], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    errors = [process.communicate()[1] for process in running]
+    assert [(p.returncode, e[-300:]) for p, e in zip(running, errors, strict=True)] == [(0, "")] * 3
+    after = everything(url_of(location))
+    expected = dict.fromkeys(metadata.tables, 0)
+    expected |= {name: len(rows) for name, rows in before.items()}
+    assert {name: len(rows) for name, rows in after.items()} == expected
+
+
+@pytest.mark.slow
+def test_who_opens_an_old_database_waits_for_whoever_writes(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load("0001", location)
+    with monkeypatch.context() as patched:
+        patched.setattr("benchdb.store.database.NEWEST", "0001")
+        engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        upgrading = subprocess.Popen([sys.executable, "-c", _OPEN, location], cwd=ROOT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            upgrading.wait(timeout=2)
+        columns = inspect(connection).get_columns("measurements")
+    assert "campaign" not in {column["name"] for column in columns}
+    assert upgrading.wait(timeout=300) == 0
+    engine.dispose()
+    assert "campaign" in everything(url_of(location))["measurements"][0]

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import json
+import time
+import timeit
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchdb.measurements.curves import Curve
+from ioncast.service.answering.answers import (
+    Entry,
+    PreparedAnswer,
+    PreparedGroup,
+    answer,
+    decide_all,
+    default_answer,
+    prepare_group,
+)
+from ioncast.service.api.decisions import DecisionAnswer
+from ior_configs import IorConfig
+from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.model.system_model import Knowledge
+from summario.phases.values import Part, Phase
+
+MIB = 1 << 20
+# Two modes of one tenth difference: noise, and something to be unsure of.
+CURVE = {0: 50.0, 1: 30.0, 2: 60.0, 4: 97.0, 8: 100.0}
+SAYS = "the same executable and user"
+
+
+def predicted(cells: dict[int, float] | None = None, tasks: int = 16) -> Prediction:
+    """Of a job that writes 64 MiB, on a system where exactly that was measured."""
+    measured = CURVE if cells is None else cells
+    config = IorConfig(
+        write=True, block_size=4 * MIB, transfer_size=MIB, tasks=tasks, nodes=min(8, tasks)
+    )
+    curve = Curve(1, config, "ior", {n: (speed, speed * 1.1) for n, speed in measured.items()})
+    phase = Phase(
+        job=1,
+        start_seconds=0.0,
+        end_seconds=1.0,
+        operation="write",
+        rank=None,
+        processes=tasks,
+        nprocs=tasks,
+        bytes=4 * tasks * MIB,
+        io_time_seconds=1.0,
+        api="POSIX",
+        requests=4 * tasks,
+        spatiality="contiguous",
+        file_access="shared",
+        n_files=1,
+        mode_processes=tasks,
+        parts=(Part(4 * tasks, 4 * tasks * MIB),),
+    )
+    knowledge = Knowledge((curve,) if measured else ())
+    return predict([phase], knowledge, system="here", nodes=8)
+
+
+POLICY = Policy(tolerance=0.05, default=3)
+
+
+def group(prediction: Prediction | None = None, **told: Any) -> PreparedGroup:
+    values: dict[str, Any] = {
+        "tasks": 16,
+        "nodes": 8,
+        "application_id": 7,
+        "runs": 5,
+        "alike": 5,
+        "share": 1.0,
+    }
+    decided = decide_all((prediction or predicted()).choice, POLICY)
+    return prepare_group(decided, **(values | told))
+
+
+def asked(
+    entry: Entry,
+    tasks: int | None = 16,
+    nodes: int | None = 8,
+    available: int | None = None,
+) -> dict[str, Any]:
+    """The answer's fields; these are always those that are documented."""
+    found = answer(entry, SAYS, tasks, nodes, available)
+    return fields(found)
+
+
+def fields(found: PreparedAnswer) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(found.body)
+    assert set(record) == set(DecisionAnswer.model_fields) - {"decision_id"}
+    DecisionAnswer.model_validate({"decision_id": "x", **record}, strict=True)
+    assert (record["io_nodes"], record["source"]) == (found.io_nodes, found.source)
+    return record
+
+
+@pytest.mark.parametrize("available", [None, 0, 1, 2, 3, 4, 5, 7, 8, 9, 1000])
+def test_an_answer_is_the_decision_for_what_is_available(available: int | None) -> None:
+    prediction = predicted()
+    decision = prediction.choice.decide(replace(POLICY, available=available))
+    found = asked([group(prediction)], available=available)
+    assert found["io_nodes"] == decision.io_nodes
+    assert found["expected_mib_s"] == pytest.approx(decision.bandwidth_mib_s, rel=1e-5)
+    assert found["confidence"] == pytest.approx(decision.within_10_percent, abs=1e-5)
+    assert found["why"].endswith(f"; {decision.why}")
+    assert (found["source"], found["application_id"]) == ("history", 7)
+
+
+def test_alternatives_are_all_other_numbers_of_io_nodes() -> None:
+    prediction = predicted()
+    for available in (None, 2):
+        found = asked([group(prediction)], available=available)
+        chosen = {name: found[name] for name in found["alternatives"][0]}
+        told = {each["io_nodes"]: each for each in [chosen, *found["alternatives"]]}
+        assert sorted(told) == [0, 1, 2, 4, 8]
+        assert len(found["alternatives"]) == 4
+        for point in prediction.curve:
+            speed = point.bandwidth_mib_s
+            assert told[point.io_nodes] == pytest.approx(
+                {
+                    "io_nodes": point.io_nodes,
+                    "expected_mib_s": speed.mean,
+                    "p10_mib_s": speed.p10,
+                    "p90_mib_s": speed.p90,
+                },
+                rel=1e-5,
+            )
+
+
+@pytest.mark.parametrize("speed", [1e-7, 0.123456789, 123456.789, 1234567.89, 98765432123.4])
+def test_numbers_have_six_digits(speed: float) -> None:
+    found = asked([group(predicted({0: speed, 4: speed / 2}))])
+    assert found["expected_mib_s"] == pytest.approx(speed * 2 / (1 + 1 / 1.1), rel=5e-6)
+    assert len(repr(found["expected_mib_s"]).replace(".", "").strip("0").split("e")[0]) <= 6
+
+
+def test_why_begins_with_the_runs_that_it_rests_on() -> None:
+    assert asked([group()])["why"].startswith(
+        "5 earlier runs of the same executable and user, 16 processes on 8 nodes; "
+    )
+    alone = asked([group(predicted(tasks=1), runs=1, alike=1, tasks=1, nodes=1)], 1, 1)
+    assert alone["why"].startswith(
+        "1 earlier run of the same executable and user, 1 process on 1 node; "
+    )
+    unknown_nodes = asked([group(nodes=None)])
+    assert unknown_nodes["why"].startswith(
+        "5 earlier runs of the same executable and user, 16 processes; "
+    )
+
+
+def test_runs_that_do_something_else_are_told_and_make_less_confident() -> None:
+    whole, part = asked([group()]), asked([group(alike=3, share=0.5)])
+    assert "16 processes on 8 nodes, 3 of which do the same I/O; " in part["why"]
+    assert part["confidence"] == pytest.approx(whole["confidence"] / 2, abs=1e-5)
+
+
+def sizes(*tasks_and_nodes: tuple[int, int | None]) -> list[PreparedGroup]:
+    return [group(tasks=tasks, nodes=nodes) for tasks, nodes in tasks_and_nodes]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "nearest"), [(1, 4), (7, 4), (9, 16), (16, 16), (31, 16), (33, 64), (999, 64)]
+)
+def test_the_nearest_number_of_processes_answers(tasks: int, nearest: int) -> None:
+    """By factor: between 4 and 16 the middle is 8, between 16 and 64 it is 32."""
+    found = asked(sizes((16, 8), (4, 8), (64, 8)), tasks)
+    assert f", {nearest} processes on 8 nodes" in found["why"]
+
+
+@pytest.mark.parametrize(("nodes", "nearest"), [(1, 2), (2, 2), (5, 8), (99, 8)])
+def test_of_as_many_processes_the_nearest_number_of_nodes_answers(nodes: int, nearest: int) -> None:
+    found = asked(sizes((16, 8), (16, 2), (16, None)), 16, nodes)
+    assert f", 16 processes on {nearest} nodes" in found["why"]
+
+
+def test_the_newest_answers_where_no_size_is_asked_for() -> None:
+    found = asked(sizes((16, 8), (4, 8), (64, 8)), None, None)
+    assert ", 16 processes on 8 nodes; " in found["why"]
+
+
+def test_that_another_size_was_asked_for_is_told() -> None:
+    found = asked([group()], tasks=24)
+    assert ", 16 processes on 8 nodes, the nearest to 24; " in found["why"]
+    assert found["source"] == "history"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "source"), [(8, "history"), (32, "history"), (7, "model"), (33, "model")]
+)
+def test_runs_of_twice_the_size_are_history_and_larger_ones_are_not(
+    tasks: int, source: str
+) -> None:
+    found = asked([group()], tasks)
+    assert found["source"] == source
+    assert ("yet to be scaled to" in found["why"]) == (source == "model")
+    assert (found["confidence"] is None) == (source == "model")
+
+
+def test_scaled_phases_are_the_models_and_are_told() -> None:
+    entry = [group(), group(predicted(tasks=256), tasks=256, scaled_from=16)]
+    found = asked(entry, 256)
+    assert found["source"] == "model"
+    assert (
+        "earlier runs of the same executable and user, 16 processes, scaled to 256; "
+        in found["why"]
+    )
+    near = asked(entry, 250)
+    assert ", 16 processes, scaled to 256, the nearest to 250; " in near["why"]
+    assert near["source"] == "model"
+
+
+@pytest.mark.parametrize("available", [None, 2, 9])
+def test_runs_that_no_benchmark_resembles_get_the_default_and_are_named(
+    available: int | None,
+) -> None:
+    found = asked([group(predicted({}))], available=available)
+    assert found["io_nodes"] == min(3, 3 if available is None else available)
+    assert (found["source"], found["application_id"]) == ("default", 7)
+    assert found["why"].startswith("5 earlier runs of the same executable and user, 16 processes")
+    assert "nothing in the database resembles any phase: the site's default" in found["why"]
+    assert (found["expected_mib_s"], found["confidence"], found["alternatives"]) == (None, None, [])
+
+
+def test_fewer_than_anything_known_get_the_default() -> None:
+    """The same as `decide` says, because nothing of what is available was measured."""
+    prediction = predicted({2: 60.0, 4: 97.0})
+    decision = prediction.choice.decide(replace(POLICY, available=1))
+    found = asked([group(prediction)], available=1)
+    assert (found["io_nodes"], found["source"]) == (decision.io_nodes, "default") == (1, "default")
+    assert found["why"].endswith(f"; {decision.why}")
+
+
+@pytest.mark.parametrize(
+    ("default", "available", "io_nodes"),
+    [(None, None, None), (None, 4, None), (4, None, 4), (4, 2, 2), (4, 8, 4), (0, None, 0)],
+)
+def test_of_an_unknown_job_the_default_is_taken(
+    default: int | None, available: int | None, io_nodes: int | None
+) -> None:
+    found = fields(default_answer(default, available))
+    assert (found["io_nodes"], found["source"]) == (io_nodes, "default")
+    assert found["application_id"] is None
+    assert "no earlier run" in found["why"]
+
+
+@pytest.mark.parametrize("says", ["the same executable and user"])
+def test_what_json_keeps_of_an_entry_answers_the_same(says: str) -> None:
+    entry = [group(), group(tasks=4)]
+    kept = [PreparedGroup(*each) for each in json.loads(json.dumps(entry))]
+    for tasks in (None, 4, 16, 100):
+        for available in (None, 0, 3, 9):
+            assert answer(kept, says, tasks, None, available) == answer(
+                entry, says, tasks, None, available
+            )
+
+
+def test_an_answer_takes_microseconds() -> None:
+    """A question has a millisecond; here are fifty times what it takes."""
+    entry = [group()]
+
+    def ask() -> None:
+        answer(entry, SAYS, 20, 8, 3)
+
+    once = min(timeit.repeat(ask, timer=time.thread_time, number=1000, repeat=5)) / 1000
+    assert once < 100e-6

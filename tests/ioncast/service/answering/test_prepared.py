@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+import stat
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ioncast.service.answering.answers import Entry, PreparedGroup, answer
+from ioncast.service.answering.prepared import (
+    Heartbeat,
+    Reader,
+    Summary,
+    Wanted,
+    Writer,
+    prepared_file,
+)
+from predictor.matching.same_application import identities
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return prepared_file(tmp_path / "state")
+
+
+@pytest.fixture
+def writer(path: Path) -> Iterator[Writer]:
+    made = Writer(path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def reader(path: Path) -> Iterator[Reader]:
+    made = Reader(path)
+    yield made
+    made.close()
+
+
+def entry(number: int, *sizes: int) -> Entry:
+    return tuple(
+        PreparedGroup(
+            tasks=tasks,
+            nodes=None,
+            application_id=number,
+            runs="1 earlier run",
+            size=f"{tasks} processes",
+            is_scaled=False,
+            points=(
+                '"io_nodes":4,"expected_mib_s":1.5,"p10_mib_s":1.0,"p90_mib_s":2.0',
+                '"io_nodes":8,"expected_mib_s":1.4,"p10_mib_s":1.0,"p90_mib_s":2.0',
+            ),
+            io_nodes=(4, 8),
+            choices=((8, 0, "0.9", f"because of {number}", False), (4, 0, "0.9", "so", False)),
+            unknown=None,
+            default=None,
+        )
+        for tasks in sizes or (16,)
+    )
+
+
+def put(writer: Writer, system: str = "here", /, **entries: Entry) -> None:
+    with writer.transaction():
+        writer.put_entries(system, entries)
+
+
+def held(reader: Reader, key: str, system: str = "here") -> bytes | None:
+    found = reader.entries.get((system, key))
+    return None if found is None else answer(found, "it", 16, None, None).body
+
+
+def body(of: Entry) -> bytes:
+    return answer(of, "it", 16, None, None).body
+
+
+def test_what_is_written_is_read(writer: Writer, reader: Reader) -> None:
+    put(writer, a=entry(1), b=entry(2, 16, 64))
+    assert reader.refresh()
+    assert (held(reader, "a"), held(reader, "b")) == (body(entry(1)), body(entry(2, 16, 64)))
+    assert (held(reader, "c"), held(reader, "a", "there")) == (None, None)
+    assert len(reader.entries) == 2
+
+
+def test_nothing_is_read_where_nothing_has_changed(writer: Writer, reader: Reader) -> None:
+    put(writer, a=entry(1))
+    assert [reader.refresh() for _ in range(3)] == [True, False, False]
+    put(writer, a=entry(2))
+    assert [reader.refresh() for _ in range(2)] == [True, False]
+    assert held(reader, "a") == body(entry(2))
+
+
+def test_systems_have_entries_of_their_own(writer: Writer, reader: Reader) -> None:
+    put(writer, a=entry(1))
+    put(writer, "there", a=entry(2))
+    reader.refresh()
+    assert (held(reader, "a"), held(reader, "a", "there")) == (body(entry(1)), body(entry(2)))
+
+
+def test_what_did_not_change_is_not_read_again(writer: Writer, reader: Reader) -> None:
+    put(writer, a=entry(1), b=entry(2))
+    reader.refresh()
+    packed = dict(reader.entries._packed)
+    put(writer, a=entry(1), b=entry(3))
+    reader.refresh()
+    assert reader.entries._packed["here\0a"] is packed["here\0a"]
+    assert held(reader, "b") == body(entry(3))
+
+
+def test_entries_that_are_alike_are_kept_once(writer: Writer, reader: Reader, path: Path) -> None:
+    put(writer, a=entry(1), b=entry(1), c=entry(1))
+    reader.refresh()
+    assert len({id(packed) for packed in reader.entries._packed.values()}) == 1
+    put(writer, a=entry(2), b=entry(2))
+    assert documents(path) == 2
+    put(writer, c=entry(2))
+    assert documents(path) == 1
+    reader.refresh()
+    assert {held(reader, key) for key in "abc"} == {body(entry(2))}
+
+
+def documents(path: Path) -> int:
+    with sqlite3.connect(path) as connection:
+        [count] = connection.execute("SELECT COUNT(*) FROM documents").fetchone()
+    connection.close()
+    return int(count)
+
+
+def test_a_round_that_fails_leaves_no_trace(writer: Writer, reader: Reader) -> None:
+    put(writer, a=entry(1))
+    with pytest.raises(ZeroDivisionError), writer.transaction():
+        writer.put_entries("here", {"a": entry(2)})
+        raise ZeroDivisionError
+    reader.refresh()
+    assert held(reader, "a") == body(entry(1))
+    put(writer, a=entry(3))
+    reader.refresh()
+    assert held(reader, "a") == body(entry(3))
+
+
+def test_tokens_summaries_and_the_heartbeat_are_read(writer: Writer, reader: Reader) -> None:
+    with writer.transaction():
+        writer.put_tokens([("ab", "ada", "admin"), ("cd", "bob", "reader")])
+        writer.put_summary("drift", [{"a": None}], "2026-11-21T12:00:00+00:00")
+        writer.beat(12.5, database_ok=False)
+    reader.refresh()
+    assert reader.tokens == {"ab": "admin", "cd": "reader"}
+    assert reader.summaries == {"drift": Summary([{"a": None}], "2026-11-21T12:00:00+00:00")}
+    assert reader.heartbeat == Heartbeat(12.5, False)
+    with writer.transaction():
+        writer.put_tokens([("cd", "bob", "scheduler")])
+        writer.put_summary("drift", [], "2026-11-21T12:01:00+00:00")
+        writer.beat(13.5, database_ok=True)
+    reader.refresh()
+    assert reader.tokens == {"cd": "scheduler"}
+    assert reader.summaries["drift"].value == []
+    assert reader.heartbeat == Heartbeat(13.5, True)
+
+
+def test_the_keeper_goes_on_from_what_it_left(writer: Writer, path: Path) -> None:
+    sizes = [Wanted(2, 64, None), Wanted(1, 16, 4), Wanted(2, 32, 2)]
+    with writer.transaction():
+        writer.put_wanted(sizes)
+        writer.put_progress({"runs": "7"})
+    again = Writer(path)
+    assert (again.wanted(), again.progress()) == (sizes, {"runs": "7"})
+    again.close()
+
+
+def test_hashes_of_tokens_are_for_nobody_else(writer: Writer, path: Path) -> None:
+    with writer.transaction():
+        writer.put_tokens([("ab", "ada", "admin")])
+    for each in path.parent.iterdir():
+        assert stat.S_IMODE(each.stat().st_mode) & 0o077 == 0, each.name
+
+
+def test_a_worker_may_come_before_the_keeper(path: Path, reader: Reader) -> None:
+    assert not reader.refresh()
+    assert (len(reader.entries), reader.heartbeat) == (0, None)
+    writer = Writer(path)
+    put(writer, a=entry(1))
+    assert reader.refresh()
+    assert held(reader, "a") == body(entry(1))
+    writer.close()
+
+
+def test_a_worker_needs_no_keeper(path: Path) -> None:
+    """After the keeper has ended, SQLite's files beside this one are gone."""
+    writer = Writer(path)
+    put(writer, a=entry(1))
+    writer.close()
+    reader = Reader(path)
+    assert reader.refresh()
+    assert held(reader, "a") == body(entry(1))
+    reader.close()
+
+
+def test_a_keeper_that_was_killed_loses_nothing_that_was_written(path: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=_write_and_die, args=(path,))
+    process.start()
+    process.join()
+    assert process.exitcode == 9
+    reader = Reader(path)
+    reader.refresh()
+    assert held(reader, "a") == body(entry(1))
+    reader.close()
+
+
+def _write_and_die(path: Path) -> None:
+    writer = Writer(path)
+    put(writer, a=entry(1))
+    with writer.transaction():
+        writer.put_entries("here", {"a": entry(2)})
+        os._exit(9)
+
+
+@pytest.mark.parametrize("kind", ["text", "other version", "damaged"])
+def test_a_file_that_cannot_be_used_is_made_anew(path: Path, kind: str, reader: Reader) -> None:
+    path.parent.mkdir()
+    if kind == "text":
+        path.write_text("no database at all, but long enough to be taken for one" * 100)
+    else:
+        first = Writer(path)
+        put(first, **{f"key{number}": entry(number) for number in range(200)})
+        first.close()
+    if kind == "other version":
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA user_version = 999")
+        connection.close()
+    if kind == "damaged":
+        content = bytearray(path.read_bytes())
+        content[4096 : 4096 * 8] = bytes(4096 * 7)
+        path.write_bytes(content)
+    reader.refresh()
+    second = Writer(path)
+    assert second.progress() == {}
+    put(second, a=entry(1))
+    assert reader.refresh()
+    assert (len(reader.entries), held(reader, "a")) == (1, body(entry(1)))
+    second.close()
+
+
+def test_a_worker_keeps_what_it_has_when_the_file_goes(
+    writer: Writer, reader: Reader, path: Path
+) -> None:
+    put(writer, a=entry(1), b=entry(2))
+    reader.refresh()
+    for each in path.parent.iterdir():
+        each.unlink()
+    assert not reader.refresh()
+    assert held(reader, "a") == body(entry(1))
+    writer.renew()
+    put(writer, a=entry(3))
+    assert reader.refresh()
+    assert (held(reader, "a"), held(reader, "b")) == (body(entry(3)), None)
+
+
+@pytest.mark.slow
+def test_ten_thousand_applications_fit_into_25_mb(writer: Writer, reader: Reader) -> None:
+    """Each with seven identities and answers of a usual length."""
+    points = tuple(
+        f'"io_nodes":{n},"expected_mib_s":1234.56,"p10_mib_s":1000.25,"p90_mib_s":2345.67'
+        for n in (0, 1, 2, 4, 8)
+    )
+    why = "4 I/O nodes give 97% of the best available (8: 1234 MiB/s); 8 would give 17% more, but "
+    with writer.transaction():
+        for number in range(10_000):
+            group = entry(number)[0]._replace(
+                points=points,
+                io_nodes=(0, 1, 2, 4, 8),
+                choices=[(n, i, "0.912345", why, True) for i, n in enumerate((0, 1, 2, 4, 8))],
+            )
+            found = identities(f"/apps/project{number}/bin/app{number}", f"user{number}", "night")
+            writer.put_entries("mn4", {identity.key: (group,) for identity in found})
+    tracemalloc.start()
+    reader.refresh()
+    [taken, _] = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(reader.entries) == 70_000
+    assert taken < 25e6

@@ -1,0 +1,188 @@
+"""Who may do what, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import revoke_token
+from ioncast.service.context import Service
+from ioncast.service.running.app import create_app
+from ioncast.service.settings import Settings
+
+Authorised = Callable[[str], dict[str, Any]]
+BODY = {"json": {"system": "a"}}
+
+
+def test_reading_is_open_unless_it_is_closed(settings: Settings) -> None:
+    for reading, status in (("open", 200), ("closed", 401)):
+        app = create_app(settings.model_copy(update={"reading": reading}))
+        client = app.test_client()
+        assert client.get("/v1/decisions?system=a").status_code == status
+        assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(("role", "status"), [("reader", 403), ("scheduler", 200), ("admin", 200)])
+def test_a_role_may_what_lower_ones_may(
+    client: FlaskClient, authorised: Authorised, role: str, status: int
+) -> None:
+    headers = authorised(role)
+    assert client.get("/v1/decisions?system=a", **headers).status_code == 200
+    assert client.post("/v1/decisions", **BODY, **headers).status_code == status
+
+
+@pytest.mark.parametrize("header", ["Bearer ion_wrong", "Basic YTpi", "Bearer", "ion_wrong"])
+def test_a_token_that_is_none_is_refused_also_where_none_is_needed(
+    client: FlaskClient, keep: Callable[[], None], header: str
+) -> None:
+    keep()
+    answer = client.get("/v1/decisions?system=a", headers={"Authorization": header})
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert "wrong" not in answer.text
+
+
+def test_before_tokens_are_known_a_token_is_not_called_wrong(client: FlaskClient) -> None:
+    answer = client.post("/v1/decisions", **BODY, headers={"Authorization": "Bearer ion_new"})
+    assert (answer.status_code, answer.get_json()["title"]) == (503, "Not ready")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_after_a_first_start_without_the_database_no_token_is_called_wrong(
+    client: FlaskClient, settings: Settings, keep: Callable[[], None]
+) -> None:
+    Path(str(settings.database)).unlink()
+    keep()
+    answer = client.post("/v1/decisions", **BODY, headers={"Authorization": "Bearer ion_new"})
+    assert (answer.status_code, answer.get_json()["title"]) == (503, "Not ready")
+
+
+def test_a_revoked_token_is_refused(
+    client: FlaskClient, settings: Settings, authorised: Authorised, keep: Callable[[], None]
+) -> None:
+    headers = authorised("scheduler")
+    assert client.post("/v1/decisions", **BODY, **headers).status_code == 200
+    with opened_database(settings.database) as database, transaction(database, write=True) as c:
+        revoke_token(c, "a scheduler")
+    keep()
+    assert client.post("/v1/decisions", **BODY, **headers).status_code == 401
+
+
+def test_a_cookie_reads_and_never_writes(
+    client: FlaskClient, settings: Settings, authorised: Authorised, service: Service
+) -> None:
+    token = authorised("admin")["headers"]["Authorization"].removeprefix("Bearer ")
+    closed = create_app(settings.model_copy(update={"reading": "closed"}))
+    closed.extensions["ioncast"].prepared.refresh()
+    browser = closed.test_client()
+    browser.set_cookie("ioncast_token", token)
+    assert browser.get("/v1/decisions?system=a").status_code == 200
+    assert browser.post("/v1/decisions", **BODY).status_code == 401
+
+
+@pytest.mark.usefixtures("stopped_clock")
+def test_who_guesses_tokens_is_stopped_and_told_how_long_to_wait(
+    settings: Settings, keep: Callable[[], None]
+) -> None:
+    keep()
+    app = create_app(settings.model_copy(update={"requests_per_minute": 30}))
+    app.extensions["ioncast"].prepared.refresh()
+    client = app.test_client()
+
+    def guess() -> Any:
+        return client.get("/v1/decisions?system=a", headers={"Authorization": "Bearer ion_x"})
+
+    assert [guess().status_code for _ in range(4)] == [401, 401, 401, 429]
+    assert 0 < int(guess().headers["Retry-After"]) <= 60
+    # Questions themselves are not counted: a scheduler's are never too many.
+    assert client.get("/v1/decisions?system=a").status_code == 200
+
+
+@pytest.fixture
+def with_settings(settings: Settings) -> Iterator[Callable[..., FlaskClient]]:
+    """Make clients of services with other settings."""
+    made = []
+
+    def make(**changed: object) -> FlaskClient:
+        made.append(create_app(settings.model_copy(update=changed)))
+        return made[-1].test_client()
+
+    yield make
+    for app in made:
+        app.extensions["ioncast"].database.dispose()
+
+
+@pytest.mark.usefixtures("stopped_clock")
+def test_who_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
+    with_settings: Callable[..., FlaskClient],
+) -> None:
+    client = with_settings(requests_per_minute=2)
+
+    def ask(address: str) -> Any:
+        return client.get("/v1/applications", environ_base={"REMOTE_ADDR": address})
+
+    assert [ask("192.0.2.1").status_code for _ in range(3)] == [200, 200, 429]
+    refused = ask("192.0.2.1")
+    assert refused.mimetype == "application/problem+json"
+    assert refused.get_json()["title"] == "Too many requests"
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert ask("192.0.2.2").status_code == 200
+    # On a unix socket nobody has an address: these are the site's own programs.
+    assert {ask("").status_code for _ in range(3)} == {200}
+
+
+@pytest.mark.usefixtures("stopped_clock")
+def test_behind_a_proxy_a_client_is_who_the_proxy_says(
+    with_settings: Callable[..., FlaskClient],
+) -> None:
+    client = with_settings(requests_per_minute=2, proxies=1)
+
+    def ask(forwarded: str) -> int:
+        headers = {"X-Forwarded-For": forwarded}
+        return client.get("/v1/applications", headers=headers).status_code
+
+    assert [ask("192.0.2.1") for _ in range(3)] == [200, 200, 429]
+    assert ask("192.0.2.2") == 200
+    # What stands before the proxy's own word is what the client made up.
+    assert ask("192.0.2.3, 192.0.2.1") == 429
+
+
+@pytest.mark.parametrize(
+    ("proxies", "scheme", "is_secure"),
+    [(1, "https", True), (1, "http", False), (0, "https", False)],
+)
+def test_behind_a_proxy_with_tls_the_cookie_is_for_https_alone(
+    with_settings: Callable[..., FlaskClient],
+    authorised: Authorised,
+    proxies: int,
+    scheme: str,
+    is_secure: bool,
+) -> None:
+    token = authorised("reader")["headers"]["Authorization"].removeprefix("Bearer ")
+    client = with_settings(proxies=proxies)
+    client.application.extensions["ioncast"].prepared.refresh()
+    headers = {"Accept": "text/html", "X-Forwarded-Proto": scheme}
+    answer = client.post("/login", data={"token": token}, headers=headers)
+    assert answer.status_code == 303
+    assert ("; Secure" in answer.headers["Set-Cookie"]) == is_secure
+
+
+@pytest.mark.parametrize("path", ["/v1/decisions?system=a", "/healthz", "/nowhere"])
+def test_every_answer_has_the_headers_that_keep_browsers_from_harm(
+    client: FlaskClient, path: str
+) -> None:
+    headers = client.get(path).headers
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "script-src 'unsafe" not in policy
+
+
+def test_an_answer_to_a_program_is_not_stored_on_its_way(client: FlaskClient) -> None:
+    assert client.get("/v1/decisions?system=a").headers["Cache-Control"] == "no-store"

@@ -1,0 +1,306 @@
+"""What jobs got joins the decisions that they ran by."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from benchdb.history.decisions import DecisionRow, store_decisions, store_outcome
+from benchdb.history.runs import runs_of
+from benchdb.store.database import transaction
+from experiments.applications.darshan_writer import write_log
+from ioncast.service.context import Service
+from predictor.composition.composing import observed_mib_s
+from summario.phases.extract import extract_phases
+from summario.reading.log import read_log
+
+ROOT = Path(__file__).resolve().parents[4]
+LOGS = ROOT / "experiments" / "data" / "testbed" / "logs"
+WITH_4 = LOGS / "hacc-io-ionodes4.darshan"
+OUTCOME = {"system": "mn4", "job_id": "17", "io_nodes": 4, "bandwidth_mib_s": 70.5}
+DECISION = DecisionRow(
+    id="d1",
+    asked_at="2026-11-21T10:00:00Z",
+    system="mn4",
+    user="ada",
+    executable="hacc_io",
+    name=None,
+    job_id="17",
+    nodes=8,
+    tasks=16,
+    available=None,
+    io_nodes=4,
+    source="history",
+    expected_mib_s=60.0,
+    confidence=0.9,
+    application_id=None,
+    why="runs",
+    curve=((0, 40.0, 30.0, 50.0), (4, 60.0, 50.0, 70.0)),
+)
+
+Report = Callable[..., TestResponse]
+
+
+@pytest.fixture
+def report(client: FlaskClient, authorised: Callable[[str], dict[str, Any]]) -> Report:
+    """Report an outcome with a scheduler's token, as JSON or with a log."""
+    token = authorised("scheduler")
+
+    def send(log: Path | None = None, **fields: object) -> TestResponse:
+        if log is None:
+            return client.post("/v1/outcomes", json=OUTCOME | fields, **token)
+        form = {"system": "mn4", "job_id": "17", "io_nodes": "4"}
+        form |= {key: str(value) for key, value in fields.items()}
+        data = {**form, "log": (io.BytesIO(log.read_bytes()), "rerun.darshan")}
+        return client.post("/v1/outcomes", data=data, **token)
+
+    return send
+
+
+def answer(response: TestResponse, status: int = 200) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    assert response.json is not None
+    found: dict[str, Any] = response.json
+    return found
+
+
+def test_an_outcome_joins_its_decision(
+    report: Report, client: FlaskClient, service: Service
+) -> None:
+    with transaction(service.database, write=True) as connection:
+        store_decisions(connection, [DECISION])
+    answer(report(decision_id="d1"), 201)
+    [found] = answer(client.get("/v1/outcomes?system=mn4"))["items"]
+    assert (found["job_id"], found["io_nodes"], found["bandwidth_mib_s"]) == ("17", 4, 70.5)
+    assert (found["decided"], found["decided_io_nodes"], found["source"]) == ("d1", 4, "history")
+    assert found["expected_mib_s"] == 60.0
+
+
+def test_what_is_expected_is_of_the_io_nodes_that_a_job_ran_with(
+    report: Report, client: FlaskClient, service: Service
+) -> None:
+    with transaction(service.database, write=True) as connection:
+        store_decisions(connection, [DECISION, replace(DECISION, id="d2", job_id="18")])
+    answer(report(decision_id="d1", io_nodes=0), 201)
+    answer(report(decision_id="d2", job_id="18", io_nodes=8), 201)
+    found = answer(client.get("/v1/outcomes"))["items"]
+    assert [each["expected_mib_s"] for each in found] == [40.0, None]
+
+
+def test_the_same_outcome_again_changes_nothing(report: Report) -> None:
+    first = answer(report(), 201)
+    assert answer(report()) == first
+    assert answer(report(decision_id="later")) == first | {"decision_id": "later"}
+
+
+@pytest.mark.parametrize("change", [{"io_nodes": 8}, {"bandwidth_mib_s": 71.0}])
+def test_another_outcome_of_the_job_contradicts(report: Report, change: dict[str, object]) -> None:
+    answer(report(), 201)
+    said = answer(report(**change), 409)
+    assert said["title"] == "Conflict"
+    assert next(iter(change)) in said["detail"]
+
+
+def test_with_its_log_the_run_joins_the_history(
+    report: Report, client: FlaskClient, service: Service
+) -> None:
+    found = answer(report(WITH_4, user="ada", name="night", nodes=8), 201)
+    assert found["bandwidth_mib_s"] == pytest.approx(
+        observed_mib_s(extract_phases(read_log(WITH_4)))
+    )
+    [application] = answer(client.get("/v1/applications"))["items"]
+    with transaction(service.database) as connection:
+        [run] = runs_of(connection, application["id"])
+    assert run.id == found["run_id"]
+    assert (run.job_id, run.name, run.nodes, run.io_nodes) == ("17", "night", 8, 4)
+    [joined] = answer(client.get(f"/v1/outcomes?application={application['id']}"))["items"]
+    assert joined["application_id"] == application["id"]
+    assert joined["pattern"] == "write POSIX contiguous unique"
+
+
+def test_a_log_again_changes_nothing_and_one_that_contradicts_stores_nothing(
+    report: Report, client: FlaskClient
+) -> None:
+    first = answer(report(WITH_4), 201)
+    assert answer(report(WITH_4)) == first
+    answer(report(WITH_4, io_nodes=8), 409)
+    answer(report(LOGS / "hacc-io-ionodes0.darshan", io_nodes=0), 409)
+    [application] = answer(client.get("/v1/applications"))["items"]
+    assert application["runs"] == 1
+
+
+def test_what_is_said_of_the_bandwidth_counts_more_than_the_log(report: Report) -> None:
+    assert answer(report(WITH_4, bandwidth_mib_s=12.5), 201)["bandwidth_mib_s"] == 12.5
+
+
+def test_a_log_without_io_tells_no_bandwidth(report: Report, tmp_path: Path) -> None:
+    log = tmp_path / "idle.darshan"
+    write_log(log, nprocs=4)
+    said = answer(report(log), 422)["detail"]
+    assert said == (
+        "rerun.darshan: the log has no time of I/O, so it tells no bandwidth; send bandwidth_mib_s"
+    )
+    answer(report(log, bandwidth_mib_s=1.5), 201)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("system", ""),
+        ("job_id", ""),
+        ("job_id", "a\0b"),
+        ("io_nodes", -1),
+        ("io_nodes", "four"),
+        ("bandwidth_mib_s", 0),
+        ("bandwidth_mib_s", "NaN"),
+        ("bandwidth_mib_s", 1e16),
+        ("decision_id", "x" * 33),
+        ("user", "ada"),
+    ],
+)
+def test_a_field_that_cannot_be_is_named(report: Report, field: str, value: object) -> None:
+    assert answer(report(**{field: value}), 422)["detail"].startswith(f"body.{field}: ")
+
+
+def test_who_may_not_write_reports_nothing(
+    client: FlaskClient, authorised: Callable[[str], dict[str, Any]]
+) -> None:
+    assert client.post("/v1/outcomes", json=OUTCOME).status_code == 401
+    assert client.post("/v1/outcomes", json=OUTCOME, **authorised("reader")).status_code == 403
+    assert answer(client.get("/v1/outcomes"))["items"] == []
+
+
+def test_outcomes_are_listed_in_pages(report: Report, client: FlaskClient) -> None:
+    for number in range(5):
+        answer(report(job_id=str(number), system=f"s{number % 2}"), 201)
+    following, jobs = "/v1/outcomes?system=s0&limit=2", []
+    while following is not None:
+        page = answer(client.get(following))
+        jobs.append([each["job_id"] for each in page["items"]])
+        following = page["next"]
+    assert jobs == [["0", "2"], ["4"]]
+
+
+@pytest.fixture
+def counted(
+    service: Service, keep: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], None]:
+    """Let outcomes be counted now rather than within a minute."""
+    monkeypatch.setattr("ioncast.service.keeper.process._BETWEEN_SUMMARIES_S", 0.0)
+    service.prepared.summaries.clear()
+    return keep
+
+
+def test_errors_so_far_are_those_of_decisions_with_outcomes(
+    report: Report, client: FlaskClient, service: Service, counted: Callable[[], None]
+) -> None:
+    with transaction(service.database, write=True) as connection:
+        store_decisions(connection, [DECISION])
+    answer(report(decision_id="d1", bandwidth_mib_s=48.0), 201)
+    counted()
+    found = answer(client.get("/v1/validation?system=mn4"))
+    [system] = found["systems"]
+    # |60 - 48| / 48
+    assert system["errors"]["mean"] == pytest.approx(0.25)
+    assert (system["decisions"], system["coverage"]) == (1, 0)
+    assert [(each["decision_id"], each["error"]) for each in found["worst"]] == [("d1", 0.25)]
+    assert {each["drifted"] for each in found["drift"]} == {False}
+    assert answer(client.get("/v1/validation?system=another"))["systems"] == []
+
+
+def test_the_interface_and_the_page_count_the_same_last_outcomes(
+    client: FlaskClient,
+    service: Service,
+    counted: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("predictor.validation.decision_errors.COUNTED", 10)
+    jobs = [str(number) for number in range(15)]
+    with transaction(service.database, write=True) as connection:
+        store_decisions(connection, [replace(DECISION, id=f"d{job}", job_id=job) for job in jobs])
+        for job in jobs:
+            # The old ones were half of what was expected, the last ten are as expected.
+            bandwidth_mib_s = 30.0 if int(job) < 5 else 60.0
+            told: dict[str, Any] = {"system": "mn4", "job_id": job, "io_nodes": 4}
+            store_outcome(connection, bandwidth_mib_s=bandwidth_mib_s, **told)
+    counted()
+    found = answer(client.get("/v1/validation"))
+    [system] = found["systems"]
+    assert (system["decisions"], system["errors"]["maximum"]) == (10, 0.0)
+    assert {each["count"] for each in found["drift"]} == {10}
+    shown = client.get("/validation", headers={"Accept": "text/html"}).text
+    assert "the last 1,000 outcomes of a system" in shown
+    assert '<dd class="value">10</dd><dd class="note">10 with an expectation</dd>' in shown
+
+
+def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
+    client: FlaskClient,
+    service: Service,
+    counted: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (
+        "predictor.validation.decision_errors",
+        "ioncast.service.keeper.process",
+        "ioncast.service.pages.views",
+    ):
+        monkeypatch.setattr(f"{module}.COUNTED", 10)
+    jobs = [*(("quiet", f"q{n}") for n in range(3)), *(("busy", f"b{n}") for n in range(15))]
+    with transaction(service.database, write=True) as connection:
+        for system, job in jobs:
+            told: dict[str, Any] = {"system": system, "job_id": job}
+            store_decisions(connection, [replace(DECISION, id=job, **told)])
+            # The first five of the busy one were half of what was expected.
+            bandwidth_mib_s = 30.0 if job in {f"b{n}" for n in range(5)} else 60.0
+            store_outcome(connection, bandwidth_mib_s=bandwidth_mib_s, io_nodes=4, **told)
+    counted()
+    found = answer(client.get("/v1/validation"))
+    numbers = {each["name"]: each["decisions"] for each in found["systems"]}
+    assert numbers == {"busy": 10, "quiet": 3}
+    assert {each["errors"]["maximum"] for each in found["systems"]} == {0.0}
+    assert {(each["system"], each["count"]) for each in found["drift"]} == set(numbers.items())
+    for system, number in numbers.items():
+        shown = client.get(f"/validation?system={system}", headers={"Accept": "text/html"}).text
+        assert "the last 10 outcomes of a system" in shown
+        expected = f'<dd class="value">{number}</dd><dd class="note">{number} with an expectation'
+        assert expected in shown
+
+
+def test_lists_without_pages_say_how_long_they_can_be(client: FlaskClient) -> None:
+    schemas = answer(client.get("/openapi.json"))["components"]["schemas"]
+    described = schemas["ValidationAnswer"]["properties"]
+    lists = {name: each for name, each in described.items() if each.get("type") == "array"}
+    assert lists.keys() == {"systems", "sources", "worst", "drift"}
+    assert all("at most" in each["description"] for each in lists.values())
+    assert "1,000 outcomes" in described["at"]["description"]
+
+
+def test_before_outcomes_were_counted_there_are_no_errors(
+    client: FlaskClient, service: Service
+) -> None:
+    assert answer(client.get("/v1/validation"), 503)["title"] == "Busy"
+
+
+def test_errors_of_applications_are_listed_in_pages(
+    report: Report, client: FlaskClient, service: Service, counted: Callable[[], None]
+) -> None:
+    logs = sorted(LOGS.glob("*-ionodes4.darshan"))
+    for number, log in enumerate(logs):
+        decided = replace(DECISION, id=f"d{number}", job_id=str(number))
+        with transaction(service.database, write=True) as connection:
+            store_decisions(connection, [decided])
+        answer(report(log, job_id=number, decision_id=f"d{number}"), 201)
+    counted()
+    whole = answer(client.get("/v1/validation"))["applications"]
+    assert len(whole["items"]) == len(logs) == 3
+    assert whole["next"] is None
+    page = answer(client.get("/v1/validation/applications?limit=2"))
+    assert page["items"] == whole["items"][:2]
+    assert answer(client.get(page["next"]))["items"] == whole["items"][2:]

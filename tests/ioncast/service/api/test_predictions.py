@@ -1,0 +1,343 @@
+"""POST /v1/predictions is `ioncast predict` over HTTP, on logs that anybody may send."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from flask import Flask
+from flask.testing import FlaskClient
+from hypothesis import HealthCheck, given
+from hypothesis import settings as with_settings
+from hypothesis import strategies as st
+from werkzeug.test import TestResponse
+
+from ioncast.cli import cli
+from ioncast.service.context import Service
+from ioncast.service.running.app import create_app
+from ioncast.service.sandbox.child import ChildLimits
+from ioncast.service.settings import Settings, SystemSettings
+from tests.summario.reading.test_damage import blank, flip, flip_in_header, repeat, truncate
+from tests.support.examples import examples
+
+ROOT = Path(__file__).resolve().parents[4]
+TESTBED = ROOT / "experiments" / "data" / "testbed"
+LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
+FIXTURES = sorted((ROOT / "tests" / "summario" / "fixtures").glob("*.darshan"))
+
+# What is refused before the database is asked.
+
+
+def ioncast(*args: str | Path) -> str:
+    found = CliRunner().invoke(cli, list(map(str, args)), env={"COLUMNS": "300"})
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def upload(
+    client: FlaskClient, content: bytes | Path, name: str = "app.darshan", **fields: Any
+) -> TestResponse:
+    file = io.BytesIO(content.read_bytes() if isinstance(content, Path) else content)
+    form = {"system": "testbed"} | {key: str(value) for key, value in fields.items()}
+    return client.post("/v1/predictions", data={**form, "log": (file, name)})
+
+
+def problem(response: TestResponse, status: int) -> str:
+    """What a problem document says, which is one line without any path."""
+    assert response.status_code == status, response.text
+    assert response.mimetype == "application/problem+json"
+    assert response.json is not None
+    detail = str(response.json["detail"])
+    assert "\n" not in detail
+    assert "/tmp" not in detail  # noqa: S108
+    assert "Traceback" not in response.text
+    return detail
+
+
+@pytest.fixture
+def measured(settings: Settings) -> Settings:
+    """With the testbed's measurements."""
+    options = ("--system", "testbed", "--tasks", 16, "--nodes", 8, "--db", settings.database)
+    ioncast("bench", "import", TESTBED / "benchmarks.csv", *map(str, options))
+    return settings
+
+
+@pytest.fixture
+def phases() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(ioncast("phases", LOG, "--format", "json"))
+    return found
+
+
+def test_a_log_is_predicted_as_on_the_command_line(measured: Settings, client: FlaskClient) -> None:
+    response = upload(client, LOG, nodes=8)
+    options = ("--system", "testbed", "--nodes", "8", "--db", measured.database or "")
+    expected = json.loads(ioncast("predict", LOG, *options, "--format", "json", "--explain"))
+    found = response.json
+    assert found is not None
+    for phase in (*expected["phases"], *found["phases"]):
+        assert phase["phase"].pop("log") in {str(LOG), "app.darshan"}
+    assert found == expected
+
+
+def test_its_phases_are_predicted_as_the_log(
+    measured: Settings, client: FlaskClient, phases: list[dict[str, Any]]
+) -> None:
+    asked = {"nodes": 8, "ran_with": 0, "available": 4, "tolerance": 0.2}
+    by_log = upload(client, LOG, io_nodes="4,0,4,2", **asked).json
+    by_phases = client.post(
+        "/v1/predictions",
+        json={"system": "testbed", "io_nodes": [0, 2, 4], "phases": phases, **asked},
+    ).json
+    assert by_log is not None
+    assert by_phases is not None
+    assert [point["io_nodes"] for point in by_phases["curve"]] == [0, 2, 4]
+    assert by_phases["earlier_run"]["io_nodes"] == 0
+    for name in ("curve", "best", "decision", "earlier_run", "explanation", "warnings"):
+        assert by_phases[name] == by_log[name]
+
+
+@pytest.mark.slow
+def test_what_a_site_sets_counts_where_a_request_says_nothing(measured: Settings) -> None:
+    systems = {"testbed": SystemSettings(tolerance=0.5, default_io_nodes=3)}
+    app = create_app(measured.model_copy(update={"systems": systems}))
+    try:
+        client = app.test_client()
+        found = upload(client, LOG, nodes=8).json
+        nothing = client.post("/v1/predictions", json={"system": "testbed", "phases": []}).json
+    finally:
+        app.extensions["ioncast"].children.close()
+    assert found is not None
+    assert nothing is not None
+    assert found["decision"]["tolerance"] == 0.5
+    assert found["decision"]["io_nodes"] < found["best"]["io_nodes"]
+    assert (nothing["decision"]["source"], nothing["decision"]["io_nodes"]) == ("default", 3)
+
+
+def test_a_system_that_nothing_was_measured_on_is_not_found(client: FlaskClient) -> None:
+    assert problem(upload(client, LOG), 404) == (
+        "nothing was measured on 'testbed'; send measurements first"
+    )
+
+
+@pytest.mark.parametrize("mutate", [truncate, flip, flip_in_header, blank, repeat])
+def test_a_damaged_log_is_one_line_with_the_name_the_client_gave(
+    client: FlaskClient, mutate: Callable[[bytearray, int, random.Random], None]
+) -> None:
+    chance = random.Random(mutate.__name__)
+    for _ in range(8):
+        data = bytearray(chance.choice(FIXTURES).read_bytes())
+        mutate(data, int(chance.random() * len(data)), chance)
+        response = upload(client, bytes(data), "../../etc/my log.darshan")
+        if response.status_code == 404:
+            # What was hit does not matter: it is as good as intact, and nothing was measured.
+            continue
+        assert problem(response, 422).startswith("my log.darshan: ")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", bytes(5000), b"\x7fELF" + bytes(100)])
+def test_what_is_no_log_is_said_to_be_none(client: FlaskClient, content: bytes) -> None:
+    said = problem(upload(client, content, "x.darshan"), 422)
+    assert said.startswith("x.darshan: ")
+    assert "not a Darshan log" in said
+
+
+def test_a_log_that_costs_too_much_is_stopped(client: FlaskClient, service: Service) -> None:
+    service.children.limits = ChildLimits(memory_bytes=32 << 20)
+    said = problem(upload(client, FIXTURES[-1]), 422)
+    assert "memory" in said or "cannot be read" in said
+    service.children.limits = ChildLimits()
+    problem(upload(client, FIXTURES[-1]), 404)
+
+
+def test_more_uploads_than_may_be_read_at_once_are_asked_to_come_again(
+    client: FlaskClient, service: Service
+) -> None:
+    places = service.children._queue
+    while places.acquire(blocking=False):
+        pass
+    response = upload(client, LOG)
+    assert problem(response, 503)
+    assert int(response.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"system": ""}, "body.system"),
+        ({"system": "a\0b"}, "body.system"),
+        ({"nodes": 0}, "body.nodes"),
+        ({"nodes": 2**31}, "body.nodes"),
+        ({"io_nodes": []}, "body.io_nodes"),
+        ({"io_nodes": [10_001]}, "body.io_nodes.0"),
+        ({"io_nodes": list(range(65))}, "body.io_nodes"),
+        ({"tolerance": 1}, "body.tolerance"),
+        ({"tolerance": "NaN"}, "body.tolerance"),
+        ({"available": -1}, "body.available"),
+        ({"misspelled": 1}, "body.misspelled"),
+        ({"phases": None}, "body.phases"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(
+    client: FlaskClient, phases: list[dict[str, Any]], change: dict[str, Any], said: str
+) -> None:
+    request = {"system": "testbed", "phases": phases} | change
+    response = client.post("/v1/predictions", json=request)
+    assert problem(response, 422).startswith(f"{said}: ")
+    assert response.json is not None
+    assert [each["where"] for each in response.json["errors"]] == [said]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"bytes": 1}, "phases.0: not a phase: the parts do not add up to the bytes"),
+        ({"type": "append"}, "body.phases.0.type: "),
+        ({"time": 1e400}, "body.phases.0.time: "),
+        ({"bytes": -1}, "body.phases.0.bytes: "),
+        ({"bytes": 2**70}, "body.phases.0.bytes: "),
+        ({"parts": [{"requests": 1, "bytes": 1}] * 65}, "body.phases.0.parts: "),
+    ],
+)
+def test_a_phase_that_cannot_be_is_named(
+    client: FlaskClient,
+    phases: list[dict[str, Any]],
+    change: dict[str, Any],
+    said: str,
+) -> None:
+    request = {"system": "testbed", "phases": [phases[0] | change, phases[0]]}
+    assert said in problem(client.post("/v1/predictions", json=request), 422)
+
+
+@pytest.mark.slow
+def test_phases_of_two_jobs_are_refused(
+    measured: Settings, client: FlaskClient, phases: list[dict[str, Any]]
+) -> None:
+    request = {"system": "testbed", "phases": [phases[0] | {"job": "another"}, phases[0]]}
+    said = problem(client.post("/v1/predictions", json=request), 422)
+    assert said == "the phases are of 2 jobs; predict one job at a time"
+
+
+def test_more_phases_than_any_run_has_are_refused(
+    client: FlaskClient, phases: list[dict[str, Any]]
+) -> None:
+    request = {"system": "testbed", "phases": phases * 10_001}
+    assert "body.phases: " in problem(client.post("/v1/predictions", json=request), 422)
+
+
+def test_json_that_is_too_large_is_not_read(client: FlaskClient) -> None:
+    request = b'{"system": "' + b"x" * (17 << 20) + b'"}'
+    response = client.post("/v1/predictions", data=request, content_type="application/json")
+    problem(response, 413)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b'"phases": [' + b",".join([b"{}"] * 100_000) + b"]",
+        b",".join(b'"%d": 1' % number for number in range(200_000)),
+    ],
+)
+def test_what_is_wrong_all_over_keeps_no_worker_busy(client: FlaskClient, wrong: bytes) -> None:
+    request = b'{"system": "testbed", ' + wrong + b"}"
+    sent = {"data": request, "content_type": "application/json"}
+    client.post("/v1/predictions", **sent)
+    tracemalloc.start()
+    try:
+        response = client.post("/v1/predictions", **sent)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Checked here, either would fill 24 times its bytes or more, and take a second.
+    assert most_bytes < 8 * len(request)
+    problem(response, 422)
+    assert response.json is not None
+    assert len(response.json["errors"]) <= 20
+
+
+@pytest.mark.parametrize("io_nodes", ["0,", "a", "-1", "1 2", "99999", "0," * 64 + "0"])
+def test_numbers_of_io_nodes_in_a_form_are_a_list(client: FlaskClient, io_nodes: str) -> None:
+    assert problem(upload(client, LOG, io_nodes=io_nodes), 422).startswith("form.io_nodes: ")
+
+
+def test_a_form_without_its_file_and_another_type_are_refused(client: FlaskClient) -> None:
+    form = {"data": {"system": "testbed"}, "content_type": "multipart/form-data"}
+    assert "form.log" in problem(client.post("/v1/predictions", **form), 422)
+    problem(client.post("/v1/predictions", data=b"<a/>", content_type="text/xml"), 415)
+    problem(client.post("/v1/predictions", data=b"{", content_type="application/json"), 422)
+
+
+def test_where_reading_is_closed_a_prediction_needs_a_token(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"reading": "closed"}))
+    problem(upload(app.test_client(), LOG), 401)
+
+
+def test_an_upload_leaves_no_file(
+    client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "there"))
+    (tmp_path / "there").mkdir()
+    upload(client, LOG)
+    upload(client, b"damaged")
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+_counts = st.sampled_from([0, 1, 2, 7, 8, 2**20, 2**31, 2**40, 2**62, 2**63 - 1])
+_times = st.sampled_from([-1.0, 0.0, 1e-300, 0.5, 3.0, 1e18, 1e300])
+
+
+@st.composite
+def odd_phases(draw: st.DrawFn) -> dict[str, Any]:
+    parts = draw(
+        st.lists(
+            st.fixed_dictionaries(
+                {"requests": _counts.filter(bool), "bytes": _counts.filter(bool)}
+            ),
+            max_size=3,
+        )
+    )
+    return {
+        "job": draw(st.sampled_from([1, "a"])),
+        "start": draw(_times),
+        "end": draw(_times),
+        "type": draw(st.sampled_from(["read", "write"])),
+        "rank": draw(st.one_of(_counts, st.just("all"))),
+        "bytes": min(sum(part["bytes"] for part in parts), 2**63 - 1),
+        "time": draw(_times),
+        "api": draw(st.sampled_from(["POSIX", "MPIIO", "STDIO"])),
+        "requests": draw(_counts),
+        "spatiality": draw(
+            st.sampled_from(["contiguous", "sequential", "random", "collective", "unknown"])
+        ),
+        "files": draw(st.sampled_from(["shared", "unique"])),
+        "n_files": draw(_counts),
+        "mode_processes": draw(_counts),
+        "processes": draw(st.one_of(_counts, st.none())),
+        "nprocs": draw(st.one_of(_counts, st.none())),
+        "parts": parts,
+    }
+
+
+@pytest.mark.slow
+@with_settings(
+    max_examples=examples(60),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    found=st.lists(odd_phases(), max_size=3),
+    nodes=st.one_of(st.none(), _counts.filter(lambda n: 0 < n < 2**31)),
+    ran_with=st.one_of(st.none(), st.sampled_from([0, 1, 4, 10_000])),
+)
+def test_phases_that_no_run_has_are_predicted_or_refused(
+    measured: Settings, app: Flask, found: list[Any], nodes: int | None, ran_with: int | None
+) -> None:
+    request = {"system": "testbed", "nodes": nodes, "ran_with": ran_with, "phases": found}
+    response = app.test_client().post("/v1/predictions", json=request)
+    assert response.status_code in {200, 422}, response.text

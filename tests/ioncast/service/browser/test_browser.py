@@ -1,0 +1,327 @@
+"""Every page in a real browser: as it looks, by keyboard, for screen readers, without scripts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+
+from tests.support.serving import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.serving]
+
+LOGS = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed" / "logs"
+LOG = LOGS / "multiphase-ionodes4.darshan"
+WIDE, NARROW = (1280, 900), (390, 844)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+PAGES = {
+    "overview": "/",
+    "applications": "/applications",
+    "application": "/applications/2",
+    "benchmarks": "/benchmarks",
+    "benchmark": "/benchmarks/14",
+    "validation": "/validation",
+    "predict": "/predict",
+    "interface": "/docs",
+    "login": "/login",
+}
+# In which what is folded away is looked at, too: of each kind that there is.
+UNFOLDED = {"application", "validation", "interface"}
+# What a browser says of a page that is an error on purpose.
+_FAILED = "Failed to load resource"
+
+
+@dataclass
+class Window:
+    """A page of the browser, and what went wrong on it."""
+
+    page: Page
+    address: str
+    problems: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> Page:
+        self.page.goto(self.address + path)
+        self.wait_for_figures()
+        return self.page
+
+    def wait_for_figures(self) -> None:
+        """Until each figure is drawn, of a page that is there as a whole."""
+        self.page.wait_for_load_state()
+        for number in range(self.page.locator("script.figure").count()):
+            expect(
+                self.page.locator(".plot").nth(number).locator(".main-svg").first
+            ).to_be_visible()
+
+    def heard(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"} and _FAILED not in message.text:
+            self.problems.append(message.text)
+
+
+Open = Callable[..., Window]
+
+
+@pytest.fixture
+def window(browser: Browser, served: Served) -> Iterator[Open]:
+    """Open a window; whatever is done in it, the console stays free of complaints."""
+    opened: list[Window] = []
+
+    def make(size: tuple[int, int] = WIDE, scheme: Any = "light", **options: Any) -> Window:
+        width, height = size
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, **options
+        )
+        found = Window(context.new_page(), served.url)
+        found.page.set_default_timeout(120_000)
+        found.page.on("console", found.heard)
+        found.page.on("pageerror", lambda error: found.problems.append(str(error)))
+        opened.append(found)
+        return found
+
+    yield make
+    for each in opened:
+        each.page.context.close()
+    assert [problem for each in opened for problem in each.problems] == []
+
+
+def violations(page: Page, *rules: str) -> str:
+    """What axe-core finds wrong, by these rules or by all; nothing where all is well."""
+    page.wait_for_load_state()
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": list(rules)}
+    found = Axe().run(page, options=options).response["violations"]
+    return json.dumps(
+        [{each["id"]: [node["html"] for node in each["nodes"]]} for each in found], indent=1
+    ).strip("[]")
+
+
+def overflow(page: Page) -> int:
+    """By how many pixels the page is wider than the window."""
+    width: int = page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    return width
+
+
+def show_in(page: Page, scheme: Literal["light", "dark"]) -> None:
+    """Change the colour scheme, and wait for the next frame: figures are drawn anew before it."""
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_and_can_be_used_by_everybody(
+    window: Open, screenshots: Path, name: str, size: tuple[int, int]
+) -> None:
+    """It is opened in one colour scheme, and then shown in the other; to open it takes seconds."""
+    schemes = SCHEMES if size == WIDE else SCHEMES[::-1]
+    page = window(size, schemes[0]).open(PAGES[name])
+    for scheme in schemes:
+        show_in(page, scheme)
+        page.screenshot(path=screenshots / f"{name}-{size[0]}-{scheme}.png", full_page=True)
+        assert overflow(page) == 0
+        # Only its colours differ from the page in the first scheme.
+        rules = [] if scheme == schemes[0] else ["color-contrast"]
+        assert violations(page, *rules) == "", scheme
+    if name in UNFOLDED:
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert overflow(page) == 0
+        # What was folded away looks the same in a narrow window.
+        assert size == NARROW or violations(page) == "", "unfolded"
+
+
+def test_every_page_is_also_shown_from_postgresql(
+    window: Open, served_from_postgresql: Served
+) -> None:
+    opened = window()
+    opened.address = served_from_postgresql.url
+    statuses: set[int] = set()
+    opened.page.on("response", lambda response: statuses.add(response.status))
+    for path in PAGES.values():
+        opened.open(path)
+    assert statuses == {200}
+
+
+def test_a_figure_follows_the_colour_scheme(window: Open) -> None:
+    page = window(scheme="light").open(PAGES["benchmark"])
+    text = page.locator(".plot .xtick text").first
+
+    def colour() -> str:
+        return str(text.evaluate("each => getComputedStyle(each).fill"))
+
+    light = colour()
+    page.emulate_media(color_scheme="dark")
+    expect(text).not_to_have_css("fill", light)
+    page.emulate_media(color_scheme="light")
+    expect(text).to_have_css("fill", light)
+
+
+def test_a_figure_tells_about_what_the_pointer_is_on(window: Open) -> None:
+    page = window().open(PAGES["application"])
+    box = page.locator("figure[aria-labelledby=timeline-title] .plot .bars .point").first
+    box.hover(force=True)
+    expect(page.locator(".hoverlayer .hovertext").first).to_contain_text("MiB in")
+
+
+def test_the_menu_of_a_narrow_window_opens_by_keyboard(window: Open, screenshots: Path) -> None:
+    page = window(NARROW).open("/")
+    menu = page.get_by_role("navigation", name="Main")
+    expect(menu).to_be_hidden()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Menu")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(menu).to_be_visible()
+    assert violations(page) == ""
+    page.screenshot(path=screenshots / "menu-390-light.png")
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Applications")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Applications")).to_be_visible()
+
+
+def test_the_first_key_leads_past_the_menu(window: Open) -> None:
+    page = window().open("/")
+    page.keyboard.press("Tab")
+    skip = page.get_by_role("link", name="Skip to the content")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+
+
+def test_all_of_the_form_is_reached_by_keyboard_in_its_order(window: Open) -> None:
+    page = window().open("/predict")
+    page.locator("main").focus()
+    reached = []
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.name || document.activeElement.type"))
+    assert reached == ["log", "system", "nodes", "ran_with", "available", "submit"]
+
+
+def drop(page: Page, name: str, content: bytes) -> None:
+    """Drop a file on the drop zone, as a person does it."""
+    transfer = page.evaluate_handle(
+        """([name, content]) => {
+            const transfer = new DataTransfer();
+            const bytes = Uint8Array.from(atob(content), (each) => each.charCodeAt(0));
+            transfer.items.add(new File([bytes], name));
+            return transfer;
+        }""",
+        [name, base64.b64encode(content).decode()],
+    )
+    zone = page.locator(".drop")
+    zone.dispatch_event("dragenter", {"dataTransfer": transfer})
+    zone.dispatch_event("dragover", {"dataTransfer": transfer})
+    expect(zone).to_contain_class("over")
+    zone.dispatch_event("drop", {"dataTransfer": transfer})
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
+def test_a_log_that_is_dropped_shows_phases_curve_and_decision(
+    window: Open, screenshots: Path, size: tuple[int, int]
+) -> None:
+    opened = window(size)
+    page = opened.open("/predict")
+    page.get_by_label("Compute nodes").fill("8")
+    drop(page, LOG.name, LOG.read_bytes())
+    expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
+    opened.wait_for_figures()
+    expect(page.get_by_role("heading", name="For the next run")).to_be_visible()
+    assert page.locator("figure").count() == 2
+    assert page.locator("figure[aria-labelledby=timeline-title] .bars .point").count() == 3
+    for scheme in SCHEMES:
+        show_in(page, scheme)
+        page.screenshot(path=screenshots / f"predicted-{size[0]}-{scheme}.png", full_page=True)
+        assert overflow(page) == 0
+        assert violations(page) == ""
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
+def test_a_damaged_log_that_is_dropped_is_answered_with_a_line(
+    window: Open, screenshots: Path, size: tuple[int, int]
+) -> None:
+    page = window(size).open("/predict")
+    content = bytearray(LOG.read_bytes())
+    content[200:400] = bytes(200)
+    drop(page, "damaged.darshan", bytes(content))
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("This did not work. damaged.darshan: ")
+    assert violations(page) == ""
+    page.screenshot(path=screenshots / f"damaged-{size[0]}-light.png", full_page=True)
+    assert overflow(page) == 0
+
+
+def test_a_log_is_chosen_and_sent_by_keyboard(window: Open) -> None:
+    page = window().open("/predict")
+    page.get_by_label("Drop a Darshan log here, or choose it").set_input_files(LOG)
+    expect(page.locator(".drop output")).to_have_text(LOG.name)
+    page.get_by_label("I/O nodes of this run").focus()
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
+    expect(page.get_by_text("The earlier run got")).to_be_visible()
+
+
+def test_everything_works_without_scripts(window: Open) -> None:
+    opened = window(NARROW, java_script_enabled=False)
+    page = opened.page
+    page.goto(f"{opened.address}/predict")
+    page.get_by_label("Drop a Darshan log here, or choose it").set_input_files(LOG)
+    page.get_by_role("button", name="Predict").click()
+    expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
+    page.get_by_text("The numbers").first.click()
+    expect(page.get_by_role("table", name="Phases on the time line")).to_be_visible()
+    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("link", name="Validation").click()
+    expect(page.get_by_role("heading", level=1, name="Validation")).to_be_visible()
+
+
+def test_a_search_finds_an_application_and_its_page_leads_to_a_benchmark(window: Open) -> None:
+    opened = window()
+    page = opened.open("/applications")
+    page.get_by_label("Program or user").fill("hacc")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row")).to_have_count(2)
+    page.get_by_role("link", name="hacc_io_write_posix_fpp").click()
+    opened.wait_for_figures()
+    page.get_by_role("link", name=re.compile(r"^Benchmark \d+$")).first.click()
+    expect(page.get_by_role("heading", level=2, name="To repeat it")).to_be_visible()
+    opened.wait_for_figures()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_page_that_is_not_there_says_so(window: Open, screenshots: Path, scheme: str) -> None:
+    page = window(NARROW, scheme).open("/nothing")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not Found")
+    page.screenshot(path=screenshots / f"missing-390-{scheme}.png")
+    assert violations(page) == ""
+
+
+def test_a_wrong_token_is_refused_and_the_form_says_so(window: Open) -> None:
+    page = window().open("/login")
+    page.get_by_label("Token").fill("ion_nothing")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("The token is unknown or was revoked.")
+    assert violations(page) == ""
+
+
+def test_a_page_is_printed_without_menu_and_buttons(window: Open, screenshots: Path) -> None:
+    page = window().open(PAGES["application"])
+    page.emulate_media(media="print")
+    expect(page.get_by_role("navigation", name="Main")).to_be_hidden()
+    page.pdf(path=screenshots / "application.pdf")

@@ -1,0 +1,156 @@
+"""The application with a database of its own, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import make_url
+
+from benchdb.store.database import open_database, opened_database, transaction
+from benchdb.store.tokens import add_token
+from ioncast.service.context import Service
+from ioncast.service.keeper import process as keepers
+from ioncast.service.keeper.process import Keeper
+from ioncast.service.running.app import create_app
+from ioncast.service.running.demo_data import fill
+from ioncast.service.sandbox.child import Children
+from ioncast.service.settings import Settings
+from tests.support.postgresql import Server
+
+
+@contextmanager
+def lent(giver: Children, taker: Children) -> Iterator[None]:
+    """For a while another has the process that forks, or the one that was started instead.
+
+    Its variables and its folder are those of the first who needed it.
+    """
+    taker._server, taker._requests = giver._server, giver._requests
+    try:
+        yield
+    finally:
+        giver._server, giver._requests = taker._server, taker._requests
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_keepers() -> Iterator[None]:
+    """On a busy machine keepers of this process, who say nothing, would give up and count less."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(keepers, "_PATIENCE_S", 60.0)
+        patched.setattr(keepers, "_COUNTING_S", 60.0)
+        yield
+
+
+@pytest.fixture
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No minute ends, however long a busy machine needs."""
+    now_s = time.time()
+    monkeypatch.setattr("time.time", lambda: now_s)
+
+
+@pytest.fixture
+def settings(location: str, tmp_path: Path) -> Settings:
+    """Those of a new service whose database is there and empty, and who waits for all of it."""
+    open_database(location).dispose()
+    return Settings(database=location, state=str(tmp_path / "state"), patience_s=60, upload_s=600)
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[Children]:
+    """Whoever has the process that forks others, whose start takes a second, between tests."""
+    keeping = Children(at_once=1)
+    yield keeping
+    keeping.close()
+
+
+@pytest.fixture
+def app(settings: Settings, fork_server: Children) -> Iterator[Flask]:
+    made = create_app(settings)
+    service: Service = made.extensions["ioncast"]
+    with lent(fork_server, service.children):
+        yield made
+    service.prepared.close()
+    service.spool.close()
+    service.database.dispose()
+
+
+@pytest.fixture
+def service(app: Flask) -> Service:
+    found: Service = app.extensions["ioncast"]
+    return found
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()
+
+
+@pytest.fixture
+def keep(settings: Settings, service: Service) -> Iterator[Callable[[], None]]:
+    """Let the keeper do what is to be done, and the application take it in."""
+    keeper = Keeper(settings)
+
+    def rounds() -> None:
+        keeper.round(time.time())
+        while keeper.is_behind:
+            keeper.round(time.time())
+        service.prepared.refresh()
+
+    yield rounds
+    keeper.close()
+
+
+@pytest.fixture
+def authorised(settings: Settings, keep: Callable[[], None]) -> Callable[[str], dict[str, Any]]:
+    """Make the arguments of a request that comes with a token of a role."""
+
+    def make(role: str) -> dict[str, Any]:
+        with opened_database(settings.database) as database, transaction(database, write=True) as c:
+            token = add_token(c, f"a {role}", role)
+        keep()
+        return {"headers": {"Authorization": f"Bearer {token}"}}
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def demo_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with what the demonstration has; to be copied."""
+    path = tmp_path_factory.mktemp("demo") / "demo.sqlite"
+    fill(str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def demo_on_postgresql(postgresql: Server) -> Iterator[str]:
+    """The name of the same on PostgreSQL."""
+    with postgresql.database("demo") as url:
+        fill(url)
+        yield "demo"
+
+
+@pytest.fixture
+def filled_location(location: str, request: pytest.FixtureRequest) -> str:
+    """A database with benchmarks, runs and outcomes of three applications."""
+    if "://" not in location:
+        shutil.copy(request.getfixturevalue("demo_on_sqlite"), location)
+    else:
+        server: Server = request.getfixturevalue("postgresql")
+        name = make_url(location).database
+        assert name is not None
+        server.copy(request.getfixturevalue("demo_on_postgresql"), name)
+    return location
+
+
+@pytest.fixture
+def filled(settings: Settings, filled_location: str, keep: Callable[[], None]) -> None:
+    """The application has prepared answers of the demonstration."""
+    assert settings.database == filled_location
+    keep()

@@ -1,0 +1,948 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from benchdb.history.decisions import decision, decisions, store_outcome
+from benchdb.history.runs import Run, store_run
+from benchdb.measurements.storing import Measurement, store
+from benchdb.store.database import open_database, opened_database, transaction
+from benchdb.store.fitted_models import stored_model
+from benchdb.store.tokens import add_token, digest, revoke_token
+from ioncast.service.answering.answers import answer
+from ioncast.service.answering.prepared import Heartbeat, Reader, prepared_file
+from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder
+from ioncast.service.keeper import preparing
+from ioncast.service.keeper import process as keeper
+from ioncast.service.keeper.preparing import Prepared, Preparing
+from ioncast.service.keeper.process import Keeper
+from ioncast.service.running.background import lock_file
+from ioncast.service.settings import Settings
+from ioncast_base.errors import DatabaseError
+from ior_configs import IorConfig
+from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.matching.basis import read_basis
+from predictor.matching.same_application import identities
+from predictor.model.stored import Fitted, Lessons
+from summario.phases.tables import to_record
+from summario.phases.values import Part, Phase
+from tests.support.serving import PATIENCE_S
+
+pytestmark = pytest.mark.slow
+
+MIB = 1 << 20
+CURVE = {0: 50.0, 2: 60.0, 4: 97.0, 8: 100.0}
+CONFIG = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)
+
+
+def phase(tasks: int = 16, moved_mib: int = 4, **told: Any) -> Phase:
+    """Of a run in which each process writes 4 MiB in 1 MiB requests into one file."""
+    values: dict[str, Any] = {
+        "job": 1,
+        "start_seconds": 0.0,
+        "end_seconds": 1.0,
+        "operation": "write",
+        "rank": None,
+        "processes": tasks,
+        "nprocs": tasks,
+        "bytes": tasks * moved_mib * MIB,
+        "io_time_seconds": 1.0,
+        "api": "POSIX",
+        "requests": tasks * moved_mib,
+        "spatiality": "contiguous",
+        "file_access": "shared",
+        "n_files": 1,
+        "mode_processes": tasks,
+        "parts": (Part(tasks * moved_mib, tasks * moved_mib * MIB),),
+    }
+    return Phase(**(values | told))
+
+
+class Site:
+    """A database and a keeper; a second of its is a call."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.keeper = Keeper(settings)
+        self.reader = Reader(prepared_file(settings.state))
+        self.now_s = 1_795_000_000.0
+        self._runs = 0
+
+    def seconds(self, count: int = 1) -> None:
+        for _ in range(count):
+            self.now_s += 1
+            self.keeper.round(self.now_s)
+            while self.keeper.is_behind:
+                time.sleep(0.01)
+                self.keeper.round(self.now_s)
+        self.reader.refresh()
+
+    def restart(self) -> None:
+        self.keeper.close()
+        self.keeper = Keeper(self.settings)
+
+    def write(self, what: Callable[..., Any], **told: Any) -> Any:
+        with (
+            opened_database(self.settings.database) as database,
+            transaction(database, write=True) as connection,
+        ):
+            return what(connection, **told)
+
+    def read(self, what: Callable[..., Any], *told: Any, **named: Any) -> Any:
+        with opened_database(self.settings.database) as database, transaction(database) as c:
+            return what(c, *told, **named)
+
+    def measure(self, factor: float = 1.0, system: str = "here", content: bytes = b"1") -> None:
+        rows = [
+            Measurement(CONFIG, n, factor * speed * noise, engine="ior")
+            for n, speed in CURVE.items()
+            for noise in (0.97, 1.0, 1.03)
+        ]
+        told = {"file": "file", "file_format": "test", "rows": rows}
+        self.write(store, system=system, content=content, **told)
+
+    def run(self, *phases: Phase, **told: Any) -> Run:
+        self._runs += 1
+        found = phases or (phase(),)
+        values: dict[str, Any] = {
+            "system": "here",
+            "executable": "/opt/bin/hacc_io",
+            "user": "ada",
+            "name": "night",
+            "sha256": f"{self._runs:064x}",
+            "tasks": 16,
+            "nodes": 8,
+            "started": f"2026-11-01T00:{self._runs:02d}:00+00:00",
+            "phases": [to_record(each) for each in found],
+        }
+        stored, _ = self.write(store_run, **(values | told))
+        assert isinstance(stored, Run)
+        return stored
+
+    def ask(
+        self,
+        tasks: int | None = 16,
+        nodes: int | None = 8,
+        *,
+        executable: str | None = "/opt/bin/hacc_io",
+        user: str | None = "ada",
+        name: str | None = "night",
+    ) -> dict[str, Any] | None:
+        """What a worker answers; None where it knows nothing."""
+        for identity in identities(executable, user, name):
+            entry = self.reader.entries.get(("here", identity.key))
+            if entry is not None:
+                found = answer(entry, identity.says, tasks, nodes, None)
+                return dict(json.loads(found.body))
+        return None
+
+    def decide(self, spool: SpoolWriter, number: str, tasks: int = 16) -> dict[str, Any]:
+        """What a worker answers and leaves in its spool."""
+        told = self.ask(tasks)
+        assert told is not None
+        spool.append(line(number, told, tasks))
+        return told
+
+
+def line(number: str, told: dict[str, Any], tasks: int = 16, **query: Any) -> bytes:
+    asked = {"system": "here", "user": "ada", "executable": "/opt/bin/hacc_io", "tasks": tasks}
+    at = "2026-11-21T12:00:00.000+00:00"
+    record = {"id": number, "at": at, "query": {**asked, "nodes": 8, **query}, "answer": told}
+    return json.dumps(record).encode() + b"\n"
+
+
+UNKNOWN: dict[str, Any] = {
+    "io_nodes": 4,
+    "source": "default",
+    "expected_mib_s": None,
+    "alternatives": [],
+    "confidence": None,
+    "application_id": None,
+    "why": "nothing is known",
+}
+
+
+@pytest.fixture
+def settings(location: str, tmp_path: Path) -> Settings:
+    open_database(location).dispose()
+    return Settings(database=location, state=str(tmp_path / "state"), default_io_nodes=3)
+
+
+@pytest.fixture
+def site(settings: Settings) -> Iterator[Site]:
+    made = Site(settings)
+    yield made
+    made.keeper.close()
+    made.reader.close()
+
+
+@pytest.fixture
+def spool(settings: Settings) -> Iterator[SpoolWriter]:
+    made = SpoolWriter(spool_folder(settings.state))
+    yield made
+    made.close()
+
+
+# Answers
+
+
+def test_a_run_is_answered_from_a_second_later(site: Site) -> None:
+    site.measure()
+    run = site.run()
+    site.seconds()
+    found = site.ask()
+    assert found is not None
+    with opened_database(site.settings.database) as database, transaction(database) as c:
+        knowledge = read_basis(c, "here", [CONFIG]).knowledge
+    expected = predict([phase()], knowledge, system="here", nodes=8, policy=Policy(default=3))
+    assert found["io_nodes"] == expected.decision.io_nodes == 4
+    assert found["expected_mib_s"] == pytest.approx(expected.decision.bandwidth_mib_s, rel=1e-5)
+    assert found["application_id"] == run.application.id
+    assert found["why"].startswith(
+        "1 earlier run of the same executable, user and job name, 16 processes on 8 nodes; 4 I/O"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"name": "day"}, "the same executable and user, 16"),
+        ({"executable": "/home/ada/hacc_io"}, "the same program, user and job name, 16"),
+        ({"executable": "hacc_io", "name": None}, "the same program and user, 16"),
+        ({"user": "bob"}, "the same executable, by anybody, 16"),
+        ({"user": "bob", "executable": "./hacc_io"}, "the same program, by anybody, 16"),
+        ({"executable": "other"}, "the same user and job name, 16"),
+    ],
+)
+def test_an_application_is_found_by_all_that_it_is_known_by(
+    settings: Settings, asked: dict[str, str], says: str
+) -> None:
+    site = Site(settings)
+    site.measure()
+    site.run()
+    site.seconds()
+    found = site.ask(**asked)  # type: ignore[arg-type]
+    assert found is not None
+    assert f"1 earlier run of {says}" in found["why"]
+    assert site.ask(executable="other", user="bob") is None
+    site.keeper.close()
+
+
+def test_runs_of_all_users_and_names_are_counted_where_these_do_not_matter(site: Site) -> None:
+    site.measure()
+    for user in ("ada", "bob", "cid"):
+        for name in ("night", "day"):
+            site.run(user=user, name=name)
+    site.seconds()
+    counts = {
+        "6 earlier runs": {"user": "zoe"},
+        "2 earlier runs": {"user": "bob", "name": "other"},
+        "1 earlier run ": {"user": "bob", "name": "day"},
+    }
+    for said, asked in counts.items():
+        found = site.ask(**asked)  # type: ignore[arg-type]
+        assert found is not None
+        assert found["why"].startswith(said)
+
+
+def test_many_runs_of_others_hide_no_own_ones(site: Site) -> None:
+    site.measure()
+    site.run(executable="/opt/bin/python", name="mine")
+    for _ in range(51):
+        site.run(executable="/opt/bin/python", user="bob", name="theirs")
+    site.seconds()
+    found = site.ask(executable="/opt/bin/python", name="mine")
+    assert found is not None
+    assert found["why"].startswith("1 earlier run of the same executable, user and job name")
+
+
+def test_each_size_has_its_answer(site: Site) -> None:
+    site.measure()
+    site.run()
+    site.run(phase(64), tasks=64, nodes=16)
+    site.seconds()
+    small, large, newest = site.ask(16), site.ask(64, 16), site.ask(None, None)
+    assert small is not None
+    assert large is not None
+    assert ", 16 processes on 8 nodes; " in small["why"]
+    assert ", 64 processes on 16 nodes; " in large["why"]
+    assert newest == large
+
+
+def test_runs_that_do_something_else_are_kept_apart(site: Site) -> None:
+    site.measure()
+    site.run()
+    site.run()
+    site.run(phase(operation="read"))
+    site.seconds()
+    found = site.ask()
+    assert found is not None
+    assert "3 earlier runs of" in found["why"]
+    assert "16 processes on 8 nodes, 2 of which do the same I/O; " in found["why"]
+    assert found["source"] == "history"
+
+
+def test_what_runs_got_corrects_what_is_expected(site: Site) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    before = site.ask()
+    for _ in range(5):
+        site.run(io_nodes=4, bandwidth_mib_s=150.0)
+    site.seconds()
+    after = site.ask()
+    assert before is not None
+    assert after is not None
+    assert before["expected_mib_s"] < after["expected_mib_s"] <= 150
+
+
+def test_an_outcome_without_a_log_corrects_it_too(site: Site, spool: SpoolWriter) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    before = site.decide(spool, "d1")
+    site.seconds()
+    told = {"system": "here", "job_id": "17", "io_nodes": 4, "bandwidth_mib_s": 150.0}
+    site.write(store_outcome, decision_id="d1", **told)
+    site.seconds()
+    after = site.ask()
+    assert after is not None
+    assert after["expected_mib_s"] > before["expected_mib_s"]
+
+
+def test_a_job_whose_log_and_outcome_are_both_known_counts_once(
+    site: Site, spool: SpoolWriter
+) -> None:
+    site.measure()
+    got = {"io_nodes": 4, "bandwidth_mib_s": 150.0}
+    site.run(job_id="17", **got)
+    site.seconds()
+    once = site.decide(spool, "d1")
+    site.seconds()
+    site.write(store_outcome, system="here", job_id="17", decision_id="d1", **got)
+    site.seconds()
+    assert site.ask() == once
+    # Of another bandwidth it is what counts.
+    site.run(job_id="18", **got)
+    site.seconds()
+    twice = site.decide(spool, "d2")
+    site.seconds()
+    worse = {"io_nodes": 4, "bandwidth_mib_s": 60.0}
+    site.write(store_outcome, system="here", job_id="18", decision_id="d2", **worse)
+    site.seconds()
+    after = site.ask()
+    assert after is not None
+    assert after["expected_mib_s"] < twice["expected_mib_s"]
+
+
+def test_other_measurements_give_other_answers_but_not_all_the_time(site: Site) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    before = site.ask()
+    site.measure(factor=4, content=b"2")
+    site.seconds(100)
+    assert site.ask() == before
+    site.now_s += 300
+    site.seconds()
+    after = site.ask()
+    assert before is not None
+    assert after is not None
+    assert after["expected_mib_s"] > 1.5 * before["expected_mib_s"]
+
+
+def test_while_a_model_is_fitted_all_the_rest_goes_on(
+    site: Site, spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    learn = Lessons.learn
+
+    def slowly(lessons: Lessons) -> Fitted:
+        begun.set()
+        assert go_on.wait(60)
+        return learn(lessons)
+
+    monkeypatch.setattr(Lessons, "learn", slowly)
+    site.measure()
+    site.run()
+    token = site.write(add_token, name="slurm", role="scheduler")
+    spool.append(line("d1", UNKNOWN))
+    site.keeper.round(site.now_s)
+    assert begun.wait(60)
+    site.keeper.round(site.now_s + 1)
+    site.reader.refresh()
+    assert site.reader.heartbeat == Heartbeat(site.now_s + 1, True)
+    assert list(site.reader.tokens) == [digest(token)]
+    assert stored(site) == ["d1"]
+    assert (site.keeper.is_behind, site.ask()) == (True, None)
+    go_on.set()
+    site.seconds()
+    assert site.ask() is not None
+    assert site.read(stored_model, "here", "ior") is not None
+
+
+def test_what_many_applications_do_alike_is_predicted_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predicted = []
+
+    def noted(phases: list[Phase], *given: Any, **told: Any) -> Prediction:
+        predicted.append(len(phases))
+        return predict(phases, *given, **told)
+
+    monkeypatch.setattr(preparing, "predict", noted)
+    site.measure()
+    for user in ("ada", "bob", "cid"):
+        site.run(phase(job=user, io_time_seconds=len(predicted) + 1.0), user=user)
+    site.seconds()
+    answers = [site.ask(user=user) for user in ("ada", "bob", "cid")]
+    assert len({found["application_id"] for found in answers if found}) == 3
+    assert len({found["expected_mib_s"] for found in answers if found}) == 1
+    assert len(predicted) == 1
+    site.run(phase(), phase(operation="read"), user="bob")
+    site.seconds()
+    assert predicted == [1, 2]
+    site.measure(factor=4, content=b"2")
+    site.now_s += 300
+    site.seconds()
+    now = site.ask(user="ada")
+    assert now is not None
+    assert answers[0] is not None
+    assert now["expected_mib_s"] > 1.5 * answers[0]["expected_mib_s"]
+
+
+def test_what_applications_share_is_prepared_again_for_what_came_meanwhile(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.measure()
+    for number in range(3):
+        site.run(executable=f"/opt/bin/part{number}")
+    prepare, prepared = Preparing.prepare, []
+
+    def slowly(of: Preparing, application_id: int) -> Prepared:
+        prepared.append(application_id)
+        time.sleep(0.05)
+        return prepare(of, application_id)
+
+    monkeypatch.setattr(Preparing, "prepare", slowly)
+    monkeypatch.setattr(keeper, "_BUSY_S", 0.01)
+    while not prepared:
+        site.keeper.round(site.now_s)
+        time.sleep(0.01)
+    assert len(prepared) == 1
+    assert site.keeper.is_behind
+    site.run(executable="/opt/bin/late")
+    site.seconds()
+    shared = site.ask(executable="other")
+    assert shared is not None
+    assert shared["why"].startswith("4 earlier runs of the same user and job name")
+
+
+def test_other_settings_give_other_answers(site: Site) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    site.settings = site.settings.model_copy(update={"tolerance": 0.0})
+    site.restart()
+    site.seconds()
+    found = site.ask()
+    assert found is not None
+    assert found["io_nodes"] == 8
+
+
+def test_an_application_on_a_system_without_benchmarks_gets_the_default(site: Site) -> None:
+    run = site.run()
+    site.seconds()
+    found = site.ask()
+    assert found is not None
+    assert (found["io_nodes"], found["source"]) == (3, "default")
+    assert found["application_id"] == run.application.id
+    assert found["why"].startswith("1 earlier run of the same executable")
+
+
+def test_a_size_that_was_asked_for_is_prepared(site: Site, spool: SpoolWriter) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    first = site.decide(spool, "d1", tasks=64)
+    assert (first["source"], "yet to be scaled to 64" in first["why"]) == ("model", True)
+    site.seconds(2)
+    second = site.decide(spool, "d2", tasks=64)
+    assert second["source"] == "model"
+    assert "16 processes, scaled to 64; " in second["why"]
+    site.restart()
+    site.measure(factor=2, content=b"2")
+    site.seconds(2)
+    third = site.ask(64)
+    assert third is not None
+    assert "scaled to 64; " in third["why"]
+    site.run(phase(64), tasks=64, nodes=16)
+    site.seconds()
+    fourth = site.ask(64)
+    assert fourth is not None
+    assert fourth["source"] == "history"
+
+
+def test_a_size_that_was_asked_for_just_before_a_restart_is_prepared(
+    site: Site, spool: SpoolWriter
+) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    site.decide(spool, "d1", tasks=64)
+    site.keeper.round(site.now_s)
+    assert site.keeper.is_behind
+    site.restart()
+    site.seconds()
+    found = site.ask(64)
+    assert found is not None
+    assert "scaled to 64; " in found["why"]
+
+
+def test_a_size_that_runs_answer_for_needs_no_preparing(site: Site, spool: SpoolWriter) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    assert site.decide(spool, "d1", tasks=20)["source"] == "history"
+    site.keeper.round(site.now_s)
+    assert stored(site) == ["d1"]
+    assert not site.keeper.is_behind
+
+
+def test_of_many_sizes_the_last_twenty_are_prepared(site: Site, spool: SpoolWriter) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    for tasks in range(101, 126):
+        site.decide(spool, f"d{tasks}", tasks)
+        site.seconds()
+    site.seconds()
+    answers = {tasks: site.ask(tasks) for tasks in range(101, 126)}
+    exact = [n for n, found in answers.items() if found and f"scaled to {n}; " in found["why"]]
+    assert exact == [*range(106, 126)]
+
+
+def test_a_restarted_keeper_prepares_nothing_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    before = site.ask()
+    site.restart()
+    monkeypatch.setattr("ioncast.service.keeper.preparing.predict", None)
+    site.seconds()
+    assert site.ask() == before
+    assert not site.keeper.is_behind
+
+
+def test_a_run_that_cannot_be_predicted_keeps_no_other_from_being_so(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.measure()
+    broken = site.run(executable="/opt/bin/broken", name="broken")
+    site.run()
+    query = text("UPDATE runs SET phases = '[{}]' WHERE id = :id")
+    site.write(lambda connection: connection.execute(query, {"id": broken.id}))
+    site.seconds()
+    assert site.ask() is not None
+    assert site.ask(executable="/opt/bin/broken", name="broken") is None
+    assert f"run {broken.id} is left out: not a phase: 'job' is missing" in caplog.text
+    assert not site.keeper.is_behind
+
+
+# Decisions
+
+
+def test_decisions_come_into_the_database(site: Site, spool: SpoolWriter) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    told = site.decide(spool, "d1")
+    site.seconds()
+    found = site.read(decision, "d1")
+    assert (found.system, found.user, found.executable) == ("here", "ada", "/opt/bin/hacc_io")
+    assert (found.tasks, found.nodes, found.available) == (16, 8, None)
+    for name in ("io_nodes", "source", "expected_mib_s", "confidence", "why", "application_id"):
+        assert getattr(found, name) == told[name]
+    points = {each["io_nodes"]: each for each in [told, *told["alternatives"]]}
+    assert found.curve == tuple(
+        (n, points[n]["expected_mib_s"], points[n]["p10_mib_s"], points[n]["p90_mib_s"])
+        for n in sorted(CURVE)
+    )
+
+
+def stored(site: Site) -> list[str]:
+    return sorted(row.id for row in site.read(decisions))
+
+
+def test_each_decision_is_stored_once_whoever_drains(site: Site, spool: SpoolWriter) -> None:
+    for number in range(5):
+        spool.append(line(f"d{number}", UNKNOWN))
+    site.seconds()
+    site.restart()
+    spool.append(line("d5", UNKNOWN))
+    site.seconds(2)
+    assert stored(site) == [f"d{number}" for number in range(6)]
+
+
+def test_the_file_of_a_worker_that_is_gone_goes_when_all_is_stored(
+    site: Site, spool: SpoolWriter
+) -> None:
+    other = SpoolWriter(spool_folder(site.settings.state))
+    spool.append(line("d1", UNKNOWN))
+    other.append(line("d2", UNKNOWN))
+    site.seconds()
+    assert len(spool_files(spool_folder(site.settings.state))) == 2
+    other.append(line("d3", UNKNOWN))
+    other.close()
+    site.seconds()
+    assert len(spool_files(spool_folder(site.settings.state))) == 1
+    spool.append(line("d4", UNKNOWN))
+    site.seconds()
+    assert stored(site) == ["d1", "d2", "d3", "d4"]
+
+
+def test_lines_that_are_no_decisions_are_passed_over(
+    site: Site, spool: SpoolWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = [
+        b"\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"id":"x","at":1}\n',
+        b"\xff\xfe\n",
+        b"[" * 5000 + b"\n",
+        line("bad", {**UNKNOWN, "io_nodes": -1}),
+        line("bad", UNKNOWN, system=""),
+        line("bad", UNKNOWN, user=["ada"]),
+        line("bad", {**UNKNOWN, "alternatives": 7}),
+        line("bad", {**UNKNOWN, "alternatives": [{}]}),
+    ]
+    for each in [*lines, line("good", UNKNOWN)]:
+        spool.append(each)
+    site.seconds(2)
+    assert stored(site) == ["good"]
+    assert caplog.text.count("is no decision") == len(lines)
+
+
+def test_a_line_is_read_when_it_is_whole(site: Site, spool: SpoolWriter) -> None:
+    whole = line("d1", UNKNOWN)
+    spool.append(whole[:40])
+    site.seconds()
+    assert stored(site) == []
+    spool.append(whole[40:])
+    site.seconds()
+    assert stored(site) == ["d1"]
+
+
+def test_a_file_that_was_just_made_is_not_taken_for_an_old_one(site: Site) -> None:
+    folder = spool_folder(site.settings.state)
+    folder.mkdir(parents=True)
+    path = folder / "new.jsonl"
+    path.touch()
+    os.utime(path, (site.now_s, site.now_s))
+    site.seconds(2)
+    assert path.exists()
+    site.now_s += 100
+    site.seconds()
+    assert not path.exists()
+
+
+# Tokens and summaries
+
+
+def test_a_token_counts_from_a_second_later_until_it_is_revoked(site: Site) -> None:
+    token = site.write(add_token, name="slurm", role="scheduler")
+    site.seconds()
+    assert site.reader.tokens == {digest(token): "scheduler"}
+    site.write(revoke_token, name="slurm")
+    site.seconds()
+    assert site.reader.tokens == {}
+
+
+def test_the_database_is_summed_up_each_minute(site: Site, spool: SpoolWriter) -> None:
+    site.measure()
+    site.run()
+    site.seconds(2)
+    [covered] = site.reader.summaries["coverage"].value
+    assert (covered["system"], covered["configurations"], covered["io_nodes"]) == ("here", 1, 4)
+    assert site.reader.summaries["validation"].value["outcomes"] == 0
+    site.decide(spool, "d1")
+    told = {"system": "here", "job_id": "17", "io_nodes": 4, "bandwidth_mib_s": 150.0}
+    site.write(store_outcome, decision_id="d1", **told)
+    site.seconds()
+    assert site.reader.summaries["validation"].value["outcomes"] == 0
+    site.now_s += 60
+    site.seconds()
+    assert site.reader.summaries["validation"].value["decisions"] == 1
+    assert site.reader.summaries["drift"].value[0]["system"] == "here"
+
+
+def test_no_more_outcomes_are_read_than_count(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "COUNTED", 2)
+    site.measure()
+    for number in range(3):
+        told = {"system": "here", "job_id": f"{number}", "io_nodes": 4, "bandwidth_mib_s": 150.0}
+        site.write(store_outcome, **told)
+    site.seconds()
+    assert site.reader.summaries["validation"].value["outcomes"] == 2
+
+
+# Trouble
+
+
+@pytest.fixture
+def sqlite_site(tmp_path: Path) -> Iterator[Site]:
+    location = str(tmp_path / "bench.sqlite")
+    open_database(location).dispose()
+    made = Site(Settings(database=location, state=str(tmp_path / "state")))
+    yield made
+    made.keeper.close()
+    made.reader.close()
+
+
+def test_decisions_wait_while_the_database_is_locked(
+    sqlite_site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = sqlite_site
+    monkeypatch.setattr(keeper, "_PATIENCE_S", 0.1)
+    site.restart()
+    spool = SpoolWriter(spool_folder(site.settings.state))
+    spool.append(line("d1", UNKNOWN))
+    assert site.settings.database is not None
+    other = sqlite3.connect(site.settings.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    site.seconds(2)
+    assert site.reader.heartbeat is not None
+    assert not site.reader.heartbeat.database_ok
+    other.execute("ROLLBACK")
+    other.close()
+    caplog.set_level("INFO")
+    site.seconds(2)
+    assert site.reader.heartbeat.database_ok
+    assert stored(site) == ["d1"]
+    assert [record.getMessage().split(": ")[0] for record in caplog.records] == [
+        "decisions wait for the database",
+        "no longer so",
+    ]
+    spool.close()
+
+
+def test_a_server_that_is_read_only_for_a_while_is_told_of_once(
+    postgresql_location: str, tmp_path: Path
+) -> None:
+    site = Site(Settings(database=postgresql_location, state=str(tmp_path / "state")))
+    spool = SpoolWriter(spool_folder(site.settings.state))
+    with opened_database(postgresql_location) as database, database.connect() as administrator:
+
+        def alter(what: str) -> None:
+            query = f"ALTER DATABASE {database.url.database} {what} default_transaction_read_only"
+            administrator.exec_driver_sql(f"{query} = on" if what == "SET" else query)
+            administrator.commit()
+
+        alter("SET")
+        spool.append(line("d1", UNKNOWN))
+        process = start(site.settings, PATIENT_KEEPER)
+        wait_for(lambda: has_beaten_since(site, 0.0))
+        assert site.reader.heartbeat is not None
+        seen_s = site.reader.heartbeat.at_s
+        wait_for(lambda: has_beaten_since(site, seen_s + 2))
+        alter("RESET")
+        wait_for(lambda: stored(site) == ["d1"])
+    wait_for(lambda: site.reader.refresh() and is_fine(site))
+    process.send_signal(signal.SIGTERM)
+    with process:
+        assert process.stderr is not None
+        told = process.stderr.read().decode().splitlines()
+    assert [each.split(": ")[:2] for each in told] == [
+        ["ioncast", "decisions wait for the database"],
+        ["ioncast", "no longer so"],
+    ]
+    spool.close()
+    site.keeper.close()
+    site.reader.close()
+
+
+def is_fine(site: Site) -> bool:
+    heartbeat = site.reader.heartbeat
+    return heartbeat is not None and heartbeat.database_ok
+
+
+def test_a_database_that_goes_while_a_system_is_learned_is_no_defect(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise DatabaseError("the database refused")
+
+    monkeypatch.setattr(keeper, "read_unlearned", refuse)
+    site.measure()
+    site.run()
+    site.seconds()
+    assert site.ask() is not None
+    assert not caplog.records
+
+
+def test_answers_stay_while_the_database_is_gone(sqlite_site: Site) -> None:
+    site = sqlite_site
+    spool = SpoolWriter(spool_folder(site.settings.state))
+    site.measure()
+    site.run()
+    site.seconds()
+    before = site.ask()
+    path = Path(str(site.settings.database))
+    path.rename(path.with_suffix(".away"))
+    site.decide(spool, "d1")
+    site.seconds(2)
+    assert site.reader.heartbeat is not None
+    assert not site.reader.heartbeat.database_ok
+    assert site.ask() == before
+    assert not path.exists()
+    path.with_suffix(".away").rename(path)
+    site.seconds()
+    assert site.reader.heartbeat.database_ok
+    assert stored(site) == ["d1"]
+    spool.close()
+
+
+def test_another_database_is_prepared_from_its_beginning(sqlite_site: Site, tmp_path: Path) -> None:
+    site = sqlite_site
+    site.measure()
+    site.run(executable="/opt/bin/old", name="old")
+    site.run()
+    site.seconds()
+    assert site.ask(executable="/opt/bin/old", name="old") is not None
+    site.settings = site.settings.model_copy(update={"database": str(tmp_path / "other.sqlite")})
+    site.measure()
+    site.run()
+    site.restart()
+    site.seconds()
+    assert site.ask() is not None
+    assert site.ask(executable="/opt/bin/old", name="old") is None
+
+
+def test_a_state_folder_that_is_gone_is_made_again(sqlite_site: Site) -> None:
+    site = sqlite_site
+    site.measure()
+    site.run()
+    site.seconds()
+    for each in Path(site.settings.state).iterdir():
+        each.unlink()
+    site.seconds(3)
+    assert prepared_file(site.settings.state).exists()
+    assert site.ask() is not None
+
+
+# The process
+
+KEEPER = ("-m", "ioncast.service.keeper.process")
+# Who says nothing of a server that the machine keeps from answering.
+PATIENT_KEEPER = (
+    "-c",
+    "from ioncast.service import keeper; keeper._PATIENCE_S = 60.0; keeper.main()",
+)
+
+
+def start(settings: Settings, program: Sequence[str] = KEEPER) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, *program, str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(settings.model_dump_json().encode())
+    process.stdin.close()
+    return process
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
+
+
+def test_one_keeper_is_at_work_and_ends_when_it_is_told_to(sqlite_site: Site) -> None:
+    site = sqlite_site
+    first = start(site.settings)
+    wait_for(lambda: site.reader.refresh() and site.reader.heartbeat is not None)
+    second = start(site.settings)
+    assert second.wait(PATIENCE_S) == 0
+    assert first.poll() is None
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(PATIENCE_S) == 0
+    for process in (first, second):
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        process.stderr.close()
+
+
+PARENT = """
+import os, subprocess, sys
+keeper = subprocess.Popen(
+    [sys.executable, "-m", "ioncast.service.keeper.process", str(os.getpid())],
+    stdin=subprocess.PIPE,
+)
+keeper.stdin.write(sys.argv[1].encode())
+keeper.stdin.close()
+print(keeper.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_keeper_ends_with_its_parent(sqlite_site: Site) -> None:
+    site = sqlite_site
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, site.settings.model_dump_json()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as parent:
+        wait_for(lambda: site.reader.refresh() and site.reader.heartbeat is not None)
+        parent.kill()
+    with lock_file(site.settings.state).open("ab") as lock:
+        wait_for(lambda: is_free(lock.fileno()))
+
+
+def test_a_keeper_ends_that_is_told_so_again_and_again(sqlite_site: Site) -> None:
+    site = sqlite_site
+    # As when a parent of many threads is killed.
+    for _ in range(5):
+        began_s = time.time()
+        keeper = start(site.settings)
+        wait_for(lambda began_s=began_s: has_beaten_since(site, began_s))  # type: ignore[misc]
+        for _ in range(1000):
+            keeper.send_signal(signal.SIGTERM)
+        try:
+            # Python takes its handlers away as it ends.
+            assert keeper.wait(PATIENCE_S) in {0, -signal.SIGTERM}
+        finally:
+            keeper.kill()
+            assert keeper.stderr is not None
+            keeper.stderr.close()
+
+
+def has_beaten_since(site: Site, moment_s: float) -> bool:
+    site.reader.refresh()
+    heartbeat = site.reader.heartbeat
+    return heartbeat is not None and heartbeat.at_s > moment_s
+
+
+def is_free(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

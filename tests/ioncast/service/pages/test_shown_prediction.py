@@ -1,0 +1,240 @@
+"""What pages say, from values that are made for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ioncast.service.pages.figures import timeline_figure
+from ioncast.service.pages.frame import _code, _sentence, local
+from ioncast.service.pages.reference import described
+from ioncast.service.pages.shown_accuracy import ratios
+from ioncast.service.pages.shown_prediction import prediction_shown
+from predictor.validation.against_reruns import Expected
+from predictor.validation.decision_errors import Judged
+
+MIB = 1 << 20
+
+
+def phase(
+    moved_mib: int, time_s: float, *, start: float = 0.0, kind: str = "write"
+) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "api": "POSIX",
+        "spatiality": "contiguous",
+        "files": "shared",
+        "start": start,
+        "end": start + time_s,
+        "time": time_s,
+        "bytes": moved_mib * MIB,
+        "requests": moved_mib,
+        "processes": 4,
+        "n_files": 1,
+    }
+
+
+def predicted(
+    *phases: tuple[dict[str, Any], float, int | None], curve: dict[int, float], decided: int | None
+) -> dict[str, Any]:
+    """A prediction: phases with their expected time and benchmark, the curve, the decision."""
+    return {
+        "curve": [
+            {
+                "io_nodes": n,
+                "bandwidth_mib_s": {"p10": v - 1, "median": v, "mean": v, "p90": v + 1},
+                "time_s": 1.0,
+                "basis": "measured",
+            }
+            for n, v in curve.items()
+        ],
+        "best": {"io_nodes": decided},
+        "decision": {"io_nodes": decided},
+        "phases": [
+            {
+                "phase": record,
+                "parts": [{"requests": record["requests"], "request_bytes": MIB}],
+                "time_s": {} if benchmark is None else {decided: time_s},
+                "match": {
+                    "kind": "unknown" if benchmark is None else "exact",
+                    "configuration_id": benchmark,
+                    "config": None if benchmark is None else "ior -w",
+                    "wanted": "ior -w",
+                    "distance": None if benchmark is None else 0.0,
+                },
+            }
+            for record, time_s, benchmark in phases
+        ],
+        "explanation": [],
+        "warnings": [],
+    }
+
+
+def test_a_user_is_told_what_was_got_and_what_could_be_had() -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 1: 20.0, 4: 100.0}, decided=4)
+    shown = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0)
+    assert shown.headline == "4 I/O nodes"
+    assert shown.expected == ("100 MiB/s expected, eight runs in ten between 99 and 101 MiB/s")
+    assert shown.said == (
+        "With direct access its runs got 40 MiB/s on average.",
+        "With 4 I/O nodes it is expected to be 2.5 times as fast as with direct access.",
+        "The slowest choice, 1 I/O node, is expected to give 20 MiB/s.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "says"),
+    [
+        (99.0, "With 4 I/O nodes it is expected to be about as fast as with 2 I/O nodes."),
+        (125.0, "With 4 I/O nodes it is expected to be slower than with 2 I/O nodes: 80%."),
+    ],
+)
+def test_a_small_gain_and_a_loss_are_called_so(before: float, says: str) -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={2: before, 4: 100.0}, decided=4)
+    assert says in prediction_shown(record, {}, ran_with=2).said
+
+
+def test_no_decision_is_said_to_be_none() -> None:
+    shown = prediction_shown(predicted((phase(8, 1), 1, None), curve={}, decided=None), {})
+    assert (shown.headline, shown.expected) == ("No answer: the scheduler's default holds", None)
+    assert (shown.curve, shown.rows) == (None, ())
+
+
+def test_phases_that_rest_on_one_benchmark_are_one_row() -> None:
+    often = [(phase(10, 2.0, start=4.0 * i), 1.0, 7) for i in range(9)]
+    record = predicted(
+        *often,
+        (phase(30, 1.0, kind="read"), 3.0, 8),
+        (phase(5, 1.0, kind="read"), 0, None),
+        curve={4: 10.0},
+        decided=4,
+    )
+    often_row, read, unknown = prediction_shown(record, {}).matched
+    assert often_row.numbers == "0, 1, 2, 3, 4, 5 and 3 more"
+    # 90 MiB in 18 s of the run, 9 s of 12 s as expected.
+    assert (often_row.observed_mib_s, often_row.expected_mib_s) == (5.0, 10.0)
+    assert often_row.share == 0.75
+    assert (read.phases, read.match.benchmark, read.share) == ((9,), 8, 0.25)
+    assert (unknown.match.word, unknown.expected_mib_s, unknown.share) == ("unknown", None, None)
+
+
+def test_the_kind_that_took_most_of_the_time_is_named() -> None:
+    record = predicted(
+        (phase(10, 1.0), 1, 7), (phase(10, 3.0, kind="read"), 1, 8), curve={4: 10.0}, decided=4
+    )
+    assert prediction_shown(record, {}).slowest == (
+        "75% of the 4 s of I/O went into one kind, read POSIX contiguous shared:"
+        " 10 requests of 1 MiB on average."
+    )
+
+
+def test_of_thousands_of_phases_those_are_drawn_that_took_longest() -> None:
+    phases = [phase(1, 1.0 if number % 2 else 2.0) for number in range(2000)]
+    [lane] = timeline_figure(phases)["data"]
+    assert lane["x"] == [2.0] * 1000
+
+
+def judged(pattern: str, observed: float, expected: float) -> Judged:
+    return Judged(
+        outcome_id=1,
+        decision_id="d",
+        system="here",
+        job_id="1",
+        application_id=None,
+        executable=None,
+        user=None,
+        pattern=pattern,
+        source="history",
+        decided=4,
+        io_nodes=4,
+        observed_mib_s=observed,
+        expected=Expected(expected, expected, expected),
+        error=abs(expected - observed) / observed,
+        inside=False,
+        regret=None,
+        reported_at="2026-11-21T04:15:02+00:00",
+    )
+
+
+def test_drift_is_drawn_as_ratios_with_a_moving_average_of_their_logarithms() -> None:
+    compared = [judged("a", 200, 100), judged("b", 50, 100), judged("a", 200, 100)]
+    points, average, *_ = ratios(compared)["data"]
+    assert (points["x"], points["y"]) == ([1, 3], [2, 2])
+    # A fifth of the newest: 2 ** 0.2, then 2 ** (0.2 + 0.8 * 0.2).
+    assert average["y"] == pytest.approx([2**0.2, 2**0.36])
+
+
+@pytest.mark.parametrize(
+    ("clause", "sentence"),
+    [
+        ("the log is damaged", "The log is damaged."),
+        ("app.darshan: the log is damaged", "app.darshan: the log is damaged."),
+        ("Why?", "Why?"),
+    ],
+)
+def test_a_clause_becomes_a_sentence_and_keeps_the_name_of_a_file(
+    clause: str, sentence: str
+) -> None:
+    assert _sentence(clause) == sentence
+
+
+def test_code_in_a_description_is_marked_and_the_rest_is_text() -> None:
+    assert _code("send `<b>` & <i>") == "send <code>&lt;b&gt;</code> &amp; &lt;i&gt;"
+
+
+def test_a_local_address_is_kept() -> None:
+    assert local("/benchmarks/1?system=a") == "/benchmarks/1?system=a"
+
+
+DOCUMENT: dict[str, Any] = {
+    "paths": {
+        "/v1/things/{id}": {
+            "post": {
+                "operationId": "things_put",
+                "tags": ["things"],
+                "summary": "Put it.",
+                "description": "Puts it.\n\nRole: admin.",
+                "parameters": [
+                    {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
+                ],
+                "requestBody": {
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}
+                    }
+                },
+                "responses": {"200": {"description": "The answer"}},
+            }
+        }
+    },
+    "components": {
+        "schemas": {
+            "Thing": {
+                "type": "object",
+                "required": ["name", "sizes"],
+                "properties": {
+                    "name": {"type": "string", "examples": ["it's"], "description": "What it is."},
+                    "sizes": {"type": "array", "items": {"anyOf": [{"type": "integer"}]}},
+                    "left_out": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                },
+            }
+        }
+    },
+}
+
+
+def test_an_operation_is_described_with_what_it_takes_and_an_example() -> None:
+    [found] = described(DOCUMENT, "http://here", is_open=True)["things"]
+    assert (found.method, found.role, found.text) == ("POST", "admin", "Puts it.")
+    assert [(field.name, field.place, field.kind, field.is_required) for field in found.fields] == [
+        ("id", "path", "integer", True),
+        ("name", "body", "string", True),
+        ("sizes", "body", "list of integer", True),
+        ("left_out", "body", "string", False),
+    ]
+    assert found.curl == (
+        'curl \\\n  -H "Authorization: Bearer $IONCAST_TOKEN" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        """  -d '{"name": "it'"'"'s", "sizes": [1]}' \\\n"""
+        "  http://here/v1/things/1"
+    )

@@ -1,0 +1,1009 @@
+"""The pages, without a browser: what they say of the demonstration's data, and to whom."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import html
+import io
+import json
+import re
+import shlex
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from urllib.parse import urlsplit
+
+import plotly.graph_objects as go
+import pytest
+from click.testing import CliRunner
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from benchdb.history.decisions import DecisionRow, joined_outcomes, store_decisions, store_outcome
+from benchdb.history.runs import Run, applications, runs_of, store_run
+from benchdb.measurements.listing import configurations_after
+from benchdb.measurements.storing import count
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token, revoke_token
+from ioncast.cli import cli
+from ioncast.service.context import Service
+from ioncast.service.keeper.process import Keeper
+from ioncast.service.pages.views import pages
+from ioncast.service.running.app import create_app
+from ioncast.service.running.demo_data import NODES, SYSTEM
+from ioncast.service.settings import Settings
+from summario.reading.log import read_log
+
+TESTBED = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed"
+LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
+# As a browser asks.
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+LISTS = ("/", "/applications", "/benchmarks", "/validation", "/predict", "/docs", "/login")
+PAGES = (*LISTS, "/applications/1", "/benchmarks/1")
+
+# What does not depend on the database.
+
+
+@pytest.fixture(scope="session")
+def filled_location(demo_on_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(shutil.copy(demo_on_sqlite, tmp_path_factory.mktemp("pages")))
+
+
+@pytest.fixture(scope="session")
+def filled(filled_location: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
+    """The pages of the demonstration."""
+    state = str(tmp_path_factory.mktemp("state"))
+    limits: dict[str, Any] = {"requests_per_minute": 100_000, "patience_s": 60, "upload_s": 600}
+    settings = Settings(database=filled_location, state=state, **limits)
+    with contextlib.closing(Keeper(settings)) as keeper:
+        keeper.round(time.time())
+        # Its thread must not outlive the database.
+        while keeper.is_behind:
+            keeper.round(time.time())
+    app = create_app(settings)
+    service: Service = app.extensions["ioncast"]
+    service.prepared.refresh()
+    yield app.test_client()
+    service.children.close()
+    service.database.dispose()
+
+
+def page(client: FlaskClient, path: str, status: int = 200, **told: Any) -> str:
+    response = client.get(path, headers=BROWSER, **told)
+    assert response.status_code == status, response.text
+    assert response.mimetype == "text/html"
+    return response.text
+
+
+def all_pages(client: FlaskClient, path: str | None, link: str) -> Iterator[str]:
+    """A list's pages, as its links lead through them."""
+    while path:
+        text = html.unescape(page(client, path))
+        yield text
+        path = next(iter(re.findall(rf'href="([^"]*)">{link}', text)), None)
+
+
+def words(text: str) -> str:
+    """What a page says: its text, without tags and with single blanks."""
+    without = re.sub(r"<script.*?</script>|<style.*?</style>", " ", text, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", without)).split())
+
+
+def figures(text: str) -> dict[str, dict[str, Any]]:
+    """The figures of a page by id."""
+    found = re.findall(
+        r'<figure aria-labelledby="([\w-]+)-title">.*?'
+        r'<script type="application/json" class="figure">(.*?)</script>',
+        text,
+        flags=re.DOTALL,
+    )
+    return {name: json.loads(figure) for name, figure in found}
+
+
+def trace(figure: dict[str, Any], name: str) -> dict[str, Any]:
+    [found] = [each for each in figure["data"] if each["name"] == name]
+    return found
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    with (TESTBED / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def application_of(client: FlaskClient, program: str) -> tuple[int, Run]:
+    """An application's id, and its newest run."""
+    service: Service = client.application.extensions["ioncast"]
+    with transaction(service.database) as connection:
+        [found] = applications(connection, search=program)
+        return found.application.id, runs_of(connection, found.application.id)[0]
+
+
+def ioncast(*args: str | Path) -> Any:
+    found = CliRunner().invoke(cli, list(map(str, args)), env={"COLUMNS": "300"})
+    assert found.exit_code == 0, found.output
+    return json.loads(found.stdout)
+
+
+def send(
+    client: FlaskClient, content: bytes, name: str = "app.darshan", **told: str
+) -> TestResponse:
+    data = {"log": (io.BytesIO(content), name), "system": SYSTEM, **told}
+    return client.post("/predict", data=data, headers=BROWSER)
+
+
+class TestEveryPage:
+    @pytest.mark.parametrize("path", PAGES)
+    def test_has_a_title_a_heading_landmarks_and_a_way_past_the_menu(
+        self, filled: FlaskClient, path: str
+    ) -> None:
+        text = page(filled, path)
+        assert '<html lang="en">' in text
+        assert re.search(r"<title>[^<]+ · ioncast</title>", text)
+        assert len(re.findall("<h1[ >]", text)) == 1
+        for landmark in ("header", "nav", "main", "footer"):
+            assert f"<{landmark} " in text
+        assert text.index('<a class="skip" href="#content">') < text.index("<header")
+        assert '<main id="content"' in text
+
+    @pytest.mark.parametrize("path", PAGES)
+    def test_has_no_script_of_its_own_and_loads_nothing_from_elsewhere(
+        self, filled: FlaskClient, path: str
+    ) -> None:
+        text = page(filled, path)
+        for attributes in re.findall(r"<script\b([^>]*)>", text):
+            assert 'type="application/json"' in attributes or 'src="/' in attributes
+        assert not re.search(r"<[^>]*\son\w+\s*=", text)
+        assert not re.search(r"javascript:", text)
+        loaded = re.findall(r"<(?:script|link|img)\b[^>]*?(?:src|href)=\"([^\"]*)\"", text)
+        assert loaded
+        assert all(address.startswith("/assets/") for address in loaded)
+
+    @pytest.mark.parametrize("path", PAGES)
+    def test_names_each_element_once(self, filled: FlaskClient, path: str) -> None:
+        names = Counter(re.findall(r'\bid="([^"]*)"', page(filled, path)))
+        assert {name for name, times in names.items() if times > 1} == set()
+        referred = re.findall(
+            r'\b(?:for|aria-labelledby|aria-describedby|popovertarget)="([^"]*)"',
+            page(filled, path),
+        )
+        assert set(referred) <= set(names)
+
+    @pytest.mark.parametrize("path", PAGES)
+    def test_gives_each_table_a_caption_and_each_figure_words(
+        self, filled: FlaskClient, path: str
+    ) -> None:
+        text = page(filled, path)
+        for table in re.findall(r"<table.*?</table>", text, flags=re.DOTALL):
+            assert re.search(r"<caption[^>]*>\s*\w", table)
+            assert '<th scope="col"' in table
+        for figure in re.findall(r"<figure.*?</figure>", text, flags=re.DOTALL):
+            assert re.search(r"<figcaption[^>]*>\s*\w", figure)
+            assert "<table" in figure
+
+    @pytest.mark.parametrize("path", PAGES)
+    def test_draws_what_plotly_knows(self, filled: FlaskClient, path: str) -> None:
+        for figure in figures(page(filled, path)).values():
+            # Colours are of the style sheet.
+            known = re.sub(r"var\(--[\w-]+\)", "#000000", json.dumps(figure))
+            assert go.Figure(json.loads(known)).data
+
+    @pytest.mark.parametrize("path", PAGES)
+    def test_refers_only_to_pages_that_are_there(self, filled: FlaskClient, path: str) -> None:
+        links = set(re.findall(r'<a [^>]*href="(/[^"#]*)', page(filled, path)))
+        assert links
+        for link in links:
+            assert filled.get(html.unescape(link), headers=BROWSER).status_code == 200, link
+
+    def test_uses_colours_that_the_style_sheet_has_for_both_schemes(
+        self, filled: FlaskClient
+    ) -> None:
+        style = filled.get("/assets/style.css").text
+        light, dark = (
+            set(re.findall(r"(--[\w-]+):", block))
+            for block in re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)[:2]
+        )
+        used = {
+            name for path in PAGES for name in re.findall(r"var\((--[\w-]+)\)", page(filled, path))
+        }
+        assert used
+        assert used <= dark <= light
+
+    def test_marks_its_place_in_the_menu(self, filled: FlaskClient) -> None:
+        for path, name in (("/", "Overview"), ("/validation", "Validation")):
+            assert re.search(rf'aria-current="page">{name}</a>', page(filled, path))
+        assert re.search(r'aria-current="true">Applications</a>', page(filled, "/applications/1"))
+
+    def test_is_tested_here(self, filled: FlaskClient) -> None:
+        views = {
+            rule.rule
+            for rule in filled.application.url_map.iter_rules()
+            if rule.endpoint.startswith(f"{pages.name}.") and "GET" in (rule.methods or ())
+        }
+        tested = {re.sub(r"/1$", "/<>", path) for path in PAGES}
+        assert {re.sub("<.*>", "<>", view) for view in views} == tested
+
+
+class TestOverview:
+    def test_counts_the_decisions_of_the_last_days_by_source(self, filled: FlaskClient) -> None:
+        figure = figures(page(filled, "/"))["decisions"]
+        assert sum(trace(figure, "history")["y"]) == len(rows_of("applications.csv"))
+
+    def test_says_how_right_predictions_were(self, filled: FlaskClient) -> None:
+        service: Service = filled.application.extensions["ioncast"]
+        with transaction(service.database) as connection:
+            found = joined_outcomes(connection)
+        errors, inside = [], []
+        for each in found:
+            assert each.decision is not None
+            got = each.outcome.bandwidth_mib_s
+            [(expected, p10, p90)] = [
+                point for n, *point in each.decision.curve if n == each.outcome.io_nodes
+            ]
+            errors.append(abs(expected - got) / got)
+            inside.append(p10 <= got <= p90)
+        told = words(page(filled, "/"))
+        assert f"Mean error so far {fmean(errors):.0%} of {len(found)} outcomes" in told
+        assert f"Inside the interval {fmean(inside):.0%}" in told
+
+    def test_counts_as_many_outcomes_of_each_system_as_there_are(
+        self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        store_outcomes(settings, "here", [150.0])
+        store_outcomes(settings, "there", [200.0, 90.0, 100.0])
+        assert "Mean error so far – of 0 outcomes" in words(page(client, "/"))
+        keep()
+        told = words(page(client, "/"))
+        # Expected were 100, between 80 and 120.
+        assert f"Mean error so far {fmean([1 / 3, 1 / 2, 1 / 9, 0]):.0%} of 4 outcomes" in told
+        assert "Inside the interval 50%" in told
+
+    def test_links_the_latest_decisions_to_their_applications(self, filled: FlaskClient) -> None:
+        text = page(filled, "/")
+        latest = text[text.index('id="latest"') :]
+        assert set(re.findall(r'href="(/applications/\d+)"', latest)) <= {
+            f"/applications/{number}" for number in (1, 2, 3)
+        }
+        assert "3 earlier runs of the same program, user and job name" in words(latest)
+
+    def test_shows_what_the_keeper_counted_of_each_system(
+        self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        import_benchmarks(settings, TESTBED / "benchmarks.csv", "here", "16", "8")
+        assert "here not counted yet" in words(page(client, "/"))
+        keep()
+        commands = {row["command"] for row in rows_of("benchmarks.csv")}
+        assert f"here {len(commands)} 0 0 0 Missing" in words(page(client, "/"))
+
+
+class TestAnEmptyDatabase:
+    @pytest.mark.parametrize(
+        ("path", "told"),
+        [
+            ("/", "ioncast bench import results/*.json --system mysite --io-nodes 4"),
+            ("/", "ioncast serve --demo"),
+            ("/", "/v1/outcomes"),
+            ("/applications", "/v1/traces"),
+            ("/benchmarks", "ioncast bench import results/*.json --system mysite --io-nodes 4"),
+            ("/validation", "/v1/outcomes"),
+            ("/predict", "ioncast bench import results/*.json --system mysite --io-nodes 4"),
+        ],
+    )
+    def test_says_what_to_do(self, client: FlaskClient, path: str, told: str) -> None:
+        assert told in words(page(client, path))
+
+
+class TestApplications:
+    def test_lists_those_that_are_known(self, filled: FlaskClient) -> None:
+        told = words(page(filled, "/applications"))
+        for program in ("hacc_io_write_posix_fpp", "ior", "phaseapp"):
+            assert f"{program} demo testbed 3 " in told
+
+    @pytest.mark.parametrize(
+        ("search", "programs"),
+        [
+            ("HACC", {"hacc_io_write_posix_fpp"}),
+            ("demo", {"hacc_io_write_posix_fpp", "ior", "phaseapp"}),
+            ("100%", set()),
+        ],
+    )
+    def test_finds_parts_of_names_of_programs_and_users(
+        self, filled: FlaskClient, search: str, programs: set[str]
+    ) -> None:
+        response = filled.get("/applications", query_string={"search": search}, headers=BROWSER)
+        found = set(re.findall(r'href="/applications/\d+">([^<]*)</a>', response.text))
+        assert found == programs
+        assert programs or "Nothing found." in words(response.text)
+
+    def test_shows_many_in_pages(self, client: FlaskClient, settings: Settings) -> None:
+        names = [f"app{number:03}" for number in range(120)]
+        store_runs(settings, names)
+        texts = all_pages(client, "/applications", "Next page")
+        found = [
+            name
+            for text in texts
+            for name in re.findall(r'href="/applications/\d+">(.*?)</a>', text)
+        ]
+        assert found == names
+
+
+class TestAnApplication:
+    def test_shows_what_the_command_predicts_from_its_newest_run(
+        self, filled: FlaskClient, filled_location: str
+    ) -> None:
+        number, run = application_of(filled, "hacc_io")
+        [log] = [log for log in (TESTBED / "logs").iterdir() if str(job_of(log)) == run.job_id]
+        args = ("--system", SYSTEM, "--nodes", NODES, "--ran-with", run.io_nodes)
+        expected = ioncast(
+            *("predict", log, *args, "--format", "json", "--explain", "--db", filled_location)
+        )
+        text = page(filled, f"/applications/{number}")
+        figure = figures(text)["curve"]
+        mean = trace(figure, "predicted mean")
+        points = {str(point["io_nodes"]): point["bandwidth_mib_s"] for point in expected["curve"]}
+        assert dict(zip(mean["x"], mean["y"], strict=True)) == {
+            name: pytest.approx(point["mean"]) for name, point in points.items()
+        }
+        band = trace(figure, "predicted, p10 to p90")
+        assert sorted(zip(band["x"], band["y"], strict=True)) == [
+            (name, pytest.approx(value))
+            for name, point in sorted(points.items())
+            for value in (point["p10"], point["p90"])
+        ]
+        told = words(text)
+        for sentence in (*expected["explanation"], *expected["warnings"]):
+            assert sentence in told
+        decided = expected["decision"]["io_nodes"]
+        assert f"For the next run {decided} I/O nodes" in told
+
+    def test_shows_its_runs_and_outcomes_as_points(self, filled: FlaskClient) -> None:
+        number, _ = application_of(filled, "hacc_io")
+        got = trace(figures(page(filled, f"/applications/{number}"))["curve"], "measured runs")
+        service: Service = filled.application.extensions["ioncast"]
+        with transaction(service.database) as connection:
+            runs = runs_of(connection, number)
+        measured = [
+            (row["io_nodes"], float(row["bandwidth_mib_s"]))
+            for row in rows_of("applications.csv")
+            if row["name"] == "hacc-io"
+        ] + [(str(run.io_nodes), run.bandwidth_mib_s) for run in runs]
+        assert sorted(zip(got["x"], got["y"], strict=True)) == [
+            (name, pytest.approx(value)) for name, value in sorted(measured)
+        ]
+
+    def test_draws_each_phase_on_the_time_line_by_its_kind(self, filled: FlaskClient) -> None:
+        number, run = application_of(filled, "phaseapp")
+        figure = figures(page(filled, f"/applications/{number}"))["timeline"]
+        assert sum(len(each["base"]) for each in figure["data"]) == len(run.phases) == 3
+        for phase in run.phases:
+            kind = " ".join(phase[name] for name in ("type", "api", "spatiality", "files"))
+            bars = trace(figure, kind)
+            place = bars["base"].index(phase["start"])
+            assert bars["base"][place] + bars["x"][place] == pytest.approx(phase["end"])
+            assert f"in {phase['requests']} requests" in bars["hovertext"][place]
+        assert len({each["marker"]["color"] for each in figure["data"]}) == 3
+
+    def test_says_which_benchmark_stands_for_each_phase(self, filled: FlaskClient) -> None:
+        number, _ = application_of(filled, "phaseapp")
+        text = page(filled, f"/applications/{number}")
+        matched = text[text.index('id="matched"') :]
+        commands = {row["name"]: row["command"] for row in rows_of("benchmarks.csv")}
+        lines = re.findall(r'<span class="ior">(.*?)</span>', matched)
+        assert len(lines) == 3
+        for name in ("r-shared-contig-1m", "w-fpp-contig-1m", "w-shared-strided-64k"):
+            assert any(same_run(commands[name], line) for line in lines)
+        links = re.findall(r'href="(/benchmarks/\d+\?system=testbed)"', matched)
+        assert len(set(links)) == 3
+
+    def test_shows_another_run_when_it_is_chosen(self, filled: FlaskClient) -> None:
+        number, newest = application_of(filled, "ior")
+        service: Service = filled.application.extensions["ioncast"]
+        with transaction(service.database) as connection:
+            oldest = runs_of(connection, number)[-1]
+        assert oldest.id != newest.id
+        told = words(page(filled, f"/applications/{number}?run={oldest.id}"))
+        assert "The chosen run" in told
+        assert f"Job {oldest.job_id}" in told
+
+    @pytest.mark.parametrize("path", ["/applications/4711", "/applications/1?run=4711"])
+    def test_that_is_not_there_is_a_page_that_says_so(self, filled: FlaskClient, path: str) -> None:
+        assert "Not found" in words(page(filled, path, 404))
+
+    def test_of_which_nothing_can_be_predicted_is_shown_all_the_same(
+        self, client: FlaskClient, settings: Settings
+    ) -> None:
+        store_runs(settings, ["app"])
+        text = page(client, "/applications/1")
+        assert "Nothing can be predicted now." in words(text)
+        assert "Nothing was measured on 'here'" in words(text)
+        assert set(figures(text)) == {"timeline", "got"}
+
+    def test_is_not_compared_with_runs_of_another_size(
+        self, client: FlaskClient, settings: Settings
+    ) -> None:
+        store_runs(settings, ["app", "app"], tasks=8, first=10)
+        store_runs(settings, ["app"], tasks=4, started="2026-11-21T04:15:02Z")
+        drawn = figures(page(client, "/applications/1"))["got"]
+        assert len(trace(drawn, "measured runs")["y"]) == 2
+
+    @pytest.mark.slow
+    def test_is_shown_without_a_prediction_when_too_many_are_made(
+        self, client: FlaskClient, settings: Settings, service: Service
+    ) -> None:
+        store_runs(settings, ["app"])
+        for _ in range(settings.uploads_at_once):
+            service.children._places.acquire()
+        assert "Nothing can be predicted now." in words(page(client, "/applications/1"))
+
+    def test_has_runs_in_pages(self, client: FlaskClient, settings: Settings) -> None:
+        store_runs(settings, ["app"] * 45)
+        texts = list(all_pages(client, "/applications/1", "Older runs"))
+        found = [int(run) for text in texts for run in re.findall(r"[?&]run=(\d+)", text)]
+        assert sorted(found) == list(range(1, 46))
+
+    def test_cannot_break_the_page_with_its_names(
+        self, client: FlaskClient, settings: Settings
+    ) -> None:
+        evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+        store_runs(settings, [evil], name=evil, job_id="<b>'\"")
+        for path in ("/applications/1", "/applications", f"/applications?search={evil}"):
+            text = page(client, path)
+            assert "<script>alert" not in text
+            assert "<img src=x" not in text
+            assert "&lt;img src=x onerror=alert(1)&gt;" in text
+
+
+class TestBenchmarks:
+    def test_count_the_repetitions_of_every_cell(self, filled: FlaskClient) -> None:
+        text = page(filled, f"/benchmarks?system={SYSTEM}")
+        expected = Counter((row["command"], row["io_nodes"]) for row in rows_of("benchmarks.csv"))
+        commands = {command for command, _ in expected}
+        found = {}
+        for row in re.findall(r"<tr>\s*<th scope=\"row\".*?</tr>", text, flags=re.DOTALL):
+            head, *cells = re.findall(r"<t[hd].*?</t[hd]>", row, flags=re.DOTALL)
+            [command] = [each for each in commands if same_run(each, words(head))]
+            for n, cell in zip((0, 1, 2, 4, 8), cells, strict=True):
+                found[command, str(n)] = int(words(cell).split()[0])
+        assert found == expected
+
+    def test_lead_to_a_page_with_every_repetition_and_the_line_to_repeat_it(
+        self, filled: FlaskClient
+    ) -> None:
+        for number, command in commands_by_id(filled).items():
+            text = page(filled, f"/benchmarks/{number}?system={SYSTEM}")
+            measured = [
+                (row["io_nodes"], pytest.approx(float(row["bandwidth_mib_s"])))
+                for row in rows_of("benchmarks.csv")
+                if same_run(row["command"], command)
+            ]
+            figure = figures(text)["repetitions"]
+            points = [
+                point
+                for each in figure["data"]
+                if each["mode"] == "markers"
+                for point in zip(each["x"], each["y"], strict=True)
+            ]
+            assert sorted(points) == sorted(measured, key=lambda pair: (pair[0], pair[1].expected))
+            assert command in html.unescape(text)
+
+    def test_that_are_not_there_are_a_page_that_says_so(self, filled: FlaskClient) -> None:
+        for path in ("/benchmarks/4711", "/benchmarks/1?system=nowhere", "/benchmarks?system=no"):
+            assert "Not found" in words(page(filled, path, 404))
+
+    def test_are_shown_in_pages(self, client: FlaskClient, settings: Settings) -> None:
+        lines = [
+            f"benchmark,b,4,0,write,1048576,1,{100 + number},2026-11-21T04:14:48Z,1,"
+            f"ior -a POSIX -w -b {number + 1}m -t 1m -e"
+            for number in range(60)
+        ]
+        header = (TESTBED / "benchmarks.csv").read_text(encoding="utf-8").splitlines()[0]
+        file = Path(settings.state).with_name("many.csv")
+        file.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+        import_benchmarks(settings, file, "here", "4", "2")
+        texts = all_pages(client, "/benchmarks", "Next page")
+        found = [number for text in texts for number in re.findall(r'"/benchmarks/(\d+)\?', text)]
+        assert sorted(map(int, found)) == list(range(1, 61))
+
+
+class TestValidation:
+    def test_draws_the_error_of_every_outcome(self, filled: FlaskClient) -> None:
+        drawn = figures(page(filled, "/validation"))
+        reruns = rows_of("applications.csv")
+        by_number = {each["name"]: len(each["y"]) for each in drawn["by-number"]["data"]}
+        assert by_number == Counter(row["io_nodes"] for row in reruns)
+        by_application = [len(each["x"]) for each in drawn["by-application"]["data"]]
+        assert sorted(by_application) == sorted(Counter(row["name"] for row in reruns).values())
+
+    def test_draws_the_regret_of_every_decision(self, filled: FlaskClient) -> None:
+        service: Service = filled.application.extensions["ioncast"]
+        with transaction(service.database) as connection:
+            found = joined_outcomes(connection)
+        got: dict[tuple[object, object], dict[int, list[float]]] = {}
+        for each in found:
+            of_number = got.setdefault((each.application, each.tasks), {})
+            of_number.setdefault(each.outcome.io_nodes, []).append(each.outcome.bandwidth_mib_s)
+        regrets = []
+        for each in found:
+            assert each.decision is not None
+            most = each.decision.available or 0
+            means = {
+                n: fmean(of) for n, of in got[each.application, each.tasks].items() if n <= most
+            }
+            if len(means) > 1:
+                regrets.append(1 - means[each.decision.io_nodes or 0] / max(means.values()))
+        drawn = figures(page(filled, "/validation"))["regrets"]["data"]
+        assert sorted(value for each in drawn for value in each["x"]) == pytest.approx(
+            sorted(regrets)
+        )
+
+    def test_shows_one_system_at_a_time(
+        self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        import_benchmarks(settings, TESTBED / "benchmarks.csv", "a new one", "16", "8")
+        store_outcomes(settings, "here", [150.0])
+        store_outcomes(settings, "there", [200.0, 90.0])
+        keep()
+        # The first one with outcomes.
+        for path, system, number in (
+            ("/validation", "here", 1),
+            ("/validation?system=there", "there", 2),
+        ):
+            text = page(client, path)
+            assert f"Validation on {system} What" in words(text)
+            assert f"Outcomes {number} {number} with an expectation" in words(text)
+            [drawn] = figures(text)["by-number"]["data"]
+            assert len(drawn["y"]) == number
+            for other in ("here", "there"):
+                assert f'href="/validation?system={other}"' in text
+        assert "No outcome of a decision is known yet" in words(
+            page(client, "/validation?system=a+new+one")
+        )
+        assert "Not found" in words(page(client, "/validation?system=nowhere", 404))
+
+    def test_links_the_worst_to_their_applications(self, filled: FlaskClient) -> None:
+        text = page(filled, "/validation")
+        worst = text[text.index('id="worst"') :]
+        assert len(re.findall(r'href="/applications/\d+"', worst)) == 10
+        errors = [int(error) for error in re.findall(r'<td class="num">(\d+)%</td>', worst)]
+        assert errors == sorted(errors, reverse=True)
+
+
+class TestALogThatIsSent:
+    def test_is_answered_with_what_the_command_predicts(
+        self, filled: FlaskClient, filled_location: str
+    ) -> None:
+        expected = ioncast(
+            *("predict", LOG, "--system", SYSTEM, "--nodes", "8", "--ran-with", "0"),
+            *("--available", "2", "--format", "json", "--explain", "--db", filled_location),
+        )
+        response = send(
+            filled, LOG.read_bytes(), "my.darshan", nodes="8", ran_with="0", available="2"
+        )
+        assert response.status_code == 200
+        assert "<h1>my.darshan</h1>" in response.text
+        mean = trace(figures(response.text)["curve"], "predicted mean")
+        assert mean["y"] == pytest.approx(
+            [point["bandwidth_mib_s"]["mean"] for point in expected["curve"]]
+        )
+        told = words(response.text)
+        for sentence in expected["explanation"]:
+            assert sentence in told
+        assert expected["decision"]["io_nodes"] == 2
+        assert "For the next run 2 I/O nodes" in told
+
+    def test_is_not_stored(self, filled: FlaskClient) -> None:
+        def stored() -> tuple[int, int, int]:
+            service: Service = filled.application.extensions["ioncast"]
+            with transaction(service.database) as connection:
+                found = applications(connection)
+                runs = sum(each.runs for each in found)
+                return len(found), runs, count(connection)
+
+        before = stored()
+        assert send(filled, LOG.read_bytes()).status_code == 200
+        assert stored() == before
+
+    @pytest.mark.parametrize(
+        "content",
+        [b"", b"no log", LOG.read_bytes()[:1000], gzip.compress(LOG.read_bytes())],
+        ids=["empty", "text", "cut off", "compressed"],
+    )
+    def test_and_is_none_is_answered_with_a_readable_line(
+        self, filled: FlaskClient, content: bytes
+    ) -> None:
+        response = send(filled, content, "../evil.darshan")
+        assert response.status_code == 422
+        assert response.mimetype == "text/html"
+        told = words(response.text)
+        [line] = re.findall(r"This did not work\. (.*?) Drop a Darshan log here", told)
+        assert "evil" in line
+        assert "/" not in line
+        assert "Traceback" not in response.text
+
+    @pytest.mark.parametrize(
+        ("told", "status", "line"),
+        [
+            ({"nodes": "many"}, 422, "Compute nodes: Input should be a valid integer"),
+            ({"nodes": "0"}, 422, "Compute nodes: Input should be greater than or equal to 1"),
+            ({"ran_with": "-1"}, 422, "I/O nodes of this run: Input should be greater"),
+            ({"system": ""}, 422, "System: Field required"),
+            ({"system": "nowhere"}, 404, "'nowhere'"),
+        ],
+    )
+    def test_with_a_wrong_field_is_answered_by_its_name(
+        self, filled: FlaskClient, told: dict[str, str], status: int, line: str
+    ) -> None:
+        response = send(filled, LOG.read_bytes(), **told)
+        assert response.status_code == status
+        assert line in words(response.text)
+
+    def test_keeps_what_was_typed_when_it_did_not_work(self, filled: FlaskClient) -> None:
+        response = send(filled, b"no log", nodes="8", available="3")
+        assert re.search(r'name="nodes"[^>]*value="8"', response.text)
+        assert re.search(r'name="available"[^>]*value="3"', response.text)
+
+    def test_must_be_there(self, filled: FlaskClient) -> None:
+        response = filled.post("/predict", data={"system": SYSTEM}, headers=BROWSER)
+        assert response.status_code == 422
+        assert "Choose a Darshan log first." in words(response.text)
+
+    def test_is_refused_to_programs_with_a_problem_document(self, filled: FlaskClient) -> None:
+        data = {"log": (io.BytesIO(b"no log"), "a.darshan"), "system": SYSTEM}
+        response = filled.post("/predict", data=data)
+        assert (response.status_code, response.mimetype) == (422, "application/problem+json")
+
+    def test_is_refused_when_it_is_too_large(self, settings: Settings) -> None:
+        with application(settings, max_upload_mib=1) as app:
+            response = app.test_client().post(
+                "/predict",
+                data=bytes(2 << 20),
+                content_type="multipart/form-data; boundary=x",
+                headers=BROWSER,
+            )
+        assert response.status_code == 413
+        assert response.mimetype == "text/html"
+
+
+class TestTheInterface:
+    def test_describes_every_operation(self, filled: FlaskClient) -> None:
+        text = page(filled, "/docs")
+        document = filled.get("/openapi.json").json
+        assert document is not None
+        told = words(text)
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                assert f"{method.upper()} {path}" in told
+                assert f'id="{operation["operationId"]}"' in text
+                for parameter in operation["parameters"]:
+                    assert f"<code>{parameter['name']}</code>" in text
+
+    def test_says_what_each_field_is(self, filled: FlaskClient) -> None:
+        [asked] = re.findall(
+            r"What GET /v1/decisions takes.*?</table>", page(filled, "/docs"), flags=re.DOTALL
+        )
+        *_, body = asked.split("<tbody>")
+        meanings = [words(row).split(" query ", 1)[1] for row in body.split("</tr>")[:-1]]
+        assert len(meanings) == 8
+        assert all(len(meaning.split()) > 1 for meaning in meanings), meanings
+
+    def test_has_examples_that_work(self, filled: FlaskClient) -> None:
+        examples = re.findall(
+            r'aria-label="Example of GET [^"]*"><code>(.*?)</code>',
+            page(filled, "/docs"),
+            flags=re.DOTALL,
+        )
+        assert examples
+        for example in examples:
+            command, *options = shlex.split(html.unescape(example).replace("\\\n", ""))
+            assert command == "curl"
+            address = urlsplit(options[-1])
+            response = filled.get(f"{address.path}?{address.query}")
+            # The state folder has no prepared answers yet, and the example's names are nobody's.
+            assert response.status_code in {200, 404, 503}, (example, response.text)
+
+
+class TestErrors:
+    def test_are_pages_for_people_and_problem_documents_for_programs(
+        self, filled: FlaskClient
+    ) -> None:
+        for path in ("/nothing", "/applications/4711"):
+            assert "To the overview" in words(page(filled, path, 404))
+            for headers in ({}, {"Accept": "*/*"}, {"Accept": "application/json"}):
+                response = filled.get(path, headers=headers)
+                assert response.status_code == 404
+                assert response.mimetype == "application/problem+json"
+
+    def test_of_the_interface_are_problem_documents_for_browsers_too(
+        self, filled: FlaskClient
+    ) -> None:
+        response = filled.get("/v1/nothing", headers=BROWSER)
+        assert (response.status_code, response.mimetype) == (404, "application/problem+json")
+
+    @pytest.mark.parametrize("path", ["/", "/applications", "/benchmarks", "/validation"])
+    def test_of_the_database_are_a_page_that_says_so(
+        self, client: FlaskClient, settings: Settings, path: str
+    ) -> None:
+        Path(str(settings.database)).unlink()
+        response = client.get(path, headers=BROWSER)
+        assert response.status_code == 503
+        assert "Retry-After" in response.headers
+        told = words(response.text)
+        assert "Database unavailable" in told
+        assert "Decisions are answered all the same" in told
+        assert str(settings.database) not in response.text
+
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("stopped_clock")
+    def test_of_too_many_predictions_say_when_to_come_back(self, settings: Settings) -> None:
+        store_runs(settings, ["app"])
+        with application(settings, requests_per_minute=1) as app:
+            client = app.test_client()
+            page(client, "/applications/1")
+            response = client.get("/applications/1", headers=BROWSER)
+        assert response.status_code == 429
+        assert int(response.headers["Retry-After"]) <= 60
+        assert response.mimetype == "text/html"
+
+
+class TestWhereReadingIsClosed:
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        return settings.model_copy(update={"reading": "closed"})
+
+    @pytest.fixture
+    def token(self, settings: Settings, keep: Callable[[], None]) -> str:
+        with opened_database(settings.database) as database, transaction(database, write=True) as c:
+            found = add_token(c, "somebody", "reader")
+        keep()
+        return found
+
+    def log_in(self, client: FlaskClient, token: str, following: str = "/") -> TestResponse:
+        data = {"token": token, "next": following}
+        return client.post("/login", data=data, headers=BROWSER)
+
+    @pytest.mark.parametrize("path", sorted({*PAGES, "/benchmarks?system=a&after=3"} - {"/login"}))
+    def test_every_page_leads_to_the_login(self, client: FlaskClient, path: str) -> None:
+        response = client.get(path, headers=BROWSER)
+        assert response.status_code == 303
+        assert urlsplit(response.location).path == "/login"
+        followed = client.get(response.location, headers=BROWSER)
+        [following] = re.findall(r'name="next" value="([^"]*)"', followed.text)
+        assert html.unescape(following) == path
+
+    def test_programs_are_told_that_a_token_is_needed(self, client: FlaskClient) -> None:
+        response = client.get("/")
+        assert (response.status_code, response.mimetype) == (401, "application/problem+json")
+
+    def test_a_log_is_not_read(self, client: FlaskClient) -> None:
+        response = send(client, LOG.read_bytes())
+        assert response.status_code == 303
+        assert urlsplit(response.location).path == "/login"
+
+    def test_a_token_opens_the_pages_until_it_is_given_back(
+        self, client: FlaskClient, token: str
+    ) -> None:
+        entered = self.log_in(client, token, "/applications?search=a")
+        assert (entered.status_code, entered.location) == (303, "/applications?search=a")
+        [cookie] = entered.headers.getlist("Set-Cookie")
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert "Secure" not in cookie
+        assert "Log out" in page(client, "/")
+        left = client.post("/logout", headers=BROWSER)
+        assert urlsplit(left.location).path == "/login"
+        assert client.get("/", headers=BROWSER).status_code == 303
+
+    def test_the_cookie_is_only_for_https_where_the_page_is(
+        self, client: FlaskClient, token: str
+    ) -> None:
+        data = {"token": token}
+        response = client.post("/login", data=data, headers=BROWSER, base_url="https://here")
+        assert "Secure" in response.headers["Set-Cookie"]
+
+    def test_a_revoked_token_leads_to_the_login_again(
+        self, client: FlaskClient, token: str, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        self.log_in(client, token)
+        with opened_database(settings.database) as database, transaction(database, write=True) as c:
+            revoke_token(c, "somebody")
+        keep()
+        response = client.get("/", headers=BROWSER)
+        assert response.status_code == 303
+        assert "Log out" not in page(client, response.location)
+
+    @pytest.mark.parametrize("token", ["", "ion_nothing", "\ud800"])
+    def test_a_wrong_token_is_a_readable_line(
+        self, client: FlaskClient, keep: Callable[[], None], token: str
+    ) -> None:
+        keep()
+        response = client.post(
+            "/login",
+            data={"token": token.encode("utf-8", "surrogatepass")},
+            headers=BROWSER,
+        )
+        assert response.status_code == 401
+        assert "The token is unknown or was revoked." in words(response.text)
+        assert "Set-Cookie" not in response.headers
+
+    @pytest.mark.usefixtures("stopped_clock")
+    def test_guessing_tokens_is_slowed_down(
+        self, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        keep()
+        with application(settings, requests_per_minute=30) as app:
+            app.extensions["ioncast"].prepared.refresh()
+            client = app.test_client()
+            statuses = [self.log_in(client, f"ion_{n}").status_code for n in range(5)]
+        assert statuses == [401, 401, 401, 429, 429]
+
+    @pytest.mark.parametrize(
+        "elsewhere", ["//evil.example", "https://evil.example", "/\\evil.example", "/a\nb", "x"]
+    )
+    def test_the_login_leads_nowhere_else(
+        self, client: FlaskClient, token: str, elsewhere: str
+    ) -> None:
+        assert self.log_in(client, token, elsewhere).location == "/"
+
+    def test_style_and_scripts_are_for_everybody(self, client: FlaskClient) -> None:
+        assert client.get("/assets/style.css").status_code == 200
+
+
+def test_where_reading_is_open_an_old_cookie_does_no_harm(client: FlaskClient) -> None:
+    client.set_cookie("ioncast_token", "ion_old")
+    assert "Log out" in page(client, "/applications?search=a")
+    client.post("/logout", headers=BROWSER)
+    assert "Log out" not in page(client, "/applications?search=a")
+
+
+class TestAssets:
+    @pytest.fixture
+    def address(self, filled: FlaskClient) -> str:
+        [found] = re.findall(r'src="(/assets/plotly.js[^"]*)"', page(filled, "/"))
+        return found
+
+    def test_plotly_is_sent_compressed_and_kept(self, filled: FlaskClient, address: str) -> None:
+        zipped = filled.get(address, headers={"Accept-Encoding": "gzip, br"})
+        plain = filled.get(address, headers={"Accept-Encoding": "identity"})
+        assert zipped.headers["Content-Encoding"] == "gzip"
+        assert len(zipped.data) < 0.4 * len(plain.data)
+        assert gzip.decompress(zipped.data) == plain.data
+        assert b"plotly.js v" in plain.data[:200]
+        assert "immutable" in zipped.headers["Cache-Control"]
+        assert "Accept-Encoding" in zipped.headers["Vary"]
+
+    def test_what_a_browser_has_is_not_sent_again(self, filled: FlaskClient, address: str) -> None:
+        tag = filled.get(address).headers["ETag"]
+        again = filled.get(address, headers={"If-None-Match": tag})
+        assert (again.status_code, again.data) == (304, b"")
+
+    def test_an_old_address_is_not_kept(self, filled: FlaskClient) -> None:
+        response = filled.get("/assets/style.css?v=old")
+        assert response.headers["Cache-Control"] == "no-cache"
+
+    @pytest.mark.parametrize("name", ["nothing.css", "../app.py", "..%2fapp.py", "base.html"])
+    def test_nothing_else_is_sent(self, filled: FlaskClient, name: str) -> None:
+        assert filled.get(f"/assets/{name}").status_code == 404
+
+
+def import_benchmarks(settings: Settings, file: Path, system: str, tasks: str, nodes: str) -> None:
+    args = ["bench", "import", str(file), "--system", system, "--tasks", tasks, "--nodes", nodes]
+    done = CliRunner().invoke(cli, [*args, "--db", str(settings.database)])
+    assert done.exit_code == 0, done.output
+
+
+def store_runs(
+    settings: Settings, executables: list[str], *, tasks: int = 4, first: int = 0, **told: Any
+) -> None:
+    """Runs of one phase each, whose time is the number of the run."""
+    phase = {
+        "job": 1,
+        "start": 0.0,
+        "end": 2.0,
+        "type": "write",
+        "rank": "all",
+        "bytes": 1 << 24,
+        "time": 1.5,
+        "api": "POSIX",
+        "requests": 16,
+        "spatiality": "contiguous",
+        "files": "unique",
+        "n_files": 4,
+        "mode_processes": 1,
+        "processes": 4,
+        "nprocs": 4,
+        "parts": [{"request_bytes": 1 << 20, "requests": 16, "bytes": 1 << 24}],
+        "partial": False,
+        "log": "",
+    }
+    with opened_database(settings.database) as database, transaction(database, write=True) as c:
+        for number, executable in enumerate(executables, start=first):
+            store_run(
+                c,
+                system="here",
+                executable=executable,
+                user="ada",
+                sha256=f"{number:064x}",
+                tasks=tasks,
+                io_nodes=2,
+                bandwidth_mib_s=10.0,
+                phases=[phase],
+                **told,
+            )
+
+
+def store_outcomes(settings: Settings, system: str, bandwidths_mib_s: list[float]) -> None:
+    """What jobs got of which 100 MiB/s were expected, eight in ten between 80 and 120."""
+    with opened_database(settings.database) as database, transaction(database, write=True) as c:
+        for number, bandwidth_mib_s in enumerate(bandwidths_mib_s):
+            job_id = f"{system} {number}"
+            decision = DecisionRow(
+                id=job_id,
+                asked_at="2026-11-21T10:00:00Z",
+                system=system,
+                user="ada",
+                executable="app",
+                name=None,
+                job_id=job_id,
+                nodes=2,
+                tasks=4,
+                available=None,
+                io_nodes=2,
+                source="model",
+                expected_mib_s=100.0,
+                confidence=0.9,
+                application_id=None,
+                why="as its benchmarks",
+                curve=((2, 100.0, 80.0, 120.0),),
+            )
+            store_decisions(c, [decision])
+            store_outcome(
+                c,
+                system=system,
+                job_id=job_id,
+                io_nodes=2,
+                bandwidth_mib_s=bandwidth_mib_s,
+                decision_id=job_id,
+            )
+
+
+class application:  # noqa: N801 - reads as what it gives
+    """A service with other settings, for a while."""
+
+    def __init__(self, settings: Settings, **changed: Any) -> None:
+        self.app = create_app(settings.model_copy(update=changed))
+
+    def __enter__(self) -> Flask:
+        return self.app
+
+    def __exit__(self, *_: object) -> None:
+        service: Service = self.app.extensions["ioncast"]
+        service.children.close()
+        service.database.dispose()
+
+
+def job_of(log: Path) -> int:
+    return read_log(log).job.id
+
+
+def same_run(command: str, shown: str) -> bool:
+    """Whether the options of two IOR lines are the same, in whatever order."""
+
+    def options(line: str) -> set[str]:
+        found = set(re.findall(r"-[a-zA-Z](?: (?!-)\S+)?", re.sub(r"^.*?(?=-a )", "", line)))
+        # To keep the file is no part of what is measured.
+        return found - {"-k"}
+
+    return options(command) == options(re.sub(r"\d+ tasks on.*", "", shown).strip())
+
+
+def commands_by_id(client: FlaskClient) -> dict[int, str]:
+    service: Service = client.application.extensions["ioncast"]
+    with transaction(service.database) as connection:
+        found = configurations_after(connection, system=SYSTEM)
+    return {each.id: each.config.command_line(launcher=True) for each in found}

@@ -1,0 +1,80 @@
+"""What an administrator copies: the unit, the settings, the proxy's configuration."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from ioncast.service.settings import Settings, SystemSettings, read_settings
+
+DEPLOY = Path(str(files("ioncast.service.running"))) / "deploy"
+# Where a sample differs from what holds without it.
+OF_THE_UNIT = {"database", "state", "bind"}
+SETTING = re.compile(r"^(?:# )?(\w+) = ", re.MULTILINE)
+
+
+def settings_of(text: str, folder: Path) -> Settings:
+    path = folder / "service.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_settings(path, environment={})
+
+
+def test_the_sample_has_the_values_that_hold_without_it(tmp_path: Path) -> None:
+    sample = settings_of((DEPLOY / "service.toml").read_text(encoding="utf-8"), tmp_path)
+    without = read_settings(environment={})
+    differing = {
+        name for name in Settings.model_fields if getattr(sample, name) != getattr(without, name)
+    }
+    assert differing == OF_THE_UNIT
+
+
+def test_the_sample_names_every_setting() -> None:
+    named = set(SETTING.findall((DEPLOY / "service.toml").read_text(encoding="utf-8")))
+    assert named == {*Settings.model_fields, *SystemSettings.model_fields} - {"systems"}
+
+
+def test_what_has_no_value_in_the_sample_can_be_given_one(tmp_path: Path) -> None:
+    text = (DEPLOY / "service.toml").read_text(encoding="utf-8")
+    full = settings_of(re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE), tmp_path)
+    assert full.default_io_nodes == 0
+    assert full.tolerance_of("mn4") == 0.02
+    assert full.default_of("mn4") == 4
+
+
+def test_the_unit_and_the_sample_name_the_same_folders() -> None:
+    unit = (DEPLOY / "ioncast.service").read_text(encoding="utf-8")
+    sample = read_settings(DEPLOY / "service.toml", environment={})
+    assert "StateDirectory=ioncast\n" in unit
+    assert sample.state.startswith("/var/lib/ioncast/")
+    assert str(sample.database).startswith("/var/lib/ioncast/")
+    assert "RuntimeDirectory=ioncast\n" in unit
+    assert any(place.startswith("unix:/run/ioncast/") for place in sample.bind)
+
+
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = tmp_path / "ioncast.service"
+    text = (DEPLOY / "ioncast.service").read_text(encoding="utf-8")
+    # The one thing that is not there before ioncast is installed.
+    unit.write_text(re.sub(r"(?<=ExecStart=)\S+", sys.executable, text), encoding="utf-8")
+    done = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if "ioncast.service" in line]
+    assert (done.returncode, said) == (0, [])
+
+
+def test_the_proxy_takes_what_the_service_takes() -> None:
+    text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    sample = read_settings(DEPLOY / "service.toml", environment={})
+    assert f"client_max_body_size {sample.max_upload_mib}m;" in text
+    [seconds] = re.findall(r"proxy_read_timeout (\d+)s;", text)
+    assert int(seconds) > sample.upload_s
+    [socket] = re.findall(r"server (unix:\S+);", text)
+    assert socket in sample.bind

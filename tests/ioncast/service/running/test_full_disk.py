@@ -1,0 +1,99 @@
+"""A state folder whose disk is full, or becomes so: who asks gets an answer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ioncast.service.running.shared_counts import SharedCounts
+from tests.support.serving import Served, running, start, stop, wait_for
+
+pytestmark = [pytest.mark.root, pytest.mark.serving]
+
+QUESTION = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
+# Some that have not been asked before, so that there is more to count.
+OTHERS = ("/", "/healthz", "/metrics", "/v1/systems", "/applications", "/predict")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=24m", "state", str(folder)]
+    subprocess.run(mounting, check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Leave no byte on the disk of a folder."""
+    with (folder / "full").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * (64 << 10))
+    with (folder / "fuller").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x")
+
+
+def all_are_answered(served: Served) -> None:
+    for path in OTHERS:
+        assert served.ask(path).status == 200, path
+    assert served.ask("/nowhere").status == 404
+    workers = served.all_workers()
+    os.kill(workers[0], signal.SIGKILL)
+    wait_for(lambda: len(set(served.workers()) - {workers[0]}) == 2, "another worker")
+    assert [served.ask(QUESTION).status for _ in range(200)] == [200] * 200
+    for path in OTHERS:
+        assert served.ask(path).status == 200, path
+    assert workers[1] in served.workers()
+    assert "SIGBUS" not in served.log.read_text()
+
+
+def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_path: Path) -> None:
+    with running(tmp_path, "--db", str(tmp_path / "db.sqlite")) as served:
+        fill(state)
+        all_are_answered(served)
+        text = served.ask("/metrics").body.decode()
+        assert 'ioncast_decisions_total{source="default"} 200.0' in text
+        # Those that are waiting in a file already have room there.
+        [lost] = [line for line in text.splitlines() if line.startswith("ioncast_unrecorded")]
+        assert float(lost.split()[1]) > 100
+
+
+def test_a_service_starts_on_a_full_disk_and_answers_without_counting(
+    state: Path, tmp_path: Path
+) -> None:
+    fill(state)
+    served = start(tmp_path, "--db", str(tmp_path / "db.sqlite"))
+    try:
+        wait_for(lambda: served.ask("/healthz").status == 200, "worker")
+        all_are_answered(served)
+        assert "a worker counts nothing, there is no room" in served.log.read_text()
+    finally:
+        stop(served)
+
+
+def test_files_have_their_blocks_before_anybody_counts(tmp_path: Path) -> None:
+    counts = SharedCounts(tmp_path / "metrics")
+    (tmp_path / "metrics").mkdir()
+    assert [counts.free_slot(()), counts.free_slot((0, 2))] == [0, 1]
+    for file in (tmp_path / "metrics").iterdir():
+        assert file.stat().st_blocks * 512 >= file.stat().st_size >= 64 << 10
+
+
+def test_workers_count_in_systemds_folder_where_there_is_one(tmp_path: Path) -> None:
+    runtime = tmp_path / "run"
+    runtime.mkdir()
+    told = {"RUNTIME_DIRECTORY": f"{runtime}:/nowhere"}
+    with running(tmp_path, "--db", str(tmp_path / "db.sqlite"), environment=told) as served:
+        assert served.ask("/healthz").status == 200
+        assert len(list((runtime / "metrics").glob("*.db"))) == 4
+        assert not (served.state / "metrics").exists()

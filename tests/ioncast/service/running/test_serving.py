@@ -1,0 +1,433 @@
+"""The service as it runs at a site: processes are killed, the database goes and comes back.
+
+A service on a database with some history is shared by the tests of one kind of database, each
+of which may stop it; those that need another start their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url, select, text
+
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.schema import decisions
+from benchdb.store.tokens import add_token
+from ioncast.service.answering.prepared import prepared_file
+from ioncast.service.context import Service
+from ioncast.service.running import background
+from ioncast.service.running.app import create_app
+from ioncast.service.settings import Settings
+from tests.support.databases import BOTH_DATABASES
+from tests.support.postgresql import Server
+from tests.support.posting import PATIENCE_S, Posting, stored
+from tests.support.serving import Asking, Served, children_of, start, stop, wait_for
+
+pytestmark = pytest.mark.serving
+
+HACC = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
+ASKING_THREADS = 2
+# Root may write to any file, except without this.
+AS_A_USER = ("setpriv", "--bounding-set", "-dac_override") if os.geteuid() == 0 else ()
+on_sqlite = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+
+
+@dataclass
+class Site:
+    """A database, its server if it has one, and the service on it, which may have been stopped."""
+
+    location: str
+    server: Server | None
+    folder: Path
+    token: str
+    served: Served
+
+    @property
+    def lives(self) -> bool:
+        return self.served.process.poll() is None
+
+    def start(self) -> None:
+        """Start the service again, where it was; it may not be ready yet."""
+        self.served = start_on(self.location, self.folder, self.served.port)
+
+    def wait_until_prepared(self) -> None:
+        """Wait until decisions rest on the history, whichever worker is asked."""
+        for worker in self.served.all_workers():
+            wait_for(lambda worker=worker: self._is_prepared(worker), "prepared answers")
+
+    def _is_prepared(self, worker: int) -> bool:
+        with self.served.alone(worker):
+            return bool(self.served.ask(HACC, timeout_s=2).json["source"] == "history")
+
+    def has_stored(self, numbers: Iterable[str]) -> bool:
+        """Whether all of these decisions are in the database."""
+        with opened_database(self.location) as database, transaction(database) as connection:
+            return set(numbers) <= set(connection.scalars(select(decisions.c.id)))
+
+
+def start_on(location: str, folder: Path, port: int | None = None) -> Served:
+    environment = {"IONCAST_PATIENCE_S": "1", "IONCAST_REQUESTS_PER_MINUTE": "1000000"}
+    return start(folder, "--db", location, port=port, environment=environment, under=AS_A_USER)
+
+
+def tell_server(location: str, *statements: str) -> None:
+    """Let an administrator of a server say something of a database."""
+    url = make_url(location).set(drivername="postgresql+psycopg")
+    engine = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(text(statement.format(name=url.database)))
+    engine.dispose()
+
+
+@pytest.fixture(scope="module", params=BOTH_DATABASES)
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    with contextlib.ExitStack() as stack:
+        server, location = None, str(folder / "data" / "bench.sqlite")
+        if request.param == "sqlite":
+            (folder / "data").mkdir()
+            shutil.copy(request.getfixturevalue("demo_on_sqlite"), location)
+        else:
+            server = request.getfixturevalue("postgresql")
+            location = stack.enter_context(server.database("serving"))
+            server.copy(request.getfixturevalue("demo_on_postgresql"), "serving")
+            # Else a server that fails has lost what it confirmed last, and where a copy's
+            # sequences are.
+            tell_server(location, "ALTER DATABASE {name} SET synchronous_commit = on", "CHECKPOINT")
+        with opened_database(location) as database, transaction(database, write=True) as connection:
+            token = add_token(connection, "an administrator", "admin")
+        made = Site(location, server, folder, token, start_on(location, folder))
+        made.wait_until_prepared()
+        yield made
+        if made.lives:
+            stop(made.served)
+
+
+@pytest.fixture
+def shown_log(site: Site) -> Iterator[None]:
+    """What the service says during a test is shown where the test fails."""
+    before = site.served.log.stat().st_size
+    yield
+    sys.stderr.write(site.served.log.read_bytes()[before:][-4000:].decode(errors="replace"))
+
+
+@pytest.fixture
+def running(site: Site, shown_log: None) -> Site:
+    """The service answers from the history, and accepts what is sent."""
+    if not site.lives:
+        site.start()
+    site.served.wait_until_ready()
+    site.wait_until_prepared()
+    wait_for(lambda: readiness(site.served) == "ok", "database")
+    return site
+
+
+@pytest.fixture
+def stopped(site: Site, shown_log: None) -> Site:
+    """The service was there, and knows what it knew."""
+    if site.lives:
+        stop(site.served)
+    return site
+
+
+def readiness(served: Served) -> str:
+    found: str = served.ask("/readyz").json["database"]
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "Z"
+    return False
+
+
+def assert_nobody_noticed(site: Site, asking: Asking) -> None:
+    """All decisions were told, rest on the history and get into the database."""
+    assert not asking.refused, asking.refused
+    assert not asking.unprepared, asking.unprepared
+    assert_all_decisions_are_kept(site, asking)
+
+
+def assert_all_decisions_are_kept(site: Site, asking: Asking) -> None:
+    assert asking.numbers
+    wait_for(lambda: site.has_stored(asking.numbers), "stored decisions", PATIENCE_S)
+
+
+def assert_all_is_kept_once(site: Site, posting: Posting) -> None:
+    """What was accepted is there, once; what was not was refused as it should be."""
+    assert not posting.wrong, posting.wrong
+    for _, answer in posting.refused:
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert int(answer.headers["Retry-After"]) > 0
+    assert stored(site.served, posting) == posting.ids
+
+
+@contextlib.contextmanager
+def locked(site: Site) -> Iterator[None]:
+    """Another program holds the lock that everybody needs."""
+    if site.server is None:
+        with contextlib.closing(
+            sqlite3.connect(site.location, isolation_level=None, timeout=PATIENCE_S)
+        ) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            yield
+        return
+    with (
+        opened_database(site.location) as database,
+        transaction(database, write=True) as connection,
+    ):
+        connection.execute(text("LOCK TABLE systems"))
+        yield
+
+
+@contextlib.contextmanager
+def read_only(site: Site) -> Iterator[None]:
+    """Nobody may write any more, and then may again."""
+    if site.server is None:
+        Path(site.location).chmod(0o444)
+        try:
+            yield
+        finally:
+            Path(site.location).chmod(0o644)
+        return
+    setting = "default_transaction_read_only"
+    disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    tell_server(site.location, f"ALTER DATABASE {{name}} SET {setting} = on", disconnect)
+    try:
+        yield
+    finally:
+        tell_server(site.location, f"ALTER DATABASE {{name}} RESET {setting}")
+
+
+@contextlib.contextmanager
+def gone(site: Site) -> Iterator[None]:
+    """The disk with the file is not there, or the server fails; and then it is back."""
+    if site.server is None:
+        file = Path(site.location)
+        away = file.rename(site.folder / "away.sqlite")
+        try:
+            yield
+            assert not file.exists()
+        finally:
+            away.rename(file)
+        return
+    site.server.stop()
+    try:
+        yield
+    finally:
+        site.server.start()
+
+
+Trouble = Callable[[Site], AbstractContextManager[None]]
+
+
+def test_every_decision_gets_into_the_database(running: Site) -> None:
+    numbers = [running.served.ask(HACC).json["decision_id"] for _ in range(50)]
+    wait_for(lambda: running.has_stored(numbers), "stored decisions")
+
+
+@pytest.mark.parametrize("trouble", [locked, read_only, gone])
+def test_without_its_database_the_service_decides_and_loses_nothing(
+    running: Site, trouble: Trouble
+) -> None:
+    before = running.served.log.stat().st_size
+    reading = 200 if trouble is read_only else 503
+    with Posting(running.served, running.token, f"while-{trouble.__name__}") as posting:
+        posting.wait_until_accepted()
+        with trouble(running), Asking(running.served, HACC, ASKING_THREADS) as asking:
+            posting.wait_until_refused()
+            wait_for(lambda: running.served.ask("/v1/systems").status == reading, f"{reading}")
+            asking.wait_until_answered()
+        posting.wait_until_accepted()
+    assert_nobody_noticed(running, asking)
+    assert_all_is_kept_once(running, posting)
+    said = running.served.log.read_bytes()[before:].decode()
+    # Once more only after it was over: on a busy machine others keep the keeper waiting, too.
+    waits, over = (
+        said.count(f"ioncast: {each}decisions wait for the database")
+        for each in ("", "no longer so: ")
+    )
+    assert waits <= over + 1
+    assert "error ignored" not in said
+    assert "Traceback" not in said
+
+
+def test_a_worker_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
+    running: Site,
+) -> None:
+    served = running.served
+    with (
+        Posting(served, running.token, "to-workers") as posting,
+        Asking(served, HACC, ASKING_THREADS) as asking,
+    ):
+        posting.wait_until_accepted()
+        asking.wait_until_answered()
+        # Its keeper and the process that reads uploads end with it.
+        [victim] = [pid for pid in served.workers() if served.keeper() in children_of(pid)]
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda: len(set(served.workers()) - {victim}) == 2, "another worker")
+        posting.wait_until_accepted()
+    # Only who was being answered by the killed one can have noticed.
+    assert len(asking.refused) <= ASKING_THREADS, asking.refused
+    assert not asking.unprepared, asking.unprepared
+    assert_all_decisions_are_kept(running, asking)
+    assert_all_is_kept_once(running, posting)
+
+
+@pytest.mark.parametrize("location", ["sqlite"], indirect=True)
+def test_a_worker_knows_what_was_prepared_before_it_answers(
+    filled: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_run", lambda *_: None)
+    service: Service = create_app(settings).extensions["ioncast"]
+    end = background.start(service)
+    assert len(service.prepared.entries) > 0
+    end()
+    service.prepared.close()
+
+
+def test_a_killed_keeper_is_replaced(running: Site) -> None:
+    victim = running.served.keeper()
+    os.kill(victim, signal.SIGKILL)
+    number = running.served.ask(HACC).json["decision_id"]
+    wait_for(lambda: running.has_stored([number]), "stored decision")
+    assert running.served.keeper() != victim
+
+
+def test_a_service_killed_under_load_starts_again_with_all_that_it_accepted(
+    running: Site,
+) -> None:
+    with (
+        Posting(running.served, running.token, "to-a-master") as posting,
+        Asking(running.served, HACC, ASKING_THREADS) as asking,
+    ):
+        posting.wait_until_accepted()
+        asking.wait_until_answered()
+        others = running.served.processes()
+        running.served.process.kill()
+        running.served.process.wait()
+        wait_for(lambda: not any(map(is_alive, others)), "end of the killed one's processes")
+        running.start()
+        posting.wait_until_accepted()
+        asking.wait_until_answered()
+    assert not asking.unprepared, asking.unprepared
+    assert_all_decisions_are_kept(running, asking)
+    assert_all_is_kept_once(running, posting)
+
+
+def test_a_stopped_service_ends_all_its_processes(running: Site) -> None:
+    everything = running.served.processes()
+    stop(running.served)
+    assert running.served.process.returncode == 0
+    # A keeper that is late is told to end and left to itself.
+    wait_for(lambda: not any(map(is_alive, everything)), "end of all processes")
+
+
+def test_a_service_that_starts_without_its_database_answers_from_its_state_folder(
+    stopped: Site,
+) -> None:
+    assert_it_starts_and_keeps_decisions(stopped, gone)
+
+
+@on_sqlite
+def test_a_service_that_starts_where_it_may_only_read_keeps_decisions(stopped: Site) -> None:
+    assert_it_starts_and_keeps_decisions(stopped, read_only)
+
+
+def assert_it_starts_and_keeps_decisions(site: Site, trouble: Trouble) -> None:
+    with trouble(site):
+        site.start()
+        with Asking(site.served, HACC, ASKING_THREADS) as asking:
+            wait_for(lambda: len(asking.numbers) > 50, "decisions")
+            wait_for(lambda: readiness(site.served) == "unavailable", "notice")
+    assert not asking.unprepared, asking.unprepared
+    assert_all_decisions_are_kept(site, asking)
+    wait_for(lambda: readiness(site.served) == "ok", "notice")
+
+
+def test_a_database_is_created_at_the_first_start_and_never_in_the_place_of_another(
+    tmp_path: Path,
+) -> None:
+    location = tmp_path / "bench.sqlite"
+    service = start(tmp_path, "--db", str(location))
+    try:
+        wait_for(lambda: readiness(service) == "ok", "database")
+    finally:
+        stop(service)
+    location.unlink()
+    # All of the file can be made again, and another version of ioncast does so.
+    prepared_file(service.state).unlink()
+    for _ in range(2):
+        assert_it_creates_none(tmp_path, location)
+
+
+def assert_it_creates_none(folder: Path, location: Path) -> None:
+    service = start(folder, "--db", str(location))
+    try:
+        wait_for(lambda: readiness(service) == "unavailable", "notice")
+        assert "the service starts without it" in service.log.read_text()
+        assert not location.exists()
+    finally:
+        stop(service)
+
+
+def test_a_service_starts_with_neither_a_database_nor_a_state_folder(tmp_path: Path) -> None:
+    location = tmp_path / "bench.sqlite"
+    location.write_text("this is no database")
+    service = start(tmp_path, "--db", str(location))
+    site = Site(str(location), None, tmp_path, "", service)
+    try:
+        wait_for(lambda: service.ask(HACC, timeout_s=2).status == 200, "decision")
+        wait_for(lambda: readiness(service) == "unavailable", "notice")
+        assert service.ask("/v1/systems").status == 503
+        number = service.ask(HACC).json["decision_id"]
+        location.unlink()
+        with opened_database(location):
+            pass
+        wait_for(lambda: site.has_stored([number]), "stored decision")
+    finally:
+        stop(service)
+
+
+@on_sqlite
+def test_a_state_folder_is_of_one_service_only(running: Site, tmp_path: Path) -> None:
+    other = start(running.folder, "--db", str(tmp_path / "other.sqlite"))
+    assert other.process.wait(PATIENCE_S) == 2
+    assert "another service uses this state folder" in other.log.read_text()
+    assert running.served.ask(HACC).status == 200
+
+
+@on_sqlite
+def test_a_port_that_is_taken_is_one_line_before_anything_starts(
+    running: Site, tmp_path: Path
+) -> None:
+    other = start(tmp_path, "--db", str(tmp_path / "other.sqlite"), port=running.served.port)
+    assert other.process.wait(PATIENCE_S) == 2
+    [line] = other.log.read_text().splitlines()
+    assert line.startswith(f"ioncast: 127.0.0.1:{running.served.port}: the service cannot listen")
+    assert not (tmp_path / "other.sqlite").exists()
+
+
+def test_a_demonstration_that_is_ended_while_it_is_made_leaves_nothing(tmp_path: Path) -> None:
+    folder, rest = tmp_path / "served", tmp_path / "tmp"
+    folder.mkdir()
+    rest.mkdir()
+    service = start(folder, "--demo", environment={"TMPDIR": str(rest)})
+    wait_for(lambda: "importing" in service.log.read_text(), "beginning")
+    service.process.terminate()
+    # On a busy machine it may be made by now, and ends as any service.
+    assert service.process.wait(PATIENCE_S) in {128 + signal.SIGTERM, 0}
+    assert list(rest.iterdir()) == []

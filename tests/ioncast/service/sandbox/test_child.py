@@ -1,0 +1,302 @@
+"""Whatever a function does in a process of its own, who asked lives and gets a sentence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ioncast.service.sandbox.child import ChildLimits, Children
+from ioncast_base.errors import BusyError, DamagedLogError, InputError
+from tests.support import misbehaving as job
+
+pytestmark = pytest.mark.slow
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def shared_children() -> Iterator[Children]:
+    children = Children(2, ChildLimits(memory_bytes=1024 * MIB, seconds=300))
+    yield children
+    children.close()
+
+
+@pytest.fixture
+def children(shared_children: Children) -> Iterator[Children]:
+    """After whatever a test did, the next call works and nothing is left of the last one."""
+    yield shared_children
+    assert shared_children.run(job.doubled, 21) == 42
+    _, server = shared_children.run(job.ids)
+    assert until(lambda: not processes_below(server))
+
+
+@pytest.fixture
+def impatient(children: Children) -> Iterator[Children]:
+    """Its server is there already, whose start a busy machine may need all the time for."""
+    children.run(job.ids)
+    before, children.limits = children.limits, ChildLimits(seconds=1)
+    yield children
+    children.limits = before
+
+
+def processes_below(parent: int) -> list[int]:
+    return [pid for pid, above in _parents() if above == parent]
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            stat = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        yield int(path.parent.name), int(stat.rpartition(")")[2].split()[1])
+
+
+def lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return state.rpartition(")")[2].split()[0] != "Z"
+
+
+def until(true: Callable[[], bool], seconds: float = 120) -> bool:
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    return true()
+
+
+def pid_in(path: Path) -> int:
+    assert until(path.exists)
+    return int(path.read_text(encoding="ascii"))
+
+
+def test_a_function_runs_in_a_process_of_its_own(children: Children) -> None:
+    first, _ = children.run(job.ids)
+    second, _ = children.run(job.ids)
+    assert len({first, second, os.getpid()}) == 3
+
+
+def test_a_process_costs_no_more_than_a_fork_of_one_that_is_there(children: Children) -> None:
+    assert len({children.run(job.ids)[1] for _ in range(20)}) == 1
+
+
+def test_an_error_of_ours_comes_back_as_it_was(children: Children) -> None:
+    with pytest.raises(DamagedLogError) as caught:
+        children.run(job.refuse)
+    assert str(caught.value) == "app.darshan: it is damaged; fetch it again"
+    assert caught.value.title == "Damaged Darshan log"
+
+
+@pytest.mark.parametrize(
+    "function", [job.fail, job.raise_what_cannot_be_sent, job.return_what_cannot_be_sent]
+)
+def test_any_other_error_is_a_defect_of_which_only_the_log_tells(
+    children: Children, function: Callable[[], object]
+) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        children.run(function)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGPWR]
+)
+def test_a_killed_process_is_unusable_input(children: Children, number: int) -> None:
+    with pytest.raises(InputError, match="cannot be read") as caught:
+        children.run(job.be_killed, number)
+    assert caught.value.http_status == 422
+
+
+def test_a_process_that_reads_address_0_is_unusable_input(children: Children) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        children.run(job.read_address_0)
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_a_process_that_a_library_ends_is_unusable_input(children: Children, code: int) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        children.run(job.end_at_once, code)
+
+
+@pytest.mark.parametrize("function", [job.loop, job.loop_deaf])
+def test_what_takes_too_long_is_stopped(
+    impatient: Children, function: Callable[[], object]
+) -> None:
+    with pytest.raises(InputError, match="more than 1 s and was stopped") as caught:
+        impatient.run(function)
+    assert caught.value.http_status == 422
+
+
+def test_what_takes_too_long_ends_also_where_the_server_does_not_come_to_stop_it(
+    impatient: Children, tmp_path: Path
+) -> None:
+    _, server = impatient.run(job.ids)
+    path = tmp_path / "pid"
+    with ThreadPoolExecutor(1) as pool:
+        looping = pool.submit(impatient.run, job.loop_seen, str(path))
+        child = pid_in(path)
+        os.kill(server, signal.SIGSTOP)
+        try:
+            assert until(lambda: not lives(child))
+        finally:
+            os.kill(server, signal.SIGCONT)
+        with pytest.raises(InputError, match="more than 1 s and was stopped"):
+            looping.result()
+
+
+def test_what_takes_too_much_memory_is_stopped(children: Children) -> None:
+    with pytest.raises(InputError, match="more than 1024 MiB of memory and was stopped"):
+        children.run(job.take_memory)
+
+
+def test_what_breaks_the_interpreter_is_stopped(children: Children) -> None:
+    with pytest.raises((InputError, RuntimeError)):
+        children.run(job.blow_the_stack)
+
+
+def test_a_large_result_arrives_and_one_that_is_too_large_does_not(children: Children) -> None:
+    assert len(children.run(job.return_bytes, 40 * MIB)) == 40 * MIB
+    with pytest.raises(InputError, match="more than 64 MiB"):
+        children.run(job.return_bytes, 64 * MIB)
+
+
+def test_what_a_process_started_ends_with_it(children: Children, tmp_path: Path) -> None:
+    children.run(job.leave_a_process, str(tmp_path / "pid"))
+    assert until(lambda: not lives(pid_in(tmp_path / "pid")))
+
+
+def test_a_process_has_none_of_the_sockets_of_the_one_that_asked(children: Children) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.set_inheritable(True)
+        own = Children(1)
+        try:
+            assert not [name for name in own.run(job.open_files) if "socket" in name]
+        finally:
+            own.close()
+
+
+def test_some_wait_for_others_and_more_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ioncast.service.sandbox.child._PATIENCE_S", 60)
+    children = Children(1)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(
+                children.run, job.slow_until, str(tmp_path / "a"), str(tmp_path / "go")
+            )
+            pid_in(tmp_path / "a")
+            second = pool.submit(children.run, job.slow, str(tmp_path / "b"), 0.0)
+            assert until(lambda: children._queue._value == 0)
+            with pytest.raises(BusyError) as caught:
+                children.run(job.doubled, 1)
+            assert not (tmp_path / "b").exists()
+            (tmp_path / "go").touch()
+            assert [first.result(), second.result()] == [str(tmp_path / n) for n in "ab"]
+    finally:
+        children.close()
+    assert caught.value.http_status == 503
+
+
+def test_nobody_waits_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ioncast.service.sandbox.child._PATIENCE_S", 0.1)
+    children = Children(1)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            slow = pool.submit(
+                children.run, job.slow_until, str(tmp_path / "a"), str(tmp_path / "go")
+            )
+            pid_in(tmp_path / "a")
+            with pytest.raises(BusyError):
+                children.run(job.doubled, 1)
+            (tmp_path / "go").touch()
+            assert slow.result() == str(tmp_path / "a")
+    finally:
+        children.close()
+
+
+def test_many_threads_get_each_their_own_answer() -> None:
+    children = Children(8)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda n: children.run(job.doubled, n), range(200)))
+    finally:
+        children.close()
+    assert found == [2 * n for n in range(200)]
+
+
+def test_a_dead_one_harms_none_that_runs_beside_it(children: Children, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(children.run, job.slow, str(tmp_path / "pid"), 1.0)
+        pid_in(tmp_path / "pid")
+        for number in (signal.SIGKILL, signal.SIGSEGV):
+            with pytest.raises(InputError):
+                children.run(job.be_killed, number)
+        assert slow.result() == str(tmp_path / "pid")
+
+
+def test_a_server_that_was_killed_is_started_again(children: Children) -> None:
+    _, server = children.run(job.ids)
+    os.kill(server, signal.SIGKILL)
+    assert children.run(job.doubled, 4) == 8
+    _, other = children.run(job.ids)
+    assert other != server
+
+
+def test_what_a_killed_server_ran_is_run_again(children: Children, tmp_path: Path) -> None:
+    _, server = children.run(job.ids)
+    path, go = tmp_path / "pid", tmp_path / "go"
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(children.run, job.slow_until, str(path), str(go))
+        first = pid_in(path)
+        os.kill(server, signal.SIGKILL)
+        assert until(lambda: pid_in(path) != first)
+        go.touch()
+        assert slow.result() == str(path)
+    assert until(lambda: not lives(first))
+
+
+def test_an_interrupt_at_the_keyboard_is_not_for_the_server(children: Children) -> None:
+    _, server = children.run(job.ids)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(server, number)
+    assert children.run(job.ids)[1] == server
+
+
+WORKER = """
+import sys
+from ioncast.service.sandbox.child import Children
+from tests.support import misbehaving as job
+children = Children(1)
+print(*children.run(job.ids), flush=True)
+children.run(job.slow, sys.argv[1], 600.0)
+"""
+
+
+def test_a_killed_worker_leaves_no_process_behind(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER, path],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parents[4],
+    ) as worker:
+        assert worker.stdout is not None
+        _, server = map(int, worker.stdout.readline().split())
+        child = pid_in(path)
+        assert lives(server)
+        assert lives(child)
+        worker.send_signal(signal.SIGKILL)
+    assert until(lambda: not lives(server))
+    assert until(lambda: not lives(child))

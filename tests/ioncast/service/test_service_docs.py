@@ -1,0 +1,112 @@
+"""docs/service.md says what is so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
+from ioncast.service.api.decisions import DecisionAnswer, Question
+from ioncast.service.running.app import create_app
+from ioncast.service.running.demo_data import fill
+from ioncast.service.running.metrics import exposition
+from ioncast.service.settings import Settings
+from tests.support.serving import PATIENT, Served, running
+
+PROJECT = Path(__file__).resolve().parents[3]
+TEXT = (PROJECT / "docs" / "service.md").read_text(encoding="utf-8")
+SHELL = re.findall(r"^```sh\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+REQUESTS = [block for block in SHELL if block.startswith("curl") and "8420/readyz" not in block]
+# None of the demonstration, which knows its logs already.
+LOG = PROJECT / "tests/summario/fixtures/multiphase.darshan"
+
+
+def table(heading: str) -> dict[str, list[str]]:
+    """The rows of the first table below a heading, by their first cell."""
+    below = TEXT.split(f"{heading}\n", 1)[1]
+    rows = re.findall(r"^\| `([^|]+)` \| (.+) \|$", below.split("\n\n#", 1)[0], re.MULTILINE)
+    return {name.strip("`"): cells.split(" | ") for name, cells in rows}
+
+
+def test_every_setting_is_there_with_its_value() -> None:
+    rows = table("### Settings")
+    assert list(rows) == [name for name in rows if name in Settings.model_fields]
+    assert set(rows) == set(Settings.model_fields)
+    for name, field in Settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        if isinstance(default, int | float) or name == "reading":
+            assert rows[name][0] == f"`{default}`"
+        elif name == "bind":
+            assert rows[name][0] == f"`{default[0]}`"
+
+
+def test_every_metric_is_there(tmp_path: Path) -> None:
+    app = create_app(Settings(database=str(tmp_path / "x.sqlite"), state=str(tmp_path)))
+    found = exposition(app.extensions["ioncast"]).decode()
+    ours = set(re.findall(r"^# TYPE (ioncast_\w+)", found, re.MULTILINE))
+    ours -= {name for name in ours if name.endswith("_created")}
+    # Of the keeper there is nothing yet.
+    ours |= {"ioncast_keeper_timestamp_seconds", "ioncast_database_up"}
+    assert set(table("### Watching it")) == ours
+    used = set(re.findall(r"\bioncast_\w+", TEXT.split("```yaml", 1)[1].split("```", 1)[0]))
+    parts = re.compile("_(bucket|count|sum)$")
+    assert {parts.sub("", name) for name in used} <= ours
+
+
+def test_every_parameter_of_the_question_and_field_of_the_answer_is_there() -> None:
+    parameters = table("### The question")
+    assert {each for row in parameters for each in row.split("`, `")} == set(Question.model_fields)
+    fields = {each for row in table("### The answer") for each in row.split("`, `")}
+    assert fields == set(DecisionAnswer.model_fields)
+    shown = json.loads(TEXT.split("```json\n", 1)[1].split("```", 1)[0])
+    assert DecisionAnswer.model_validate(shown)
+    assert set(shown) == fields
+
+
+def test_every_page_and_path_is_there(tmp_path: Path) -> None:
+    app = create_app(Settings(database=str(tmp_path / "x.sqlite"), state=str(tmp_path)))
+    rules = {re.sub(r"<[^>]+>", "ID", rule.rule) for rule in app.url_map.iter_rules()}
+    assert set(table("## For users")) <= rules
+    used = re.findall(r"(?:8420|localhost)(/[\w/.]*)", TEXT)
+    assert {path.rstrip("?") for path in used} <= rules
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
+    """The demonstration's service, and a token of a scheduler."""
+    folder = tmp_path_factory.mktemp("service")
+    database = folder / "demo.sqlite"
+    fill(str(database))
+    with opened_database(database) as engine, transaction(engine, write=True) as connection:
+        token = add_token(connection, "docs", "scheduler")
+    told = ("--workers", "1", "--db", str(database))
+    with running(folder, *told, environment=PATIENT) as service:
+        yield service, token
+
+
+@pytest.mark.serving
+@pytest.mark.tools
+@pytest.mark.parametrize("block", REQUESTS, ids=lambda block: str(REQUESTS.index(block)))
+def test_requests_can_be_pasted(served: tuple[Served, str], block: str, tmp_path: Path) -> None:
+    service, token = served
+    script = block.replace("http://127.0.0.1:8420", service.url)
+    script = script.replace("/run/ioncast/ioncast.sock", str(service.socket))
+    shutil.copy(LOG, tmp_path / "app.darshan")
+    done = subprocess.run(
+        ["sh", "-euc", script.replace("curl ", "curl -sSf ", 1)],
+        cwd=tmp_path,
+        env={**os.environ, "TOKEN": token},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout

@@ -1,0 +1,394 @@
+"""Allocation against scipy's integer programming, all combinations, and what its words promise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from ioncast_base.allocation.dividing import POLICIES, Allocation, JobCurve, PolicyName, allocate
+from ioncast_base.errors import InputError
+
+# FORGE's patterns differ by as much; whole numbers make equals frequent.
+bandwidths = st.integers(1, 50).map(float) | st.floats(0.5, 5000.0)
+weights = st.sampled_from([1.0, 1.0, 2.0, 0.25]) | st.floats(0.01, 100.0)
+curves = st.dictionaries(st.integers(0, 12), bandwidths, min_size=1, max_size=6)
+pools = st.integers(0, 40)
+
+
+@st.composite
+def jobs_of(draw: st.DrawFn, *, most: int = 8, fixed: bool = True) -> list[JobCurve]:
+    """Jobs with and without direct access, weights, and I/O nodes that they have already."""
+    found = []
+    for number in range(draw(st.integers(1, most))):
+        is_fixed = fixed and draw(st.integers(0, 4)) == 0
+        current = draw(st.integers(0, 12) if is_fixed else st.none() | st.integers(0, 12))
+        found.append(
+            JobCurve(
+                id=str(number),
+                nodes=draw(st.integers(1, 64)),
+                curve=draw(curves),
+                weight=draw(weights),
+                current=current,
+                is_fixed=is_fixed,
+            )
+        )
+    return found
+
+
+def held(jobs: Sequence[JobCurve]) -> int:
+    return sum(job.current or 0 for job in jobs if job.is_fixed)
+
+
+def given_to(allocation: Allocation) -> list[int | None]:
+    return [share.io_nodes for share in allocation.shares]
+
+
+def reached(job: JobCurve, io_nodes: int | None) -> float:
+    """A job's bandwidth as its curve says; that of a job that waits is 0."""
+    return 0.0 if io_nodes is None else job.curve.get(io_nodes, 0.0)
+
+
+def objective(
+    jobs: Sequence[JobCurve], io_nodes: Sequence[int | None], minimum_gain: float = 0.0
+) -> float:
+    """What is maximised, from its definition: weighted bandwidth without the price of moves."""
+    total = 0.0
+    for job, n in zip(jobs, io_nodes, strict=True):
+        total += job.weight * reached(job, n)
+        if n != job.current:
+            total -= minimum_gain * job.weight * reached(job, job.current)
+    return total
+
+
+def possible(job: JobCurve, least_mib_s: float = 0.0) -> list[int | None]:
+    """All that a job can get."""
+    if job.is_fixed:
+        return [job.current]
+    able: list[int | None] = [n for n in job.curve if job.curve[n] >= least_mib_s]
+    return [*able, None] if 0 not in job.curve and least_mib_s <= 0 else able
+
+
+def by_all_combinations(jobs: Sequence[JobCurve], pool: int, minimum_gain: float = 0.0) -> float:
+    combinations = itertools.product(*map(possible, jobs))
+    return max(
+        objective(jobs, each, minimum_gain)
+        for each in combinations
+        if sum(n or 0 for n in each) <= pool
+    )
+
+
+def by_integer_programming(
+    jobs: Sequence[JobCurve], pool: int, least: Sequence[float], minimum_gain: float
+) -> float:
+    """The same problem for HiGHS: a variable is whether a job gets a number."""
+    variables = [
+        (place, n)
+        for place, (job, floor) in enumerate(zip(jobs, least, strict=True))
+        for n in possible(job, floor)
+    ]
+    worth, costs = [], []
+    for place, n in variables:
+        worth.append(objective([jobs[place]], [n], minimum_gain))
+        costs.append(n or 0)
+    one_each = np.array([[place == job for job, _ in variables] for place in range(len(jobs))])
+    found = milp(
+        -np.array(worth),
+        integrality=np.ones(len(variables)),
+        bounds=Bounds(0, 1),
+        constraints=[
+            LinearConstraint(one_each.astype(float), 1, 1),
+            LinearConstraint(np.array([costs], dtype=float), -np.inf, pool),
+        ],
+        options={"mip_rel_gap": 0.0},
+    )
+    assert found.success, found.message
+    return -float(found.fun)
+
+
+def assert_possible(jobs: Sequence[JobCurve], pool: int, allocation: Allocation) -> None:
+    """Each job has a choice of its own, and together they have no more than there are."""
+    assert [share.id for share in allocation.shares] == [job.id for job in jobs]
+    assert allocation.io_nodes <= pool
+    assert allocation.io_nodes == sum(n or 0 for n in given_to(allocation))
+    for job, share in zip(jobs, allocation.shares, strict=True):
+        assert share.io_nodes in possible(job)
+        if share.io_nodes is None:
+            assert share.expected_mib_s == 0
+        else:
+            assert share.expected_mib_s == job.curve.get(share.io_nodes)
+
+
+def job(curve: Mapping[int, float], number: int = 0, nodes: int = 1, **told: Any) -> JobCurve:
+    return JobCurve(f"j{number}", nodes, curve, **told)
+
+
+def divided(curves_of_jobs: Sequence[Mapping[int, float]], pool: int, **told: Any) -> list[Any]:
+    jobs = [job(curve, number) for number, curve in enumerate(curves_of_jobs)]
+    return given_to(allocate(jobs, pool, **told))
+
+
+@given(jobs_of(most=5), pools, st.sampled_from([0.0, 0.0, 0.1, 1.0]))
+def test_nothing_that_is_possible_is_worth_more(
+    jobs: list[JobCurve], pool: int, minimum_gain: float
+) -> None:
+    assume(held(jobs) <= pool)
+    allocation = allocate(jobs, pool, minimum_gain=minimum_gain)
+    assert_possible(jobs, pool, allocation)
+    found = objective(jobs, given_to(allocation), minimum_gain)
+    assert found == pytest.approx(by_all_combinations(jobs, pool, minimum_gain), rel=1e-9)
+
+
+@pytest.mark.slow
+@given(jobs_of(most=20), pools, st.floats(0, 1) | st.just(1.0), st.floats(0, 1) | st.just(0.0))
+def test_integer_programming_finds_nothing_better(
+    jobs: list[JobCurve], pool: int, floor: float, minimum_gain: float
+) -> None:
+    assume(held(jobs) <= pool)
+    static = allocate(jobs, pool, policy="static")
+    least = [
+        0.0 if job.is_fixed else floor * reached(job, n)
+        for job, n in zip(jobs, given_to(static), strict=True)
+    ]
+    allocation = allocate(jobs, pool, floor=floor, minimum_gain=minimum_gain)
+    assert_possible(jobs, pool, allocation)
+    best = by_integer_programming(jobs, pool, least, minimum_gain)
+    found = objective(jobs, given_to(allocation), minimum_gain)
+    # HiGHS takes what is off by a millionth for a whole number.
+    assert found == pytest.approx(best, rel=1e-6, abs=1e-6)
+
+
+def test_a_full_machine_is_divided_as_integer_programming_does() -> None:
+    random = np.random.default_rng(6)
+    jobs = [
+        JobCurve(
+            str(number),
+            int(random.integers(1, 65)),
+            {n: float(random.lognormal(6, 1)) for n in (0, 1, 2, 4, 8, 16, 32)},
+        )
+        for number in range(100)
+    ]
+    for pool in (16, 100, 300):
+        found = allocate(jobs, pool)
+        best = by_integer_programming(jobs, pool, [0.0] * len(jobs), 0.0)
+        assert found.weighted_mib_s == pytest.approx(best, rel=1e-9)
+
+
+@given(jobs_of(), pools, st.floats(0, 1), st.sampled_from(POLICIES))
+def test_each_policy_gives_what_is_possible_and_the_same_again(
+    jobs: list[JobCurve], pool: int, floor: float, policy: PolicyName
+) -> None:
+    assume(held(jobs) <= pool)
+    allocation = allocate(jobs, pool, policy=policy, floor=floor)
+    assert_possible(jobs, pool, allocation)
+    assert allocate(jobs, pool, policy=policy, floor=floor) == allocation
+
+
+@given(jobs_of(), pools)
+def test_no_other_policy_is_worth_more(jobs: list[JobCurve], pool: int) -> None:
+    assume(held(jobs) <= pool)
+    most = allocate(jobs, pool).weighted_mib_s
+    for policy in POLICIES:
+        assert allocate(jobs, pool, policy=policy).weighted_mib_s <= most * (1 + 1e-12)
+
+
+@given(jobs_of(), pools, st.floats(0, 1) | st.just(1.0))
+def test_no_job_gets_less_than_its_floor(jobs: list[JobCurve], pool: int, floor: float) -> None:
+    assume(held(jobs) <= pool)
+    static = allocate(jobs, pool, policy="static")
+    found = allocate(jobs, pool, floor=floor)
+    for one, reference in zip(found.shares, static.shares, strict=True):
+        assert (one.expected_mib_s or 0) >= floor * (reference.expected_mib_s or 0)
+
+
+@given(jobs_of(fixed=False), pools)
+def test_more_io_nodes_are_never_worth_less(jobs: list[JobCurve], pool: int) -> None:
+    fewer, more = (allocate(jobs, n).weighted_mib_s for n in (pool, pool + 1))
+    assert more >= fewer * (1 - 1e-12)
+
+
+@given(jobs_of(), pools, st.floats(0, 1) | st.just(0.0), st.floats(0, 1) | st.just(0.0))
+def test_what_is_divided_stays_so_when_it_is_divided_again(
+    jobs: list[JobCurve], pool: int, minimum_gain: float, floor: float
+) -> None:
+    assume(held(jobs) <= pool)
+    found = allocate(jobs, pool, minimum_gain=minimum_gain, floor=floor)
+    afterwards = [replace(job, current=n) for job, n in zip(jobs, given_to(found), strict=True)]
+    again = allocate(afterwards, pool, minimum_gain=minimum_gain, floor=floor)
+    assert again == found
+
+
+@given(jobs_of(), pools)
+def test_of_equals_the_fewest_io_nodes_are_taken(jobs: list[JobCurve], pool: int) -> None:
+    whole = [
+        replace(job, weight=1.0, curve={n: float(round(v)) or 1.0 for n, v in job.curve.items()})
+        for job in jobs
+    ]
+    assume(held(jobs) <= pool)
+    found = allocate(whole, pool)
+    if pool := found.io_nodes:
+        fewer = pool - 1
+        if held(whole) <= fewer:
+            assert allocate(whole, fewer).weighted_mib_s < found.weighted_mib_s
+
+
+DIRECT = {0: 100.0, 1: 90.0, 2: 200.0, 4: 300.0}
+FORWARDED = {1: 90.0, 2: 200.0, 4: 300.0}
+
+
+def test_best_is_in_the_order_given_as_long_as_there_are_some() -> None:
+    assert divided([DIRECT, DIRECT, DIRECT], 6, policy="best") == [4, 2, 0]
+    assert divided([FORWARDED, FORWARDED, FORWARDED], 5, policy="best") == [4, 1, None]
+
+
+def test_best_of_equals_is_the_fewest() -> None:
+    assert divided([{0: 1.0, 8: 2.0, 4: 2.0}], 8, policy="best") == [4]
+
+
+def test_static_is_in_proportion_to_nodes() -> None:
+    curve = dict.fromkeys(range(1, 17), 1.0)
+    jobs = [job(curve, 0, nodes=8), job(curve, 1, nodes=24)]
+    for machine_nodes, expected in [(None, [4, 12]), (10, [4, 12]), (64, [2, 6])]:
+        found = allocate(jobs, 16, policy="static", machine_nodes=machine_nodes)
+        assert given_to(found) == expected
+
+
+def test_static_is_rounded_down_to_a_choice_and_not_to_direct_access() -> None:
+    jobs = [job(DIRECT, 0, nodes=7), job(DIRECT, 1, nodes=1), job({0: 1.0}, 2, nodes=8)]
+    assert given_to(allocate(jobs, 8, policy="static")) == [2, 1, 0]
+    # Half of one each; the first ones get it.
+    assert divided([DIRECT] * 4, 2, policy="static") == [1, 1, 0, 0]
+    assert divided([FORWARDED] * 4, 2, policy="static") == [1, 1, None, None]
+
+
+def test_equal_is_rounded_down_to_a_choice() -> None:
+    assert divided([DIRECT] * 2, 7, policy="equal") == [2, 2]
+    assert divided([DIRECT] * 2, 1, policy="equal") == [0, 0]
+    assert divided([FORWARDED] * 2, 1, policy="equal") == [None, None]
+
+
+def test_a_job_that_cannot_do_without_waits_when_none_are_left() -> None:
+    found = allocate([job({1: 10.0}, 0), job({1: 20.0}, 1)], 1)
+    assert found.shares == (("j0", None, 0.0), ("j1", 1, 20.0))
+    assert (found.io_nodes, found.expected_mib_s) == (1, 20.0)
+
+
+def test_no_job_waits_for_what_little_it_is_beside_others() -> None:
+    tiny = job({1: 1e-9}, 0, weight=1e-12)
+    huge = job({0: 1e15}, 1, weight=1e12)
+    assert given_to(allocate([tiny, huge], 1)) == [1, 0]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_fixed_jobs_keep_what_they_have(policy: PolicyName) -> None:
+    running = job({0: 1000.0, 3: 10.0}, 0, current=3, is_fixed=True)
+    unknown = job({}, 1, current=2, is_fixed=True)
+    found = allocate([running, job(DIRECT, 2, nodes=7), unknown], 9, policy=policy)
+    assert found.shares == (("j0", 3, 10.0), ("j2", 4, 300.0), ("j1", 2, None))
+    assert (found.io_nodes, found.expected_mib_s) == (9, 310.0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_nothing_is_divided_among_nobody(policy: PolicyName) -> None:
+    assert allocate([], 4, policy=policy) == Allocation(policy, 4, (), 0.0)
+
+
+def test_weights_count() -> None:
+    one, other = job({0: 10.0, 4: 100.0}, 0), job({0: 10.0, 4: 60.0}, 1)
+    assert given_to(allocate([one, other], 4)) == [4, 0]
+    found = allocate([one, replace(other, weight=2.0)], 4)
+    assert given_to(found) == [0, 4]
+    assert (found.expected_mib_s, found.weighted_mib_s) == (70.0, 130.0)
+
+
+@pytest.mark.parametrize(("minimum_gain", "moved"), [(0.0, 4), (0.19, 4), (0.21, 2), (1.0, 2)])
+def test_a_job_moves_only_for_more_than_the_minimum_gain(minimum_gain: float, moved: int) -> None:
+    running = job({2: 100.0, 4: 120.0}, current=2)
+    assert given_to(allocate([running], 4, minimum_gain=minimum_gain)) == [moved]
+
+
+def test_a_floor_keeps_what_static_gives() -> None:
+    # All for one is worth most.
+    curves = [{0: 10.0, 2: 100.0}, {0: 10.0, 2: 20.0, 4: 500.0}]
+    assert divided(curves, 4) == [0, 4]
+    assert divided(curves, 4, floor=0.1) == [0, 4]
+    assert divided(curves, 4, floor=0.5) == [2, 2]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    curve = {np.int64(0): np.float64(1.0), np.int64(2): np.float64(3.0)}
+    made = JobCurve("a", np.int64(4), curve, np.float32(1.5), np.int64(2))  # type: ignore[arg-type]
+    found = allocate([made], np.int64(2))  # type: ignore[arg-type]
+    assert found.shares == (("a", 2, 3.0),)
+    assert type(found.shares[0].io_nodes) is int
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"nodes": 0}, "job a: nodes: 0 is no whole number of at least 1"),
+        ({"nodes": 1.5}, "job a: nodes: 1.5 is no whole number of at least 1"),
+        ({"nodes": True}, "job a: nodes: True is no whole number of at least 1"),
+        ({"curve": {-1: 1.0}}, "job a: curve: -1 is no whole number of at least 0"),
+        ({"curve": {2: 0.0}}, "job a: curve.2: 0.0 is not from 1e-09 to 1e+15"),
+        ({"curve": {2: math.nan}}, "job a: curve.2: nan is not from 1e-09 to 1e+15"),
+        ({"curve": {2: math.inf}}, "job a: curve.2: inf is not from 1e-09 to 1e+15"),
+        ({"curve": {2: "fast"}}, "job a: curve.2: 'fast' is not from 1e-09 to 1e+15"),
+        ({"weight": 0}, "job a: weight: 0 is not from 1e-12 to 1e+12"),
+        ({"weight": math.inf}, "job a: weight: inf is not from 1e-12 to 1e+12"),
+        ({"current": -1}, "job a: current: -1 is no whole number of at least 0"),
+        ({"is_fixed": True}, "job a: fixed without current; say how many it has"),
+        (
+            {"curve": {}},
+            "job a: curve: there is none, so nothing can be chosen from; leave the job out, or give"
+            " it as fixed",
+        ),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused(told: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        JobCurve(**{"id": "a", "nodes": 1, "curve": {1: 1.0}} | told)
+    assert str(error.value) == said
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"pool": -1}, "pool: -1 is no whole number of at least 0"),
+        ({"pool": 2.0}, "pool: 2.0 is no whole number of at least 0"),
+        ({"floor": 1.1}, "floor: 1.1 is not from 0 to 1"),
+        ({"minimum_gain": math.nan}, "minimum gain: nan is not from 0 to 1"),
+        ({"machine_nodes": 0}, "machine nodes: 0 is no whole number of at least 1"),
+        (
+            {"policy": "fair"},
+            "there is no policy 'fair'; known are mckp, best, static, equal",
+        ),
+        (
+            {"pool": 2},
+            "pool: fixed jobs have 3 I/O nodes, more than the 2 that there are; give the whole"
+            " pool, or leave jobs out that have ended",
+        ),
+        ({"jobs": [job(DIRECT), job(DIRECT)]}, "job j0: two jobs have this id"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused(told: dict[str, Any], said: str) -> None:
+    jobs = [job(DIRECT, 0), job({}, 1, current=3, is_fixed=True)]
+    with pytest.raises(InputError) as error:
+        allocate(**{"jobs": jobs, "pool": 8} | told)
+    assert str(error.value) == said
+
+
+def test_what_takes_too_much_memory_is_refused() -> None:
+    jobs = [job({0: 1.0, 1_000_000: 2.0}, number) for number in range(2_000)]
+    with pytest.raises(InputError, match="2000 jobs and 1000000 I/O nodes are too many"):
+        allocate(jobs, 1_000_000)
+    # Where there is enough for all, nothing has to be divided.
+    assert allocate(jobs, 2_000_000_000).io_nodes == 2_000_000_000

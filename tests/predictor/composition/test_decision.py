@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ioncast_base.errors import InputError
+from predictor.composition.composing import Bandwidth, Point
+from predictor.composition.decision import Decision, decide
+
+CURVE = {0: 200.0, 1: 100.0, 2: 250.0, 4: 400.0, 8: 412.0}
+
+
+def points(bandwidths: Mapping[int, float]) -> list[Point]:
+    """A curve of expected bandwidths; the other percentiles are no reason to decide."""
+    return [Point(n, Bandwidth(1.0, 1.0, b, 1e9), 1 / b) for n, b in bandwidths.items()]
+
+
+def decided(
+    bandwidths: Mapping[int, float], expected: Sequence[Sequence[float]] = (), **told: Any
+) -> Decision:
+    """Decide on a curve; without draws there is no doubt about it."""
+    return decide(points(bandwidths), np.array(expected or [list(bandwidths.values())]), **told)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "io_nodes"),
+    [(0, 8), (0.02, 8), (0.03, 4), (0.05, 4), (0.39, 4), (0.4, 2), (0.52, 0), (0.99, 0)],
+)
+def test_the_fewest_within_the_tolerance_are_taken(tolerance: float, io_nodes: int) -> None:
+    decision = decided(CURVE, tolerance=tolerance)
+    assert (decision.io_nodes, decision.source) == (io_nodes, "model")
+    assert decision.bandwidth_mib_s == CURVE[io_nodes]
+    assert decision.tolerance == tolerance
+
+
+def test_five_percent_are_given_up_unless_told_otherwise() -> None:
+    assert decided({2: 95.0, 4: 100.0}).io_nodes == 2
+    assert decided({2: 94.9, 4: 100.0}).io_nodes == 4
+
+
+def test_direct_access_is_the_fewest() -> None:
+    assert decided({8: 100.0, 1: 100.0, 0: 100.0}).io_nodes == 0
+
+
+def test_of_equals_but_for_rounding_the_fewest_are_taken() -> None:
+    assert decided({1: 0.3, 2: 0.1 + 0.2}, tolerance=0).io_nodes == 1
+
+
+def test_the_order_of_the_curve_does_not_matter() -> None:
+    backwards = dict(reversed(CURVE.items()))
+    assert decided(backwards) == decided(CURVE)
+
+
+@pytest.mark.parametrize(
+    ("available", "io_nodes"), [(0, 0), (1, 0), (2, 2), (3, 2), (4, 4), (8, 4), (99, 4)]
+)
+def test_no_more_are_taken_than_are_available(available: int, io_nodes: int) -> None:
+    assert decided(CURVE, available=available).io_nodes == io_nodes
+
+
+def test_the_tolerance_is_of_the_best_that_is_available() -> None:
+    assert decided({2: 96.0, 4: 100.0, 8: 200.0}, available=4).io_nodes == 2
+
+
+def test_the_probability_is_the_share_of_draws_within_ten_percent_of_their_best() -> None:
+    # Of 100, 89 is too little and 90 enough; in the third draw the chosen one is itself the best.
+    draws = [[89, 100], [90, 100], [100, 50], [10, 100]]
+    decision = decided({4: 97.0, 8: 100.0}, draws)
+    assert (decision.io_nodes, decision.within_10_percent) == (4, 0.5)
+
+
+def test_the_probability_compares_with_what_is_available_only() -> None:
+    draws = [[50, 40, 900], [50, 60, 900]]
+    assert decided({0: 50.0, 2: 49.0, 8: 900.0}, draws, available=2).within_10_percent == 0.5
+
+
+def test_draws_belong_to_the_points_in_the_order_of_the_curve() -> None:
+    decision = decided({8: 100.0, 4: 97.0}, [[100, 89], [100, 95], [100, 99], [100, 50]])
+    assert (decision.io_nodes, decision.within_10_percent) == (4, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("bandwidths", "told", "why"),
+    [
+        (CURVE, {}, "4 I/O nodes give 97% of the best (8: 412 MiB/s)"),
+        (CURVE, {"tolerance": 0}, "8 I/O nodes give the highest expected bandwidth, 412 MiB/s"),
+        ({0: 98, 1: 100}, {}, "direct access gives 98% of the best (1: 100 MiB/s)"),
+        ({1: 100, 2: 50}, {}, "1 I/O node gives the highest expected bandwidth, 100 MiB/s"),
+        ({4: 50}, {}, "4 I/O nodes give 50 MiB/s; nothing else is known"),
+        (
+            {0: 50, 4: 100, 8: 130},
+            {"available": 4},
+            "4 I/O nodes give the highest expected bandwidth available, 100 MiB/s;"
+            " 8 would give 30% more, but at most 4 are available",
+        ),
+        (
+            {0: 98, 1: 100, 8: 100.2},
+            {"available": 1, "tolerance": 0},
+            "1 I/O node gives the highest expected bandwidth available, 100 MiB/s;"
+            " 8 would give less than 1% more, but at most 1 is available",
+        ),
+        (
+            {0: 50, 8: 130},
+            {"available": 0},
+            "direct access gives 50 MiB/s; 8 would give 160% more, but none is available",
+        ),
+        (
+            {0: 130, 8: 50},
+            {"available": 0},
+            "direct access gives 130 MiB/s; nothing else available is known",
+        ),
+        # A limit that keeps nothing better away is not worth a word.
+        (
+            {2: 98, 4: 100, 8: 70},
+            {"available": 4},
+            "2 I/O nodes give 98% of the best available (4: 100 MiB/s)",
+        ),
+    ],
+)
+def test_why_is_a_clause_for_people(
+    bandwidths: dict[int, float], told: dict[str, Any], why: str
+) -> None:
+    assert decided(bandwidths, **told).why == why
+
+
+def test_nothing_known_leaves_it_to_the_site() -> None:
+    nothing = np.zeros((2000, 0))
+    decision = decide([], nothing, default=2)
+    assert decision == Decision(
+        2, "default", None, 0.05, None, "nothing is known of this job: the site's default"
+    )
+    without = decide([], nothing)
+    assert (without.io_nodes, without.source) == (None, "none")
+    assert without.why == "nothing is known of this job, and the site has no default"
+
+
+def test_a_curve_that_is_not_to_be_relied_on_leaves_it_to_the_site() -> None:
+    decision = decided(CURVE, default=0, unknown="nothing resembles any phase")
+    assert (decision.io_nodes, decision.source) == (0, "default")
+    assert decision.bandwidth_mib_s is decision.within_10_percent is None
+    assert decision.why == "nothing resembles any phase: the site's default"
+
+
+def test_a_curve_of_nothing_that_is_available_leaves_it_to_the_site() -> None:
+    decision = decided({4: 100.0, 8: 200.0}, available=2, default=1)
+    assert (decision.io_nodes, decision.source) == (1, "default")
+    assert decision.why == (
+        "nothing is known of what is available (2 I/O nodes at most): the site's default"
+    )
+    assert decided({4: 100.0}, available=2).io_nodes is None
+
+
+def test_the_sites_default_is_not_more_than_what_is_available() -> None:
+    decision = decide([], np.zeros((1, 0)), available=1, default=8)
+    assert (decision.io_nodes, decision.source) == (1, "default")
+    assert decision.why.endswith("the site's default is 8, but at most 1 is available")
+    enough = decide([], np.zeros((1, 0)), available=8, default=8)
+    assert enough.io_nodes == 8
+    assert enough.why.endswith("the site's default")
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"tolerance": 1.0}, "tolerance: 1 is no tolerance; give a share of"),
+        ({"tolerance": -0.1}, "tolerance: -0.1 is no tolerance; give a share of"),
+        ({"tolerance": float("nan")}, "tolerance: nan is no tolerance; give a share of"),
+        ({"available": -1}, "available: -1 is no number of I/O nodes; give 0 or more"),
+        ({"default": -2}, "default: -2 is no number of I/O nodes; give 0 or more"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(told: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        decided(CURVE, **told)
+    assert str(error.value).startswith(message)
+
+
+curves = st.dictionaries(st.integers(0, 64), st.floats(1e-3, 1e6), min_size=1, max_size=8)
+tolerances = st.floats(0, 0.999)
+
+
+@given(bandwidths=curves, tolerance=tolerances)
+def test_the_choice_is_within_the_tolerance_of_the_best(
+    bandwidths: dict[int, float], tolerance: float
+) -> None:
+    found = decided(bandwidths, tolerance=tolerance).bandwidth_mib_s
+    assert found is not None
+    assert found >= (1 - tolerance) * max(bandwidths.values()) * (1 - 1e-6)
+
+
+@given(bandwidths=curves, tolerance=tolerances)
+def test_none_with_fewer_is_within_the_tolerance(
+    bandwidths: dict[int, float], tolerance: float
+) -> None:
+    chosen = decided(bandwidths, tolerance=tolerance).io_nodes
+    assert chosen is not None
+    least = (1 - tolerance) * max(bandwidths.values())
+    assert all(b < least for n, b in bandwidths.items() if n < chosen)
+
+
+@given(bandwidths=curves, some=tolerances, more=tolerances)
+def test_a_larger_tolerance_never_takes_more(
+    bandwidths: dict[int, float], some: float, more: float
+) -> None:
+    some, more = sorted((some, more))
+    fewer, most = (decided(bandwidths, tolerance=t).io_nodes for t in (more, some))
+    assert fewer is not None
+    assert most is not None
+    assert fewer <= most
+
+
+@given(
+    bandwidths=curves,
+    tolerance=tolerances,
+    available=st.integers(0, 64),
+    default=st.none() | st.integers(0, 64),
+)
+def test_never_more_than_are_available(
+    bandwidths: dict[int, float], tolerance: float, available: int, default: int | None
+) -> None:
+    decision = decided(bandwidths, tolerance=tolerance, available=available, default=default)
+    permitted = {n: b for n, b in bandwidths.items() if n <= available}
+    if permitted:
+        alone = decided(permitted, tolerance=tolerance)
+        assert decision.io_nodes == alone.io_nodes
+        assert decision.within_10_percent == alone.within_10_percent
+    elif default is None:
+        assert (decision.io_nodes, decision.source) == (None, "none")
+    else:
+        assert (decision.io_nodes, decision.source) == (min(default, available), "default")
+
+
+@given(bandwidths=curves, tolerance=st.floats(0, 0.0999))
+def test_a_choice_without_doubt_is_surely_within_ten_percent(
+    bandwidths: dict[int, float], tolerance: float
+) -> None:
+    assert decided(bandwidths, tolerance=tolerance).within_10_percent == 1

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from predictor.composition.overlap import timeline_of
+from summario.phases.extract import extract_phases
+from summario.phases.values import Phase
+from summario.reading.log import read_log
+
+TESTBED = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
+ROUNDING = 1e-9
+
+
+def active(start: float, end: float, processes: int = 16, nprocs: int | None = 16) -> Phase:
+    """A phase that `processes` of `nprocs` did from `start` to `end`; the rest is immaterial."""
+    rank = 0 if processes == 1 else None
+    return Phase(
+        1, start, end, "write", rank, processes, nprocs, 8, end - start, "POSIX", 1,
+        "contiguous", "unique", 1, 1, (),
+    )  # fmt: skip
+
+
+def elapsed(*timed: tuple[Phase, float]) -> float:
+    """How long phases take together that take so long by themselves."""
+    return float(timeline_of([p for p, _ in timed]).elapsed(np.array([t for _, t in timed])))
+
+
+# On a coarse grid, so that phases often start, end and last alike, or have no length.
+moments = st.integers(0, 12).map(lambda quarter: quarter / 4)
+phases_of_any_kind = st.builds(
+    lambda a, b, processes, nprocs: active(min(a, b), max(a, b), processes, nprocs),
+    moments,
+    moments,
+    st.integers(1, 16),
+    st.sampled_from([16, 16, 16, 4, None]),
+)
+seconds = st.floats(0.001, 1000)
+timed_phases = st.lists(st.tuples(phases_of_any_kind, seconds), min_size=1, max_size=8)
+Timed = list[tuple[Phase, float]]
+
+
+def test_two_ranks_at_the_same_time_take_as_long_as_the_slower() -> None:
+    one, other = active(0, 2, processes=1), replace(active(0, 2, processes=1), rank=5)
+    assert elapsed((one, 3.0), (other, 5.0)) == pytest.approx(5)
+
+
+def test_all_ranks_that_interleave_two_files_wait_for_both() -> None:
+    assert elapsed((active(0, 10), 3.0), (active(1, 9), 5.0)) == pytest.approx(8)
+
+
+def test_a_header_that_rank_0_writes_during_the_others_data_is_hidden() -> None:
+    data, header = active(0, 10, processes=15), active(2, 4, processes=1)
+    assert elapsed((data, 10.0), (header, 1.0)) == pytest.approx(10)
+
+
+def test_a_slow_header_delays_by_what_the_others_data_do_not_hide() -> None:
+    # In the 2 s of the header the others are given 2 s of their 10.
+    data, header = active(0, 10, processes=15), active(2, 4, processes=1)
+    assert elapsed((data, 10.0), (header, 7.0)) == pytest.approx(8 + 7)
+
+
+def test_half_the_processes_twice_at_the_same_time_are_all_of_them_once() -> None:
+    halves = [(active(0, 1, processes=8), 2.0)] * 2
+    assert elapsed(*halves) == pytest.approx(2)
+
+
+def test_a_process_of_average_load_waits_at_least_for_its_share() -> None:
+    # Four phases of eight in sixteen processes: two for each process on average.
+    assert elapsed(*[(active(0, 1, processes=8), 2.0)] * 4) == pytest.approx(4)
+
+
+def test_only_what_overlaps_is_hidden() -> None:
+    # Half of each is within the other's interval, at 2 s and 3 s: 2 + max(2, 3) + 3.
+    early, late = active(0, 2, processes=1), active(1, 3, processes=1)
+    assert elapsed((early, 4.0), (late, 6.0)) == pytest.approx(8)
+
+
+def test_phases_add_up_where_the_jobs_size_is_not_known() -> None:
+    one = active(0, 1, processes=1, nprocs=None)
+    assert elapsed((one, 3.0), (one, 5.0)) == pytest.approx(8)
+
+
+def test_what_has_no_length_in_the_log_still_takes_its_time() -> None:
+    data, moment = active(0, 10, processes=15), active(3, 3, processes=1)
+    assert elapsed((data, 10.0), (moment, 1.0)) == pytest.approx(11)
+    assert elapsed((moment, 1.0), (moment, 4.0)) == pytest.approx(4)
+
+
+def test_phases_that_only_touch_are_simply_summed() -> None:
+    in_turn = [active(0, 1, processes=1), active(1, 2, processes=1), active(2, 3)]
+    assert timeline_of(in_turn).added.tolist() == [0, 1, 2]
+    assert timeline_of([*in_turn, active(0.5, 1.5)]).added.tolist() == [2]
+
+
+def test_no_phases_take_no_time() -> None:
+    assert timeline_of([]).elapsed(np.zeros((0, 3))).tolist() == [0, 0, 0]
+
+
+def by_the_rule(timed: Timed) -> float:
+    """The definition, segment by segment and exactly; what has no length is one of its own."""
+
+    def taken(together: Sequence[tuple[Fraction, Phase]]) -> Fraction:
+        shares = [
+            x * min(Fraction(1), Fraction(p.processes, p.nprocs or p.processes))
+            for x, p in together
+        ]
+        return max([sum(shares, Fraction(0)), *(x for x, _ in together)])
+
+    spans = [(Fraction(p.start_seconds), Fraction(p.end_seconds), Fraction(t), p) for p, t in timed]
+    total = Fraction(0)
+    for moment in {start for start, end, _, _ in spans if start == end}:
+        total += taken([(t, p) for start, end, t, p in spans if start == end == moment])
+    cuts = sorted({cut for start, end, _, _ in spans for cut in (start, end)})
+    for low, high in pairwise(cuts):
+        total += taken(
+            [
+                (t * (high - low) / (end - start), p)
+                for start, end, t, p in spans
+                if start <= low and end >= high and end > start
+            ]
+        )
+    return float(total)
+
+
+@given(timed=timed_phases)
+@settings(deadline=None)
+def test_the_total_is_that_of_the_definition(timed: Timed) -> None:
+    assert elapsed(*timed) == pytest.approx(by_the_rule(timed))
+
+
+@given(timed=timed_phases, another=st.tuples(phases_of_any_kind, seconds))
+@settings(deadline=None)
+def test_another_phase_never_shortens_the_total_nor_adds_more_than_its_own_time(
+    timed: Timed, another: tuple[Phase, float]
+) -> None:
+    before, with_it = elapsed(*timed), elapsed(*timed, another)
+    assert before * (1 - ROUNDING) <= with_it <= (before + another[1]) * (1 + ROUNDING)
+
+
+@given(timed=timed_phases, data=st.data())
+@settings(deadline=None)
+def test_a_slower_phase_never_shortens_the_total(timed: Timed, data: st.DataObject) -> None:
+    i = data.draw(st.integers(0, len(timed) - 1))
+    slower = [*timed[:i], (timed[i][0], timed[i][1] * 2), *timed[i + 1 :]]
+    assert elapsed(*slower) >= elapsed(*timed) * (1 - ROUNDING)
+
+
+@given(timed=timed_phases, data=st.data())
+@settings(deadline=None)
+def test_the_order_of_the_phases_does_not_matter(timed: Timed, data: st.DataObject) -> None:
+    assert elapsed(*data.draw(st.permutations(timed))) == pytest.approx(elapsed(*timed))
+
+
+@given(timed=timed_phases, factor=st.floats(1e-6, 1e6))
+@settings(deadline=None)
+def test_phases_that_all_take_longer_take_longer_together_by_as_much(
+    timed: Timed, factor: float
+) -> None:
+    longer = [(phase, time * factor) for phase, time in timed]
+    assert elapsed(*longer) == pytest.approx(elapsed(*timed) * factor)
+
+
+@given(timed=timed_phases, later=st.floats(-100, 1e6), slower=st.floats(0.01, 100))
+@settings(deadline=None)
+def test_when_the_log_began_and_how_slow_it_was_does_not_matter(
+    timed: Timed, later: float, slower: float
+) -> None:
+    moved = [
+        (
+            replace(
+                p,
+                start_seconds=later + p.start_seconds * slower,
+                end_seconds=later + p.end_seconds * slower,
+            ),
+            t,
+        )
+        for p, t in timed
+    ]
+    assert elapsed(*moved) == pytest.approx(elapsed(*timed), rel=1e-6)
+
+
+@given(phase=phases_of_any_kind, time=seconds)
+def test_a_phase_alone_takes_its_own_time(phase: Phase, time: float) -> None:
+    assert elapsed((phase, time)) == time
+
+
+@given(timed=timed_phases)
+@settings(deadline=None)
+def test_phases_that_do_not_overlap_in_the_log_add_up(timed: Timed) -> None:
+    # One after the other without a gap between them.
+    begin, in_turn = 0.0, []
+    for phase, time in timed:
+        end = begin + phase.end_seconds - phase.start_seconds
+        # What has no length would be at the same moment as its like.
+        if end > begin:
+            in_turn.append((replace(phase, start_seconds=begin, end_seconds=end), time))
+        begin = end
+    assert elapsed(*in_turn) == pytest.approx(sum(time for _, time in in_turn))
+
+
+@given(timed=timed_phases)
+@settings(deadline=None)
+def test_phases_of_all_processes_add_up_even_where_they_overlap(timed: Timed) -> None:
+    everyone = [(replace(phase, processes=16, nprocs=16), time) for phase, time in timed]
+    assert elapsed(*everyone) == pytest.approx(sum(time for _, time in timed))
+
+
+@given(timed=timed_phases)
+@settings(deadline=None)
+def test_the_total_is_between_the_longest_and_the_sum(timed: Timed) -> None:
+    times = [time for _, time in timed]
+    assert max(times) * (1 - ROUNDING) <= elapsed(*timed) <= sum(times) * (1 + ROUNDING)
+
+
+@given(phases=st.lists(phases_of_any_kind, min_size=1, max_size=6), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_draws_by_io_nodes_are_each_what_they_are_alone(phases: list[Phase], seed: int) -> None:
+    times = np.random.default_rng(seed).uniform(1, 9, (len(phases), 3, 2))
+    timeline = timeline_of(phases)
+    together = timeline.elapsed(times)
+    assert together.shape == (3, 2)
+    for draw, n in np.ndindex(3, 2):
+        assert together[draw, n] == pytest.approx(float(timeline.elapsed(times[:, draw, n])))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overlap", [0.5, 4000.0])
+def test_five_thousand_overlapping_phases_need_little_memory(overlap: float) -> None:
+    phases = [active(i, i + 1 + overlap, processes=1, nprocs=64) for i in range(5000)]
+    times = np.ones((5000, 2))
+    tracemalloc.start()
+    total = timeline_of(phases).elapsed(times)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # A table of phases by segments would have 50 million entries.
+    assert peak < 10_000_000
+    assert (total >= 1).all()
+    assert (total <= 5000).all()
+
+
+@pytest.mark.parametrize("log", sorted(TESTBED.glob("*.darshan")), ids=lambda log: log.stem)
+def test_the_testbeds_phases_are_of_all_processes_so_their_times_add_up(log: Path) -> None:
+    phases = extract_phases(read_log(log))
+    times = [phase.io_time_seconds for phase in phases]
+    assert elapsed(*zip(phases, times, strict=True)) == pytest.approx(sum(times))
+
+
+def test_no_process_of_a_real_run_waited_longer_than_the_run(shared_data: Path) -> None:
+    logs = sorted(shared_data.glob("io500-traces/ior-*.darshan"))
+    logs += sorted(shared_data.glob("darshan-logs/imbalanced_io/*.darshan"))
+    overlapping = 0
+    for log in logs:
+        phases = extract_phases(read_log(log))
+        waited = elapsed(*((phase, phase.io_time_seconds) for phase in phases))
+        begin = min(phase.start_seconds for phase in phases)
+        assert waited <= max(phase.end_seconds for phase in phases) - begin
+        overlapping += waited < sum(phase.io_time_seconds for phase in phases) * (1 - 1e-6)
+    assert overlapping > 3

@@ -1,0 +1,74 @@
+"""What a configuration is in numbers, read off IOR's command lines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ior_configs import IorConfig
+from predictor.model.features import FEATURES, FLAGS, SIZES, pattern, with_io_nodes
+
+NONE: dict[str, float] = dict.fromkeys(FLAGS, 0.0)
+
+
+def in_numbers(line: str, nodes: int | None = 8) -> dict[str, float]:
+    config = IorConfig.from_command_line(line)
+    values = pattern(replace(config, nodes=nodes))
+    return dict(zip((*SIZES, *FLAGS), map(float, values), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("-w", {}),
+        ("-w -F", {"file per process": 1}),
+        ("-r", {"read": 1}),
+        ("-w -z", {"random": 1}),
+        ("-w -a MPIIO", {"MPI-IO": 1}),
+        ("-w -a MPIIO -c", {"MPI-IO": 1, "collective": 1}),
+        ("-w --posix.odirect", {"O_DIRECT": 1}),
+        ("-w -e", {"fsync": 1}),
+    ],
+)
+def test_each_option_that_tells_patterns_apart_is_a_flag(
+    options: str, said: dict[str, float]
+) -> None:
+    found = in_numbers(f"mpiexec -n 16 ior {options} -b 4m -t 1m")
+    # 16 processes, 2 on each node, requests of 2^20 bytes, 2^22 bytes of each process.
+    sizes = dict(zip(SIZES, (4, 1, 20, 22), strict=True))
+    assert found == sizes | NONE | said
+
+
+def test_segments_of_one_request_are_strided_and_count_as_bytes() -> None:
+    found = in_numbers("mpiexec -n 16 ior -w -b 8k -t 8k -s 64")
+    assert (found["1D-strided"], found["request size"]) == (1, 13)
+    assert found["bytes per process"] == 13 + 6
+
+
+def test_what_is_not_known_is_no_number() -> None:
+    found = in_numbers("mpiexec -n 16 ior -w -b 4m -t 1m", nodes=None)
+    assert math.isnan(found["processes per node"])
+    assert found["processes"] == 4
+    alone = pattern(IorConfig(write=True))
+    assert np.isnan(alone[:2]).all()
+
+
+def test_what_a_stone_wall_ended_has_no_bytes() -> None:
+    config = IorConfig.from_command_line("mpiexec -n 16 ior -w -b 4m -t 1m")
+    values = pattern(config, stonewalled=True)
+    assert [name for name, value in zip(SIZES, values, strict=False) if math.isnan(value)] == [
+        "processes per node",
+        "bytes per process",
+    ]
+
+
+def test_io_nodes_are_told_with_the_processes_that_share_one() -> None:
+    config = IorConfig.from_command_line("mpiexec -n 64 ior -w -b 4m -t 1m")
+    rows = with_io_nodes(np.tile(pattern(replace(config, nodes=8)), (4, 1)), [0, 1, 4, 8])
+    assert rows.shape == (4, len(FEATURES))
+    columns = [FEATURES.index(n) for n in ("I/O nodes", "processes per I/O node", "direct access")]
+    # Direct access is told from one I/O node by its flag alone.
+    assert rows[:, columns].tolist() == [[0, 6, 1], [0, 6, 0], [2, 4, 0], [3, 3, 0]]

@@ -1,0 +1,321 @@
+"""Models in a real database: read back to the last bit, or fitted again, never believed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from benchdb.measurements.curves import measured
+from benchdb.measurements.storing import Measurement, store
+from benchdb.store.database import open_database, transaction
+from benchdb.store.fitted_models import stored_model
+from ioncast.cli import cli
+from predictor.model.stored import current_model, fit_current, from_document, keep, to_document
+from predictor.model.system_model import Knowledge, Model
+
+pytestmark = pytest.mark.slow
+
+PROJECT = Path(__file__).resolve().parents[3]
+TESTBED = PROJECT / "experiments" / "data" / "testbed"
+LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
+
+
+def test_a_model_read_back_predicts_the_same_to_the_last_bit(synthetic: Any, fitted: Model) -> None:
+    again = from_document(to_document(fitted))
+    assert again is not None
+    one, other = Knowledge(synthetic.curves, fitted), Knowledge(synthetic.curves, again)
+    for curve in (*synthetic.curves[:5], *synthetic.left_out[:5]):
+        here = one.expect([one.match(curve.config)], [0, 4, 8])
+        there = other.expect([other.match(curve.config)], [0, 4, 8])
+        assert np.array_equal(here.mean, there.mean)
+        assert np.array_equal(here.covariance, there.covariance)
+        assert np.array_equal(here.noise, there.noise)
+    assert again.scores == fitted.scores
+    assert (again.measurements, again.configurations) == (600, 40)
+    assert to_document(again) == to_document(fitted)
+
+
+def test_a_document_is_small_and_strict_json(fitted: Model) -> None:
+    text = to_document(fitted)
+    assert len(text) < 10_000
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert from_document(to_document(replace(fitted, scores=None))) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        "1",
+        '"model"',
+        "NaN",
+        "{}",
+        '{"version": 1}',
+        "[" * 100_000,
+        "9" * 100_000,
+        "\x00",
+        pickle.dumps({"version": 1}, protocol=0).decode("ascii"),
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_what_is_no_model_at_all_is_none(text: str) -> None:
+    assert from_document(text) is None
+
+
+# Wherever a value stands, it is replaced by each of these.
+NO_VALUES: list[Any] = [None, "x", [], {}, float("nan"), float("inf"), 10**400, [[1]], -1.5]
+
+
+def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a document where a value is, but the values of long lists."""
+    children: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        children = list(value.items())
+    elif isinstance(value, list):
+        children = [(0, value[0])]
+    return [path, *(p for key, child in children for p in places_in(child, (*path, key)))]
+
+
+def put_in(record: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    changed = record.copy()
+    changed[path[0]] = put_in(record[path[0]], path[1:], value)
+    return changed
+
+
+# A number below zero may be one of these.
+SIGNED = {"centre", "offset", "noise", "usual"}
+
+
+def test_a_damaged_model_is_none_wherever_it_is_damaged(fitted: Model) -> None:
+    record = json.loads(to_document(fitted))
+    believed = []
+    for path in places_in(record)[1:]:
+        for value in NO_VALUES:
+            if (value == -1.5 and SIGNED & set(path)) or (path == ("scores",) and value is None):
+                continue
+            if from_document(json.dumps(put_in(record, path, value))) is not None:
+                believed.append((path, value))
+    assert believed == []
+
+
+@pytest.mark.parametrize("path", [("spread",), ("lengths", 0, 0)])
+def test_a_model_that_would_divide_by_zero_is_none(fitted: Model, path: tuple[Any, ...]) -> None:
+    record = json.loads(to_document(fitted))
+    assert from_document(json.dumps(put_in(record, ("parameters", *path), 0.0))) is None
+
+
+def test_a_model_without_one_of_its_parts_is_none(fitted: Model) -> None:
+    record = json.loads(to_document(fitted))
+    for path in places_in(record)[1:]:
+        if path[0] == "tails" and len(path) > 1:
+            # Of these there may be fewer.
+            continue
+        holder = record
+        for key in path[:-1]:
+            holder = holder[key]
+        less: Any = (
+            {key: value for key, value in holder.items() if key != path[-1]}
+            if isinstance(holder, dict)
+            else holder[1:]
+        )
+        # A list of no length that must be.
+        assert from_document(json.dumps(put_in(record, path[:-1], less))) is None, path
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None, 2.5])
+def test_a_model_of_another_version_is_none(fitted: Model, version: Any) -> None:
+    assert from_document(json.dumps(json.loads(to_document(fitted)) | {"version": version})) is None
+
+
+def test_a_model_of_features_that_are_not_known_is_none(fitted: Model) -> None:
+    record = json.loads(to_document(fitted))
+    record["features"][0] = "phase of the moon"
+    assert from_document(json.dumps(record)) is None
+
+
+def test_a_huge_document_is_none_within_a_second(fitted: Model) -> None:
+    record = json.loads(to_document(fitted))
+    record["parameters"]["weights"] = [1.0] * 1_000_000
+    assert from_document(json.dumps(record)) is None
+
+
+# In the database
+
+
+@pytest.fixture
+def location(synthetic: Any, tmp_path: Path) -> Path:
+    """Six configurations of the synthetic system, so that a fit takes no time."""
+    place = tmp_path / "bench.sqlite"
+    put(place, *(run for curve in synthetic.curves[:6] for run in runs_of(curve)))
+    return place
+
+
+def runs_of(curve: Any, engine: str = "ior") -> list[Measurement]:
+    return [
+        Measurement(curve.config, n, value, engine=engine)
+        for n, values in curve.bandwidths_mib_s.items()
+        for value in values
+    ]
+
+
+def put(place: Path, *rows: Measurement) -> None:
+    with transaction(open_database(place), write=True) as connection:
+        store(
+            connection,
+            system="here",
+            file="file",
+            content=repr(rows).encode(),
+            file_format="test",
+            rows=rows,
+        )
+
+
+def fit(place: Path, engine: str = "ior") -> Model:
+    with transaction(open_database(place)) as connection:
+        rows = [row for row in measured(connection, "here") if row.engine == engine]
+        found = fit_current(connection, "here", engine, rows)
+    keep(str(place), found)
+    return found.model
+
+
+def current(place: Path, engine: str = "ior") -> Model | None:
+    with transaction(open_database(place)) as connection:
+        return current_model(connection, "here", engine)
+
+
+def test_what_was_fitted_is_there_until_the_measurements_change(
+    location: Path, synthetic: Any
+) -> None:
+    assert current(location) is None
+    model = fit(location)
+    found = current(location)
+    assert found is not None
+    assert to_document(found) == to_document(model)
+    assert model.measurements == 6 * 5 * 3
+    put(location, *runs_of(synthetic.curves[6]))
+    assert current(location) is None
+    assert fit(location).configurations == 7
+    assert current(location) is not None
+
+
+def test_each_engine_has_a_model_of_its_own(location: Path, synthetic: Any) -> None:
+    put(location, *runs_of(synthetic.curves[0], engine="fio"))
+    fit(location)
+    assert current(location, "fio") is None
+    assert fit(location, "fio").configurations == 1
+    found = current(location)
+    assert found is not None
+    assert found.configurations == 6
+
+
+def overwrite(place: Path, document: str) -> None:
+    with sqlite3.connect(place) as database:
+        assert database.execute("UPDATE models SET document = ?", [document]).rowcount == 1
+
+
+@pytest.mark.parametrize(
+    "document", ["", "{}", "cos\nsystem\n(S'touch stolen'\ntR.", '{"version": 2}']
+)
+def test_a_damaged_model_in_the_database_is_fitted_again(location: Path, document: str) -> None:
+    fit(location)
+    overwrite(location, document)
+    assert current(location) is None
+    assert to_document(fit(location)) == to_document(current(location))  # type: ignore[arg-type]
+
+
+def test_loading_needs_nothing_that_reads_pickles() -> None:
+    """Nor libraries that take longer to import than a prediction takes."""
+    program = (
+        "import sys, predictor.model.stored, predictor.composition.prediction\n"
+        "print({'joblib', 'cloudpickle', 'dill', 'sklearn', 'scipy'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+# From the command
+
+
+@pytest.fixture
+def testbed(tmp_path: Path) -> Path:
+    place = tmp_path / "testbed.sqlite"
+    ran = invoke(
+        *("bench", "import", TESTBED / "benchmarks.csv", "--system", "testbed"),
+        *("--tasks", "16", "--nodes", "8", "--db", place),
+    )
+    assert ran.exit_code == 0
+    return place
+
+
+def invoke(*arguments: Any) -> Result:
+    return CliRunner().invoke(cli, [str(word) for word in arguments])
+
+
+def predicted(place: Any) -> Result:
+    result = invoke(
+        "predict", LOG, "--system", "testbed", "--nodes", "8", "--db", place, "--format", "json"
+    )
+    assert result.exit_code == 0, result.exception
+    return result
+
+
+FITTING = "fitting a model to 15 configurations"
+
+
+def test_the_first_prediction_fits_and_the_next_finds_the_same_model(testbed: Path) -> None:
+    first, second = predicted(testbed), predicted(testbed)
+    assert FITTING in first.stderr
+    assert second.stderr == ""
+    assert first.stdout == second.stdout
+
+
+def test_an_import_that_adds_something_is_fitted_to(testbed: Path, tmp_path: Path) -> None:
+    predicted(testbed)
+    more = tmp_path / "more.csv"
+    more.write_text("io_nodes,bandwidth_mib_s,command\n4,75,mpiexec -n 16 ior -w -b 4m -t 1m\n")
+    for expected in (True, False):
+        # The second time, the same file changes nothing.
+        assert (
+            invoke("bench", "import", more, "--system", "testbed", "--db", testbed).exit_code == 0
+        )
+        assert ("fitting a model" in predicted(testbed).stderr) == expected
+
+
+def test_a_database_that_can_only_be_read_predicts_with_a_warning(testbed: Path) -> None:
+    read_only = f"sqlite:///file:{testbed}?mode=ro&uri=true"
+    first, second = predicted(read_only), predicted(read_only)
+    for result in (first, second):
+        assert FITTING in result.stderr
+        [warning] = [w for w in json.loads(result.stdout)["warnings"] if "cannot be kept" in w]
+        assert "fitted each time" in warning
+    assert first.stdout == second.stdout
+    with transaction(open_database(testbed)) as connection:
+        assert stored_model(connection, "testbed", "ior") is None
+    written = json.loads(predicted(testbed).stdout)
+    assert json.loads(first.stdout)["curve"] == written["curve"]
+
+
+def test_a_damaged_model_does_not_stop_a_prediction(testbed: Path) -> None:
+    good = predicted(testbed).stdout
+    overwrite(testbed, '{"version": 1, "features": 7}')
+    again = predicted(testbed)
+    assert FITTING in again.stderr
+    assert again.stdout == good
+    assert predicted(testbed).stderr == ""

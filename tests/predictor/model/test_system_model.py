@@ -1,0 +1,223 @@
+"""What predictions rest on: matches, and what the model expects of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchdb.measurements.curves import Curve
+from ioncast_base.errors import InputError
+from ior_configs import IorConfig
+from predictor.matching.configurations import find
+from predictor.model.features import SIZES
+from predictor.model.system_model import Knowledge, Model, gaps, measurements
+from tests.support.examples import examples
+
+MIB = 1 << 20
+MakeCurve = Callable[..., Curve]
+# What `a_curve` of conftest.py is.
+SAME = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)
+
+
+@pytest.fixture(scope="module")
+def knowledge(synthetic: Any, fitted: Model) -> Knowledge:
+    return Knowledge(synthetic.curves, fitted)
+
+
+def test_curves_of_several_engines_are_refused(a_curve: MakeCurve) -> None:
+    with pytest.raises(InputError, match="several engines: fio, ior"):
+        Knowledge((a_curve(), a_curve(engine="fio")))
+
+
+sizes = st.sampled_from([1, 2, 3, 4, 6, 8])
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> IorConfig:
+    tasks = draw(st.none() | sizes)
+    nodes = draw(st.none() | sizes)
+    return IorConfig(
+        write=True,
+        file_per_process=draw(st.booleans()),
+        transfer_size=8 * draw(sizes),
+        block_size=8 * 24 * draw(sizes),
+        tasks=tasks,
+        nodes=min(nodes, tasks or nodes) if nodes else None,
+        odirect=draw(st.booleans()),
+    )
+
+
+@given(wanted=configs(), known=st.lists(st.tuples(configs(), st.booleans()), max_size=30))
+@settings(deadline=None, max_examples=examples(200))
+def test_the_nearest_of_many_is_the_one_that_a_search_through_all_finds(
+    wanted: IorConfig, known: list[tuple[IorConfig, bool]]
+) -> None:
+    curves = [
+        Curve(id_, config, "ior", {0: (1.0,)}, stonewalled)
+        for id_, (config, stonewalled) in enumerate(known)
+        if config.transfer_size <= config.block_size
+    ]
+    assert Knowledge(tuple(curves)).match(wanted) == find(wanted, curves)
+
+
+def test_a_pattern_is_between_measured_ones_or_beyond_them(
+    a_curve: MakeCurve, fitted: Model
+) -> None:
+    curves = (a_curve(), a_curve(tasks=64, nodes=32, transfer_size=4 * MIB, block_size=64 * MIB))
+    between = replace(SAME, tasks=32, nodes=16)
+    for wanted, kind, without in (
+        (SAME, "exact", "exact"),
+        (between, "interpolated", "interpolated"),
+        (replace(SAME, tasks=128, nodes=64), "model", "interpolated"),
+        (replace(SAME, transfer_size=MIB // 4), "model", "interpolated"),
+        (replace(SAME, nodes=16), "model", "interpolated"),
+        (replace(SAME, nodes=None, tasks=32), "interpolated", "interpolated"),
+        (SAME.for_operation("write"), "exact", "exact"),
+        (replace(SAME, write=False, read=True), "unknown", "unknown"),
+        (replace(SAME, file_per_process=True), "unknown", "unknown"),
+    ):
+        assert Knowledge(curves, fitted).match(wanted).kind == kind, wanted
+        assert Knowledge(curves).match(wanted).kind == without, wanted
+
+
+def test_only_the_very_configuration_has_repetitions(a_curve: MakeCurve) -> None:
+    knowledge = Knowledge((a_curve({0: (5.0, 6.0), 4: (7.0,)}),))
+    assert knowledge.match(SAME).repetitions == {0: (5.0, 6.0), 4: (7.0,)}
+    assert knowledge.match(replace(SAME, tasks=32)).repetitions == {}
+    assert knowledge.match(replace(SAME, write=False, read=True)).repetitions == {}
+
+
+def test_the_numbers_of_io_nodes_are_those_of_the_same_kinds(a_curve: MakeCurve) -> None:
+    knowledge = Knowledge(
+        (
+            a_curve({0: (1.0,), 2: (1.0,)}),
+            a_curve({8: (1.0,)}, tasks=64),
+            a_curve({4: (1.0,)}, read=True),
+        )
+    )
+    written, read = knowledge.match(SAME), knowledge.match(IorConfig(read=True, tasks=16))
+    assert knowledge.io_nodes([written]) == [0, 2, 8]
+    assert knowledge.io_nodes([read]) == [4]
+    assert knowledge.io_nodes([written, read]) == [0, 2, 4, 8]
+    assert knowledge.io_nodes([]) == []
+
+
+def test_cells_of_two_modes_say_nothing_of_others(a_curve: MakeCurve) -> None:
+    table_9 = (488.3, 526.2, 331.5, 41971.4, 409.7)
+    rows, io_nodes, logarithms = measurements([a_curve({0: table_9, 4: (500.0, 600.0)})])
+    assert io_nodes.tolist() == [4, 4]
+    assert logarithms == pytest.approx([math.log(500), math.log(600)])
+    assert len(rows) == 2
+
+
+def test_a_gap_is_to_the_nearest_size_that_was_measured() -> None:
+    measured = np.array([[4.0, 1.0, 20.0, np.nan], [6.0, 1.0, 16.0, 24.0]])
+
+    def found(*row: float) -> list[float]:
+        return list(gaps(np.array(row), measured))
+
+    assert found(4, 1, 16, 24) == [0, 0, 0, 0]
+    assert found(9, 1, 16, 24) == [3, 0, 0, 0]
+    assert found(5, 3, 18, 24) == [1, 2, 2, 0]
+    # What is not known is nowhere far off.
+    assert found(4, math.nan, 20, 24) == [0, 0, 0, 0]
+
+
+def test_far_beyond_what_was_measured_the_doubt_grows(knowledge: Knowledge) -> None:
+    inside = replace(knowledge.curves[0].config, file_per_process=False, block_size=128 * MIB)
+    widening = dict.fromkeys(SIZES, 0.1)
+    told = Knowledge(knowledge.curves, replace(knowledge.model, widening=widening))
+    doubts = []
+    for transfer in (4 * MIB, 8 * MIB, 32 * MIB, 128 * MIB):
+        wanted = replace(inside, transfer_size=transfer)
+        found = told.expect([told.match(wanted)], [1, 4])
+        doubts.append(np.sqrt(np.diag(found.covariance)).mean())
+    assert doubts == sorted(doubts)
+    # Five powers of two from the largest that was measured, 4 MiB.
+    assert doubts[-1] >= math.sqrt(0.1) * 5
+
+
+def test_measured_cells_are_expected_near_to_what_was_measured_and_surer(
+    knowledge: Knowledge, synthetic: Any
+) -> None:
+    errors, doubts, new_doubts = [], [], []
+    for curve in knowledge.curves:
+        known = knowledge.expect([knowledge.match(curve.config)], synthetic.IO_NODES)
+        errors.append(known.mean - np.array([*synthetic.truth(curve.config).values()]))
+        doubts.append(np.sqrt(np.diag(known.covariance)).mean())
+    for curve in synthetic.left_out:
+        new = knowledge.expect([knowledge.match(curve.config)], synthetic.IO_NODES)
+        new_doubts.append(np.sqrt(np.diag(new.covariance)).mean())
+    # Better than the mean of three runs by itself.
+    assert np.sqrt(np.mean(np.square(errors))) < synthetic.NOISE / math.sqrt(3)
+    assert np.mean(doubts) < np.mean(new_doubts)
+
+
+def test_measured_cells_and_others_are_trusted_by_factors_of_their_own(
+    knowledge: Knowledge, synthetic: Any
+) -> None:
+    first, *rest = synthetic.curves
+    partly = replace(first, bandwidths_mib_s={0: first.bandwidths_mib_s[0]})
+
+    def spreads(curve: Curve, **factors: float) -> np.ndarray:
+        told = Knowledge((partly, *rest), replace(knowledge.model, **factors))
+        found = told.expect([told.match(curve.config)], [0, 4])
+        return np.sqrt(np.diag(found.covariance) + found.noise)
+
+    for curve, wider in ((partly, [1, 3]), (synthetic.left_out[0], [3, 3])):
+        once = spreads(curve, known_factor=1.0, new_factor=1.0)
+        assert spreads(curve, known_factor=1.0, new_factor=3.0) / once == pytest.approx(wider)
+
+
+def test_new_measurements_count_at_once(knowledge: Knowledge, synthetic: Any) -> None:
+    curve = synthetic.left_out[0]
+    before = Knowledge(knowledge.curves, knowledge.model)
+    after = Knowledge((*knowledge.curves, replace(curve, id=999)), knowledge.model)
+    doubtful = before.expect([before.match(curve.config)], [0, 4])
+    surer = after.expect([after.match(curve.config)], [0, 4])
+    assert (np.diag(surer.covariance) < np.diag(doubtful.covariance) / 2).all()
+
+
+def test_configurations_are_expected_together_as_each_by_itself(
+    knowledge: Knowledge, synthetic: Any
+) -> None:
+    wanted = [curve.config for curve in (*synthetic.left_out, *synthetic.curves)]
+    matches = [knowledge.match(config) for config in wanted]
+    together = knowledge.expect(matches, [0, 2, 8])
+    for i, match in enumerate(matches):
+        own = slice(3 * i, 3 * i + 3)
+        alone = knowledge.expect([match], [0, 2, 8])
+        np.testing.assert_allclose(together.mean[own], alone.mean, rtol=1e-9)
+        np.testing.assert_allclose(
+            together.covariance[own, own], alone.covariance, rtol=1e-6, atol=1e-9
+        )
+        np.testing.assert_allclose(together.noise[own], alone.noise)
+
+
+def test_what_is_nearly_the_same_is_off_together(knowledge: Knowledge) -> None:
+    config = knowledge.curves[0].config
+    far = [replace(config, transfer_size=size, block_size=size) for size in (64 * MIB, 65 * MIB)]
+    found = knowledge.expect([knowledge.match(one) for one in far], [4]).covariance
+    assert found[0, 1] / math.sqrt(found[0, 0] * found[1, 1]) > 0.95
+
+
+def test_what_a_log_cannot_tell_is_as_in_the_benchmark(
+    knowledge: Knowledge, synthetic: Any
+) -> None:
+    """O_DIRECT and fsync do not show in a log."""
+    curves = tuple(
+        replace(curve, config=replace(curve.config, odirect=True, fsync=True))
+        for curve in synthetic.curves
+    )
+    direct = Knowledge(curves, knowledge.model)
+    for config in (synthetic.curves[0].config, synthetic.left_out[0].config):
+        found = direct.expect([direct.match(config)], [0, 4])
+        same = knowledge.expect([knowledge.match(config)], [0, 4])
+        np.testing.assert_allclose(found.mean, same.mean)

@@ -1,0 +1,328 @@
+"""The arbiter on a real Slurm, with decisions of a real service.
+
+It has no more than docs/slurm.md gives it: a user of its own, an operator's token of Slurm, and a
+token of the service for reading.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from pwd import getpwnam
+
+import pytest
+
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
+from ioncast.service.running.demo_data import fill
+from scheduler_plugin.arbiter.command import Arbiter
+from scheduler_plugin.service_client import Ioncast
+from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.slurm.client import Slurm
+from scheduler_plugin.token_files import read_token
+from tests.support.serving import PATIENCE_S, Served, running, wait_for
+from tests.support.slurm import (
+    ARBITER_USER,
+    WATCH_USER,
+    Cluster,
+    as_user,
+    cluster,
+    give_secret,
+    open_to_all,
+)
+
+pytestmark = [pytest.mark.slurm, pytest.mark.serving]
+
+# As in the demonstration's history.
+HACC = "system=testbed&user=demo&executable=hacc_io_write_posix_fpp&name=hacc-io&nodes=8&tasks=16"
+SLEEPS = "#!/bin/sh\nsleep 600\n"
+POOL = 8
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("arbiter") / "slurm"
+    with cluster(folder, rest=True, accounting=True) as found:
+        found.add_operator(ARBITER_USER)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("service")
+    database = str(folder / "demo.sqlite")
+    fill(database)
+    with opened_database(database) as opened, transaction(opened, write=True) as connection:
+        give_secret(folder / "token", add_token(connection, "arbiter", "reader"), ARBITER_USER)
+    open_to_all(folder)
+    # Two workers need not know of new answers at the same time.
+    with running(folder, "--db", database, "--workers", "1") as service:
+        wait_for(lambda: service.ask(f"/v1/decisions?{HACC}").json["source"] == "history", "answer")
+        yield service
+
+
+@pytest.fixture
+def config(slurm: Cluster, served: Served, tmp_path: Path) -> Path:
+    give_secret(tmp_path / "jwt", slurm.token(ARBITER_USER), ARBITER_USER)
+    open_to_all(tmp_path)
+    (tmp_path / "run").mkdir()
+    shutil.chown(tmp_path / "run", ARBITER_USER)
+    path = tmp_path / "slurm.toml"
+    path.write_text(
+        f"""
+        system = "testbed"
+        [slurmrestd]
+        address = "unix:{slurm.rest}"
+        user = "{ARBITER_USER}"
+        token_file = "{tmp_path}/jwt"
+        [service]
+        address = "unix:{served.socket}"
+        token_file = "{served.log.parent}/token"
+        [arbitrate]
+        period_s = 0.5
+        heartbeat = "{tmp_path}/run/heartbeat"
+        """
+    )
+    return path
+
+
+@pytest.fixture
+def settings(config: Path) -> Settings:
+    return read_settings(config)
+
+
+@pytest.fixture
+def arbiter(settings: Settings) -> Iterator[Arbiter]:
+    token_files = settings.slurmrestd.token_file, settings.service.token_file
+    with (
+        Slurm(
+            settings.slurmrestd.address,
+            settings.slurmrestd.user,
+            lambda: read_token(token_files[0]),
+            PATIENCE_S,
+        ) as client,
+        Ioncast(
+            settings.service.address, lambda: read_token(token_files[1]), PATIENCE_S
+        ) as service,
+    ):
+        yield Arbiter(settings, client, service)
+
+
+@pytest.fixture
+def jobs(slurm: Cluster, served: Served) -> Iterator[list[int]]:
+    """Two held jobs of an application that is best with 8, as job_submit.lua leaves them."""
+    made = []
+    for _ in range(2):
+        decided = served.ask(f"/v1/decisions?{HACC}").json
+        assert decided["io_nodes"] == POOL
+        made.append(slurm.submit("--hold", f"-Lionode:{POOL}", "-N1", script=SLEEPS))
+        comment = f"AdminComment=ioncast:{decided['decision_id']}:held"
+        slurm.run("scontrol", "update", f"JobId={made[-1]}", comment)
+    path = f"/v1/decisions/{decided['decision_id']}"
+    wait_for(lambda: served.ask(path).status == 200, "a decision in the database")
+    yield made
+    slurm.run("scancel", *map(str, made))
+    slurm.wait(lambda: not slurm.run("squeue", "--noheader").stdout, "empty queue")
+
+
+def test_held_jobs_share_the_pool_and_run(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    assert {change.job.id for change in arbiter.round(time.time())} == set(jobs)
+    for job_id in jobs:
+        # Two times 4 reach more than 8 and direct access: 70 and 70 MiB/s to 78 and 45.
+        assert slurm.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:4"
+    assert arbiter.round(time.time()) == []
+
+
+def test_a_job_that_somebody_else_holds_again_stays_held(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    slurm.run("scontrol", "update", f"JobId={jobs[0]}", "StartTime=now+1hour")
+    arbiter.round(time.time())
+    slurm.run("scontrol", "hold", str(jobs[0]))
+    assert jobs[0] not in {change.job.id for change in arbiter.round(time.time())}
+    assert slurm.job(jobs[0])["Priority"] == "0"
+
+
+def test_a_job_that_an_admin_puts_back_and_holds_stays_held(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    arbiter.round(time.time())
+    # Who still waits would get what the other one gives back.
+    for job_id in jobs:
+        slurm.wait_for(job_id, "RUNNING")
+    arbiter.round(time.time())
+    slurm.run("scontrol", "requeuehold", str(jobs[0]))
+    slurm.wait_for(jobs[0], "PENDING")
+    slurm.wait(lambda: slurm.job(jobs[0])["Priority"] == "0", "hold")
+    assert arbiter.round(time.time()) == []
+    slurm.run("scontrol", "hold", str(jobs[0]))
+    assert arbiter.round(time.time()) == []
+
+
+def test_a_job_whose_licences_slurm_does_not_take_is_released_as_decided(
+    slurm: Cluster,
+    arbiter: Arbiter,
+    jobs: list[int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As if slurm.conf were changed just now.
+    monkeypatch.setattr(Arbiter, "pool", lambda _: POOL)
+    other = arbiter.settings.licence.model_copy(update={"name": "nosuch"})
+    arbiter.settings = arbiter.settings.model_copy(update={"licence": other})
+    arbiter.round(time.time())
+    assert slurm.wait_for(jobs[0], "RUNNING")["Licenses"] == f"ionode:{POOL}"
+    for _ in range(2):
+        arbiter.round(time.time())
+    complaint = f"job {jobs[1]} stays as it is: "
+    assert capsys.readouterr().err.count(complaint) == 1
+
+
+def test_an_array_gets_its_licences_once(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    slurm.run("scancel", str(jobs[1]))
+    comment = slurm.job(jobs[0])["AdminComment"]
+    jobs.append(slurm.submit("--hold", f"-Lionode:{POOL}", "-N1", "--array=1-9", script=SLEEPS))
+    slurm.run("scontrol", "update", f"JobId={jobs[-1]}", f"AdminComment={comment}")
+    slurm.run("scancel", str(jobs[0]))
+    assert [change.job.id for change in arbiter.round(time.time())] == [jobs[-1]]
+    slurm.wait_for(jobs[-1], "PENDING", "RUNNING")
+    slurm.wait(lambda: "RUNNING" in slurm.run("squeue", "-ho%T").stdout, "task")
+    assert arbiter.round(time.time()) == []
+    assert "stays as it is" not in capsys.readouterr().err
+
+
+def may(user: str, *command: str) -> bool:
+    """Whether a command works for a user with no other rights."""
+    group = getpwnam(user).pw_gid
+    done = subprocess.run(
+        command, user=user, group=group, extra_groups=[], check=False, capture_output=True
+    )
+    return done.returncode == 0
+
+
+def test_only_its_user_reads_its_tokens_and_nobody_writes_them(settings: Settings) -> None:
+    for file in (settings.slurmrestd.token_file, settings.service.token_file):
+        assert may(ARBITER_USER, "cat", file)
+        assert not may(WATCH_USER, "cat", file)
+        assert not may("nobody", "cat", file)
+        assert not may(ARBITER_USER, "touch", file)
+
+
+def test_its_token_makes_nobody_else_of_it(config: Path, settings: Settings) -> None:
+    assert settings.slurmrestd.user == ARBITER_USER
+    config.write_text(config.read_text().replace(f'user = "{ARBITER_USER}"', 'user = "root"'))
+    done = run("--config", str(config), "--once")
+    assert done.returncode == 2
+    assert "the token is not accepted" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--job-name=\xff",), ("--comment=a\xfeb",), ('--job-name=\x01"\\',), ("--chdir=/tmp",)],
+)
+def test_what_a_user_writes_into_a_job_keeps_no_job_held(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int], options: tuple[str]
+) -> None:
+    # Bytes that are no UTF-8 go to a program as half characters.
+    hostile = [option.encode("latin-1") for option in options]
+    jobs.append(slurm.submit("--hold", *hostile, user="nobody"))
+    arbiter.round(time.time())
+    for job_id in jobs[:2]:
+        assert slurm.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:4"
+
+
+def test_licences_that_overflow_are_as_many_as_slurm_takes(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    running = slurm.submit("--licenses=ionode:4294967297", "-N1", script=SLEEPS, user="nobody")
+    slurm.wait_for(running, "RUNNING")
+    assert "Used=1" in slurm.run("scontrol", "show", "licenses").stdout
+    arbiter.round(time.time())
+    # Seven are left: 4 for one; 2 or none for the other.
+    shares = sorted(slurm.job(job_id)["Licenses"] for job_id in jobs)
+    jobs.append(running)
+    assert shares == ["ionode:2", "ionode:4"]
+
+
+def test_a_heartbeat_that_cannot_be_written_is_one_line(
+    config: Path, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    config.write_text(
+        config.read_text().replace(settings.arbitrate.heartbeat, f"{tmp_path}/file/beat")
+    )
+    done = run("--config", str(config))
+    assert done.returncode == 2
+    assert "arbitrate.heartbeat cannot be written" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_licence_that_slurm_does_not_have_is_named(config: Path) -> None:
+    config.write_text(config.read_text() + '[licence]\nname = "ionodes"\n')
+    done = run("--config", str(config), "--once")
+    assert done.returncode == 2
+    assert "Slurm has no licence 'ionodes'" in done.stderr
+
+
+def test_a_dry_run_changes_nothing(slurm: Cluster, config: Path, jobs: list[int]) -> None:
+    said = command("--config", str(config), "--dry-run")
+    assert "2 jobs would be changed" in said
+    assert said.count("would be released with ionode:4 (it had ionode:8)") == 2
+    assert all(slurm.job(job_id)["JobState"] == "PENDING" for job_id in jobs)
+
+
+def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_held_at_its_end(
+    slurm: Cluster, config: Path, settings: Settings, jobs: list[int], tmp_path: Path
+) -> None:
+    slurm.stop("slurmctld")
+    heartbeat = Path(settings.arbitrate.heartbeat)
+    said = tmp_path / "said"
+    with (
+        said.open("w") as errors,
+        subprocess.Popen(arguments("--config", str(config)), stderr=errors) as process,
+    ):
+        wait_for(lambda: "slurmctld" in said.read_text(), "complaint")
+        assert not heartbeat.exists()
+        slurm.start("slurmctld")
+        for job_id in jobs:
+            slurm.wait_for(job_id, "RUNNING")
+        wait_for(heartbeat.exists, "heartbeat")
+        assert abs(time.time() - int(heartbeat.read_text())) < 30
+        another = run("--config", str(config))
+        assert another.returncode == 2
+        assert "another arbiter runs" in another.stderr
+        # A decision that the service does not know: it is held until the end.
+        later = slurm.submit("--hold", script="#!/bin/sh\ntrue\n")
+        slurm.run("scontrol", "update", f"JobId={later}", "AdminComment=ioncast:elsewhere:held")
+        time.sleep(2)
+        assert slurm.job(later)["JobState"] == "PENDING"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    slurm.wait_for(later, "COMPLETED")
+    assert not heartbeat.exists()
+    assert f"job {later} of root released with no licences" in said.read_text()
+    assert said.read_text().count("no longer so: ") >= 1
+
+
+def command(*options: str) -> str:
+    done = run(*options)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(arguments(*options), capture_output=True, text=True, check=False)
+
+
+def arguments(*options: str) -> list[str]:
+    ioncast = [sys.executable, "-m", "ioncast", "slurm", "arbitrate", *options]
+    return [*as_user(ARBITER_USER), *ioncast]

@@ -1,0 +1,239 @@
+"""What the arbiter changes, on jobs as Slurm tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler_plugin.arbiter.arbitration import Change, decisions_of, plan, releases
+from scheduler_plugin.settings import ArbitrateSettings
+from scheduler_plugin.slurm.jobs import Job
+from scheduler_plugin.slurm.licences import licence_count
+
+NOW_S = 1_800_000_000.0
+# Rises to the end, is best with one, does not need any.
+RISING = {0: 100.0, 1: 110.0, 2: 200.0, 4: 400.0, 8: 500.0}
+ONE = {0: 100.0, 1: 300.0, 2: 290.0, 4: 280.0, 8: 270.0}
+DIRECT = {0: 500.0, 1: 100.0, 2: 150.0, 4: 200.0, 8: 250.0}
+# Has no direct access.
+FORWARDED = {2: 100.0, 4: 200.0}
+CURVES = {
+    "rising": RISING,
+    "one": ONE,
+    "direct": DIRECT,
+    "forwarded": FORWARDED,
+    "unknown": {},
+}
+POOL = 8
+
+
+def waiting(number: int, decision: str, *, held: bool = True, **other: Any) -> Job:
+    job = Job(
+        id=number,
+        user="alice",
+        name="restart",
+        partition="batch",
+        state="PENDING",
+        reason="JobHeldAdmin" if held else "Licenses",
+        is_held=held,
+        priority=0 if held else 1000,
+        submitted_s=int(NOW_S) - 10,
+        started_s=None,
+        ended_s=None,
+        nodes=4,
+        tasks=16,
+        licenses="ionode:8",
+        admin_comment=f"ioncast:{decision}{':held' if held else ''}",
+    )
+    return replace(job, **other)
+
+
+def running(number: int, io_nodes: int) -> Job:
+    licenses = f"ionode:{io_nodes}"
+    other = {"state": "RUNNING", "reason": "None", "licenses": licenses, "admin_comment": ""}
+    return waiting(number, "", held=False, **other)
+
+
+def planned(*jobs: Job, pool: int = POOL, now_s: float = NOW_S, **settings: Any) -> list[Change]:
+    return plan(jobs, CURVES, pool, "ionode", ArbitrateSettings(**settings), now_s)
+
+
+def applied(jobs: list[Job], changes: list[Change]) -> list[Job]:
+    """As Slurm has them afterwards."""
+    by_id = {change.job.id: change for change in changes}
+    return [
+        replace(
+            job,
+            licenses=by_id[job.id].licenses,
+            admin_comment=by_id[job.id].admin_comment,
+            is_held=job.is_held and not by_id[job.id].is_release,
+            reason="Licenses",
+        )
+        if job.id in by_id
+        else job
+        for job in jobs
+    ]
+
+
+def test_held_jobs_are_released_with_what_is_best_for_all() -> None:
+    changes = planned(waiting(1, "rising"), waiting(2, "one"), waiting(3, "direct"))
+    # Of 8: the second one gains most from one, then 4 are left that the first one can use.
+    assert {each.job.id: each.licenses for each in changes} == {1: "ionode:4", 2: "ionode:1", 3: ""}
+    assert all(each.is_release for each in changes)
+    assert changes[0].admin_comment == "ioncast:rising"
+    assert "400 MiB/s" in changes[0].why
+
+
+def test_what_running_jobs_have_is_not_given_again() -> None:
+    [change] = planned(waiting(1, "rising"), running(2, 5))
+    assert change.licenses == "ionode:2"
+    [change] = planned(waiting(1, "rising"), running(2, POOL + 1))
+    assert change.licenses == ""
+
+
+def test_other_licences_stay() -> None:
+    [change] = planned(waiting(1, "one", licenses="matlab:2,ionode:8"))
+    assert change.licenses == "matlab:2,ionode:1"
+
+
+def test_a_job_that_waits_for_its_licences_gets_others_where_that_is_better() -> None:
+    job = waiting(1, "rising", held=False)
+    [change] = planned(job, running(2, 4))
+    assert (change.licenses, change.is_release) == ("ionode:4", False)
+    assert planned(job) == []
+
+
+def test_a_job_is_not_changed_for_little() -> None:
+    job = waiting(1, "one", held=False, licenses="ionode:2")
+    assert planned(job, minimum_gain=0.05) == []
+    [change] = planned(job, minimum_gain=0.01)
+    assert change.licenses == "ionode:1"
+
+
+def test_jobs_of_others_are_left_alone() -> None:
+    asked_itself = waiting(1, "", held=False, admin_comment="")
+    put_back_by_an_admin = waiting(5, "one", reason="job_requeued_in_held_state")
+    held_by_its_user = waiting(2, "one", held=False, is_held=True, reason="JobHeldUser")
+    waits_for_another = waiting(3, "one", held=False, reason="Dependency")
+    runs = replace(running(4, 1), admin_comment="ioncast:one")
+    jobs = asked_itself, held_by_its_user, waits_for_another, runs, put_back_by_an_admin
+    assert planned(*jobs) == []
+    assert decisions_of(jobs) == []
+    assert releases(jobs) == []
+
+
+def test_the_last_decision_is_asked_for_first() -> None:
+    # What is stored between two questions is older then than what was found already.
+    earlier, later = int(NOW_S) - 20, int(NOW_S) - 5
+    jobs = [
+        waiting(2, "one", submitted_s=earlier),
+        waiting(1, "rising", submitted_s=later),
+        waiting(3, "direct", submitted_s=earlier),
+        waiting(4, "one", submitted_s=earlier),
+    ]
+    assert decisions_of(jobs) == ["rising", "one", "direct"]
+
+
+def test_a_job_of_which_nothing_is_known_is_released_as_it_was_decided() -> None:
+    [change] = planned(waiting(1, "unknown"))
+    assert (change.licenses, change.is_release) == ("ionode:8", True)
+
+
+def test_a_decision_that_cannot_be_read_is_waited_for_a_minute() -> None:
+    job = waiting(1, "elsewhere")
+    assert planned(job) == []
+    [change] = planned(job, now_s=NOW_S + 60)
+    assert (change.licenses, change.is_release) == ("ionode:8", True)
+
+
+def test_jobs_that_cannot_run_yet_do_not_share_and_have_slurms_order() -> None:
+    jobs = [waiting(number, "rising", submitted_s=int(NOW_S) + number) for number in range(3)]
+    changes = planned(*jobs, machine_nodes=8)
+    assert all(each.is_release for each in changes)
+    assert [(each.job.id, each.licenses) for each in changes] == [
+        (0, "ionode:4"),
+        (1, "ionode:4"),
+        (2, "ionode:8"),
+    ]
+    assert planned(*applied(jobs, changes), machine_nodes=8) == []
+
+
+def test_a_job_for_which_none_are_left_waits_in_slurms_order() -> None:
+    job = waiting(1, "forwarded")
+    busy = running(2, POOL)
+    [change] = planned(job, busy)
+    assert (change.licenses, change.is_release) == ("ionode:2", True)
+    assert planned(*applied([job, busy], [change])) == []
+
+
+def test_an_array_that_has_begun_is_left_alone() -> None:
+    rest = waiting(1, "one", held=False, array_job_id=1)
+    begun = replace(running(2, 4), array_job_id=1, array_task_id=7)
+    assert planned(rest, begun) == []
+    assert len(planned(rest, replace(begun, state="COMPLETED"))) == 1
+
+
+def test_alternatives_that_a_user_asks_for_later_are_left_alone() -> None:
+    held = waiting(1, "one", licenses="a:1|b:1")
+    waits = waiting(2, "one", held=False, licenses="a:1|b:1")
+    first, other = planned(held, waits, waiting(3, "one"))
+    assert (first.job.id, first.licenses, first.is_release) == (1, "a:1|b:1", True)
+    assert (other.job.id, other.licenses) == (3, "ionode:1")
+
+
+def test_a_job_larger_than_the_machine_is_not_forgotten() -> None:
+    assert len(planned(waiting(1, "rising", nodes=100), machine_nodes=8)) == 1
+
+
+def test_a_job_that_waits_for_another_is_not_held_as_well() -> None:
+    [change] = planned(waiting(1, "one", reason="Dependency"))
+    assert change.is_release
+
+
+def test_all_holds_end_with_the_arbiter() -> None:
+    [change] = releases([waiting(1, "one"), waiting(2, "one", held=False), running(3, 1)])
+    assert (change.job.id, change.licenses, change.admin_comment) == (1, "ionode:8", "ioncast:one")
+
+
+jobs_of_all_kinds = st.lists(
+    st.one_of(
+        st.builds(
+            waiting,
+            st.just(0),
+            st.sampled_from(sorted(CURVES.keys() - {"forwarded"})),
+            held=st.booleans(),
+            nodes=st.integers(1, 64),
+            priority=st.integers(0, 10_000),
+            licenses=st.sampled_from(["", "ionode:1", "matlab,ionode:8", "ionode:4"]),
+        ),
+        st.builds(running, st.just(0), st.integers(0, 4)),
+    ),
+    max_size=8,
+).map(lambda jobs: [replace(job, id=number) for number, job in enumerate(jobs, start=1)])
+
+
+@given(
+    jobs=jobs_of_all_kinds,
+    pool=st.integers(1, 16),
+    policy=st.sampled_from(["mckp", "best", "static", "equal"]),
+    weight=st.sampled_from(["none", "nodes", "priority"]),
+    floor=st.sampled_from([0.0, 0.5]),
+)
+def test_what_was_planned_needs_no_other_plan_and_no_more_than_there_is(
+    jobs: list[Job], pool: int, policy: str, weight: str, floor: float
+) -> None:
+    told: dict[str, Any] = {"policy": policy, "weight": weight, "floor": floor, "pool": pool}
+    changes = planned(*jobs, **told)
+    after = applied(jobs, changes)
+    if weight == "none":
+        assert planned(*after, **told) == []
+    assert not any(change.job.state == "RUNNING" for change in changes)
+    ours = {change.job.id for change in changes if change.job.admin_comment.count("unknown") == 0}
+    given_out = sum(licence_count(job.licenses, "ionode") or 0 for job in after if job.id in ours)
+    taken = sum(
+        licence_count(job.licenses, "ionode") or 0 for job in jobs if job.state == "RUNNING"
+    )
+    assert given_out <= max(pool - taken, 0)

@@ -1,0 +1,411 @@
+"""job_submit.lua in a real slurmctld."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
+from tests.scheduler_plugin.standin import BEHAVIOURS, DECISION_ID, WHY, StandIn, stand_in
+from tests.support.serving import running
+from tests.support.slurm import Cluster, cluster, open_to_all
+
+pytestmark = pytest.mark.slurm
+
+LUA = Path(__file__).resolve().parents[3] / "scheduler_plugin" / "lua"
+FILES = ("job_submit.lua", "ioncast.lua", "ioncast_settings.lua")
+# For longer than a test looks at it.
+SLEEPS = "#!/bin/sh\nsleep 600\n"
+
+
+def as_lua(value: Any) -> str:
+    """A value as Lua writes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"[{as_lua(k)}] = {as_lua(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return repr(value)
+
+
+@dataclass
+class Site:
+    """A cluster with the plugin, and a service that does as a test says."""
+
+    cluster: Cluster
+    service: StandIn
+    _settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def heartbeat(self) -> Path:
+        return self.cluster.folder / "heartbeat"
+
+    def set(self, **changed: Any) -> None:
+        """Run the plugin with these settings, as an admin would."""
+        given = {
+            "address": self.service.address,
+            "system": "testbed",
+            "mode": "on",
+            "pool": 8,
+            # Machines that run tests are slow.
+            "deadline_ms": 10_000,
+            **changed,
+        }
+        if given != self._settings:
+            self.write("ioncast_settings.lua", f"return {as_lua(given)}")
+            self._settings = given
+
+    def write(self, name: str, text: str) -> None:
+        """Change one of the files and let slurmctld load them, once."""
+        (self.cluster.folder / name).write_text(text)
+        self._settings = {}
+        # It looks at whole seconds, and loads what is newer than when it loaded last.
+        changed = int(time.time()) + 1
+        os.utime(self.cluster.folder / "job_submit.lua", (changed, changed))
+        time.sleep(max(0, changed + 0.01 - time.time()))
+
+    def restore(self) -> None:
+        self._settings = {}
+        for name in FILES:
+            shutil.copy(LUA / name, self.cluster.folder / name)
+
+    def wait_until_idle(self) -> None:
+        """Wait until no job runs or waits."""
+        self.cluster.wait(
+            lambda: not self.cluster.run("squeue", "--noheader").stdout, "empty queue"
+        )
+
+    def lines(self, name: str) -> list[str]:
+        """The plugin's lines about jobs of a name."""
+        log = self.cluster.controller_log()
+        return re.findall(rf'ioncast: (.* job="{re.escape(name)}" .*)', log)
+
+
+@pytest.fixture(scope="module")
+def the_site() -> Iterator[Site]:
+    files = {name: (LUA / name).read_text() for name in (*FILES, "burst_buffer.lua")}
+    lines = ["JobSubmitPlugins=lua", "BurstBufferType=burst_buffer/lua"]
+    with (
+        # Other users may not read pytest's folders.
+        TemporaryDirectory(prefix="job-submit-") as folder,
+        stand_in(Path(folder) / "service.sock") as service,
+        cluster(Path(folder) / "slurm", files=files, lines=lines) as found,
+    ):
+        yield Site(found, service)
+
+
+@pytest.fixture
+def site(the_site: Site) -> Site:
+    the_site.service.behaviour = "up"
+    the_site.service.io_nodes = 4
+    the_site.service.requests.clear()
+    return the_site
+
+
+def only_question(site: Site) -> str:
+    [request] = site.service.requests
+    return request.split(b"\r\n")[0].decode()
+
+
+def test_a_batch_job_gets_what_the_service_decides(site: Site) -> None:
+    site.set()
+    shown = site.cluster.folder / "shown"
+    job = site.cluster.submit(
+        *("--job-name=first", "--ntasks=2", f"--output={shown}"),
+        script='#!/bin/sh\necho "$ION_COUNT $SLURM_JOB_LICENSES"\n',
+    )
+    found = site.cluster.wait_for(job, "COMPLETED")
+    assert found["Licenses"] == "ionode:4"
+    assert found["AdminComment"] == f"ioncast:{DECISION_ID}"
+    assert shown.read_text().split()[0] == "4"
+    assert only_question(site) == (
+        "GET /v1/decisions?system=testbed&user=root&name=first&tasks=2&available=8 HTTP/1.0"
+    )
+    [line] = site.lines("first")
+    assert re.fullmatch(
+        r'mode=on partition="batch" user="root" job="first" io_nodes=4 source=history'
+        rf' ms=\d+\.\d decision={DECISION_ID} why="{WHY}"',
+        line,
+    )
+
+
+def test_srun_gets_it_and_says_what_it_runs(site: Site) -> None:
+    site.set()
+    done = site.cluster.run("srun", "--nodes=2", "sh", "-c", 'echo "$SLURM_JOB_ID"')
+    job = int(done.stdout.split()[0])
+    assert site.cluster.job(job)["Licenses"] == "ionode:4"
+    assert "&executable=sh&nodes=2&" in only_question(site)
+
+
+def test_salloc_gets_it(site: Site) -> None:
+    site.set()
+    done = site.cluster.run("salloc", "sh", "-c", 'echo "$SLURM_JOB_ID"')
+    assert site.cluster.job(int(done.stdout))["Licenses"] == "ionode:4"
+    assert "name=" not in only_question(site)
+
+
+def test_each_task_of_an_array_gets_it_and_one_question_is_asked(site: Site) -> None:
+    site.set()
+    folder = site.cluster.folder
+    job = site.cluster.submit(
+        *("--array=1-3", f"--output={folder}/array-%a"), script='#!/bin/sh\necho "$ION_COUNT"\n'
+    )
+    shown = [folder / f"array-{number}" for number in (1, 2, 3)]
+    site.cluster.wait(
+        lambda: [file.exists() and file.read_text() for file in shown] == ["4\n"] * 3, "array"
+    )
+    tasks = site.cluster.run("scontrol", "show", "job", "-o", str(job)).stdout.splitlines()
+    assert len(tasks) == 3
+    assert all(" Licenses=ionode:4 " in task for task in tasks)
+    assert len(site.service.requests) == 1
+
+
+def test_each_part_of_a_het_job_gets_its_own(site: Site) -> None:
+    site.set()
+    job = site.cluster.submit("--ntasks=1", ":", "--ntasks=2")
+    parts = site.cluster.run("scontrol", "show", "job", "-o", str(job)).stdout.splitlines()
+    assert ["Licenses=ionode:4" in part for part in parts] == [True, True]
+    assert [b"tasks=1&" in r for r in site.service.requests] == [True, False]
+    assert [b"tasks=2&" in r for r in site.service.requests] == [False, True]
+    site.cluster.wait_for(job, "COMPLETED")
+
+
+def test_the_parts_of_a_het_job_get_no_more_than_there_are(site: Site) -> None:
+    site.set()
+    site.service.io_nodes = 8
+    parts = ("--nodes=1", ":", "--nodes=1")
+    job = site.cluster.submit("--job-name=too-much", *parts, script=SLEEPS)
+    site.cluster.wait_for(job, "RUNNING")
+    assert "Used=8" in site.cluster.run("scontrol", "show", "licenses").stdout
+    site.cluster.run("scancel", str(job))
+
+
+def test_jobs_of_other_users_are_asked_for_by_name(site: Site) -> None:
+    site.set()
+    job = site.cluster.submit(user="nobody")
+    assert site.cluster.job(job)["Licenses"] == "ionode:4"
+    assert "&user=nobody&" in only_question(site)
+
+
+def test_jobs_wait_for_io_nodes_and_start_when_they_are_free(site: Site) -> None:
+    site.set()
+    site.service.io_nodes = 6
+    first = site.cluster.submit(script=SLEEPS)
+    site.cluster.wait_for(first, "RUNNING")
+    second = site.cluster.submit()
+    site.cluster.wait(lambda: site.cluster.job(second)["Reason"] == "Licenses", "waiting job")
+    site.service.io_nodes = 2
+    third = site.cluster.submit()
+    site.cluster.wait_for(third, "COMPLETED")
+    assert site.cluster.job(second)["JobState"] == "PENDING"
+    site.cluster.run("scancel", str(first))
+    site.cluster.wait_for(second, "COMPLETED")
+
+
+def test_more_than_there_are_is_never_asked_for(site: Site) -> None:
+    site.set(default=2)
+    site.service.io_nodes = 64
+    assert site.cluster.job(site.cluster.submit())["Licenses"] == "ionode:2"
+    site.set(default=64)
+    assert site.cluster.job(site.cluster.submit())["Licenses"] == "ionode:8"
+
+
+@pytest.mark.parametrize(
+    ("licences", "io_nodes"), [("ionode:3", "3"), ("ionode", "1"), ("ionode:2;ionode:3", "5")]
+)
+def test_what_the_user_asks_for_wins(site: Site, licences: str, io_nodes: str) -> None:
+    site.set()
+    shown = site.cluster.folder / "own"
+    job = site.cluster.submit(
+        *(f"--licenses={licences}", "--job-name=own", f"--output={shown}"),
+        script='#!/bin/sh\necho "$ION_COUNT"\n',
+    )
+    found = site.cluster.wait_for(job, "COMPLETED")
+    assert (found["Licenses"], found.get("AdminComment")) == (licences, None)
+    assert shown.read_text() == f"{io_nodes}\n"
+    assert site.service.requests == []
+    assert f"io_nodes={io_nodes} source=user " in site.lines("own")[-1]
+
+
+def _settled(job: dict[str, str]) -> dict[str, str]:
+    """What does not differ between two submissions of the same."""
+    differing = r"JobId|JobName|.*Time|.*Eval|.*NodeList|NodeList|BatchHost|Priority|Scheduler"
+    return {name: value for name, value in job.items() if not re.fullmatch(differing, name)}
+
+
+@pytest.mark.parametrize("mode", ["on", "arbitrate"])
+@pytest.mark.parametrize("command", ["srun", "salloc"])
+def test_a_job_that_starts_now_or_never_starts_without_io_nodes(
+    site: Site, mode: str, command: str
+) -> None:
+    site.wait_until_idle()
+    site.service.io_nodes = 8
+    site.set(mode="on")
+    busy = site.cluster.submit(script=SLEEPS)
+    site.cluster.wait_for(busy, "RUNNING")
+    site.set(mode=mode, heartbeat=str(site.heartbeat))
+    site.heartbeat.write_text(f"{time.time():.0f}\n")
+    site.cluster.run(command, "--immediate", "--nodes=1", "true")
+    site.cluster.run("scancel", str(busy))
+    site.cluster.wait_for(busy, "CANCELLED")
+
+
+def test_shadow_leaves_the_job_as_it_was(site: Site) -> None:
+    options = ("--ntasks=2", "--comment=mine", "--hold")
+    script = "#!/bin/sh\nenv | grep -v SLURM | sort\n"
+    site.set(mode="off")
+    plain = site.cluster.submit("--job-name=plain", *options, script=script)
+    assert site.service.requests == site.lines("plain") == []
+    site.set(mode="shadow", default=1)
+    shadowed = site.cluster.submit("--job-name=shadowed", *options, script=script)
+    assert _settled(site.cluster.job(shadowed)) == _settled(site.cluster.job(plain))
+    [line] = site.lines("shadowed")
+    assert line.startswith("mode=shadow ")
+    assert "io_nodes=4" in line
+    site.cluster.run("scancel", str(plain), str(shadowed))
+
+
+def test_a_held_job_can_be_released_by_its_user(site: Site) -> None:
+    heartbeat = site.heartbeat
+    site.set(mode="arbitrate", heartbeat=str(heartbeat))
+    heartbeat.write_text(f"{time.time():.0f}\n")
+    job = site.cluster.submit(user="nobody")
+    found = site.cluster.job(job)
+    assert (found["JobState"], found["Reason"]) == ("PENDING", "JobHeldUser")
+    assert found["AdminComment"] == f"ioncast:{DECISION_ID}:held"
+    site.cluster.run("scontrol", "release", str(job), user="nobody")
+    assert site.cluster.wait_for(job, "COMPLETED")["Licenses"] == "ionode:4"
+    by_user = site.cluster.submit("--hold")
+    assert site.cluster.job(by_user)["AdminComment"] == f"ioncast:{DECISION_ID}"
+    site.cluster.run("scancel", str(by_user))
+    heartbeat.unlink()
+    site.cluster.wait_for(site.cluster.submit("--job-name=not-held"), "COMPLETED")
+    [line] = site.lines("not-held")
+    assert " held=no " in line
+    assert line.endswith(f'; not held: no heartbeat in {heartbeat}"')
+
+
+def test_io_nodes_as_burst_buffers(site: Site) -> None:
+    site.set(resource="burst_buffer")
+    folder = site.cluster.folder / "of nobody"
+    folder.mkdir()
+    shutil.chown(folder, "nobody")
+    options = (f"--output={folder}/%A", "--job-name=buffered")
+    job = site.cluster.submit(*options, script='#!/bin/sh\necho "$ION_COUNT"\n', user="nobody")
+    found = site.cluster.job(job)
+    assert (found["BurstBuffer"], found["Licenses"]) == ("#BB_LUA", "(null)")
+    # Slurm reads the pools every half a minute.
+    site.cluster.wait_for(job, "COMPLETED")
+    assert (folder / str(job)).read_text() == "4\n"
+    # Slurm refuses such jobs of root.
+    of_root = site.cluster.submit("--job-name=of-root")
+    site.cluster.wait_for(of_root, "COMPLETED")
+    assert "root may have no burst buffer" in site.lines("of-root")[0]
+
+
+def test_no_behaviour_of_the_service_keeps_a_job_out(site: Site) -> None:
+    site.set(default=1, deadline_ms=50, failures=1000)
+    took: dict[str, float] = {}
+    for behaviour in BEHAVIOURS:
+        if behaviour == "up":
+            continue
+        site.service.behaviour = behaviour
+        name = f"of-{behaviour.replace(' ', '-')}"
+        job = site.cluster.submit(f"--job-name={name}")
+        assert site.cluster.job(job)["Licenses"] == "ionode:1", behaviour
+        [line] = site.lines(name)
+        assert f'why="no answer from {site.service.address}: ' in line
+        took[behaviour] = float(line.split(" ms=")[1].split(" ")[0])
+    # All of it lasts a minute, or for ever.
+    assert max(took.values()) < 30_000, took
+
+
+def test_nobody_there_keeps_no_job_out(site: Site) -> None:
+    for address in ("unix:/nowhere/ioncast.sock", "127.0.0.1:1"):
+        site.set(default=1, address=address)
+        job = site.cluster.submit("--job-name=alone")
+        assert site.cluster.job(job)["Licenses"] == "ionode:1"
+        assert "source=fallback" in site.lines("alone")[-1]
+        assert f'why="no answer from {address}: ' in site.lines("alone")[-1]
+
+
+def test_a_hung_service_is_soon_not_asked_any_more(site: Site) -> None:
+    site.set(default=1, deadline_ms=50, pause_s=3600)
+    site.service.behaviour = "hung"
+    options = ("--hold", "--job-name=one-of-many")
+    with ThreadPoolExecutor(60) as pool:
+        jobs = list(pool.map(lambda _: site.cluster.submit(*options), range(60)))
+    assert len(set(jobs)) == 60
+    asked = ["not asked" not in line for line in site.lines("one-of-many")]
+    assert sorted(asked) == [False] * 58 + [True] * 2
+    site.cluster.run("scancel", *map(str, jobs))
+
+
+@pytest.mark.parametrize(
+    ("broken", "text"),
+    [
+        ("job_submit.lua", "this is no Lua"),
+        ("job_submit.lua", 'error("on purpose")'),
+        ("ioncast.lua", "this is no Lua"),
+        ("ioncast.lua", "return nil"),
+        ("ioncast_settings.lua", "return { mode ="),
+        ("ioncast_settings.lua", "return nil"),
+    ],
+)
+def test_a_broken_file_rejects_no_job(site: Site, broken: str, text: str) -> None:
+    site.write(broken, text)
+    job = site.cluster.submit()
+    site.restore()
+    site.cluster.wait_for(job, "COMPLETED")
+
+
+def test_a_repaired_file_counts_again(site: Site) -> None:
+    site.write("ioncast.lua", "this is no Lua")
+    assert site.cluster.job(site.cluster.submit())["Licenses"] == "(null)"
+    site.restore()
+    site.set()
+    assert site.cluster.job(site.cluster.submit())["Licenses"] == "ionode:4"
+
+
+@pytest.mark.parametrize("broken", ["ioncast.lua", "ioncast_settings.lua"])
+def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
+    (site.cluster.folder / broken).write_text("this is no Lua")
+    site.cluster.stop("slurmctld")
+    site.cluster.start("slurmctld")
+    job = site.cluster.submit()
+    assert site.cluster.job(job)["Licenses"] == "(null)"
+    assert f"ioncast: all jobs are left as they are: {site.cluster.folder}/{broken}:1:" in (
+        site.cluster.controller_log()
+    )
+    site.restore()
+
+
+@pytest.mark.serving
+def test_the_real_service_answers(site: Site, tmp_path: Path) -> None:
+    location = f"{tmp_path}/ioncast.sqlite"
+    with opened_database(location) as database, transaction(database, write=True) as connection:
+        token = add_token(connection, "slurm", "scheduler")
+    told = {"IONCAST_DB": location, "IONCAST_DEFAULT_IO_NODES": "3"}
+    open_to_all(tmp_path)
+    # Two workers need not know of the token at the same time.
+    with running(tmp_path, "--workers", "1", environment=told) as service:
+        for name, settings in {
+            "asks": {"address": f"127.0.0.1:{service.port}"},
+            "sends-its-script": {"address": f"unix:{service.socket}", "token": token},
+        }.items():
+            site.set(**settings)
+            job = site.cluster.job(site.cluster.submit(f"--job-name={name}"))
+            assert job["Licenses"] == "ionode:3"
+            assert re.fullmatch(r"ioncast:[0-9a-f]{32}", job["AdminComment"])
+            [line] = site.lines(name)
+            assert f"decision={job['AdminComment'].removeprefix('ioncast:')} " in line

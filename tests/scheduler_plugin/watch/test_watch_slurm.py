@@ -1,0 +1,304 @@
+"""`ioncast slurm watch` on a real Slurm, with a real service.
+
+It has no more than docs/slurm.md gives it: a user of its own, any user's token of Slurm, and a
+token of the service with the role scheduler.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
+from tests.support.serving import Served, running, wait_for
+from tests.support.slurm import (
+    WATCH_USER,
+    Cluster,
+    as_user,
+    cluster,
+    give_secret,
+    open_to_all,
+)
+
+pytestmark = [pytest.mark.slurm, pytest.mark.serving]
+
+_LOGS = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
+_DECISION = "04a94459990f44be8a32fd781700b04e"
+# Leaves a genuine log where Darshan would, under the name that Darshan would give it.
+_JOB = """\
+#!/bin/sh
+touch {folder}/began.$SLURM_JOB_ID
+while [ ! -e {awaited} ]; do sleep 0.1; done
+set -- $(date '+%Y/%-m/%-d %-m-%-d %-H %-M %-S')
+day={folder}/logs/$1
+mkdir -p $day
+log=$day/root_app_id$SLURM_JOB_ID-$$_$2-$(($3 * 3600 + $4 * 60 + $5))-1234567
+cp {source} $log.darshan_partial
+mv $log.darshan_partial ${{log}}_1.darshan
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("watch") / "slurm", rest=True) as found:
+        yield found
+
+
+class Site:
+    """A service, a cluster, and the settings of a watch between them."""
+
+    def __init__(self, slurm: Cluster, folder: Path) -> None:
+        self.slurm = slurm
+        self.folder = folder
+        self.database = str(folder / "ioncast.sqlite")
+        with opened_database(self.database) as opened, transaction(opened, write=True) as inside:
+            token = add_token(inside, "watch", "scheduler")
+        give_secret(folder / "token", token, WATCH_USER)
+        give_secret(folder / "jwt", slurm.token(WATCH_USER), WATCH_USER)
+        open_to_all(folder)
+        (folder / "logs").mkdir()
+        (folder / "state").mkdir()
+        shutil.chown(folder / "state", WATCH_USER)
+        self.config = folder / "slurm.toml"
+        self.config.write_text(
+            f"""
+            system = "testbed"
+            [slurmrestd]
+            address = "unix:{slurm.rest}"
+            user = "{WATCH_USER}"
+            token_file = "{folder}/jwt"
+            timeout_s = 60
+            [service]
+            address = "unix:{folder}/ioncast.sock"
+            token_file = "{folder}/token"
+            [darshan]
+            folder = "{folder}/logs"
+            wait_s = 86400
+            [watch]
+            state = "{folder}/state/watch.sqlite"
+            period_s = 0.3
+            """
+        )
+
+    def submit(self, source: str, *options: str | bytes, awaited: Path = Path("/")) -> int:
+        """Submit a job that ends once a file is there."""
+        told = {"folder": self.folder, "source": _LOGS / source, "awaited": awaited}
+        return self.slurm.submit(*options, script=_JOB.format(**told))
+
+    def watch(self, *options: str) -> list[str]:
+        ioncast = [sys.executable, "-m", "ioncast", "slurm", "watch", "--config", str(self.config)]
+        return [*as_user(WATCH_USER), *ioncast, *options]
+
+    def once(self, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.watch("--once", *options), capture_output=True, text=True, check=False
+        )
+
+    def served(self) -> AbstractContextManager[Served]:
+        # Two workers need not know of the token at the same time.
+        return running(self.folder, "--db", self.database, "--workers", "1")
+
+
+@pytest.fixture
+def site(slurm: Cluster, tmp_path: Path) -> Site:
+    return Site(slurm, tmp_path)
+
+
+def _outcomes(served: Served) -> dict[str, int]:
+    items = served.ask("/v1/outcomes").json["items"]
+    found = {item["job_id"]: item["io_nodes"] for item in items}
+    assert len(found) == len(items)
+    return found
+
+
+def _runs(served: Served) -> dict[str, int | None]:
+    found = {}
+    for application in served.ask("/v1/applications").json["items"]:
+        for run in served.ask(f"/v1/applications/{application['id']}/runs").json["items"]:
+            assert run["job_id"] not in found
+            found[run["job_id"]] = run["io_nodes"]
+    return found
+
+
+def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
+    site: Site,
+) -> None:
+    slurm = site.slurm
+    log = (site.folder / "watch.log").open("ab")
+    with log, site.served() as served:
+        first = subprocess.Popen(site.watch(), stderr=log)
+        direct = site.submit("periodic-ionodes0.darshan", "--hold")
+        slurm.run("scontrol", "update", f"JobId={direct}", f"AdminComment=ioncast:{_DECISION}")
+        slurm.run("scontrol", "release", str(direct))
+        unknown = site.submit("multiphase-ionodes0.darshan")
+        wait_for(lambda: len(_runs(served)) == 2, "two runs")
+        assert _runs(served) == {str(direct): 0, str(unknown): None}
+        assert _outcomes(served) == {str(direct): 0}
+        [outcome] = served.ask("/v1/outcomes").json["items"]
+        assert outcome["decision_id"] == _DECISION
+
+        go = site.folder / "go"
+        meanwhile = site.submit("hacc-io-ionodes4.darshan", "-Lionode:4", awaited=go)
+        wait_for((site.folder / f"began.{meanwhile}").exists, "job that runs")
+        slurm.stop("slurmctld")
+        go.touch()
+        logs = site.folder / "logs"
+        wait_for(lambda: list(logs.rglob(f"*_id{meanwhile}-*_1.darshan")), "log")
+        slurm.start("slurmctld")
+        wait_for(lambda: str(meanwhile) in _outcomes(served), "outcome")
+        assert _outcomes(served)[str(meanwhile)] == 4
+
+        array = site.submit("multiphase-ionodes4.darshan", "--array=7", "-Lionode:2")
+        task = slurm.job(array)["JobId"]
+        wait_for(lambda: task in _outcomes(served), "outcome")
+        assert _outcomes(served)[task] == 2
+
+        first.kill()
+        first.wait()
+    while_away = site.submit("periodic-ionodes4.darshan", "-Lionode:1")
+    slurm.wait_for(while_away, "COMPLETED")
+    log = (site.folder / "watch.log").open("ab")
+    with log, subprocess.Popen(site.watch(), stderr=log) as second:
+        wait_for(lambda: "logs wait" in (site.folder / "watch.log").read_text(), "line")
+        with site.served() as served:
+            # It asks a service that was away once a minute.
+            wait_for(lambda: _outcomes(served).get(str(while_away)) == 1, "outcome", 300)
+            assert len(_runs(served)) == 5
+            assert len(_outcomes(served)) == 4
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(60) == 0
+    lines = (site.folder / "watch.log").read_text().splitlines()
+    assert all(line.startswith("ioncast: ") for line in lines), lines
+    assert f"ioncast: job {direct} of root: 1 outcome sent, 0 I/O nodes" in lines
+    assert f"ioncast: job {unknown} of root: 1 trace sent, I/O nodes unknown" in lines
+    assert not [line for line in lines if "accounting" in line]
+
+
+def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> None:
+    with site.served() as served:
+        job = site.submit("hacc-io-ionodes4-dxt.darshan", "-Lionode:3", "--job-name=a\x1b[2J\nb")
+        site.slurm.wait_for(job, "COMPLETED")
+        tried = site.once("--dry-run")
+        assert tried.returncode == 0, tried.stderr
+        assert f"would send outcome root_app_id{job}-" in tried.stdout
+        assert f"job_id={job} user=root name='a\\x1b[2J\\nb' nodes=1 io_nodes=3" in tried.stdout
+        assert f"ioncast: job {job} of root: 1 outcome would be sent, 3 I/O nodes" in tried.stderr
+        assert "0 traces and 1 outcome would be sent, 0 refused, 0 waiting" in tried.stderr
+        assert " sent" not in tried.stderr.replace("would be sent", "")
+        assert not _runs(served)
+        done = site.once()
+        assert done.returncode == 0
+        assert "0 traces and 1 outcome sent, 0 refused, 0 waiting" in done.stderr
+        assert _outcomes(served) == {str(job): 3}
+        again = site.once()
+    assert again.returncode == 0
+    assert "0 traces and 0 outcomes sent, 0 refused, 0 waiting" in again.stderr
+
+
+def test_what_a_user_writes_into_a_job_hides_no_other_job(site: Site) -> None:
+    strange = site.folder / os.fsdecode(b"folder \xff")
+    strange.mkdir()
+    with site.served() as served:
+        jobs = [
+            site.submit(f"{log}.darshan", "-Lionode:4", option)
+            for log, option in (
+                ("periodic-ionodes4", b"--job-name=\xff"),
+                ("multiphase-ionodes4", b"--comment=a \xfe b"),
+                ("hacc-io-ionodes4", b"--chdir=" + os.fsencode(strange)),
+                ("hacc-io-ionodes4-dxt", '--job-name=\x01"\\'),
+            )
+        ]
+        for job in jobs:
+            site.slurm.wait_for(job, "COMPLETED")
+        done = site.once()
+        assert done.returncode == 0, done.stderr
+        assert _outcomes(served) == {str(job): 4 for job in jobs}
+
+
+def test_a_job_of_which_nothing_was_decided_is_not_said_to_have_had_none(site: Site) -> None:
+    # The plugin leaves one of which the service knows nothing without a mark and without licences.
+    with site.served() as served:
+        job = site.submit("periodic-ionodes0.darshan")
+        site.slurm.wait_for(job, "COMPLETED")
+        done = site.once()
+        assert f"job {job} of root: 1 trace sent, I/O nodes unknown" in done.stderr
+        assert _runs(served) == {str(job): None}
+
+
+def test_a_log_that_is_refused_is_no_failure(site: Site) -> None:
+    with site.served():
+        job = site.submit(str(site.config))
+        site.slurm.wait_for(job, "COMPLETED")
+        done = site.once()
+    assert f"job {job} of root: its trace is refused" in done.stderr
+    assert "1 refused, 0 waiting" in done.stderr
+    assert done.returncode == 0
+
+
+_EMPTY = "ioncast: 0 jobs done, 0 without a log; 0 traces and 0 outcomes"
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_service_that_cannot_be_used_is_found_out_with_nothing_to_send(
+    site: Site, options: tuple[str, ...]
+) -> None:
+    away = site.once(*options)
+    (site.folder / "token").write_text("ion_wrong")
+    with site.served():
+        refused = site.once(*options)
+    for done, said in ((away, "the service cannot be reached"), (refused, "answers 401")):
+        error, summary = done.stderr.splitlines()
+        assert error.startswith("ioncast: logs wait: ")
+        assert said in error
+        assert summary.startswith(_EMPTY)
+        assert done.returncode == 1
+    assert "ion_wrong" not in refused.stderr
+
+
+def test_a_second_watch_on_a_state_is_refused_in_one_line(site: Site) -> None:
+    with subprocess.Popen(site.watch(), stderr=subprocess.PIPE) as first:
+        assert first.stderr is not None
+        assert b"are followed" in first.stderr.readline()
+        second = site.once()
+        first.terminate()
+        assert first.wait() == 0
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert "another watch uses this state" in second.stderr
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda site: (site.folder / "logs").rmdir(), "the folder of the logs cannot be read"),
+        (lambda site: (site.folder / "jwt").unlink(), "jwt: cannot be read: No such file"),
+        (lambda site: site.config.write_text("system = 3\n"), "slurm.toml:1: key `system`"),
+    ],
+)
+def test_what_is_set_wrongly_is_one_line(
+    site: Site, spoil: Callable[[Site], None], said: str
+) -> None:
+    spoil(site)
+    done = site.once()
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+
+
+def test_a_token_that_slurm_refuses_is_said(site: Site) -> None:
+    (site.folder / "jwt").write_text("not.a.token")
+    with site.served():
+        for options in ((), ("--dry-run",)):
+            done = site.once(*options)
+            assert done.returncode == 1
+            assert done.stderr.count("jobs are not followed") == 1
+            assert "not.a.token" not in done.stderr

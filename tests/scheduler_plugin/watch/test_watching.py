@@ -1,0 +1,602 @@
+"""The watch with a real service: each log arrives once, whatever is away or killed meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
+from ioncast_base.errors import InputError
+from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
+from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
+from scheduler_plugin.watch.darshan_logs import LogFolder
+from scheduler_plugin.watch.job_runs import io_nodes_of, job_runs
+from scheduler_plugin.watch.state import WatchState, copied_state, opened_state
+from scheduler_plugin.watch.watching import Watch
+from tests.support.serving import PATIENCE_S, Served, running, start, stop
+
+pytestmark = pytest.mark.serving
+
+_LOGS = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
+_START_S = datetime(2026, 3, 5, 10).timestamp()
+_HOUR_S = 3600.0
+_numbers = itertools.count()
+
+
+class _Patient(Ioncast):
+    """Asks a service again that is busy because the machine is."""
+
+    def _ask(self, *arguments: Any, **content: Any) -> dict[str, Any]:
+        give_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return super()._ask(*arguments, **content)
+            except ServiceRefusedError as error:
+                if error.status != 503 or time.monotonic() > give_up_at:
+                    raise
+            time.sleep(0.2)
+            if "files" in content:
+                content["files"]["log"][1].seek(0)
+
+
+class Site:
+    """A service, a folder of logs and a Slurm that says what a test has it say."""
+
+    def __init__(self, served: Served, token: str, folder: Path) -> None:
+        self.served = served
+        self.token = token
+        self.folder = folder
+        self.system = f"system{next(_numbers)}"
+        self.now_s = _START_S + 600
+        self.listed: list[Job] = []
+        self.accounted: list[Job] = []
+        self.failure: Exception | None = None
+        self.asked: list[tuple[int, int]] = []
+        (folder / "logs").mkdir()
+
+    def jobs(self) -> list[Job]:
+        if self.failure:
+            raise self.failure
+        return self.listed
+
+    def ended_jobs(self, since_s: int, until_s: int) -> list[Job]:
+        self.asked.append((since_s, until_s))
+        if not self.accounted:
+            raise SlurmAnswerError("there is no slurmdbd")
+        return self.accounted
+
+    def log(self, source: str, job_id: int = 42, started_s: float = _START_S + 5) -> Path:
+        """A genuine log where Darshan puts it."""
+        when = datetime.fromtimestamp(started_s)
+        day = self.folder / "logs" / f"{when.year}/{when.month}/{when.day}"
+        day.mkdir(parents=True, exist_ok=True)
+        second = when.hour * 3600 + when.minute * 60 + when.second
+        name = f"ann_{source}_id{job_id}-77_{when.month}-{when.day}-{second}-1234_1.darshan"
+        return Path(shutil.copy(_LOGS / f"{source}.darshan", day / name))
+
+    def watch(self, state: WatchState, service: Any, **settings: Any) -> Watch:
+        return Watch(
+            state,
+            self,
+            service,
+            LogFolder(self.folder / "logs", "%Y/%-m/%-d"),
+            system=self.system,
+            licence="ionode",
+            clock=lambda: self.now_s,
+            **{"period_s": 10.0, "wait_s": 300.0, **settings},
+        )
+
+    def round(self, later_s: float = 0.0, rounds: int = 1, token: str | None = None) -> None:
+        """Start a watch, let it do rounds, and end it."""
+        self.now_s += later_s
+        with (
+            opened_state(str(self.folder / "watch.sqlite")) as state,
+            _Patient(self.served.url, lambda: token or self.token) as service,
+        ):
+            watch = self.watch(state, service)
+            for _ in range(rounds):
+                watch.round(float("inf"))
+
+    def ask(self, path: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.served.ask(path).json["items"]
+        return items
+
+    def runs(self) -> list[dict[str, Any]]:
+        applications = self.ask(f"/v1/applications?system={self.system}")
+        found = [self.ask(f"/v1/applications/{each['id']}/runs") for each in applications]
+        return [run for runs in found for run in runs]
+
+    def outcomes(self) -> list[dict[str, Any]]:
+        return self.ask(f"/v1/outcomes?system={self.system}")
+
+
+def _job(**changed: Any) -> Job:
+    """One that ended after ten minutes."""
+    job = Job(
+        id=42,
+        user="ann",
+        name="restart",
+        partition="batch",
+        state="COMPLETED",
+        reason="None",
+        is_held=False,
+        priority=1,
+        submitted_s=int(_START_S) - 10,
+        started_s=int(_START_S),
+        ended_s=int(_START_S) + 590,
+        nodes=8,
+        tasks=16,
+        licenses="matlab:1,ionode:4",
+        admin_comment="ioncast:04a9",
+    )
+    return replace(job, **changed)
+
+
+_RUNS = {"state": "RUNNING", "ended_s": None}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
+    folder = tmp_path_factory.mktemp("service")
+    location = str(folder / "ioncast.sqlite")
+    with opened_database(location) as database, transaction(database, write=True) as connection:
+        token = add_token(connection, "slurm", "scheduler")
+    settings = folder / "service.toml"
+    settings.write_text("requests_per_minute = 100000\n")
+    with running(folder, "--db", location, "--config", str(settings)) as service:
+        yield service, token
+
+
+@pytest.fixture
+def site(served: tuple[Served, str], tmp_path: Path) -> Site:
+    return Site(*served, tmp_path)
+
+
+def test_a_job_that_ended_is_reported_with_the_io_nodes_that_it_had(site: Site) -> None:
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    site.round()
+    [run], [outcome] = site.runs(), site.outcomes()
+    assert (run["job_id"], run["name"], run["nodes"], run["io_nodes"]) == ("42", "restart", 8, 4)
+    assert outcome["run_id"] == run["id"]
+    assert (outcome["io_nodes"], outcome["decision_id"]) == (4, "04a9")
+
+
+@pytest.mark.parametrize(
+    ("changed", "io_nodes"),
+    [
+        ({}, 4),
+        ({"licenses": "ionode:2"}, 2),
+        ({"licenses": "", "burst_buffer": "#BB_LUA pool=ionode capacity=8"}, 8),
+        ({"licenses": "", "burst_buffer": "#BB_LUA capacity=8 pool=scratch"}, 0),
+        ({"licenses": "matlab:1"}, 0),
+        ({"licenses": "", "admin_comment": "ticket 7 ioncast:04a9:held"}, 0),
+        # Nothing tells how the site treated it.
+        ({"licenses": "", "admin_comment": "about ioncast"}, None),
+    ],
+)
+def test_the_io_nodes_of_a_job_are_what_it_had(
+    changed: dict[str, str], io_nodes: int | None
+) -> None:
+    assert io_nodes_of(_job(**changed), "ionode") == io_nodes
+
+
+def test_a_job_that_accounting_tells_of_is_not_said_to_have_had_none() -> None:
+    # slurmdbd knows no burst buffers, and licences only where AccountingStorageTRES counts them.
+    told = [_job(licenses=""), _job(id=43, licenses="ionode:2")]
+    runs = job_runs(told, "ionode", 0.0, are_accounted=True)
+    assert [run.io_nodes for run in runs] == [None, 2]
+    assert [run.io_nodes for run in job_runs(told, "ionode", 0.0)] == [0, 2]
+
+
+def test_what_components_of_a_job_do_not_share_is_not_known_of_its_logs() -> None:
+    first, second = _job(het_job_id=42), _job(id=43, het_job_id=42)
+    [run] = job_runs([first, second], "ionode", 0.0)
+    assert (run.id, run.io_nodes, run.nodes, run.decision_id) == (42, 4, 8, "04a9")
+    others = {"licenses": "ionode:2", "nodes": 1, "admin_comment": "ioncast:77"}
+    [run] = job_runs([first, replace(second, **others)], "ionode", 0.0)
+    assert (run.id, run.io_nodes, run.nodes, run.decision_id) == (42, None, None, None)
+
+
+def test_a_job_whose_io_nodes_nobody_knows_is_a_trace_without_them(site: Site) -> None:
+    site.listed = [_job(licenses="", admin_comment="")]
+    site.log("periodic-ionodes4")
+    site.round()
+    [run] = site.runs()
+    assert run["io_nodes"] is None
+    assert not site.outcomes()
+
+
+def test_of_several_steps_the_one_that_moved_most_tells_the_outcome(site: Site) -> None:
+    names = ("hacc-io-ionodes4", "periodic-ionodes4", "multiphase-ionodes4")
+    site.listed = [_job()]
+    for number, name in enumerate(names):
+        site.log(name, started_s=_START_S + number)
+    site.round()
+    runs = site.runs()
+    moved = {run["id"]: sum(phase["bytes"] for phase in run["phases"]) for run in runs}
+    assert len(runs) == len(names)
+    [outcome] = site.outcomes()
+    assert outcome["run_id"] == max(moved, key=lambda run: moved[run])
+
+
+def test_a_log_that_comes_late_is_a_trace_and_later_ones_are_not_waited_for(site: Site) -> None:
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    site.round()
+    site.log("hacc-io-ionodes4")
+    site.round(later_s=100)
+    assert len(site.runs()) == 2
+    site.round(later_s=300)
+    site.log("multiphase-ionodes4")
+    site.round(later_s=100)
+    assert len(site.runs()) == 2
+    assert len(site.outcomes()) == 1
+
+
+def test_while_one_log_is_written_the_others_of_its_job_wait(site: Site) -> None:
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    writing = site.log("hacc-io-ionodes4").rename(site.folder / "rest")
+    partial = next((site.folder / "logs").rglob("*.darshan")).with_name(
+        "ann_app_id42-78_3-5-36010-99.darshan_partial"
+    )
+    partial.touch()
+    site.round()
+    assert not site.runs()
+    writing.rename(partial.with_name("ann_app_id42-78_3-5-36010-99_1.darshan"))
+    partial.unlink()
+    site.round(later_s=10)
+    assert len(site.runs()) == 2
+
+
+def test_a_job_that_slurm_forgot_is_known_from_when_it_ran(site: Site) -> None:
+    site.listed = [_job(**_RUNS)]
+    site.round()
+    site.log("periodic-ionodes4")
+    site.listed = []
+    site.round(later_s=_HOUR_S)
+    [outcome] = site.outcomes()
+    assert outcome["io_nodes"] == 4
+
+
+def test_jobs_that_came_and_went_while_nobody_watched_are_asked_of_accounting(site: Site) -> None:
+    site.round()
+    first_s = site.now_s
+    job_s = int(first_s) + 100
+    site.accounted = [_job(id=43, started_s=job_s, ended_s=job_s + 60)]
+    site.log("periodic-ionodes4", 43, job_s + 1)
+    site.round(later_s=300)
+    [(since_s, until_s)] = site.asked
+    assert since_s <= first_s < job_s + 60 < until_s
+    assert [run["job_id"] for run in site.runs()] == ["43"]
+    site.round(later_s=10)
+    assert len(site.asked) == 1
+
+
+def test_without_accounting_the_watch_goes_on(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.round()
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    site.round(later_s=400)
+    assert len(site.outcomes()) == 1
+    assert "accounting cannot tell which jobs slurmctld has forgotten" in caplog.text
+
+
+def test_of_a_gap_that_slurmctld_remembers_nobody_is_warned(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.round()
+    site.round(later_s=50)
+    site.round(later_s=300)
+    assert len(site.asked) == 2
+    assert "accounting" not in caplog.text
+    site.round(later_s=301)
+    assert caplog.text.count("accounting cannot tell") == 1
+
+
+def test_a_system_that_nothing_was_measured_on_is_said_once_before_it_is_made(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.round()
+    assert caplog.messages == [
+        f"the service warns: nothing was measured on {site.system!r}, so nothing is decided"
+    ]
+    site.listed = [_job(), _job(id=43)]
+    site.log("periodic-ionodes4")
+    site.log("hacc-io-ionodes4", 43)
+    caplog.clear()
+    site.round(rounds=2)
+    assert caplog.text.count("nothing was measured on") == 1
+
+
+class _Warns:
+    """A service that has something to say of each log."""
+
+    def measured_systems(self) -> list[str]:
+        return ["mn4"]
+
+    def send_trace(self, *_: Any) -> dict[str, Any]:
+        return {"bytes": 1, "warnings": ["half of it\nis missing", "all is late"]}
+
+    def send_outcome(self, *_: Any) -> dict[str, Any]:
+        return {}
+
+
+def test_what_the_service_warns_of_is_said_once(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.system = "mn4"
+    site.listed = [_job(), _job(id=43)]
+    for job_id in (42, 43):
+        site.log("periodic-ionodes4", job_id)
+        site.log("hacc-io-ionodes4", job_id)
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        assert site.watch(state, _Warns()).round(float("inf"))
+    assert caplog.messages == [
+        "the service warns: half of it is missing",
+        "the service warns: all is late",
+    ]
+
+
+def test_logs_wait_where_the_system_is_spelled_otherwise(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.system = "MN4"
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        assert not site.watch(state, _Warns()).round(float("inf"))
+        assert state.waiting() == 1
+    assert "the system is called 'mn4' in ioncast, not 'MN4'" in caplog.text
+
+
+def test_a_job_that_is_put_back_into_the_queue_is_two_runs(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.listed = [_job(**_RUNS)]
+    site.round()
+    site.log("periodic-ionodes4")
+    site.listed = [_job(**{**_RUNS, "state": "PENDING", "started_s": None})]
+    site.round(later_s=10)
+    again_s = int(site.now_s) + 5
+    site.log("hacc-io-ionodes4", started_s=again_s + 1)
+    site.listed = [_job(started_s=again_s, ended_s=again_s + 5, licenses="ionode:2")]
+    site.round(later_s=20)
+    assert sorted(run["io_nodes"] for run in site.runs()) == [2, 4]
+    # An id has one outcome; the second run is in the history all the same.
+    assert [outcome["io_nodes"] for outcome in site.outcomes()] == [4]
+    assert caplog.text.count("is refused") == 1
+
+
+def test_a_damaged_log_is_refused_once(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.listed = [_job(), _job(id=43)]
+    site.log("periodic-ionodes4").write_bytes(b"no log of Darshan's")
+    site.log("periodic-ionodes4", 43)
+    site.round(rounds=3)
+    site.round(later_s=600)
+    assert [run["job_id"] for run in site.runs()] == ["43"]
+    assert caplog.text.count("its outcome is refused") == 1
+    assert caplog.text.count("its trace is refused") == 1
+
+
+@pytest.mark.root
+def test_a_log_that_is_another_users_is_not_the_jobs(site: Site) -> None:
+    site.listed = [_job(user="nobody")]
+    os.chown(site.log("periodic-ionodes4"), 4711, 4711)
+    site.round()
+    assert not site.runs()
+    site.log("hacc-io-ionodes4")
+    site.round(later_s=10)
+    assert len(site.outcomes()) == len(site.runs()) == 1
+
+
+def test_whatever_users_call_files_and_jobs_the_watch_goes_on(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.listed = [_job(name="half \ud800 and \n"), _job(id=43, name="x" * 1000)]
+    log = site.log("periodic-ionodes4")
+    log.rename(log.with_name(os.fsdecode(b'ann\xff\n"_id42-1_3-5-36005-1_1.darshan')))
+    bad = site.log("hacc-io-ionodes4")
+    bad.write_bytes(b"")
+    bad.rename(log.with_name(os.fsdecode(b"ann\xff\nioncast: lie_id42-1_3-5-36005-1_1.darshan")))
+    site.log("multiphase-ionodes4", 43)
+    site.round(rounds=2)
+    assert {run["job_id"] for run in site.runs()} == {"42", "43"}
+    assert all("\n" not in message for message in caplog.messages)
+
+
+class _Deaf:
+    """Cannot be sent anything."""
+
+    def measured_systems(self) -> list[str]:
+        return []
+
+
+def test_what_is_sent_already_is_not_sent_again(site: Site) -> None:
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    site.round(rounds=2)
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        assert site.watch(state, _Deaf()).round(float("inf"))
+
+
+def test_a_wrong_token_loses_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    site.round(token="ion_wrong", rounds=3)  # noqa: S106
+    assert caplog.text.count("logs wait: ") == 1
+    assert "answers 401" in caplog.text
+    site.round(later_s=60)
+    assert len(site.outcomes()) == 1
+
+
+def test_slurm_that_is_away_keeps_no_log_from_being_sent(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.listed = [_job()]
+    site.round()
+    site.log("periodic-ionodes4")
+    site.failure = SlurmUnreachableError("slurmrestd cannot be reached")
+    site.round(later_s=10, rounds=2)
+    assert len(site.outcomes()) == 1
+    assert caplog.text.count("slurmrestd cannot be reached") == 1
+
+
+def test_logs_wait_for_a_service_that_is_away(tmp_path: Path) -> None:
+    location = str(tmp_path / "ioncast.sqlite")
+    with opened_database(location) as database, transaction(database, write=True) as connection:
+        token = add_token(connection, "slurm", "scheduler")
+    served = start(tmp_path, "--db", location)
+    stop(served)
+    site = Site(served, token, tmp_path)
+    site.listed = [_job(), _job(id=43)]
+    site.log("periodic-ionodes4")
+    site.log("hacc-io-ionodes4", 43)
+    site.round(rounds=2)
+    with running(tmp_path, "--db", location, port=served.port):
+        site.round(later_s=600)
+        assert len(site.outcomes()) == len(site.runs()) == 2
+
+
+def test_a_folder_of_logs_that_is_away_closes_no_job(site: Site) -> None:
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    away = (site.folder / "logs").rename(site.folder / "away")
+    site.round(later_s=1000)
+    away.rename(site.folder / "logs")
+    site.round(later_s=10)
+    assert len(site.outcomes()) == 1
+
+
+def test_a_state_has_one_watch(tmp_path: Path) -> None:
+    path = str(tmp_path / "watch.sqlite")
+    with (
+        opened_state(path),
+        pytest.raises(InputError, match="another watch uses this state"),
+        opened_state(path),
+    ):
+        pass
+
+
+def test_a_state_that_is_none_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+    path.write_text("this is no database, however long it is" * 10)
+    with pytest.raises(InputError, match="the state cannot be used"), opened_state(str(path)):
+        pass
+
+
+def test_a_copy_of_a_state_leaves_it_as_it_is(site: Site) -> None:
+    path = str(site.folder / "watch.sqlite")
+    site.listed = [_job(**_RUNS)]
+    site.round()
+    with opened_state(path) as state, copied_state(path) as copy:
+        assert copy.running() == state.running() != []
+        copy.close_run(copy.running()[0], 0.0)
+        assert len(state.running()) == 1
+
+
+def test_what_is_old_is_forgotten_and_what_runs_is_not(site: Site) -> None:
+    site.listed = [_job(), _job(id=43, **_RUNS)]
+    site.log("periodic-ionodes4")
+    site.round(later_s=1000)
+    with opened_state(str(site.folder / "watch.sqlite")) as state, state.transaction():
+        assert state.prune(site.now_s + 1) == 0
+        assert [run.id for run in state.running()] == [43]
+        assert not state.paths_of(state.running()[0])
+
+
+_KILLED = """
+import json, logging, os, signal, sys
+from pathlib import Path
+from scheduler_plugin.watch.darshan_logs import LogFolder
+from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
+from scheduler_plugin.slurm import Job
+from scheduler_plugin.watch.state import opened_state
+from scheduler_plugin.watch.watching import Watch
+
+logging.disable()
+told = json.load(sys.stdin)
+
+class Slurm:
+    def jobs(self):
+        return [Job(**job) for job in told["jobs"]]
+
+def watch(system, state_path, kill_at):
+    done = 0
+    def count(_statement):
+        nonlocal done
+        done += 1
+        if done == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+    with opened_state(state_path) as state, Ioncast(told["url"], lambda: told["token"]) as service:
+        state._database.set_trace_callback(count)
+        watch = Watch(state, Slurm(), service, LogFolder(told["logs"], "%Y/%-m/%-d"),
+                      system=system, licence="ionode", period_s=10.0, wait_s=300.0,
+                      clock=lambda: told["now_s"])
+        # A busy service is asked again.
+        while not watch.round(float("inf")):
+            told["now_s"] += 5
+
+def in_a_process(*arguments):
+    child = os.fork()
+    if child == 0:
+        watch(*arguments)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+for kill_at in range(1, 1000, told["step"]):
+    system, state_path = f"{told['system']}-{kill_at}", f"{told['folder']}/{kill_at}.sqlite"
+    ended = in_a_process(system, state_path, kill_at)
+    if ended == 0:
+        break
+    assert ended == -signal.SIGKILL, ended
+    assert in_a_process(system, state_path, None) == 0
+    print(system)
+"""
+
+
+def test_killed_anywhere_nothing_is_lost_or_doubled(site: Site) -> None:
+    jobs = [_job(), _job(id=43, licenses="ionode:2")]
+    site.log("periodic-ionodes4")
+    site.log("hacc-io-ionodes4", 43)
+    site.log("multiphase-ionodes4", 43)
+    told = {
+        "jobs": [vars(job) for job in jobs],
+        "url": site.served.url,
+        "token": site.token,
+        "logs": str(site.folder / "logs"),
+        "folder": str(site.folder),
+        "system": site.system,
+        "now_s": site.now_s,
+        "step": 5,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLED],
+        input=json.dumps(told),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.stderr
+    systems = done.stdout.split()
+    assert len(systems) >= 10
+    for system in systems:
+        site.system = system
+        assert sorted(run["job_id"] for run in site.runs()) == ["42", "43", "43"]
+        got = {outcome["job_id"]: outcome["io_nodes"] for outcome in site.outcomes()}
+        assert got == {"42": 4, "43": 2}
+        assert len(site.outcomes()) == 2

@@ -1,0 +1,188 @@
+"""Phases of genuine logs, against what is known of the runs that made them."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from summario.phases.extract import extract_phases, merge_files, read_streams, select_layer
+from summario.phases.merge import merge_ranks
+from summario.phases.values import Phase
+from summario.reading.log import DarshanLog, read_log
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+# Nothing tells how MPI-IO's independent requests lie, and the manifest says what the
+# program was told about its file, which one process alone does not share.
+SPATIALITY = {"1d-strided": "sequential"}
+
+
+def phases_of(name: str, **options: object) -> list[Phase]:
+    return extract_phases(read_log(FIXTURES / f"{name}.darshan"), **options)
+
+
+def major(phases: list[Phase]) -> list[Phase]:
+    """Phases with at least 1 % of the bytes, as the manifest counts them."""
+    total = sum(phase.bytes for phase in phases)
+    return [phase for phase in phases if phase.bytes >= 0.01 * total]
+
+
+def manifest(shared_data: Path) -> list[dict[str, str]]:
+    with (shared_data / "runs" / "manifest.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_every_run_has_the_phases_its_program_made(shared_data: Path) -> None:
+    wrong = []
+    for run in manifest(shared_data):
+        found = major(extract_phases(read_log(shared_data / "runs" / run["log"])))
+        written = sum(phase.bytes for phase in found if phase.operation == "write")
+        read = sum(phase.bytes for phase in found if phase.operation == "read")
+        single = all(phase.processes == 1 for phase in found)
+        expected = {
+            "phases": int(run["phases_by_rule"]),
+            "bytes": (int(run["bytes_written"]), int(run["bytes_read"])),
+            "apis": {run["api"]},
+            "nprocs": {int(run["nprocs"])},
+        }
+        got = {
+            "phases": len(found),
+            "bytes": (written, read),
+            "apis": {phase.api for phase in found},
+            "nprocs": {phase.nprocs for phase in found},
+        }
+        if run["files"] != "mixed" and not single:
+            expected["files"] = {run["files"]}
+            got["files"] = {phase.file_access for phase in found}
+        if run["spatiality"] != "mixed":
+            known = SPATIALITY.get(run["spatiality"], run["spatiality"])
+            if run["api"] == "MPIIO" and known != "collective":
+                known = "unknown"
+            expected["spatiality"] = {known}
+            got["spatiality"] = {phase.spatiality for phase in found}
+        if expected != got:
+            wrong.append((run["name"], expected, got))
+    assert wrong == []
+
+
+@pytest.mark.slow
+def test_requests_and_sizes_are_those_of_the_command(shared_data: Path) -> None:
+    checked = 0
+    for run in manifest(shared_data):
+        if not run["request_size"].isdecimal() or run["operation"] == "metadata":
+            continue
+        size, total = int(run["request_size"]), int(run["total_bytes"])
+        found = major(extract_phases(read_log(shared_data / "runs" / run["log"])))
+        if run["operation"] != "mixed":
+            assert sum(phase.requests for phase in found) == total // size, run["name"]
+            assert {part.request_bytes for phase in found for part in phase.parts} == {size}
+            checked += 1
+    assert checked > 40
+
+
+@pytest.mark.parametrize("name", ["hacc-posix-fpp-64x100k", "hacc-mpiio-ssf-8x100k", "mixed-sizes"])
+def test_mixed_request_sizes_become_parts(shared_data: Path, name: str) -> None:
+    [run] = [run for run in manifest(shared_data) if run["name"] == name]
+    expected = {
+        tuple(int(number) for number in part.split("x")) for part in run["request_size"].split(";")
+    }
+    [phase] = major(extract_phases(read_log(shared_data / "runs" / run["log"])))
+    assert {(part.request_bytes, part.requests) for part in phase.parts} == expected
+    assert sum(part.bytes for part in phase.parts) == phase.bytes
+
+
+@pytest.mark.slow
+def test_all_logs_of_other_sites_keep_every_byte(shared_data: Path) -> None:
+    """Against PyDarshan, which reads the same counters another way."""
+    backend = pytest.importorskip("darshan.backend.cffi_backend")
+    logs = sorted((shared_data / "darshan-logs").rglob("*.darshan"))
+    assert len(logs) > 60
+    for path in logs:
+        log = read_log(path)
+        found = extract_phases(log, layer="all", all_files=True)
+        assert sum(phase.bytes for phase in found) == pydarshan_bytes(backend, path), path.name
+        for phase in found:
+            assert sum(part.bytes for part in phase.parts) == phase.bytes, path.name
+            assert 0 <= phase.start_seconds <= phase.end_seconds, path.name
+
+
+def pydarshan_bytes(backend: object, path: Path) -> int:
+    log = backend.log_open(str(path))
+    total = 0
+    for module in ("POSIX", "MPI-IO", "STDIO"):
+        while (record := backend.log_get_record(log, module, "dict")) is not None:
+            counters = record["counters"]
+            prefix = module.replace("-", "")
+            total += counters[f"{prefix}_BYTES_READ"] + counters[f"{prefix}_BYTES_WRITTEN"]
+    backend.log_close(log)
+    return int(total)
+
+
+def test_a_file_used_through_mpiio_hides_what_posix_did_below() -> None:
+    # Two-phase writes over few aggregators: 256 MiB above, about 3.3 GB written and
+    # 3.1 GB read below.
+    [phase] = phases_of("mpiio-coll-contig-cb4")
+    assert (phase.api, phase.operation, phase.bytes) == ("MPIIO", "write", 256 << 20)
+    below = {
+        phase.operation: phase.bytes for phase in phases_of("mpiio-coll-contig-cb4", layer="posix")
+    }
+    assert below["write"] > 3e9
+    assert below["read"] > 3e9
+
+
+def test_the_launchers_files_are_left_out_unless_asked_for() -> None:
+    names = {phase.api for phase in phases_of("mpi4py-partial-mpiio")}
+    assert names == {"MPIIO"}
+    kept = phases_of("mpi4py-partial-mpiio", all_files=True)
+    assert [phase.bytes for phase in kept if phase.operation == "read"] == [2270352]
+
+
+def test_a_record_per_rank_of_one_file_is_one_shared_phase() -> None:
+    [phase] = phases_of("mpi4py-partial-mpiio")
+    assert (phase.ranks, phase.processes, phase.nprocs) == (8, 8, 24)
+    assert (phase.file_access, phase.n_files, phase.mode_processes) == ("shared", 1, 8)
+
+
+def test_stdio_streams_are_contiguous_without_seeks() -> None:
+    [phase] = phases_of("stdio-fpp")
+    assert (phase.api, phase.spatiality, phase.requests) == ("STDIO", "contiguous", 8 * 4096)
+
+
+def test_a_threshold_of_one_takes_any_order_for_contiguous() -> None:
+    assert {p.spatiality for p in phases_of("multiphase", threshold=1)} == {"contiguous"}
+    assert "sequential" in {p.spatiality for p in phases_of("multiphase", threshold=0)}
+
+
+def test_a_long_time_distance_merges_phases_of_one_kind() -> None:
+    assert len(phases_of("reopen-same-5x", time_distance=60)) == 1
+
+
+def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: list[int]) -> float:
+    """I/O time of a phase of files of 1 s each, with these times and ranks."""
+    streams = select_layer(read_streams(log), "posix")
+    rows = np.zeros(len(seconds), np.int64)
+    table = streams.take(rows)
+    values = {name: getattr(table, name) for name in table.__dataclass_fields__}
+    values |= {
+        "file_id": np.arange(len(seconds)).astype(np.uint64),
+        "rank": np.array(ranks),
+        "processes": np.ones(len(seconds), np.int64),
+        "start": np.array([start for start, _ in seconds]),
+        "end": np.array([end for _, end in seconds]),
+        "time": np.ones(len(seconds)),
+    }
+    [phase] = merge_files(merge_ranks(type(streams)(**values), 8), log, 0.2, 1.0)
+    return phase.io_time_seconds
+
+
+def test_files_of_one_process_add_up_and_those_of_others_do_not() -> None:
+    log = read_log(FIXTURES / "hacc-posix-fpp-8x100k.darshan")
+    one_after_the_other = [(0.0, 1.0), (1.1, 2.1), (2.2, 3.2)]
+    assert written_files(log, one_after_the_other, [0, 0, 0]) == 3.0
+    assert written_files(log, one_after_the_other, [0, 1, 2]) == 1.0
+    assert written_files(log, one_after_the_other, [0, 1, 0]) == 2.0
+
+
+def test_a_log_without_records_has_no_phases(shared_data: Path) -> None:
+    assert extract_phases(read_log(shared_data / "darshan-logs/empty_log/empty_log.darshan")) == []

@@ -1,0 +1,692 @@
+"""The rules of the extraction and of safe reading, one made-up log per rule."""
+
+import bisect
+import math
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+import zlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.applications.darshan_writer import Dxt, Heatmap, Record, Segment, write_log
+from ioncast_base.errors import DamagedLogError
+from summario.phases.extract import extract_phases
+from summario.phases.values import Phase
+from summario.reading.header import MAX_HEADER_BYTES, parse_header
+from summario.reading.log import DarshanLog, LogReader, read_log
+
+PROJECT = Path(__file__).parents[3]
+KIB, MIB = 1 << 10, 1 << 20
+NPROCS = 4
+
+BINS = {
+    100: "0_100",
+    KIB: "100_1K",
+    10 * KIB: "1K_10K",
+    100 * KIB: "10K_100K",
+    MIB: "100K_1M",
+    4 * MIB: "1M_4M",
+}
+
+
+def size_bin(size: int) -> str:
+    """The bin of Darshan's histograms of sizes up to 4 MiB."""
+    edges = list(BINS)
+    return BINS[edges[bisect.bisect_left(edges, size)]]
+
+
+def times(api: str, operation: str, start: float, end: float, seconds: float) -> dict[str, float]:
+    return {
+        f"{api}_F_{operation}_START_TIMESTAMP": start,
+        f"{api}_F_{operation}_END_TIMESTAMP": end,
+        f"{api}_F_{operation}_TIME": seconds,
+    }
+
+
+def posix(
+    path: str,
+    start: float,
+    end: float,
+    *,
+    rank: int = 0,
+    requests: int = 10,
+    size: int = MIB,
+    consecutive: int | None = None,
+    seconds: float = 0.25,
+    operation: str = "WRITE",
+) -> Record:
+    """One file's requests of one size; all but the first consecutive, unless told."""
+    order = requests - 1 if consecutive is None else consecutive
+    counters = {
+        f"POSIX_{operation}S": requests,
+        "POSIX_BYTES_" + ("WRITTEN" if operation == "WRITE" else "READ"): requests * size,
+        f"POSIX_CONSEC_{operation}S": order,
+        f"POSIX_SEQ_{operation}S": order,
+        "POSIX_ACCESS1_ACCESS": size,
+        "POSIX_ACCESS1_COUNT": requests,
+        f"POSIX_SIZE_{operation}_{size_bin(size)}": requests,
+    }
+    return Record("POSIX", path, rank, counters, times("POSIX", operation, start, end, seconds))
+
+
+def mpiio(path: str, start: float = 0, end: float = 1, **writes: int) -> Record:
+    """Writes of 1 MiB by rank 0: `COLL`, `INDEP`, `SPLIT` and `NB` ones."""
+    counters = {f"MPIIO_{kind}_WRITES": count for kind, count in writes.items()}
+    counters["MPIIO_BYTES_WRITTEN"] = sum(writes.values()) * MIB
+    return Record("MPI-IO", path, 0, counters, times("MPIIO", "WRITE", start, end, 0.25))
+
+
+def stdio(path: str, *, requests: int = 10, size: int = MIB, seeks: int = 0) -> Record:
+    counters = {
+        "STDIO_WRITES": requests,
+        "STDIO_BYTES_WRITTEN": requests * size,
+        "STDIO_SEEKS": seeks,
+    }
+    return Record("STDIO", path, 0, counters, times("STDIO", "WRITE", 0, 1, 0.25))
+
+
+def heatmap(*mib_per_second: int, bin_seconds: float = 1) -> Heatmap:
+    written = [mib * MIB for mib in mib_per_second]
+    return Heatmap("POSIX", 0, bin_seconds, written, [0] * len(written))
+
+
+def log_of(
+    folder: Path, records: Sequence[Record], nprocs: int = NPROCS, **contents: object
+) -> DarshanLog:
+    return read_log(write_log(folder / "a.darshan", nprocs=nprocs, records=records, **contents))
+
+
+def bytes_of(phases: Iterable[Phase]) -> list[tuple[str, int]]:
+    return [(phase.api, phase.bytes // MIB) for phase in phases]
+
+
+# One layer only
+
+
+def test_a_file_used_through_stdio_hides_what_posix_did_below(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [stdio("/a", requests=10), posix("/a", 0, 1, requests=20)])
+    assert bytes_of(extract_phases(log)) == [("STDIO", 10)]
+    assert bytes_of(extract_phases(log, layer="posix")) == [("POSIX", 20)]
+
+
+def test_one_file_through_stdio_leaves_the_posix_records_of_others(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [stdio("/a", requests=10), posix("/b", 0, 1, requests=20)])
+    assert sorted(bytes_of(extract_phases(log))) == [("POSIX", 20), ("STDIO", 10)]
+
+
+@pytest.mark.parametrize("below", [posix("/a", 0, 1, requests=20), stdio("/a", requests=20)])
+def test_a_file_used_through_mpiio_hides_every_other_layer(tmp_path: Path, below: Record) -> None:
+    log = log_of(tmp_path, [mpiio("/a", COLL=10), below])
+    assert bytes_of(extract_phases(log)) == [("MPIIO", 10)]
+
+
+# Merged files. Times are binary fractions, whose sums are exact, where nothing else is said.
+
+
+@pytest.mark.parametrize(("start", "phases"), [(1.5, 1), (1.5 + 2**-20, 2)])
+def test_phases_merge_up_to_the_time_distance_and_not_beyond(
+    tmp_path: Path, start: float, phases: int
+) -> None:
+    log = log_of(tmp_path, [posix("/a", 0, 0.5), posix("/b", start, 2)])
+    assert len(extract_phases(log, time_distance=1)) == phases
+
+
+@pytest.mark.parametrize(("start", "phases"), [(1.5, 1), (1.5 + 2**-20, 2)])
+def test_a_phase_of_another_kind_in_between_changes_nothing(
+    tmp_path: Path, start: float, phases: int
+) -> None:
+    between = posix("/r", 0.625, 1.25, operation="READ")
+    log = log_of(tmp_path, [posix("/a", 0, 0.5), between, posix("/b", start, 2)])
+    found = extract_phases(log, time_distance=1)
+    assert [phase.operation for phase in found].count("read") == 1
+    assert [phase.operation for phase in found].count("write") == phases
+
+
+@pytest.mark.parametrize(
+    ("end", "longest"), [(7.21, 67.31), (3.14, 188.83), (7.03, 300.7), (21.02, 1000.1)]
+)
+def test_rounding_does_not_part_what_is_the_time_distance_apart(
+    tmp_path: Path, end: float, longest: float
+) -> None:
+    # No binary fractions: adding a common offset to all times would part some of them.
+    other = posix("/r", 0, longest, operation="READ")
+    log = log_of(tmp_path, [other, posix("/a", 0, end), posix("/b", end + 1, end + 2)])
+    [write] = [phase for phase in extract_phases(log) if phase.operation == "write"]
+    assert write.n_files == 2
+
+
+def test_a_long_phase_of_another_kind_does_not_bridge_two(tmp_path: Path) -> None:
+    around = posix("/r", 0, 8, operation="READ")
+    log = log_of(tmp_path, [around, posix("/a", 0, 0.5), posix("/b", 4, 5)])
+    assert [p.operation for p in extract_phases(log)].count("write") == 2
+
+
+def test_the_group_ends_with_the_latest_of_its_members(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [posix("/a", 0, 4), posix("/b", 1, 2), posix("/c", 5, 6)])
+    [phase] = extract_phases(log, time_distance=1)
+    assert (phase.n_files, phase.start_seconds, phase.end_seconds) == (3, 0, 6)
+
+
+def test_a_processs_time_is_that_in_shared_files_and_in_its_own(tmp_path: Path) -> None:
+    # Rank -1 has the sum over all ranks: 2 s of each. The longest of /b's ranks adds 3 s.
+    everyone = posix("/a", 0, 2, rank=-1, requests=40, seconds=2.0 * NPROCS)
+    some = [posix("/b", 2, 5, rank=0, seconds=3), posix("/b", 2, 5, rank=1, seconds=1)]
+    [phase] = extract_phases(log_of(tmp_path, [everyone, *some]))
+    assert phase.io_time_seconds == pytest.approx(5)
+
+
+def test_a_file_with_a_record_of_all_and_one_of_a_rank_has_no_more_processes_than_the_job(
+    tmp_path: Path,
+) -> None:
+    records = [
+        posix("/a", 0, 1, rank=-1, requests=40, seconds=1.0 * NPROCS),
+        posix("/a", 0, 1, rank=2, seconds=0.25),
+    ]
+    [phase] = extract_phases(log_of(tmp_path, records))
+    assert phase.io_time_seconds == pytest.approx(1)
+    assert (phase.mode_processes, phase.processes, phase.ranks) == (NPROCS, NPROCS, "all")
+    assert (phase.requests, phase.bytes, phase.n_files) == (50, 50 * MIB, 1)
+
+
+# Spatiality
+
+
+@pytest.mark.parametrize(
+    ("writes", "spatiality"),
+    [
+        ({"COLL": 100}, "collective"),
+        ({"COLL": 80, "INDEP": 20}, "collective"),
+        ({"COLL": 79, "INDEP": 21}, "unknown"),
+        ({"COLL": 70, "INDEP": 30}, "unknown"),
+        ({"INDEP": 100}, "unknown"),
+        ({"SPLIT": 100}, "collective"),
+        ({"COLL": 40, "SPLIT": 40, "INDEP": 20}, "collective"),
+        ({"NB": 100}, "unknown"),
+        ({"COLL": 70, "NB": 30}, "unknown"),
+    ],
+)
+def test_mpiio_is_collective_from_one_less_the_threshold_on(
+    tmp_path: Path, writes: dict[str, int], spatiality: str
+) -> None:
+    [phase] = extract_phases(log_of(tmp_path, [mpiio("/a", **writes)]), threshold=0.2)
+    assert (phase.spatiality, phase.requests) == (spatiality, 100)
+
+
+def test_a_higher_threshold_takes_a_smaller_collective_share(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [mpiio("/a", COLL=70, INDEP=30)])
+    assert [phase.spatiality for phase in extract_phases(log, threshold=0.4)] == ["collective"]
+
+
+@pytest.mark.parametrize(
+    ("seeks", "spatiality"), [(0, "contiguous"), (10, "contiguous"), (11, "random"), (50, "random")]
+)
+def test_seeks_break_the_order_of_a_stdio_stream(
+    tmp_path: Path, seeks: int, spatiality: str
+) -> None:
+    # Of 51 requests 50 could be consecutive, of which 40 make a contiguous phase.
+    [phase] = extract_phases(log_of(tmp_path, [stdio("/a", requests=51, seeks=seeks)]))
+    assert phase.spatiality == spatiality
+
+
+# DXT
+
+PAUSED = [(i * MIB, MIB, at, at + 0.02) for i, at in enumerate([*([0.0] * 20), *([9.5] * 20)])]
+"""40 requests of 1 MiB: 20 at the start and 20 after 9.5 s."""
+
+
+def traced(
+    folder: Path, segments: Sequence[Segment], module: str = "DXT_POSIX", **contents: object
+) -> DarshanLog:
+    """40 requests of 1 MiB in 10 s, with these segments in the trace."""
+    used = (
+        mpiio("/a", 0, 10, INDEP=40) if module == "DXT_MPIIO" else posix("/a", 0, 10, requests=40)
+    )
+    return log_of(folder, [used], dxt=[Dxt(module, "/a", 0, "host", writes=segments)], **contents)
+
+
+def with_first(*changed: Segment) -> list[Segment]:
+    return [*changed, *PAUSED[len(changed) :]]
+
+
+def in_two(phases: Iterable[Phase]) -> bool:
+    return [(p.requests, p.bytes) for p in phases] == [(20, 20 * MIB)] * 2
+
+
+def test_a_trace_of_all_requests_shows_the_pause(tmp_path: Path) -> None:
+    first, second = found = extract_phases(traced(tmp_path, PAUSED))
+    assert in_two(found)
+    assert (first.start_seconds, second.start_seconds) == (0, 9.5)
+
+
+@pytest.mark.parametrize(
+    "segments",
+    [
+        pytest.param([(0, 2 * MIB, 0.0, 0.02), *PAUSED[2:]], id="a request is missing"),
+        pytest.param([*PAUSED, (0, 0, 9.6, 9.7)], id="a request too many"),
+        pytest.param(PAUSED[:30], id="requests and bytes are missing"),
+        pytest.param(with_first((0, MIB - 1, 0.0, 0.02)), id="a byte is missing"),
+        pytest.param(with_first((0, MIB + 1, 0.0, 0.02)), id="a byte too many"),
+        pytest.param(
+            with_first((0, -MIB, 0.0, 0.02), (0, 3 * MIB, 0.0, 0.02)), id="a negative length"
+        ),
+        pytest.param(with_first((0, MIB, math.nan, 0.02)), id="no start"),
+        pytest.param(with_first((0, MIB, 0.0, math.nan)), id="no end"),
+        pytest.param(with_first((0, MIB, 0.02, 0.0)), id="the end before the start"),
+        pytest.param(with_first((0, MIB, -math.inf, 0.0)), id="an infinite time"),
+    ],
+)
+def test_a_trace_that_contradicts_the_counters_is_not_used(
+    tmp_path: Path, segments: list[Segment]
+) -> None:
+    [phase] = extract_phases(traced(tmp_path, segments))
+    assert (phase.requests, phase.bytes) == (40, 40 * MIB)
+    assert (phase.start_seconds, phase.end_seconds) == (0, 10)
+    assert [(part.requests, part.request_bytes) for part in phase.parts] == [(40, MIB)]
+
+
+def test_a_trace_that_darshan_marked_partial_is_not_used(tmp_path: Path) -> None:
+    [phase] = extract_phases(traced(tmp_path, PAUSED, partial_modules=["DXT_POSIX"]))
+    assert (phase.requests, phase.bytes) == (40, 40 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("module", "version", "has_thread"),
+    [
+        ("DXT_POSIX", 1, False),
+        ("DXT_POSIX", 2, True),
+        ("DXT_MPIIO", 2, False),
+        ("DXT_MPIIO", 3, True),
+    ],
+)
+def test_traces_of_all_versions_are_read(
+    tmp_path: Path, module: str, version: int, has_thread: bool
+) -> None:
+    log = traced(tmp_path, PAUSED, module)
+    head = log.traces[module][: -32 * len(PAUSED)]
+    thread = struct.pack("<Q", 7) if has_thread else b""
+    segments = b"".join(struct.pack("<qqdd", *segment) + thread for segment in PAUSED)
+    versions = log.header.module_versions | {module: version}
+    log = replace(
+        log,
+        traces=log.traces | {module: head + segments},
+        header=replace(log.header, module_versions=versions),
+    )
+    assert in_two(extract_phases(log))
+
+
+# HEATMAP
+
+
+@pytest.mark.parametrize(
+    "bins",
+    [
+        pytest.param((0, 0, 0, 10, 10, 10, 10), id="before the start"),
+        pytest.param((5, 0, 0, 10, 10, 10, 10), id="up to the start, after another file"),
+        pytest.param((0, 0, 0, 10, 10, 10, 10, 0, 0, 0), id="after the end"),
+        pytest.param((0, 0, 0, 10, 10, 10, 10, 0, 0, 5), id="from the end to another file"),
+    ],
+)
+def test_a_pause_outside_a_files_time_does_not_split_it(tmp_path: Path, bins: tuple[int]) -> None:
+    log = log_of(tmp_path, [posix("/a", 2.5, 7.5, requests=40)], heatmaps=[heatmap(*bins)])
+    [phase] = extract_phases(log)
+    assert (phase.requests, phase.bytes) == (40, 40 * MIB)
+    assert (phase.start_seconds, phase.end_seconds) == (2.5, 7.5)
+
+
+@pytest.mark.parametrize(
+    ("busy", "its_phase"),
+    [
+        ([posix("/b", 4, 5, requests=100)], [("POSIX", 100)]),
+        ([posix("/b", 4.25, 4.75, requests=100, consecutive=0)], [("POSIX", 100)]),
+        ([posix("/proc/b", 4, 5, requests=100)], []),
+        ([posix("/b", 4, 5, requests=100), mpiio("/b", 4, 5, INDEP=100)], [("MPIIO", 100)]),
+    ],
+    ids=["a file", "a file of another kind", "a system file", "below MPI-IO"],
+)
+def test_another_files_bytes_are_not_charged_to_the_one_that_pauses(
+    tmp_path: Path, busy: list[Record], its_phase: list[tuple[str, int]]
+) -> None:
+    paused = posix("/a", 0, 10, requests=40)
+    bins = heatmap(20, 0, 0, 0, 100, 0, 0, 0, 0, 20)
+    first, *between, last = extract_phases(log_of(tmp_path, [paused, *busy], heatmaps=[bins]))
+    assert [(p.requests, p.bytes) for p in (first, last)] == [(20, 20 * MIB)] * 2
+    assert bytes_of(between) == its_phase
+    assert first.end_seconds <= 1
+    assert last.start_seconds >= 9
+
+
+def test_a_file_with_fewer_requests_than_windows_is_not_split(tmp_path: Path) -> None:
+    few = posix("/a", 0, 10, requests=2, consecutive=0)
+    many = posix("/b", 0, 10, requests=400)
+    bins = heatmap(200, 0, 0, 0, 1, 0, 0, 0, 0, 201)
+    found = extract_phases(log_of(tmp_path, [few, many], heatmaps=[bins]))
+    [random] = [phase for phase in found if phase.spatiality == "random"]
+    assert (random.requests, random.bytes, random.end_seconds) == (2, 2 * MIB, 10)
+    assert sum(phase.bytes for phase in found) == 402 * MIB
+
+
+def test_a_random_file_of_few_requests_per_process_stays_random_in_pieces(tmp_path: Path) -> None:
+    # Four pieces of 16 processes would leave no request that could follow another.
+    record = posix("/a", 0, 10, rank=-1, requests=60, consecutive=0)
+    bins = heatmap(15, 0, 0, 15, 0, 0, 15, 0, 0, 15)
+    found = extract_phases(log_of(tmp_path, [record], 16, heatmaps=[bins]))
+    assert [phase.requests for phase in found] == [15] * 4
+    assert {phase.spatiality for phase in found} == {"random"}
+
+
+# Sizes and bytes
+
+
+def test_sizes_that_only_one_operation_used_are_not_the_others(tmp_path: Path) -> None:
+    counters = {
+        "POSIX_READS": 120,
+        "POSIX_BYTES_READ": 60 * 80 * KIB,
+        "POSIX_WRITES": 1,
+        "POSIX_BYTES_WRITTEN": MIB,
+        "POSIX_ACCESS1_ACCESS": 64 * KIB,
+        "POSIX_ACCESS1_COUNT": 60,
+        "POSIX_ACCESS2_ACCESS": 16 * KIB,
+        "POSIX_ACCESS2_COUNT": 60,
+        "POSIX_ACCESS3_ACCESS": MIB,
+        "POSIX_ACCESS3_COUNT": 1,
+        "POSIX_SIZE_READ_10K_100K": 120,
+        "POSIX_SIZE_WRITE_100K_1M": 1,
+    }
+    assert parts_of(tmp_path, counters) == {
+        "read": [(60, 64 * KIB), (60, 16 * KIB)],
+        "write": [(1, MIB)],
+    }
+
+
+def test_a_size_that_both_operations_used_is_shared_as_the_histograms_are(tmp_path: Path) -> None:
+    counters = {
+        "POSIX_READS": 50,
+        "POSIX_BYTES_READ": 30 * MIB + 20 * 4 * MIB,
+        "POSIX_WRITES": 15,
+        "POSIX_BYTES_WRITTEN": 10 * MIB + 5 * 4 * KIB,
+        "POSIX_ACCESS1_ACCESS": MIB,
+        "POSIX_ACCESS1_COUNT": 40,
+        "POSIX_ACCESS2_ACCESS": 4 * MIB,
+        "POSIX_ACCESS2_COUNT": 20,
+        "POSIX_ACCESS3_ACCESS": 4 * KIB,
+        "POSIX_ACCESS3_COUNT": 5,
+        "POSIX_SIZE_READ_100K_1M": 30,
+        "POSIX_SIZE_WRITE_100K_1M": 10,
+        "POSIX_SIZE_READ_1M_4M": 20,
+        "POSIX_SIZE_WRITE_1K_10K": 5,
+    }
+    assert parts_of(tmp_path, counters) == {
+        "read": [(20, 4 * MIB), (30, MIB)],
+        "write": [(10, MIB), (5, 4 * KIB)],
+    }
+
+
+def parts_of(folder: Path, counters: dict[str, int]) -> dict[str, list[tuple[int, float]]]:
+    """Requests and size of the parts of a file's only read and only write phase."""
+    seconds = times("POSIX", "READ", 0, 1, 0.25) | times("POSIX", "WRITE", 0, 1, 0.25)
+    found = extract_phases(log_of(folder, [Record("POSIX", "/a", 0, counters, seconds)]))
+    assert len(found) == 2
+    return {p.operation: [(part.requests, part.request_bytes) for part in p.parts] for p in found}
+
+
+def test_bytes_without_a_request_still_count(tmp_path: Path) -> None:
+    mapped = Record(
+        "POSIX", "/a", 0, {"POSIX_BYTES_READ": 5 * MIB}, times("POSIX", "READ", 0, 1, 0.25)
+    )
+    [phase] = extract_phases(log_of(tmp_path, [mapped]))
+    assert (phase.operation, phase.bytes) == ("read", 5 * MIB)
+    [part] = phase.parts
+    assert (part.requests, part.bytes) == (1, 5 * MIB)
+
+
+# System files
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/sys/devices/system/cpu/online",
+        "/dev/urandom",
+        "/etc/nsswitch.conf",
+        "/proc/self/maps",
+        "/usr/lib/libm.so",
+        "/usr/lib/libm.so.6",
+        "/usr/lib/libhdf5.so.200.1.0",
+        "/home/me/__pycache__/model.cpython-312.pyc",
+        "<STDIN>",
+        "<STDOUT>",
+        "<STDERR>",
+    ],
+)
+def test_system_files_are_left_out_unless_asked_for(tmp_path: Path, path: str) -> None:
+    log = log_of(tmp_path, [stdio(path) if path.startswith("<") else posix(path, 0, 1)])
+    assert extract_phases(log) == []
+    assert [phase.bytes for phase in extract_phases(log, all_files=True)] == [10 * MIB]
+
+
+@pytest.mark.parametrize(
+    "path", ["/scratch/etc/a", "/system/a", "/scratch/a.so.gz", "/scratch/a.sorted", "/scratch/so"]
+)
+def test_files_that_only_look_like_the_systems_are_kept(tmp_path: Path, path: str) -> None:
+    assert len(extract_phases(log_of(tmp_path, [posix(path, 0, 1)]))) == 1
+
+
+# Impossible records
+
+
+@pytest.mark.parametrize("rank", [NPROCS, NPROCS + 1, 1 << 40, -2])
+def test_a_rank_outside_the_job_is_an_error(tmp_path: Path, rank: int) -> None:
+    with pytest.raises(DamagedLogError, match="rank outside the job's 4 processes"):
+        log_of(tmp_path, [posix("/a", 0, 1, rank=rank)])
+
+
+def test_the_last_rank_of_the_job_is_none(tmp_path: Path) -> None:
+    [phase] = extract_phases(log_of(tmp_path, [posix("/a", 0, 1, rank=NPROCS - 1)]))
+    assert phase.rank == NPROCS - 1
+
+
+@pytest.mark.parametrize("ranks", [[0], [0, 1]], ids=["one rank", "two ranks"])
+@pytest.mark.parametrize(
+    "counters",
+    [
+        {"POSIX_BYTES_WRITTEN": 1 << 62},
+        {"POSIX_BYTES_WRITTEN": -1},
+        {"POSIX_WRITES": 1 << 62},
+        {"POSIX_WRITES": -1},
+    ],
+    ids=str,
+)
+def test_impossible_counters_are_one_clear_error(
+    tmp_path: Path, ranks: list[int], counters: dict[str, int]
+) -> None:
+    records = [posix("/a", 0, 1, rank=rank) for rank in ranks]
+    changed = [replace(record, counters={**record.counters, **counters}) for record in records]
+    assert_refused(log_of(tmp_path, changed))
+
+
+@pytest.mark.parametrize("name", ["START_TIMESTAMP", "END_TIMESTAMP", "TIME"])
+@pytest.mark.parametrize("value", [1e300, -1e300, math.nan, math.inf])
+def test_impossible_times_are_one_clear_error(tmp_path: Path, name: str, value: float) -> None:
+    record = posix("/a", 0, 1)
+    fcounters = {**record.fcounters, f"POSIX_F_WRITE_{name}": value}
+    assert_refused(log_of(tmp_path, [replace(record, fcounters=fcounters)]))
+
+
+def assert_refused(log: DarshanLog) -> None:
+    with pytest.raises(DamagedLogError) as caught:
+        extract_phases(log)
+    assert "impossible" in str(caught.value)
+    assert log.path in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# The reader
+
+
+@pytest.fixture
+def small_log(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "small.darshan", nprocs=NPROCS, records=[posix("/a", 0, 1)])
+
+
+@pytest.mark.slow
+def test_two_threads_read_what_one_reads(tmp_path: Path) -> None:
+    logs = [
+        write_log(
+            tmp_path / f"{number}.darshan",
+            nprocs=NPROCS,
+            records=[posix(f"/file-{number}", 0, 1, requests=number + 1)],
+        )
+        for number in range(50)
+    ]
+
+    def everything(reader: LogReader, paths: Sequence[Path]) -> list[tuple[object, ...]]:
+        read = [reader.read(path) for path in paths]
+        return [(log.path, log.names, extract_phases(log)) for log in read]
+
+    with LogReader() as reader:
+        alone = everything(reader, logs)
+    with LogReader() as reader, ThreadPoolExecutor(2) as threads:
+        forth = threads.submit(everything, reader, logs)
+        back = threads.submit(everything, reader, logs[::-1])
+        assert forth.result() == alone
+        assert back.result() == alone[::-1]
+
+
+def ends_soon(reader: LogReader) -> bool:
+    closing = threading.Thread(target=reader.close, daemon=True)
+    closing.start()
+    closing.join(120)
+    return not closing.is_alive()
+
+
+@pytest.mark.parametrize(
+    "reads", [True, False], ids=["reads before its end", "reads after its end"]
+)
+def test_a_fork_can_read_and_does_not_hold_up_its_parents_end(small_log: Path, reads: bool) -> None:
+    reader = LogReader()
+    expected = reader.read(small_log).names
+    waits, go_on = os.pipe()
+    child = os.fork()
+    if child == 0:
+        same = False
+        try:
+            os.close(go_on)
+            same = not reads or reader.read(small_log).names == expected
+            os.read(waits, 1)
+            same = same and reader.read(small_log).names == expected
+        finally:
+            os._exit(0 if same else 1)
+    os.close(waits)
+    closed = ends_soon(reader)
+    os.close(go_on)
+    assert os.waitpid(child, 0)[1] == 0
+    assert closed
+    assert reader.read(small_log).names == expected
+    reader.close()
+
+
+def test_a_server_killed_between_logs_costs_nothing(small_log: Path) -> None:
+    with LogReader() as reader:
+        expected = reader.read(small_log).names
+        os.kill(reader._server.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, reader._server.pid, os.WEXITED | os.WNOWAIT)
+        assert reader.read(small_log).names == expected
+        assert reader.read(small_log).names == expected
+
+
+def test_a_server_killed_with_a_request_before_it_costs_nothing(small_log: Path) -> None:
+    assert_a_server_killed_with_a_request_before_it_costs_nothing(small_log)
+
+
+def assert_a_server_killed_with_a_request_before_it_costs_nothing(log: Path) -> None:
+    with LogReader() as reader, ThreadPoolExecutor(1) as thread:
+        expected = reader.read(log).names
+        server = reader._server.pid
+        os.kill(server, signal.SIGSTOP)
+        reading = thread.submit(reader.read, log)
+        time.sleep(0.3)
+        os.kill(server, signal.SIGKILL)
+        assert reading.result().names == expected
+
+
+def test_a_server_whose_end_is_known_late_costs_nothing(
+    small_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = subprocess.Popen.wait
+
+    def impatient(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if timeout is not None:
+            raise subprocess.TimeoutExpired("server", timeout)
+        return wait(process)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", impatient)
+    assert_a_server_killed_with_a_request_before_it_costs_nothing(small_log)
+
+
+@pytest.mark.parametrize(("limit", "most"), [("RLIMIT_AS", 4 << 30), ("RLIMIT_CPU", 60)])
+def test_a_lower_limit_of_the_caller_does_not_make_a_log_unreadable(
+    small_log: Path, limit: str, most: int
+) -> None:
+    program = f"""
+import resource, sys
+resource.setrlimit(resource.{limit}, ({most}, {most}))
+from summario.reading.log import Limits, read_log
+print(*read_log(sys.argv[1], Limits(8 << 30, 300)).names.values())
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program, small_log],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.stdout, run.stderr) == ("/a\n", "")
+
+
+def with_names(log: Path, names: bytes) -> bytes:
+    """The log with another names' region, and its header's map set right."""
+    data = bytearray(log.read_bytes())
+    old = parse_header(bytes(data[:MAX_HEADER_BYTES]), str(log)).names
+    data[old.offset : old.offset + old.length] = names
+    struct.pack_into("<Q", data, 40, len(names))
+    # Pairs of offset and length from byte 48 on.
+    for entry in range(48, 48 + 64 * 16, 16):
+        offset, length = struct.unpack_from("<QQ", data, entry)
+        if length:
+            struct.pack_into("<Q", data, entry, offset + len(names) - old.length)
+    return bytes(data)
+
+
+def test_other_names_in_place_of_a_logs_are_read(small_log: Path) -> None:
+    record = struct.pack("<Q", 5) + b"/other\0"
+    small_log.write_bytes(with_names(small_log, zlib.compress(record)))
+    log = read_log(small_log)
+    assert log.names == {5: "/other"}
+    assert [phase.bytes for phase in extract_phases(log)] == [10 * MIB]
+
+
+@pytest.mark.slow
+def test_a_bomb_in_place_of_the_names_is_refused_before_it_is_taken_apart(small_log: Path) -> None:
+    # 198 MiB of records of nine zeros, an id and an empty name: each by itself could be one.
+    packer = zlib.compressobj(1)
+    packed = [packer.compress(bytes(9 * MIB)) for _ in range(22)]
+    small_log.write_bytes(with_names(small_log, b"".join([*packed, packer.flush()])))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedLogError, match="file names"):
+            read_log(small_log)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # It is unpacked, and joined; its 20 million names would take thousands of MiB.
+    assert peak_bytes < 1000 * MIB

@@ -1,0 +1,151 @@
+"""Damaged, truncated and hostile logs: an error, never a crash or fewer bytes."""
+
+import random
+import struct
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ioncast_base.errors import DamagedLogError, InputError
+from summario.phases.extract import extract_phases
+from summario.reading.log import Limits, read_log
+from tests.support.examples import examples
+
+pytestmark = pytest.mark.slow
+
+FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.darshan"))
+OLD = ("mpi-io-test-x86_64-3.1.3", "mpi-io-test-ppc64-3.0.0", "mpi-io-test-x86_64-3.4.0")
+HEADER_BYTES = 1328
+
+positions = st.floats(0, 1, exclude_max=True)
+
+
+@lru_cache
+def intact(path: Path) -> tuple[bytes, int]:
+    return path.read_bytes(), total_bytes(path)
+
+
+def total_bytes(path: Path) -> int:
+    phases = extract_phases(read_log(path), layer="all", all_files=True)
+    return sum(phase.bytes for phase in phases)
+
+
+def truncate(data: bytearray, at: int, _random: random.Random) -> None:
+    del data[at:]
+
+
+def flip(data: bytearray, at: int, random_: random.Random) -> None:
+    data[at] ^= 1 << random_.randrange(8)
+
+
+def flip_in_header(data: bytearray, at: int, random_: random.Random) -> None:
+    for _ in range(random_.randint(1, 3)):
+        data[random_.randrange(min(HEADER_BYTES, len(data)))] = random_.randrange(256)
+
+
+def blank(data: bytearray, at: int, random_: random.Random) -> None:
+    length = min(random_.randint(1, 400), len(data) - at)
+    data[at : at + length] = bytes(length)
+
+
+def repeat(data: bytearray, at: int, random_: random.Random) -> None:
+    data[at:at] = data[at : at + random_.randint(1, 200)]
+
+
+@pytest.mark.parametrize("mutate", [truncate, flip, flip_in_header, blank, repeat])
+@settings(
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(which=st.integers(0, 1000), where=positions, seed=st.integers(0, 1 << 30))
+def test_a_damaged_log_is_an_error_or_whole(
+    mutate: object, tmp_path: Path, shared_data: Path, which: int, where: float, seed: int
+) -> None:
+    logs = [*FIXTURES, *(shared_data / f"darshan-logs/release_logs/{n}.darshan" for n in OLD)]
+    original, expected = intact(logs[which % len(logs)])
+    data = bytearray(original)
+    mutate(data, int(where * len(data)), random.Random(seed))
+    path = tmp_path / "damaged.darshan"
+    path.write_bytes(data)
+    try:
+        found = total_bytes(path)
+    except InputError as error:
+        assert "\n" not in str(error)
+        assert str(path) in str(error)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.7, 0.99])
+def test_a_truncated_log_says_so(tmp_path: Path, share: float) -> None:
+    data = FIXTURES[0].read_bytes()
+    path = tmp_path / "short.darshan"
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(InputError, match=r"truncated|not a Darshan log"):
+        read_log(path)
+
+
+def test_a_log_that_loses_its_last_module_with_its_map_is_damaged(tmp_path: Path) -> None:
+    data = bytearray((Path(__file__).parents[1] / "fixtures/multiphase.darshan").read_bytes())
+    # The map's entries are (offset, length) pairs from byte 48 on, POSIX the second.
+    offset, length = struct.unpack_from("<QQ", data, 48 + 16)
+    struct.pack_into("<QQ", data, 48 + 16, offset, 0)
+    path = tmp_path / "without-posix.darshan"
+    path.write_bytes(data)
+    assert length > 0
+    with pytest.raises(DamagedLogError, match="gaps or overlaps"):
+        read_log(path)
+
+
+def test_modules_whose_maps_are_gone_are_not_taken_for_the_job(tmp_path: Path) -> None:
+    data = bytearray((Path(__file__).parents[1] / "fixtures/multiphase.darshan").read_bytes())
+    # The names' map and those up to POSIX: what follows the header is then the "job".
+    data[32 : 48 + 2 * 16] = bytes(48)
+    path = tmp_path / "without-maps.darshan"
+    path.write_bytes(data)
+    with pytest.raises(DamagedLogError, match="gaps or overlaps"):
+        read_log(path)
+
+
+def test_damage_to_the_heatmap_alone_costs_a_warning_only(tmp_path: Path) -> None:
+    data = bytearray((Path(__file__).parents[1] / "fixtures/reopen-same-5x.darshan").read_bytes())
+    offset, length = struct.unpack_from("<QQ", data, 48 + 16 * 15)
+    data[offset : offset + length] = bytes(length)
+    path = tmp_path / "no-heatmap.darshan"
+    path.write_bytes(data)
+    log = read_log(path)
+    assert any("HEATMAP" in warning for warning in log.warnings)
+    assert sum(phase.bytes for phase in extract_phases(log)) == 251658240
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", bytes(4096), b"3.41\0\0\0\0" + bytes(8)])
+def test_what_is_no_log_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.darshan"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="not a Darshan log"):
+        read_log(path)
+
+
+def test_a_log_compressed_another_way_is_named(tmp_path: Path) -> None:
+    data = bytearray(FIXTURES[0].read_bytes())
+    data[16] = 1
+    path = tmp_path / "bzip2.darshan"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="darshan-convert"):
+        read_log(path)
+
+
+def test_limits_end_a_log_that_costs_too_much() -> None:
+    with pytest.raises(DamagedLogError):
+        read_log(FIXTURES[0], Limits(max_bytes=1 << 20))
+
+
+def test_a_log_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_log(tmp_path / "missing.darshan")
+    with pytest.raises(InputError, match="directory"):
+        read_log(tmp_path)
