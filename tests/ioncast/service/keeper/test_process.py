@@ -852,7 +852,7 @@ KEEPER = ("-m", "ioncast.service.keeper.process")
 # Who says nothing of a server that the machine keeps from answering.
 PATIENT_KEEPER = (
     "-c",
-    "from ioncast.service import keeper; keeper._PATIENCE_S = 60.0; keeper.main()",
+    "from ioncast.service.keeper import process; process._PATIENCE_S = 60.0; process.main()",
 )
 
 
