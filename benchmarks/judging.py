@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from predictor.composition.decision import fewest_near_best
 from predictor.composition.prediction import Prediction
 
 # What a decision may give up for fewer I/O nodes.
-TOLERANCE = 0.05
-
 Runs = Mapping[int, Sequence[float]]
 
 
@@ -96,12 +95,11 @@ def predicted(prediction: Prediction) -> Forecast:
 
 def of_means(means: Mapping[int, float]) -> Forecast:
     """A curve without intervals."""
-    highest = max(means.values())
     return Forecast(
         means=means,
         intervals=None,
-        best=min(n for n in means if means[n] == highest),
-        decision=min(n for n in means if means[n] >= (1 - TOLERANCE) * highest),
+        best=fewest_near_best(means, 0),
+        decision=fewest_near_best(means),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
+from predictor.composition.decision import fewest_near_best
 from predictor.composition.prediction import predict
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
@@ -14,7 +15,6 @@ from predictor.validation.against_reruns import (
     Comparison,
     Expected,
     Reruns,
-    best,
     compare,
     mean_of_cells,
     noise_floor,
@@ -137,7 +137,7 @@ def _predicted(
 ) -> Iterator[Judged]:
     """Predict a curve in each way."""
     runs = curve.bandwidths_mib_s
-    measured_best = best(mean_of_cells(runs))
+    measured_best = fewest_near_best(mean_of_cells(runs), 0)
     for way, knowledge in ways.items():
         prediction = predict(
             [phase_of(curve.config)],
@@ -152,14 +152,16 @@ def _predicted(
             )
             for point in prediction.curve
         }
-        chosen = best({n: one.mean for n, one in expected.items()}) if expected else None
+        chosen = (
+            fewest_near_best({n: one.mean for n, one in expected.items()}, 0) if expected else None
+        )
         yield Judged(protocol, way, name, chosen, measured_best, compare(expected, runs))
 
 
 def _unpredicted(name: str, runs: Reruns) -> Iterator[Judged]:
     """What the runs say of themselves, and the same I/O nodes for every pattern."""
     measured = mean_of_cells(runs)
-    top = best(measured)
+    top = fewest_near_best(measured, 0)
     yield Judged(LEFT_OUT, FLOOR, name, None, top, noise_floor(runs))
     for n, mean in sorted(measured.items()):
         regret = 1 - mean / measured[top]

@@ -21,6 +21,7 @@ from ioncast_base.toml_files import (
     read_toml,
     refusing,
 )
+from predictor.composition.decision import TOLERANCE
 
 
 def _bind(text: str) -> str:
@@ -78,7 +79,8 @@ class Settings(Table):
         "open", description="Whether reading needs a token; writing always does."
     )
     tolerance: Share = Field(
-        0.05, description="Share of the best bandwidth that may be given up for fewer I/O nodes."
+        TOLERANCE,
+        description="Share of the best bandwidth that may be given up for fewer I/O nodes.",
     )
     default_io_nodes: IoNodes | None = Field(
         None, description="What a job gets of which nothing is known; unset for no answer."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,9 @@ from ioncast_base.errors import InputError
 from ioncast_base.wording import in_digits, in_words
 from predictor.composition.composing import Point
 
-# Of equals but for rounding the fewest are taken.
+# The share of the best bandwidth that may be given up for fewer I/O nodes, where a site sets none.
+TOLERANCE = 0.05
+# Bandwidths that differ by rounding are equal.
 _ROUNDING = 1e-9
 
 
@@ -49,7 +51,7 @@ def decide(
     curve: Sequence[Point],
     expected: NDArray[np.float64],
     *,
-    tolerance: float = 0.05,
+    tolerance: float = TOLERANCE,
     available: int | None = None,
     default: int | None = None,
     unknown: str | None = None,
@@ -91,7 +93,7 @@ def decide(
     reason = unknown or (None if columns else nothing_known(available if curve else None))
     if reason:
         return abstain(reason, tolerance, available, default)
-    chosen = _fewest(curve, columns, tolerance)
+    chosen = _column(curve, columns, tolerance)
     enough = expected[:, chosen] >= 0.9 * expected[:, columns].max(axis=1)
     cut_off = _cut_off(curve, columns, chosen, available)
     why = _gain(curve, columns, chosen, is_all=not cut_off) + cut_off
@@ -115,12 +117,32 @@ def _check(tolerance: float, **numbers: int | None) -> None:
             )
 
 
-def _fewest(curve: Sequence[Point], columns: Sequence[int], tolerance: float) -> int:
-    """The column with the fewest I/O nodes within the tolerance of the best."""
-    best = max(curve[i].bandwidth_mib_s.mean for i in columns)
-    least = (1 - tolerance) * (1 - _ROUNDING) * best
-    near = [i for i in columns if curve[i].bandwidth_mib_s.mean >= least]
-    return min(near, key=lambda i: curve[i].io_nodes)
+def fewest_near_best(bandwidths_mib_s: Mapping[int, float], tolerance: float = TOLERANCE) -> int:
+    """Take the fewest I/O nodes whose bandwidth is within a tolerance of the highest.
+
+    Parameters
+    ----------
+    bandwidths_mib_s : mapping of int to float
+        Bandwidth in MiB/s by number of I/O nodes; at least one.
+    tolerance : float
+        The share of the highest that may be given up, at least 0 and below 1.
+
+    Examples
+    --------
+    >>> curve = {0: 96.0, 4: 100.0, 8: 100.0}
+    >>> fewest_near_best(curve, 0), fewest_near_best(curve, 0.05)
+    (4, 0)
+    """
+    least = (1 - tolerance) * (1 - _ROUNDING) * max(bandwidths_mib_s.values())
+    return min(n for n, bandwidth in bandwidths_mib_s.items() if bandwidth >= least)
+
+
+def _column(curve: Sequence[Point], columns: Iterable[int], tolerance: float) -> int:
+    """Find the point of the fewest I/O nodes within a tolerance of the best of some columns."""
+    places = {curve[i].io_nodes: i for i in columns}
+    return places[
+        fewest_near_best({n: curve[i].bandwidth_mib_s.mean for n, i in places.items()}, tolerance)
+    ]
 
 
 def nothing_known(available: int | None) -> str:
@@ -147,7 +169,7 @@ def _gain(curve: Sequence[Point], columns: Sequence[int], chosen: int, *, is_all
     nodes, bandwidth = curve[chosen].io_nodes, curve[chosen].bandwidth_mib_s.mean
     gives = f"{in_words(nodes)} {'give' if nodes > 1 else 'gives'}"
     limit = "" if len(columns) == len(curve) else " available"
-    best = _fewest(curve, columns, 0)
+    best = _column(curve, columns, 0)
     if len(columns) == 1:
         alone = f"; nothing else{limit} is known" if is_all else ""
         return f"{gives} {in_digits(bandwidth)} MiB/s{alone}"
@@ -162,7 +184,7 @@ def _cut_off(
     curve: Sequence[Point], columns: Sequence[int], chosen: int, available: int | None
 ) -> str:
     """What a better number of I/O nodes would give that is not available."""
-    best = _fewest(curve, range(len(curve)), 0)
+    best = _column(curve, range(len(curve)), 0)
     if best in columns or available is None:
         return ""
     more = curve[best].bandwidth_mib_s.mean / curve[chosen].bandwidth_mib_s.mean - 1

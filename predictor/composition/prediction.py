@@ -25,7 +25,7 @@ from predictor.composition.composing import (
     compose,
     observed_mib_s,
 )
-from predictor.composition.decision import Decision, decide
+from predictor.composition.decision import TOLERANCE, Decision, decide, fewest_near_best
 from predictor.composition.estimates import Estimate, as_expected, as_measured
 from predictor.composition.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchedPhase, configuration
@@ -53,7 +53,7 @@ class Policy:
         What a job gets of which nothing is known.
     """
 
-    tolerance: float = 0.05
+    tolerance: float = TOLERANCE
     available: int | None = None
     default: int | None = None
 
@@ -425,16 +425,13 @@ def _best(curve: Sequence[Point], asked: Sequence[int], moved: int, known: int) 
     if not curve:
         listed = ", ".join(map(str, asked))
         return Best(None, None, f"the matched benchmarks tell nothing of {listed} I/O nodes")
-    # Of equals (but for rounding) the fewest: the curve may come in any order.
-    highest = max(point.bandwidth_mib_s.mean for point in curve)
-    ranked = sorted(
-        curve,
-        key=lambda point: (-round(point.bandwidth_mib_s.mean / highest, 9), point.io_nodes),
-    )
-    top = ranked[0]
+    points = {point.io_nodes: point for point in curve}
+    means = {n: point.bandwidth_mib_s.mean for n, point in points.items()}
+    top = points[fewest_near_best(means, 0)]
     why = f"highest expected bandwidth, {in_digits(top.bandwidth_mib_s.mean)} MiB/s"
-    if len(ranked) > 1:
-        second = ranked[1]
+    del means[top.io_nodes]
+    if means:
+        second = points[fewest_near_best(means, 0)]
         gain = top.bandwidth_mib_s.mean / second.bandwidth_mib_s.mean - 1
         more = f"{gain:.0%} more than" if round(gain, 2) else "about as much as"
         why += f", {more} with {second.io_nodes}"

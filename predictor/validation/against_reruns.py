@@ -16,8 +16,8 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-# A site's default: what fewer I/O nodes may cost.
-TOLERANCE = 0.05
+from predictor.composition.decision import fewest_near_best
+
 # Of the floor's splits of the repetitions in halves.
 _SPLITS = 200
 _SEED = 9366
@@ -224,18 +224,6 @@ def mean_of_cells(reruns: Reruns) -> dict[int, float]:
     return {n: fmean(runs) for n, runs in reruns.items()}
 
 
-def best(means: Mapping[int, float], tolerance: float = 0.0) -> int:
-    """The fewest I/O nodes within a tolerance of the highest mean.
-
-    Examples
-    --------
-    >>> best({0: 96.0, 4: 100.0, 8: 100.0}), best({0: 96.0, 4: 100.0, 8: 100.0}, 0.05)
-    (4, 0)
-    """
-    enough = max(means.values()) * (1 - max(tolerance, _NOTHING))
-    return min(n for n, mean in means.items() if mean >= enough)
-
-
 def kendall_tau(predicted: Sequence[float], measured: Sequence[float]) -> float | None:
     """Kendall's tau-b of two curves; None for one point and for a curve without ups and downs."""
     if len(set(predicted)) < _TWO or len(set(measured)) < _TWO:
@@ -249,7 +237,7 @@ def kendall_tau(predicted: Sequence[float], measured: Sequence[float]) -> float 
 def _regrets(predicted: Mapping[int, float], measured: Mapping[int, float]) -> tuple[float, float]:
     """What is lost by the predicted best, and by the fewest I/O nodes within the tolerance."""
     highest = max(measured.values())
-    exact, within = best(predicted), best(predicted, TOLERANCE)
+    exact, within = fewest_near_best(predicted, 0), fewest_near_best(predicted)
     return 1 - measured[exact] / highest, 1 - measured[within] / highest
 
 

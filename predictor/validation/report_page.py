@@ -11,8 +11,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ioncast_base.offline_pages import TABLE_STYLE, bullets, drawn, table, write_page
+from predictor.composition.decision import TOLERANCE
 from predictor.composition.drawing import PRINTED, X_AXIS, Y_AXIS, interval, runs
-from predictor.validation.against_reruns import TOLERANCE, Comparison
+from predictor.validation.against_reruns import Comparison
 from predictor.validation.result_tables import (
     FLOOR,
     KindError,

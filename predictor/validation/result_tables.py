@@ -8,14 +8,13 @@ from typing import Any
 
 from tabulate import tabulate
 
+from predictor.composition.decision import TOLERANCE, fewest_near_best
 from predictor.validation.against_reruns import (
-    TOLERANCE,
     Comparison,
     Errors,
     Expected,
     Reruns,
     Scores,
-    best,
     mean_of_cells,
     pool,
     scores,
@@ -77,9 +76,9 @@ class Validated:
         """The best number of I/O nodes as predicted, with the tolerance, and as measured."""
         means = {n: self.expected[n].mean for n in self.compared}
         return {
-            "predicted": best(means) if means else None,
-            "within_tolerance": best(means, TOLERANCE) if means else None,
-            "measured": best(mean_of_cells(self.reruns)),
+            "predicted": fewest_near_best(means, 0) if means else None,
+            "within_tolerance": fewest_near_best(means) if means else None,
+            "measured": fewest_near_best(mean_of_cells(self.reruns), 0),
         }
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ioncast_base.errors import InputError
 from predictor.composition.composing import Bandwidth, Point
-from predictor.composition.decision import Decision, decide
+from predictor.composition.decision import Decision, decide, fewest_near_best
 
 CURVE = {0: 200.0, 1: 100.0, 2: 250.0, 4: 400.0, 8: 412.0}
 
@@ -61,6 +61,12 @@ def test_the_order_of_the_curve_does_not_matter() -> None:
 )
 def test_no_more_are_taken_than_are_available(available: int, io_nodes: int) -> None:
     assert decided(CURVE, available=available).io_nodes == io_nodes
+
+
+def test_what_a_tenth_less_is_to_the_last_digit_is_within_a_tolerance_of_a_tenth() -> None:
+    # 0.9 * 13.0 is 11.700000000000001.
+    curve = {4: 11.7, 8: 13.0}
+    assert decided(curve, tolerance=0.1).io_nodes == fewest_near_best(curve, 0.1) == 4
 
 
 def test_the_tolerance_is_of_the_best_that_is_available() -> None:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from predictor.composition.decision import fewest_near_best
 from predictor.validation.against_reruns import (
     Comparison,
     Errors,
     Expected,
-    best,
     compare,
     errors,
     kendall_tau,
@@ -194,7 +194,7 @@ def test_the_unit_of_bandwidth_does_not_matter(
 def test_the_choice_is_within_the_tolerance_and_no_fewer_are(
     curve: dict[int, float], tolerance: float
 ) -> None:
-    chosen = best(curve, tolerance)
+    chosen = fewest_near_best(curve, tolerance)
     enough = max(curve.values()) * (1 - tolerance)
     assert curve[chosen] >= enough * (1 - 1e-8)
     assert all(mean < enough for n, mean in curve.items() if n < chosen)
