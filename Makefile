@@ -5,10 +5,9 @@ WORKERS ?= $(shell expr $$(nproc) + 1)
 
 # Tests start hundreds of programs: none compiles again what the first one compiled.
 unexport PYTHONDONTWRITEBYTECODE
-# Workers share the cores, so numerical libraries start no threads of their own.
-export OPENBLAS_NUM_THREADS := 1
-# A file stays with one worker, which has its services only once.
-TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
+# Workers share the cores, so numerical libraries start no threads of their own. A file stays with one
+# worker, which has its services only once.
+TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
 QUICKLY := -m "not service and not slow"
 
 .PHONY: demo test quick coverage nightly matrix lint clean

@@ -167,7 +167,7 @@ def fit_current(
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """What a model is fitted on, and the state of the measurements (`fitted_models`)."""
+    """The curves that a model is fitted on, and the state of the measurements (`fitted_models`)."""
 
     system: str
     engine: str

@@ -66,9 +66,9 @@ class Service:
     Attributes
     ----------
     what : str
-        What it is, for `pytest --markers`.
+        The programs and rights, in words, for `pytest --markers`.
     problem : callable
-        Why it cannot be used on this machine, as a text; empty where it can.
+        Gives the reason why this machine cannot run it, or an empty text.
     """
 
     what: str
@@ -94,7 +94,7 @@ SERVICES = {
 # Fixtures that are named after their service.
 FIXTURES = {"browser", "fio", "postgresql"}
 _LONGEST_FIRST = ("platform", "browser", "fio", "slurm", "serving", "both_databases", "slow")
-_problem = cache(lambda name: SERVICES[name].problem())
+problem = cache(lambda name: SERVICES[name].problem())
 _marked: frozenset[str] = frozenset()
 
 
@@ -122,8 +122,8 @@ def require(item: pytest.Item) -> None:
     global _marked  # noqa: PLW0603  only one test runs at a time
     _marked = _of(item)
     for name in sorted(_marked):
-        if _problem(name):
-            message = f"{name}: {_problem(name)}; .ci/install-services installs what tests need"
+        if problem(name):
+            message = f"{name}: {problem(name)}; .ci/install-services installs what tests need"
             if os.environ.get("CI") == "true":
                 pytest.fail(message)
             pytest.skip(message)

@@ -1,4 +1,4 @@
-"""What runs in a disposable process (see `child`): functions of plain values."""
+"""Tasks of disposable processes (see `child`): functions of plain values."""
 
 from __future__ import annotations
 
