@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
 QUICKLY := -m "not service and not slow"
 
-.PHONY: demo test quick coverage nightly matrix lint clean
+.PHONY: demo test quick coverage nightly matrix lint map clean
 
 demo: $(VENV)/installed
 	$(BIN)/python -m experiments.demo
@@ -41,6 +41,10 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# docs/map.md, from the first lines of docstrings. The answer to every conflict in that file.
+map: $(VENV)/bin/python
+	$(BIN)/python docs/make_map.py
 
 $(VENV)/bin/python:
 	.ci/make-venv $(VENV)
