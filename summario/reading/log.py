@@ -7,18 +7,13 @@ what any record must satisfy, so a damaged log is an error and never a shorter l
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import mmap
 import os
-import select
-import socket
 import stat
-import subprocess
 import sys
 import tempfile
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.errors import DamagedLogError, InputError
+from ioncast_base.fork_server import Asked, ForkServer
 from summario.reading.header import (
     MAX_HEADER_BYTES,
     MODULES,
@@ -150,10 +146,7 @@ class LogReader:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._lock = threading.Lock()
-        self._requests: socket.socket | None = None
-        self._server: subprocess.Popen[bytes] | None = None
-        self._owner = os.getpid()
+        self._forks = ForkServer(_server_command)
 
     def __enter__(self) -> LogReader:
         return self
@@ -163,8 +156,7 @@ class LogReader:
 
     def close(self) -> None:
         """End the process; the next log starts another."""
-        with self._lock:
-            self._disconnect()
+        self._forks.close()
 
     def read(self, path: str | Path) -> DarshanLog:
         """Read a Darshan 3.x log.
@@ -192,12 +184,13 @@ class LogReader:
         check_regions(header, file_bytes, where)
         wanted = [name for name in (*RECORD_MODULES, *TRACE_MODULES) if name in header.modules]
         with tempfile.TemporaryFile() as output:
-            requests, reply = self._ask(where, wanted, output)
-            with reply:
+            asked = self._ask(where, wanted, output)
+            with asked.reply:
                 # Names need no library: they are decoded while the child copies the records.
                 job, names = self._read_job_and_names(file, header, file_bytes, where)
-                answer = reply.read()
-            if not answer and may_retry and _is_cut(requests):
+                answer = asked.reply.read()
+            if not answer and may_retry and asked.is_cut():
+                self._forks.forget(asked.server)
                 return self._read(file, where, may_retry=False)
             report = json.loads(answer or '{"refused": "the Darshan library died of it"}')
             if "refused" in report:
@@ -225,76 +218,19 @@ class LogReader:
         region = file.read(header.names.length)
         return job, parse_names(header, region, where)
 
-    def _ask(
-        self, log: str, modules: list[str], output: IO[bytes]
-    ) -> tuple[socket.socket, IO[bytes]]:
-        """Send a request; return what it was sent over, and what to read the answer from."""
+    def _ask(self, log: str, modules: list[str], output: IO[bytes]) -> Asked:
         request = {
             "log": str(Path(log).absolute()),
             "modules": {name: MODULES.index(name) for name in modules},
             "max_bytes": self.limits.max_bytes,
             "max_seconds": self.limits.max_seconds,
         }
-        read_end, write_end = os.pipe()
-        try:
-            descriptors = [output.fileno(), write_end]
-            message = [json.dumps(request).encode()]
-            with self._lock:
-                requests = self._connection()
-                try:
-                    socket.send_fds(requests, message, descriptors)
-                except (BrokenPipeError, ConnectionResetError):
-                    self._disconnect()
-                    requests = self._connection()
-                    socket.send_fds(requests, message, descriptors)
-        except BaseException:
-            os.close(read_end)
-            raise
-        finally:
-            os.close(write_end)
-        return requests, os.fdopen(read_end, "rb")
-
-    def _disconnect(self) -> None:
-        if self._requests is not None and self._server is not None:
-            if self._owner == os.getpid():
-                # Also where a fork of this process still holds the socket.
-                with contextlib.suppress(OSError):
-                    self._requests.shutdown(socket.SHUT_RDWR)
-                self._server.wait()
-            self._requests.close()
-        self._requests = self._server = None
-
-    def _connection(self) -> socket.socket:
-        if self._owner != os.getpid():
-            # A fork of this process has a server of its own.
-            self._disconnect()
-            self._owner = os.getpid()
-        if self._server is None or self._requests is None:
-            self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                program = Path(__file__).with_name("_child.py")
-                descriptor = theirs.fileno()
-                self._server = subprocess.Popen(  # noqa: S603 - our own interpreter and script
-                    [sys.executable, "-I", "-S", program, _library_path(), str(descriptor)],
-                    pass_fds=[descriptor],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                )
-        return self._requests
+        return self._forks.ask(request, output.fileno())
 
 
-def _is_cut(requests: socket.socket) -> bool:
-    """Whether a missing answer is the server's end rather than that of one log's reader.
-
-    When all of its files are closed this one is, before anybody knows that it ended.
-    """
-    poll = select.poll()
-    try:
-        poll.register(requests, select.POLLHUP)
-    except ValueError:
-        # Closed here, by a thread that found it cut.
-        return True
-    return bool(poll.poll(100))
+def _server_command(descriptor: int) -> list[str | Path]:
+    program = Path(__file__).with_name("_child.py")
+    return [sys.executable, "-I", "-S", program, _library_path(), str(descriptor)]
 
 
 def read_log(path: str | Path, limits: Limits | None = None) -> DarshanLog:

@@ -7,8 +7,6 @@ import os
 import pickle
 import select
 import signal
-import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +23,7 @@ from ioncast.service.sandbox._fork_server import (
     TOO_LARGE,
 )
 from ioncast_base.errors import BusyError, InputError
+from ioncast_base.fork_server import Asked, ForkServer
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -79,9 +78,7 @@ class Children:
         self.limits = limits or ChildLimits()
         self._places = threading.BoundedSemaphore(at_once)
         self._queue = threading.BoundedSemaphore(2 * at_once)
-        self._lock = threading.Lock()
-        self._server: subprocess.Popen[bytes] | None = None
-        self._requests: socket.socket | None = None
+        self._forks = ForkServer(_server_command, _ONE_THREAD)
 
     def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call a function of a module in a process of its own.
@@ -112,18 +109,17 @@ class Children:
 
     def close(self) -> None:
         """End the server and all that it forked; the next task starts another."""
-        with self._lock:
-            self._disconnect()
+        self._forks.close()
 
     def _run(self, task: bytes, *, may_retry: bool) -> Any:
         with _memory_file("task") as given, _memory_file("result") as result:
             given.write(task)
             given.seek(0)
-            server, reply = self._ask(given.fileno(), result.fileno())
-            with reply:
-                answer = self._answer(server, reply)
+            asked = self._ask(given.fileno(), result.fileno())
+            with asked.reply:
+                answer = self._answer(asked)
             if not answer and may_retry:
-                self._forget(server)
+                self._forks.forget(asked.server)
                 return self._run(task, may_retry=False)
             if not answer:
                 raise BusyError("the process that reads uploads died twice")
@@ -136,36 +132,20 @@ class Children:
             raise outcome
         return outcome
 
-    def _ask(self, task: int, result: int) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-        """Send a task; return who serves it, and what to read the answer from."""
-        asked = {"memory_bytes": self.limits.memory_bytes, "seconds": self.limits.seconds}
-        message = [json.dumps(asked).encode()]
-        read_end, write_end = os.pipe()
+    def _ask(self, task: int, result: int) -> Asked:
+        request = {"memory_bytes": self.limits.memory_bytes, "seconds": self.limits.seconds}
         try:
-            with self._lock:
-                server, requests = self._connection()
-                try:
-                    socket.send_fds(requests, message, [task, result, write_end])
-                except (BrokenPipeError, ConnectionResetError):
-                    self._disconnect()
-                    server, requests = self._connection()
-                    socket.send_fds(requests, message, [task, result, write_end])
-        except BaseException as error:
-            os.close(read_end)
-            if isinstance(error, OSError):
-                raise BusyError("the process that reads uploads does not start") from error
-            raise
-        finally:
-            os.close(write_end)
-        return server, os.fdopen(read_end, "rb")
+            return self._forks.ask(request, task, result)
+        except OSError as error:
+            raise BusyError("the process that reads uploads does not start") from error
 
-    def _answer(self, server: subprocess.Popen[bytes], reply: IO[bytes]) -> bytes:
-        """What the server says when the task has ended; nothing where it died."""
+    def _answer(self, asked: Asked) -> bytes:
+        """Wait until the task has ended; the answer is empty where the server died."""
         poll = select.poll()
-        poll.register(reply, select.POLLIN)
+        poll.register(asked.reply, select.POLLIN)
         if not poll.poll(1000 * (self.limits.seconds + _GRACE_S)):
-            server.kill()
-        return reply.read()
+            asked.server.kill()
+        return asked.reply.read()
 
     def _failure(self, report: dict[str, Any]) -> Exception:
         """Say why there is no result."""
@@ -186,31 +166,9 @@ class Children:
             remedy="send it again, or another run's",
         )
 
-    def _forget(self, server: subprocess.Popen[bytes]) -> None:
-        """Ask one that is dying no more; its socket is open for a while yet."""
-        with self._lock:
-            if self._server is server:
-                self._disconnect()
 
-    def _connection(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
-        if self._server is None or self._requests is None:
-            self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                descriptor = theirs.fileno()
-                self._server = subprocess.Popen(  # noqa: S603 - our own interpreter and program
-                    [sys.executable, "-I", "-c", _PROGRAM, str(descriptor), *sys.path],
-                    pass_fds=[descriptor],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    env=os.environ | _ONE_THREAD,
-                )
-        return self._server, self._requests
-
-    def _disconnect(self) -> None:
-        if self._requests is not None and self._server is not None:
-            self._requests.close()
-            self._server.wait()
-        self._requests = self._server = None
+def _server_command(descriptor: int) -> list[str]:
+    return [sys.executable, "-I", "-c", _PROGRAM, str(descriptor), *sys.path]
 
 
 def _too_much(what: str) -> InputError:

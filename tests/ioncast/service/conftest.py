@@ -32,11 +32,11 @@ def lent(giver: Children, taker: Children) -> Iterator[None]:
 
     Its variables and its folder are those of the first who needed it.
     """
-    taker._server, taker._requests = giver._server, giver._requests
+    own, taker._forks = taker._forks, giver._forks
     try:
         yield
     finally:
-        giver._server, giver._requests = taker._server, taker._requests
+        taker._forks = own
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -598,8 +598,8 @@ def test_a_fork_can_read_and_does_not_hold_up_its_parents_end(small_log: Path, r
 def test_a_server_killed_between_logs_costs_nothing(small_log: Path) -> None:
     with LogReader() as reader:
         expected = reader.read(small_log).names
-        os.kill(reader._server.pid, signal.SIGKILL)
-        os.waitid(os.P_PID, reader._server.pid, os.WEXITED | os.WNOWAIT)
+        os.kill(reader._forks._server.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, reader._forks._server.pid, os.WEXITED | os.WNOWAIT)
         assert reader.read(small_log).names == expected
         assert reader.read(small_log).names == expected
 
@@ -611,7 +611,7 @@ def test_a_server_killed_with_a_request_before_it_costs_nothing(small_log: Path)
 def assert_a_server_killed_with_a_request_before_it_costs_nothing(log: Path) -> None:
     with LogReader() as reader, ThreadPoolExecutor(1) as thread:
         expected = reader.read(log).names
-        server = reader._server.pid
+        server = reader._forks._server.pid
         os.kill(server, signal.SIGSTOP)
         reading = thread.submit(reader.read, log)
         time.sleep(0.3)
