@@ -25,7 +25,7 @@ work together. `make map` writes this file: change the docstrings instead, and r
 FOLDERS = {
     "benchmarks": "Programs that measure speed and accuracy, side by side with alternatives.",
     "ioncast/service/pages/static": "Scripts and style of the pages.",
-    "scheduler_plugin/hooks": "Programs that Slurm starts before and after a job and for each task.",
+    "scheduler_plugin/hooks": "Programs that Slurm starts around a job and for its tasks.",
     "scheduler_plugin/lua": "The plugin inside slurmctld.",
     "tests/support": "Helpers of several tests. The other folders of tests/ mirror the rooms.",
 }
