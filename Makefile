@@ -1,12 +1,12 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Tests wait for daemons, databases and browsers more than they compute.
+# More workers than cores: tests wait for daemons, databases and browsers more than they compute.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 
-# Tests start hundreds of programs: none compiles again what the first one compiled.
+# Tests start hundreds of Python programs. The first one stores its compiled modules for the others.
 unexport PYTHONDONTWRITEBYTECODE
-# Workers share the cores, so numerical libraries start no threads of their own. A file stays with one
-# worker, which has its services only once.
+# Numerical libraries start no threads, because the workers already use all cores. All tests of a file
+# run in one worker, so that the services of a file start only once.
 TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
 QUICKLY := -m "not service and not slow"
 
@@ -15,25 +15,25 @@ QUICKLY := -m "not service and not slow"
 demo: $(VENV)/installed
 	$(BIN)/python -m experiments.demo
 
-# Everything, on real services; it installs them.
+# All tests, with real services, which it installs.
 test: lint
 	.ci/install-services
 	$(TEST)
 
-# What needs no service and little time.
+# The tests that need no service and little time.
 quick: $(VENV)/installed-for-tests
 	IONCAST_TEST_EXAMPLES=0.1 $(TEST) $(QUICKLY)
 
-# `make quick`, and what it does not reach. From Python 3.12 on, watching it costs little.
+# `make quick`, then the lines that it does not reach. From Python 3.12 on, measuring that costs little.
 coverage: $(VENV)/installed-for-tests
 	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
 	IONCAST_TEST_EXAMPLES=0.1 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
-# `make test` with all examples of the tests that make up their input.
+# `make test` with every example of the tests that make up their input.
 nightly:
 	IONCAST_TEST_EXAMPLES=1 $(MAKE) test
 
-# `make quick` with the oldest libraries and with other Pythons.
+# `make quick` with the oldest libraries that setup.cfg allows, and with other Pythons.
 matrix:
 	.ci/matrix
 
@@ -42,7 +42,7 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# docs/map.md, from the first lines of docstrings. The answer to every conflict in that file.
+# Write docs/map.md from the first lines of docstrings. It also solves a conflict in that file.
 map: $(VENV)/bin/python
 	$(BIN)/python docs/make_map.py
 

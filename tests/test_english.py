@@ -1,0 +1,100 @@
+"""Phrases that are never right stay out of comments, docstrings, messages, pages and documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.english import BEGINNINGS, PHRASES, findings, findings_in
+
+# Folders and files whose text is done.
+DONE = (
+    ".ci",
+    "CHANGELOG.md",
+    "Makefile",
+    "README.md",
+    "pyproject.toml",
+    "setup.cfg",
+)
+
+
+@pytest.mark.parametrize("place", DONE)
+def test_no_phrase_that_is_never_right(place: str) -> None:
+    assert findings_in(place) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "A token that is none is rejected.",
+        "The log is yet to be read.",
+        "4.5 is no whole number.",
+        "A new token counts, and so does that one.",
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "template"),
+    [
+        ("a.py", '"""{}"""'),
+        ("a.py", "# {}"),
+        ("a.py", "text = '{}'"),
+        ("a.py", "text = f'{{name}} {}'"),
+        ("a.md", "{}"),
+        ("a.md", "| name | {} |"),
+        ("a.html", "<td>{}</td>"),
+        ("a.lua", "-- {}"),
+        ("a.lua", "return '{}'"),
+        ("a.sh", "# {}"),
+        ("a.css", "/* {} */"),
+    ],
+)
+def test_a_phrase_is_found_wherever_it_stands(name: str, template: str, sentence: str) -> None:
+    [found] = findings(name, template.format(sentence))
+    assert found.startswith(f"{name}:1: ")
+
+
+@pytest.mark.parametrize("words", ["What it costs, roughly.", "None of them.", "Whose log it is."])
+@pytest.mark.parametrize(
+    ("name", "template"),
+    [
+        ("a.py", '"""{}"""'),
+        ("a.py", '"""Summary.\n\n{}\n"""'),
+        ("a.py", '"""Summary.\n\nParameters\n----------\nname\n    {}\n"""'),
+        ("a.py", "x = 1  # {}"),
+        ("a.py", "# {}\n# More.\nx = 1"),
+        ("a.md", "A heading\n\n{}"),
+        ("a.md", "- {}"),
+        ("a.md", "| name | {} |"),
+        ("a.html", "<p>{}</p>"),
+        ("a.html", "{{# {} #}}"),
+        ("a.lua", "-- {}"),
+        ("a.c", "/*\n * {}\n */"),
+    ],
+)
+def test_a_beginning_is_found_where_it_begins(name: str, template: str, words: str) -> None:
+    assert len(findings(name, template.format(words))) == 1
+
+
+def test_a_phrase_is_found_across_lines() -> None:
+    assert len(findings("a.py", "# A token that is\n# none.\n")) == 1
+    assert len(findings("a.md", "A token that is\nnone.\n")) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "if value is None:\n    value = what\n"),
+        ("a.py", "# The number says\n# what a job gets.\n"),
+        ("a.py", "text = 'What it does'"),
+        ("a.py", '"""There is no token. It is no longer valid."""'),
+        ("a.md", "## What it does\n\nA file. What it costs is known."),
+        ("a.md", "```sh\n# What is none\n```"),
+        ("a.html", "<h2>What it rests on</h2>"),
+        ("a.md", "What-if questions are answered."),
+    ],
+)
+def test_text_that_may_be_right_is_left_alone(name: str, text: str) -> None:
+    assert findings(name, text) == []
+
+
+def test_the_patterns_are_few() -> None:
+    assert len(PHRASES.pattern) + len(BEGINNINGS.pattern) < 600
