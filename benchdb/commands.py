@@ -18,6 +18,7 @@ from benchdb.measurements.storing import require_system, system_names
 from benchdb.store.database import reading
 from ioncast_base.command_options import database_option, format_option, system_option
 from ioncast_base.errors import UnknownNameError
+from ioncast_base.limits import LARGEST_ID
 
 
 @click.group(
@@ -66,7 +67,7 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
 
 
 @bench.command("show", epilog="\b\nExample:\n  ioncast bench show 3 --system mysite")
-@click.argument("configuration", metavar="ID", type=click.IntRange(1, 2**31 - 1))
+@click.argument("configuration", metavar="ID", type=click.IntRange(1, LARGEST_ID))
 @system_option
 @format_option
 @database_option

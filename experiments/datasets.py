@@ -26,7 +26,8 @@ from benchdb.measurements.storing import Measurement
 from ioncast.service import running
 from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
-from ioncast_base.toml_files import Count, Line, Name, Table, in_plain_words, read_text, refusing
+from ioncast_base.quantities import Count
+from ioncast_base.toml_files import Line, Name, Table, in_plain_words, read_text, refusing
 from ior_configs import IorConfig
 from predictor.validation.reruns import Rerun, read_reruns
 from summario.phases.extract import extract_phases

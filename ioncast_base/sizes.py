@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ioncast_base.errors import InputError
+from ioncast_base.limits import LARGEST_BYTES
 
-LARGEST = 2**63 - 1
 _EXPONENTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _SIZE = re.compile(r"([0-9]{1,19})([kmgtp]?)", re.IGNORECASE)
 _COUNT = re.compile(r"[0-9]{1,19}")
@@ -42,7 +42,7 @@ def parse_size(text: str) -> int:
     if match is None:
         raise InputError(f"{text!r} is not a size", remedy="write it like 47008, 64k, 16m or 1g")
     size = int(match[1]) << _EXPONENTS[match[2].lower()]
-    if size > LARGEST:
+    if size > LARGEST_BYTES:
         raise InputError(f"{text!r} is larger than IOR can count")
     return size
 

@@ -140,7 +140,6 @@ def distinct(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
     return values
 
 
-Count = Annotated[int, Field(gt=0, le=2**31 - 1)]
 Line = Annotated[str, Field(min_length=1), AfterValidator(refusing(one_line))]
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(refusing(one_line))]
 

@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_valid
 
 from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError
+from ioncast_base.quantities import Count
 from ioncast_base.sizes import parse_size
 from ioncast_base.toml_files import (
-    Count,
     Line,
     Name,
     Table,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ioncast_base.errors import InputError
-from ioncast_base.sizes import LARGEST, format_size, parse_count, parse_size
+from ioncast_base.limits import LARGEST_BYTES
+from ioncast_base.sizes import format_size, parse_count, parse_size
 from ior_configs.command_grammar import Option, split_options
 from ior_configs.launchers import split_command_line
 
@@ -371,7 +372,7 @@ def _refusals(config: IorConfig) -> list[tuple[bool, str]]:
                 c.tasks or 0,
                 c.nodes or 0,
             )
-            > LARGEST,
+            > LARGEST_BYTES,
             "IOR counts in 63 bits",
         ),
         (c.random_offsets not in {0, 1, 2}, "-z can be given once or twice"),

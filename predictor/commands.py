@@ -15,6 +15,7 @@ from benchdb.measurements.storing import measured_systems
 from benchdb.store.database import default_location, reading, without_password
 from ioncast_base.command_options import database_option, format_option
 from ioncast_base.errors import DatabaseError, InputError, UnknownNameError
+from ioncast_base.limits import MOST_PREDICTED_IO_NODES
 from ioncast_base.wording import counted
 from ior_configs import IorConfig
 from predictor.composition.explanation import explain
@@ -28,8 +29,6 @@ from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
 from summario.reading.log import read_log
 
-# More than any machine has: far beyond what was measured, a prediction is no number any more.
-_MOST_IO_NODES = 10_000
 # Python refuses to read numbers of thousands of digits.
 _DIGITS = 10
 
@@ -49,8 +48,10 @@ def parse_io_nodes(
     numbers = [number.strip() for number in value.split(",")]
     if not all(number.isascii() and number.isdecimal() for number in numbers):
         raise click.BadParameter(f"{value!r} is not a list of numbers such as 0,1,2,4,8")
-    if any(len(number) > _DIGITS or int(number) > _MOST_IO_NODES for number in numbers):
-        raise click.BadParameter(f"more than {_MOST_IO_NODES} I/O nodes cannot be predicted")
+    if any(len(number) > _DIGITS or int(number) > MOST_PREDICTED_IO_NODES for number in numbers):
+        raise click.BadParameter(
+            f"more than {MOST_PREDICTED_IO_NODES} I/O nodes cannot be predicted"
+        )
     return tuple(sorted({int(number) for number in numbers}))
 
 
@@ -124,7 +125,7 @@ Examples:
 )
 @click.option(
     "--ran-with",
-    type=click.IntRange(0, _MOST_IO_NODES),
+    type=click.IntRange(0, MOST_PREDICTED_IO_NODES),
     metavar="N",
     help="I/O nodes that the run in the log had, if you know it: what it got then corrects the"
     " prediction, the more the less was measured of its kind.",

@@ -24,7 +24,8 @@ from ioncast_base.allocation.dividing import (
     allocate,
     weighted,
 )
-from ioncast_base.allocation.job_records import LARGEST_COUNT, read_jobs, to_record
+from ioncast_base.allocation.job_records import read_jobs, to_record
+from ioncast_base.limits import LARGEST_COUNT
 
 _COLUMNS = ("policy", "id", "nodes", "weight", "current", "fixed", "io_nodes", "expected_mib_s")
 

@@ -9,9 +9,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, Strict, model_validator
 
 from ioncast_base.errors import InputError
-from ioncast_base.sizes import LARGEST, parse_size
+from ioncast_base.quantities import Bytes, Count, IoNodes
+from ioncast_base.sizes import parse_size
 from ioncast_base.toml_files import (
-    Count,
     Line,
     Name,
     Table,
@@ -129,7 +129,6 @@ Template = Annotated[
     str, AfterValidator(refusing(_shell_text)), AfterValidator(refusing(_known_placeholders))
 ]
 LineTemplate = Annotated[Line, AfterValidator(refusing(_known_placeholders))]
-IoNodes = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Switch(Table):
@@ -230,7 +229,7 @@ class Platform(Table):
         description="where the runs write their files", examples=["/scratch/ioncast"]
     )
     node_directory: Annotated[Line, AfterValidator(refusing(_node_directory))] | None = None
-    free_space_limit: Annotated[int, Field(ge=0, le=LARGEST), read_by(parse_size)] = 1 << 30
+    free_space_limit: Annotated[Bytes, read_by(parse_size)] = 1 << 30
     launch: Annotated[
         str,
         AfterValidator(refusing(one_line)),

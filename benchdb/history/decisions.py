@@ -25,7 +25,6 @@ from sqlalchemy import (
 from benchdb.history.runs import Application, next_revision
 from benchdb.measurements.storing import check_system_name, system_id_of
 from benchdb.store.accepted_values import (
-    LARGEST_COUNT,
     check_bandwidth,
     check_count,
     check_share,
@@ -36,6 +35,7 @@ from benchdb.store.accepted_values import (
 from benchdb.store.schema import applications, outcomes, runs, systems
 from benchdb.store.schema import decisions as decisions_table
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
+from ioncast_base.limits import LARGEST_ID
 from ioncast_base.times import in_utc, now
 
 # How many keys go to the database at once.
@@ -321,7 +321,7 @@ def decisions(
         When `before` begins with no time.
     """
     table = decisions_table.c
-    if not is_text(system) or not 0 <= (application_id or 0) <= LARGEST_COUNT:
+    if not is_text(system) or not 0 <= (application_id or 0) <= LARGEST_ID:
         return []
     query = select(decisions_table).order_by(table.asked_at.desc(), table.id.desc()).limit(limit)
     if system is not None:
@@ -451,7 +451,7 @@ def joined_outcomes(
     limit : int, optional
         How many at most.
     """
-    if not is_text(system) or max(after, application_id or 0) > LARGEST_COUNT:
+    if not is_text(system) or max(after, application_id or 0) > LARGEST_ID:
         return []
     query = _JOINED.where(outcomes.c.id > after)
     if system is not None:
@@ -536,7 +536,7 @@ def _check_run(connection: Connection, system_id: int, run_id: int | None) -> No
     if run_id is None:
         return
     query = select(runs.c.system_id).where(runs.c.id == run_id)
-    if not 0 <= run_id <= LARGEST_COUNT or connection.scalar(query) != system_id:
+    if not 0 <= run_id <= LARGEST_ID or connection.scalar(query) != system_id:
         raise UnknownNameError(f"no run {run_id} of the system in the database")
 
 

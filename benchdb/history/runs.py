@@ -26,7 +26,6 @@ from sqlalchemy import (
 
 from benchdb.measurements.storing import system_id_of
 from benchdb.store.accepted_values import (
-    LARGEST_COUNT,
     check_bandwidth,
     check_count,
     check_text,
@@ -36,6 +35,7 @@ from benchdb.store.accepted_values import (
 from benchdb.store.schema import applications as applications_table
 from benchdb.store.schema import decisions, longest, outcomes, runs, systems
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
+from ioncast_base.limits import LARGEST_ID
 from ioncast_base.times import now
 
 # In bytes, too: an index of PostgreSQL takes no more than 2704 with all its columns.
@@ -414,7 +414,7 @@ def applications(
     limit : int
         How many at most.
     """
-    if not is_text(system) or not is_text(search) or after >= LARGEST_COUNT:
+    if not is_text(system) or not is_text(search) or after >= LARGEST_ID:
         return []
     query = _SUMMARIES.where(applications_table.c.id > after)
     if system is not None:
@@ -529,7 +529,7 @@ def _stored_run(connection: Connection, key: int) -> Run:
 
 def _key(key: int, what: str) -> int:
     """An id that a database can look for."""
-    if not 0 <= key <= LARGEST_COUNT:
+    if not 0 <= key <= LARGEST_ID:
         raise UnknownNameError(f"no {what} {key} in the database")
     return key
 

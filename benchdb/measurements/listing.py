@@ -15,9 +15,9 @@ from benchdb.measurements.storing import (
     require_system,
     system_names,
 )
-from benchdb.store.accepted_values import LARGEST_COUNT
 from benchdb.store.schema import configurations, imports, measurements, systems
 from ioncast_base.errors import UnknownNameError
+from ioncast_base.limits import LARGEST_ID
 from ior_configs import IorConfig
 
 
@@ -317,7 +317,7 @@ def _id_of(connection: Connection, system: str) -> int:
 
 def _id(number: int) -> int:
     """An id that a database can look for; greater ones are as good as the greatest."""
-    return min(number, LARGEST_COUNT)
+    return min(number, LARGEST_ID)
 
 
 def _described(

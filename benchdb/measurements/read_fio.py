@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from benchdb.measurements.storing import Measurement
 from ioncast_base.errors import InputError
+from ioncast_base.limits import LARGEST_BYTES
 from ior_configs import IorConfig
 
 _Kind = TypeVar("_Kind")
 _MIB = 1 << 20
-_LARGEST = 2**63 - 1
 _LARGEST_ERROR = 2**31 - 1
 # fio may print messages in front of its JSON.
 _START = re.compile(r'^\{\s*"fio version"\s*:', re.MULTILINE)
@@ -160,7 +160,7 @@ def _version(document: dict[str, Any]) -> str:
 
 def _count(section: object, key: str) -> int:
     value = _get(section, key, int)
-    if isinstance(value, bool) or not 0 <= value <= _LARGEST:
+    if isinstance(value, bool) or not 0 <= value <= LARGEST_BYTES:
         raise _unusable(key)
     return value
 

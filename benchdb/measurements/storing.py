@@ -16,13 +16,13 @@ from uuid import uuid4
 from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, update
 
 from benchdb.measurements.progress import Progress, silently
-from benchdb.store.accepted_values import LARGEST_COUNT, check_bandwidth, check_text
+from benchdb.store.accepted_values import check_bandwidth, check_text
 from benchdb.store.schema import configurations, imports, longest, measurements, systems
 from ioncast_base.errors import InputError, UnknownNameError
+from ioncast_base.limits import LARGEST_BYTES, LARGEST_COUNT
 from ior_configs import IorConfig
 
 _T = TypeVar("_T")
-_LARGEST = 2**63 - 1
 # How many rows or keys go to the database at once.
 _CHUNK = 10_000
 _KEYS = 500
@@ -125,7 +125,7 @@ class Measurement:
             raise InputError(f"{self.config.tasks} tasks on {self.config.nodes} nodes")
         if len(self.config.api) > _LONGEST_API or not self.config.api.isprintable():
             raise InputError(f"an API named {self.config.api!r}")
-        if not 0 <= (self.bytes or 0) <= _LARGEST:
+        if not 0 <= (self.bytes or 0) <= LARGEST_BYTES:
             raise InputError(f"{self.bytes} bytes")
         if not 0 <= (self.time_s or 0) < math.inf:
             raise InputError(f"a time of {self.time_s} s")

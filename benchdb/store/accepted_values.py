@@ -9,12 +9,9 @@ from sqlalchemy import Column
 
 from benchdb.store.schema import longest
 from ioncast_base.errors import InputError
+from ioncast_base.limits import BANDWIDTHS, FASTEST_MIB_S, LARGEST_COUNT, SLOWEST_MIB_S
 from ioncast_base.times import in_utc, instant
 
-# Counts that the database keeps in 32 bits.
-LARGEST_COUNT = 2**31 - 1
-# Beyond what any system does, sums and squares of bandwidths are no longer exact, or infinite.
-_SLOWEST_MIB_S, _FASTEST_MIB_S = 1e-9, 1e15
 # NUL, and the halves of a character that UTF-8 does not have (an argument's stray bytes too).
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
@@ -70,8 +67,8 @@ def check_bandwidth(bandwidth_mib_s: float | None) -> None:
     InputError
         Also for what is no number.
     """
-    if bandwidth_mib_s is not None and not _SLOWEST_MIB_S <= bandwidth_mib_s <= _FASTEST_MIB_S:
-        raise InputError(f"a bandwidth of {bandwidth_mib_s} MiB/s, not from 1e-9 to 1e15")
+    if bandwidth_mib_s is not None and not SLOWEST_MIB_S <= bandwidth_mib_s <= FASTEST_MIB_S:
+        raise InputError(f"a bandwidth of {bandwidth_mib_s} MiB/s is not {BANDWIDTHS}")
 
 
 def check_share(name: str, share: float | None) -> None:

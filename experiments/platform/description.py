@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, PlainSerializer, Strict, model_validator
 
 from ioncast_base.errors import InputError
-from ioncast_base.sizes import LARGEST, format_size, parse_size
+from ioncast_base.quantities import Bytes
+from ioncast_base.sizes import format_size, parse_size
 from ioncast_base.toml_files import Table, distinct, read_by, read_toml, refusing
 
 BUNDLED = Path(__file__).with_name("testbed.toml")
@@ -50,8 +51,7 @@ def _burst(text: str) -> str:
 _Nodes = Annotated[int, Field(gt=0, le=250)]
 _Threads = Annotated[int, Field(gt=0, le=64)]
 _Size = Annotated[
-    int,
-    Field(ge=0, le=LARGEST),
+    Bytes,
     read_by(parse_size),
     PlainSerializer(format_size),
 ]

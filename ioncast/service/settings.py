@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, get_origin
 from pydantic import AfterValidator, Field, Strict, TypeAdapter, ValidationError
 
 from ioncast_base.errors import InputError
+from ioncast_base.quantities import Count, PredictedIoNodes
 from ioncast_base.toml_files import (
-    Count,
     Line,
     Name,
     Table,
@@ -34,7 +34,6 @@ def _bind(text: str) -> str:
 
 Bind = Annotated[Line, AfterValidator(refusing(_bind))]
 Share = Annotated[float, Field(ge=0, lt=1)]
-IoNodes = Annotated[int, Field(ge=0, le=10_000)]
 
 _PREFIX = "IONCAST_"
 # As of all other commands.
@@ -51,7 +50,7 @@ class SystemSettings(Table):
     """What differs on one system."""
 
     tolerance: Share | None = None
-    default_io_nodes: IoNodes | None = None
+    default_io_nodes: PredictedIoNodes | None = None
 
 
 class Settings(Table):
@@ -82,7 +81,7 @@ class Settings(Table):
         TOLERANCE,
         description="Share of the best bandwidth that may be given up for fewer I/O nodes.",
     )
-    default_io_nodes: IoNodes | None = Field(
+    default_io_nodes: PredictedIoNodes | None = Field(
         None, description="What a job gets of which nothing is known; unset for no answer."
     )
     systems: dict[Name, SystemSettings] = Field(

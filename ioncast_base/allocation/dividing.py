@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
+from ioncast_base.limits import FASTEST_MIB_S, SLOWEST_MIB_S
 
 PolicyName = Literal["mckp", "best", "static", "equal"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 WeightName = Literal["given", "none", "nodes"]
 WEIGHTS: tuple[WeightName, ...] = get_args(WeightName)
 
-# What the database takes for a bandwidth; sums and products of these are still numbers.
-LEAST_MIB_S, MOST_MIB_S = 1e-9, 1e15
 LEAST_WEIGHT, MOST_WEIGHT = 1e-12, 1e12
 # The sum of all values: far enough from what int64 holds that rounding cannot leave it.
 _TOTAL = 2.0**60
@@ -72,7 +71,7 @@ class JobCurve:
         _check_between("weight", self.weight, LEAST_WEIGHT, MOST_WEIGHT, where)
         for io_nodes, bandwidth in self.curve.items():
             _check_whole("curve", io_nodes, 0, where)
-            _check_between(f"curve.{io_nodes}", bandwidth, LEAST_MIB_S, MOST_MIB_S, where)
+            _check_between(f"curve.{io_nodes}", bandwidth, SLOWEST_MIB_S, FASTEST_MIB_S, where)
         if self.current is not None:
             _check_whole("current", self.current, 0, where)
         if self.is_fixed and self.current is None:

@@ -16,17 +16,15 @@ from pydantic import (
 )
 
 from ioncast_base.allocation.dividing import (
-    LEAST_MIB_S,
     LEAST_WEIGHT,
-    MOST_MIB_S,
     MOST_WEIGHT,
     Allocation,
     JobCurve,
 )
 from ioncast_base.errors import InputError
+from ioncast_base.quantities import Bandwidth, Count, IoNodes
 from ioncast_base.toml_files import in_plain_words
 
-LARGEST_COUNT = 2**31 - 1
 _MOST_POINTS = 64
 # Of the fields whose texts are not any.
 _TEXTS = {
@@ -42,9 +40,6 @@ _WORDS = {
     "list_type": "must be a list",
 }
 
-Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
-IoNodes = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
-Bandwidth = Annotated[float, Field(ge=LEAST_MIB_S, le=MOST_MIB_S)]
 Curve = Annotated[
     dict[Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})$")], Bandwidth],
     Field(

@@ -11,15 +11,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ioncast_base.errors import InputError
+from ioncast_base.limits import FASTEST_MIB_S, LARGEST_COUNT, SLOWEST_MIB_S
 from ioncast_base.times import instant
 from predictor.composition.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.reading.log import LogReader
 
 _COLUMNS = "application, io_nodes, repetition, and bandwidth_mib_s or log"
-# As the database has them (see benchdb.measurements.storing).
-_LARGEST_COUNT = 2**31 - 1
-_SLOWEST_MIB_S, _FASTEST_MIB_S = 1e-9, 1e15
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def _application(row: dict[str, str]) -> str:
 
 def _count(row: dict[str, str], column: str) -> int:
     text = row[column]
-    if not (text.isascii() and text.isdecimal()) or len(text) > 10 or int(text) > _LARGEST_COUNT:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 10 or int(text) > LARGEST_COUNT:
         raise ValueError(f"{column} is {text!r}, which is no count")
     return int(text)
 
@@ -197,7 +195,7 @@ def _bandwidth(text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not _SLOWEST_MIB_S <= value <= _FASTEST_MIB_S:
+    if not SLOWEST_MIB_S <= value <= FASTEST_MIB_S:
         raise ValueError(f"bandwidth_mib_s is {text!r}, which is no bandwidth")
     return value
 

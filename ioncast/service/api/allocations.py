@@ -23,7 +23,6 @@ from ioncast_base.allocation.dividing import (
     weighted,
 )
 from ioncast_base.allocation.job_records import (
-    Count,
     Curve,
     JobFields,
     as_numbers,
@@ -31,11 +30,12 @@ from ioncast_base.allocation.job_records import (
     to_record,
 )
 from ioncast_base.errors import InputError
+from ioncast_base.quantities import Count
 
 allocations = Blueprint("allocations", __name__)
 
 _MOST_JOBS = 2_000
-_MOST_IO_NODES = 65_536
+_MOST_IN_POOL = 65_536
 # Numbers of the jobs' curves times I/O nodes to divide: as many take about a second.
 _MOST_STEPS = 400_000_000
 
@@ -59,7 +59,7 @@ class AllocationAsked(Given):
 
     pool: int = Field(
         ge=0,
-        le=_MOST_IO_NODES,
+        le=_MOST_IN_POOL,
         description="How many I/O nodes there are, those of fixed jobs too.",
         examples=[16],
     )

@@ -9,11 +9,8 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from benchdb.measurements.cells import OUTLIER_RULE
 from ioncast.service.api.fields import (
-    LARGEST_COUNT,
     TEXT,
     Bandwidth,
-    Count,
-    Id,
     Page,
     PageOfSystem,
     PageQuery,
@@ -21,6 +18,7 @@ from ioncast.service.api.fields import (
     SystemName,
 )
 from ioncast.service.api.framework import Given
+from ioncast_base.quantities import Bytes, Count, Id, IoNodes
 
 _MOST_ROWS = 10_000
 _MOST_CURVES = 500
@@ -124,9 +122,7 @@ class NewMeasurement(Given):
     nodes: _Nodes | None = None
     io_nodes: RanWith
     bandwidth_mib_s: Bandwidth
-    bytes: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = Field(
-        None, description="Bytes that were moved."
-    )
+    bytes: Bytes | None = Field(None, description="Bytes that were moved.")
     time_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
         None, description="The time of the slowest process."
     )
@@ -325,7 +321,7 @@ class CoverageAsked(Given):
         max_length=_MOST_CONFIGURATIONS,
         description="They need not be known.",
     )
-    io_nodes: list[Annotated[int, Field(ge=0, le=LARGEST_COUNT)]] = Field(
+    io_nodes: list[IoNodes] = Field(
         min_length=1,
         max_length=_MOST_POINTS,
         description="Numbers of I/O nodes that are wanted.",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from random import getrandbits
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from flask import Blueprint, Flask, Response, request
 from pydantic import BaseModel, Field
@@ -20,9 +20,7 @@ from pydantic import BaseModel, Field
 from ioncast.service.answering.answers import PreparedAnswer, answer, default_answer
 from ioncast.service.answering.scripts import programs
 from ioncast.service.api.fields import (
-    LARGEST_COUNT,
     TEXT,
-    Count,
     JobId,
     JobName,
     Nodes,
@@ -34,6 +32,7 @@ from ioncast.service.api.problems import RequestError
 from ioncast.service.context import Service, service
 from ioncast.service.running import metrics
 from ioncast.service.running.security_headers import FOR_PROGRAMS
+from ioncast_base.quantities import Count, IoNodes
 from predictor.matching.same_application import Identity, each_identity
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Question(Given):
     name: JobName | None = None
     nodes: Nodes | None = None
     tasks: Count | None = Field(None, description="Processes.", examples=[128])
-    available: Annotated[int, Field(ge=0, le=LARGEST_COUNT)] | None = Field(
+    available: IoNodes | None = Field(
         None, description="At most so many I/O nodes may be given.", examples=[8]
     )
     job_id: JobId | None = None

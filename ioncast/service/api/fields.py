@@ -10,20 +10,17 @@ from flask import request
 from pydantic import BaseModel, Field
 
 from ioncast.service.api.framework import Given
+from ioncast_base import quantities
+from ioncast_base.quantities import Count, Id, IoNodes
 
 _Item = TypeVar("_Item", bound=BaseModel)
 _Row = TypeVar("_Row")
 
-LARGEST_COUNT = 2**31 - 1
 _LARGEST_PAGE = 500
 # NUL is in no name that a program, a user or a database has.
 TEXT = r"^[^\x00]*$"
 
-Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
-# More than any machine has: far beyond what was measured, a prediction is no number any more.
-IoNodes = Annotated[int, Field(ge=0, le=10_000)]
-Bandwidth = Annotated[float, Field(ge=1e-9, le=1e15, description="In MiB/s.")]
-Id = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Bandwidth = Annotated[quantities.Bandwidth, Field(description="In MiB/s.")]
 SystemName = Annotated[
     str,
     Field(min_length=1, max_length=200, pattern=TEXT, description="The machine.", examples=["mn4"]),
@@ -47,8 +44,8 @@ JobId = Annotated[
 ]
 Nodes = Annotated[Count, Field(description="Compute nodes of the job.", examples=[16])]
 RanWith = Annotated[
-    int,
-    Field(ge=0, le=LARGEST_COUNT, description="I/O nodes that it ran with; 0 is direct access."),
+    IoNodes,
+    Field(description="I/O nodes that it ran with; 0 is direct access."),
 ]
 
 

@@ -15,7 +15,6 @@ from ioncast.service.answering.prepared import Summary
 from ioncast.service.api.fields import (
     TEXT,
     Bandwidth,
-    Id,
     JobId,
     JobName,
     Nodes,
@@ -31,6 +30,7 @@ from ioncast.service.api.traces import Trace, store_trace
 from ioncast.service.api.uploads import trace_of, uploaded
 from ioncast.service.context import service
 from ioncast_base.errors import BusyError, InputError
+from ioncast_base.quantities import Id
 from predictor.validation.decision_errors import COUNTED
 
 outcomes = Blueprint("outcomes", __name__)

@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 from flask import Blueprint, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ioncast.service.api.fields import TEXT, IoNodes, Nodes, SystemName
+from ioncast.service.api.fields import TEXT, Nodes, SystemName
 from ioncast.service.api.framework import JSON, Given, checked_json, operation
 from ioncast.service.api.uploads import limits, place, uploaded
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import MOST_PHASES, Asked, Place, Upload, predict_job
 from ioncast.service.settings import Settings
+from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
+from ioncast_base.quantities import Bytes, PredictedIoNodes
 from predictor.composition.prediction import Policy
 from summario.reading.log import Limits
 
@@ -20,16 +22,16 @@ predictions = Blueprint("predictions", __name__)
 
 _MOST_PARTS = 64
 _MOST_POINTS = 64
-_MOST_IO_NODES = 10_000
 
-_Whole = Annotated[int, Field(ge=0, le=2**63 - 1)]
-_Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
+# Darshan counts requests, files and processes as it counts bytes.
+_Whole = Bytes
+_Positive = Annotated[int, Field(ge=1, le=LARGEST_BYTES)]
 _Time = Annotated[float, Field(allow_inf_nan=False)]
 
 
 def _at_most_predictable(text: str) -> str:
-    if any(int(number) > _MOST_IO_NODES for number in text.split(",")):
-        raise ValueError(f"more than {_MOST_IO_NODES} I/O nodes cannot be predicted")
+    if any(int(number) > MOST_PREDICTED_IO_NODES for number in text.split(",")):
+        raise ValueError(f"more than {MOST_PREDICTED_IO_NODES} I/O nodes cannot be predicted")
     return text
 
 
@@ -58,7 +60,7 @@ class PhaseRecord(Given):
     rank: _Whole | Literal["all"] = Field(
         description='A rank, a number of ranks, or "all" of the job.'
     )
-    bytes: _Whole
+    bytes: Bytes
     time: _Time = Field(description="The longest I/O time of a process, in seconds.")
     api: Literal["POSIX", "MPIIO", "STDIO"]
     requests: _Whole
@@ -80,7 +82,7 @@ class PredictionFields(Given):
 
     system: SystemName
     nodes: Nodes | None = None
-    ran_with: IoNodes | None = Field(
+    ran_with: PredictedIoNodes | None = Field(
         None, description="I/O nodes of the earlier run: what it got then corrects the prediction."
     )
     engine: str | None = Field(
@@ -95,8 +97,10 @@ class PredictionFields(Given):
         description="Share of the best bandwidth that a decision may give up for fewer I/O"
         " nodes; by default the site's.",
     )
-    available: IoNodes | None = Field(None, description="Decide for at most so many I/O nodes.")
-    default: IoNodes | None = Field(
+    available: PredictedIoNodes | None = Field(
+        None, description="Decide for at most so many I/O nodes."
+    )
+    default: PredictedIoNodes | None = Field(
         None,
         description="Decide for so many where nothing is known; by default the site's.",
     )
@@ -121,7 +125,7 @@ class PredictionFields(Given):
 class PredictionOfPhases(PredictionFields):
     """What to predict, from phases."""
 
-    io_nodes: list[IoNodes] | None = Field(
+    io_nodes: list[PredictedIoNodes] | None = Field(
         None,
         min_length=1,
         max_length=_MOST_POINTS,

@@ -15,7 +15,6 @@ from benchdb.measurements.storing import measured_systems
 from benchdb.store.database import transaction
 from ioncast.service.api.fields import (
     TEXT,
-    Id,
     JobId,
     JobName,
     Nodes,
@@ -30,6 +29,7 @@ from ioncast.service.api.framework import Given, operation
 from ioncast.service.api.uploads import trace_of, uploaded
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import TraceContent, Upload
+from ioncast_base.quantities import Id
 
 traces = Blueprint("traces", __name__)
 

@@ -35,6 +35,7 @@ from ioncast_base.errors import (
     IoncastError,
     UnknownNameError,
 )
+from ioncast_base.limits import LARGEST_COUNT
 from ioncast_base.times import in_utc
 from predictor.composition.composing import observed_mib_s
 from predictor.composition.explanation import explain
@@ -50,7 +51,6 @@ from summario.reading.log import DarshanLog, Limits, read_log
 # More than any run has: each is predicted alone, and all of a run are kept in the history.
 MOST_PHASES = 10_000
 # What the database takes for a number of processes.
-_MOST_TASKS = 2**31 - 1
 _LINE_BREAKS = re.compile("[\\r\\n]+")
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
@@ -185,7 +185,7 @@ def read_trace(upload: Upload, limits: Limits) -> TraceContent:
     with _called(upload):
         log = read_log(upload.path, limits)
         phases = _phases_of(log, upload)
-        if log.job.nprocs > _MOST_TASKS:
+        if log.job.nprocs > LARGEST_COUNT:
             raise DamagedLogError(f"the job record counts {log.job.nprocs} processes")
     command = log.job.executable.split(maxsplit=1)
     return TraceContent(

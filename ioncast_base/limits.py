@@ -1,0 +1,20 @@
+"""The largest and smallest numbers that ioncast accepts, computes with and stores.
+
+`ioncast_base.quantities` has the types of fields with these limits.
+"""
+
+from __future__ import annotations
+
+# Processes, compute nodes, I/O nodes that a run had: the database stores them in 32 bits.
+LARGEST_COUNT = 2**31 - 1
+# The database's keys, in 32 bits as well.
+LARGEST_ID = 2**31 - 1
+# Bytes, and what else IOR, fio and Darshan count in 63 bits.
+LARGEST_BYTES = 2**63 - 1
+# More I/O nodes than any machine has. Farther from all measurements, a predicted bandwidth means
+# nothing, so no more are predicted or decided.
+MOST_PREDICTED_IO_NODES = 10_000
+# No system is slower or faster. Beyond, squares and sums of bandwidths would lose digits or become
+# infinite.
+SLOWEST_MIB_S, FASTEST_MIB_S = 1e-9, 1e15
+BANDWIDTHS = "from 1e-9 to 1e15 MiB/s"
