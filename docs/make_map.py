@@ -18,7 +18,8 @@ INTRODUCTION = """\
 # Map
 
 Every module with the first line of its docstring. [design.md](design.md) explains how the rooms
-work together. `make map` writes this file: change the docstrings instead, and run it again.
+work together, and its table [Where to find](design.md#where-to-find) leads from a rule to its code.
+`make map` writes this file: change the docstrings instead, and run it again.
 """
 
 # Folders without Python have no docstring of their own.

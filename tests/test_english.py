@@ -12,6 +12,7 @@ DONE = (
     "CHANGELOG.md",
     "Makefile",
     "README.md",
+    "docs/design.md",
     "pyproject.toml",
     "setup.cfg",
 )
