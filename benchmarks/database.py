@@ -26,11 +26,10 @@ import pandas as pd
 from extraction import Claim, Run, floor, ioncast, machine, median, ratio, run_once, spread
 from sqlalchemy import Connection
 
-from benchdb.measurements.curves import curves, curves_of_config, measured
+from benchdb.measurements.curves import Curve, Measured, curves, curves_of_config, measured
 from benchdb.store.database import open_database, transaction
 from ior_configs import IorConfig
-from predictor.matching.catalogue import Catalogue, catalogue_of
-from predictor.matching.configurations import find
+from predictor.matching.nearest import Catalogue, catalogue_of_rows, distance, kind
 
 PACKAGES = ("ioncast", "SQLAlchemy", "numpy", "pandas")
 SYSTEM = "synthetic"
@@ -246,17 +245,17 @@ def mask(frame: pd.DataFrame, config: IorConfig) -> pd.DataFrame:
 def measure_nearest(connection: Connection, count: int) -> Iterator[Claim]:
     wanted = other_configurations(count)
     rows = measured(connection, SYSTEM)
-    catalogue = catalogue_of(rows)
+    catalogue = catalogue_of_rows(rows)
     nearest = timed("`Catalogue.nearest`", wanted, catalogue.nearest)
     # The worst that a catalogue can hold.
     writes = [replace(config, write=True, read=False, **ALIKE) for config in wanted]
-    of_one_kind = catalogue_of(row._replace(operation="write", **ALIKE) for row in rows)
+    of_one_kind = catalogue_of_rows(row._replace(operation="write", **ALIKE) for row in rows)
     alike = timed("`Catalogue.nearest`, all of one kind", writes, of_one_kind.nearest)
     known = curves(connection, SYSTEM)
     samples = [
         nearest,
         alike,
-        timed("`matching.find`, one after the other", wanted[:9], lambda c: find(c, known)),
+        timed("`distance`, one after the other", wanted[:9], lambda c: plain_nearest(c, known)),
         timed("building a catalogue, once", [SYSTEM] * 3, lambda system: load(connection, system)),
     ]
     print_samples(f"The nearest of {len(rows):,} configurations", samples)
@@ -264,8 +263,13 @@ def measure_nearest(connection: Connection, count: int) -> Iterator[Claim]:
     yield below(f"the nearest of {len(rows):,} configurations of one kind", alike, 0.005)
 
 
-def load(connection: Connection, system: str) -> Catalogue:
-    return catalogue_of(measured(connection, system))
+def plain_nearest(wanted: IorConfig, known: list[Curve]) -> Curve:
+    of_kind = (curve for curve in known if kind(curve.config) == kind(wanted))
+    return min(of_kind, key=lambda curve: distance(wanted, curve.config))
+
+
+def load(connection: Connection, system: str) -> Catalogue[Measured]:
+    return catalogue_of_rows(measured(connection, system))
 
 
 def other_configurations(count: int) -> list[IorConfig]:

@@ -12,7 +12,8 @@ from experiments.datasets import BENCHMARKS, DataSet
 from ioncast_base.errors import InputError
 from predictor.composition.composing import MIB
 from predictor.composition.prediction import Prediction, predict
-from predictor.matching.configurations import Match, match
+from predictor.matching.configurations import Match
+from predictor.matching.nearest import match
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 from predictor.validation.against_reruns import (

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from benchdb.measurements.curves import Curve, Measured, curves_of_ids, measured
 from ior_configs import IorConfig
-from predictor.matching.catalogue import Catalogue, catalogue_of
+from predictor.matching.nearest import Catalogue, catalogue_of_rows
 from predictor.model.stored import Fitted, Lessons, current_model, read_lessons
 from predictor.model.system_model import Knowledge, Model
 
@@ -115,8 +115,8 @@ class Survey:
         return sum(row.coverage for row in self.rows)
 
     @cached_property
-    def _catalogue(self) -> Catalogue:
-        return catalogue_of(self.rows)
+    def _catalogue(self) -> Catalogue[Measured]:
+        return catalogue_of_rows(self.rows)
 
 
 def read_survey(

@@ -5,18 +5,14 @@ Source: Inria RR-9366, §6.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from benchdb.measurements.curves import Curve, Measured
+from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
 from summario.phases.values import Part, Phase
 
 # IOR refuses sizes that are no multiple of its own offset type.
 _ACCESS_BYTES = 8
-
-Comparable = IorConfig | Measured
 
 
 @dataclass(frozen=True)
@@ -124,110 +120,3 @@ def tasks(phase: Phase) -> int:
     if phase.file_access == "shared":
         return max(phase.mode_processes, 1)
     return max(min(phase.n_files, phase.nprocs or phase.n_files), 1)
-
-
-def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None = None) -> Match:
-    """Find the benchmark of the same configuration, or the nearest of its kind.
-
-    Of one kind are configurations with the same operation, api, file access and
-    spatiality. O_DIRECT and fsync do not show in Darshan's counters of a phase, so they
-    take no part. Benchmarks of an unknown number of processes come last and are never
-    exact; of equally near ones the better known, of the same layout, without O_DIRECT,
-    measured with more numbers of I/O nodes is taken.
-
-    Parameters
-    ----------
-    phase, part : Phase, Part
-        What to match.
-    curves : iterable of Curve
-        What one engine measured on the system, or at least what `Catalogue.nearest` found.
-    nodes : int, optional
-        Compute nodes of the job.
-    """
-    return find(configuration(phase, part, nodes), curves)
-
-
-def find(wanted: IorConfig, curves: Iterable[Curve]) -> Match:
-    """Find the benchmark of a configuration, or the nearest of its kind (see `match`)."""
-    same_kind = [curve for curve in curves if kind(curve.config) == kind(wanted)]
-    if not same_kind:
-        return Match("unknown", wanted)
-    nearest = min(
-        same_kind,
-        key=lambda curve: order(
-            wanted,
-            curve.config,
-            stonewalled=curve.stonewalled,
-            layout=curve.config.layout,
-            coverage=len(curve.bandwidths_mib_s),
-            id_=curve.id,
-        ),
-    )
-    away = distance(wanted, nearest.config, stonewalled=nearest.stonewalled)
-    return Match(
-        kind="interpolated" if away or nearest.config.tasks is None else "exact",
-        wanted=wanted,
-        curve=nearest,
-        distance=away,
-        ratios=ratios(wanted, nearest.config, stonewalled=nearest.stonewalled),
-    )
-
-
-def kind(config: IorConfig) -> tuple[str, str, str, str]:
-    """What two configurations must have in common to be compared."""
-    return config.operation, config.api, config.file_access, config.spatiality
-
-
-def order(
-    wanted: IorConfig,
-    measured: Comparable,
-    *,
-    stonewalled: bool,
-    layout: str,
-    coverage: int,
-    id_: int,
-) -> tuple[bool, float, int, bool, bool, int, int]:
-    """What ranks benchmarks of the kind that is wanted: the lowest is taken (see `match`)."""
-    return (
-        measured.tasks is None,
-        distance(wanted, measured, stonewalled=stonewalled),
-        sum(value is None for value in features(measured).values()),
-        layout != wanted.layout,
-        measured.odirect,
-        -coverage,
-        id_,
-    )
-
-
-def distance(wanted: Comparable, measured: Comparable, *, stonewalled: bool = False) -> float:
-    """Euclidean distance of two configurations in the logarithms of their features."""
-    differing = ratios(wanted, measured, stonewalled=stonewalled)
-    return math.sqrt(sum(math.log(ratio) ** 2 for ratio in differing.values()))
-
-
-def ratios(
-    wanted: Comparable, measured: Comparable, *, stonewalled: bool = False
-) -> dict[str, float]:
-    """Features that differ, measured / wanted; those unknown to either are left out."""
-    theirs = features(measured, stonewalled=stonewalled)
-    pairs = zip(features(wanted).items(), theirs.values(), strict=True)
-    return {
-        name: their / our
-        for (name, our), their in pairs
-        if our is not None and their is not None and our != their
-    }
-
-
-def features(config: Comparable, *, stonewalled: bool = False) -> dict[str, float | None]:
-    """What two configurations of one kind are compared by; None is not known.
-
-    Nor are the bytes of runs that a stone wall ended: they moved what the time allowed, and
-    their bandwidth does not depend on what they were asked for.
-    """
-    per_node = config.tasks / config.nodes if config.tasks and config.nodes else None
-    return {
-        "processes": config.tasks,
-        "processes per node": per_node,
-        "request size": config.transfer_size,
-        "bytes per process": None if stonewalled else config.bytes_per_process,
-    }

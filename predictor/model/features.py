@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ior_configs import IorConfig
-from predictor.matching import configurations as matching
+from predictor.matching.nearest import SIZES, logarithms
 
 Array = NDArray[np.float64]
 
-# Powers of two of what has a size, then what is or is not so.
-SIZES = ("processes", "processes per node", "request size", "bytes per process")
+# Beside the sizes: properties that a configuration has or does not have.
 FLAGS = (
     *("file per process", "1D-strided", "random", "collective", "MPI-IO"),
     *("read", "O_DIRECT", "fsync"),
@@ -38,7 +36,6 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
     array of shape (len(SIZES) + len(FLAGS),)
         Base-2 logarithms of the sizes, NaN where not known; flags as 0 or 1.
     """
-    sizes = matching.features(config, stonewalled=stonewalled)
     flags = (
         config.file_per_process,
         config.spatiality == "sequential",
@@ -49,8 +46,7 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
         config.odirect,
         config.fsync,
     )
-    known = [math.nan if sizes[name] is None else math.log2(sizes[name] or 1) for name in SIZES]
-    return np.array([*known, *map(float, flags)])
+    return np.array([*logarithms(config, stonewalled=stonewalled), *map(float, flags)])
 
 
 def with_io_nodes(patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) -> Array:

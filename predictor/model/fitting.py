@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchdb.measurements.curves import Curve
-from predictor.model.features import FEATURES, FLAGS, SIZES, with_io_nodes
+from predictor.matching.nearest import SIZES
+from predictor.model.features import FEATURES, FLAGS, with_io_nodes
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
 from predictor.model.learning import CurveProcess
 from predictor.model.system_model import Model, Scores, measurements

@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 from benchdb.measurements.curves import Curve, Measured, curves_of_ids
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import state_of, store_model, stored_model
-from predictor.model.features import FEATURES, SIZES
+from predictor.matching.nearest import SIZES
+from predictor.model.features import FEATURES
 from predictor.model.gaussian import Hyperparameters
 from predictor.model.system_model import Model, Scores
 

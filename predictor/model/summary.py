@@ -14,7 +14,8 @@ from tabulate import tabulate
 
 from benchdb.store.fitted_models import StoredModel, state_of
 from ioncast_base.wording import counted
-from predictor.model.features import FLAGS, SIZES
+from predictor.matching.nearest import SIZES
+from predictor.model.features import FLAGS
 from predictor.model.gaussian import Hyperparameters, matern
 from predictor.model.stored import from_document
 from predictor.model.system_model import Model, Scores

@@ -18,18 +18,16 @@ from benchdb.measurements.cells import bimodal
 from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
-from predictor.matching.configurations import Match, find, kind
-from predictor.model.features import FEATURES, SIZES, pattern, with_io_nodes
+from predictor.matching.configurations import Match
+from predictor.matching.nearest import SIZES, Catalogue, catalogue_of_curves, find, kind
+from predictor.model.features import FEATURES, pattern, with_io_nodes
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
 
 Array = NDArray[np.float64]
-Kind = tuple[str, str, str, str]
 
 # How far direct access and I/O nodes are off together where a size was never measured: the
 # correlation over FORGE's request sizes, each left out (with any two I/O nodes it is 0.9).
 _DIRECT_AND_FORWARDED = 0.6
-# More than distances are off by, far less than what tells two configurations apart.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -129,34 +127,22 @@ class Knowledge:
         With a model, a configuration beyond the sizes that were measured of its kind rests on
         the model alone, and its match is of kind "model".
         """
-        candidates = self._kinds.get(kind(wanted), ())
-        if not candidates:
-            return find(wanted, ())
-        sizes, measured = pattern(wanted)[: len(SIZES)], self._sizes[kind(wanted)]
-        distances = np.nansum((measured - sizes) ** 2, axis=1)
-        # Those of unknown processes come last.
-        distances[np.isnan(measured[:, 0])] = np.inf
-        near = distances <= distances.min() + _ROUNDING
-        found = find(
-            wanted, [curve for curve, is_near in zip(candidates, near, strict=True) if is_near]
-        )
+        found = find(wanted, self._catalogue)
         if self.model is None or found.kind != "interpolated":
             return found
-        lowest, highest = np.fmin.reduce(measured, axis=0), np.fmax.reduce(measured, axis=0)
-        nearest = np.clip(sizes, lowest, highest)
-        # Of what is not known on either side nothing can be said.
-        beyond = {
-            name: float(2 ** (end - size))
-            for name, end, size in zip(SIZES, nearest, sizes, strict=True)
-            if abs(end - size) > 0
-        }
+        beyond = self._catalogue.beyond(wanted)
         return replace(found, kind="model", beyond=beyond) if beyond else found
 
     def io_nodes(self, matches: Iterable[Match]) -> list[int]:
         """The numbers of I/O nodes that benchmarks of the matches' kinds were measured with."""
-        kinds = {kind(match.wanted) for match in matches}
+        wanted = {kind(match.wanted): match.wanted for match in matches}
         return sorted(
-            {n for name in kinds for curve in self._kinds[name] for n in curve.bandwidths_mib_s}
+            {
+                n
+                for each in wanted.values()
+                for curve in self._catalogue.of_kind(each)
+                for n in curve.bandwidths_mib_s
+            }
         )
 
     @cached_property
@@ -225,7 +211,8 @@ class Knowledge:
         kinds = [kind(found.wanted) for found in matches]
         rates = np.sqrt([self.model.widening[name] for name in SIZES])
         steps = rates * [
-            gaps(row, self._sizes[name]) for row, name in zip(rows, kinds, strict=True)
+            gaps(row, self._catalogue.sizes(found.wanted))
+            for row, found in zip(rows, matches, strict=True)
         ]
         alike = np.array([[one == other for other in kinds] for one in kinds])
         direct = np.equal(io_nodes, 0)
@@ -242,23 +229,8 @@ class Knowledge:
         return process
 
     @cached_property
-    def _kinds(self) -> dict[Kind, list[Curve]]:
-        kinds: dict[Kind, list[Curve]] = {}
-        for curve in self.curves:
-            kinds.setdefault(kind(curve.config), []).append(curve)
-        return kinds
-
-    @cached_property
-    def _sizes(self) -> dict[Kind, Array]:
-        return {
-            name: np.array(
-                [
-                    pattern(curve.config, stonewalled=curve.stonewalled)[: len(SIZES)]
-                    for curve in curves
-                ]
-            )
-            for name, curves in self._kinds.items()
-        }
+    def _catalogue(self) -> Catalogue[Curve]:
+        return catalogue_of_curves(self.curves)
 
 
 def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Array]:

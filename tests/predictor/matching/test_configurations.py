@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
-from predictor.matching.configurations import configuration, distance, match, ratios
+from predictor.matching.configurations import configuration
+from predictor.matching.nearest import distance, match, ratios
 from summario.phases.extract import extract_phases
 from summario.phases.values import Part, Phase
 from summario.reading.log import read_log

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ior_configs import IorConfig
-from predictor.model.features import FEATURES, FLAGS, SIZES, pattern, with_io_nodes
+from predictor.matching.nearest import SIZES
+from predictor.model.features import FEATURES, FLAGS, pattern, with_io_nodes
 
 NONE: dict[str, float] = dict.fromkeys(FLAGS, 0.0)
 

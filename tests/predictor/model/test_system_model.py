@@ -9,16 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
-from predictor.matching.configurations import find
-from predictor.model.features import SIZES
+from predictor.matching.nearest import SIZES
 from predictor.model.system_model import Knowledge, Model, gaps, measurements
-from tests.support.examples import examples
 
 MIB = 1 << 20
 MakeCurve = Callable[..., Curve]
@@ -34,37 +30,6 @@ def knowledge(synthetic: Any, fitted: Model) -> Knowledge:
 def test_curves_of_several_engines_are_refused(a_curve: MakeCurve) -> None:
     with pytest.raises(InputError, match="several engines: fio, ior"):
         Knowledge((a_curve(), a_curve(engine="fio")))
-
-
-sizes = st.sampled_from([1, 2, 3, 4, 6, 8])
-
-
-@st.composite
-def configs(draw: st.DrawFn) -> IorConfig:
-    tasks = draw(st.none() | sizes)
-    nodes = draw(st.none() | sizes)
-    return IorConfig(
-        write=True,
-        file_per_process=draw(st.booleans()),
-        transfer_size=8 * draw(sizes),
-        block_size=8 * 24 * draw(sizes),
-        tasks=tasks,
-        nodes=min(nodes, tasks or nodes) if nodes else None,
-        odirect=draw(st.booleans()),
-    )
-
-
-@given(wanted=configs(), known=st.lists(st.tuples(configs(), st.booleans()), max_size=30))
-@settings(deadline=None, max_examples=examples(200))
-def test_the_nearest_of_many_is_the_one_that_a_search_through_all_finds(
-    wanted: IorConfig, known: list[tuple[IorConfig, bool]]
-) -> None:
-    curves = [
-        Curve(id_, config, "ior", {0: (1.0,)}, stonewalled)
-        for id_, (config, stonewalled) in enumerate(known)
-        if config.transfer_size <= config.block_size
-    ]
-    assert Knowledge(tuple(curves)).match(wanted) == find(wanted, curves)
 
 
 def test_a_pattern_is_between_measured_ones_or_beyond_them(

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchdb.measurements.curves import Measured
+from benchdb.measurements.curves import Curve, Measured
 from ior_configs import IorConfig
-from predictor.matching.catalogue import catalogue_of
+from predictor.matching.nearest import catalogue_of_curves, catalogue_of_rows
 from tests.support.examples import examples
 
 # Ratios between them repeat, so that many are equally near.
@@ -137,9 +137,30 @@ def measured(id_: int, config: IorConfig, coverage: int, moved: int | None = Non
 def test_the_nearest_is_what_a_plain_search_finds(data: st.DataObject) -> None:
     configs = data.draw(relatives())
     rows = data.draw(catalogues(configs))
-    catalogue = catalogue_of(rows)
+    catalogue = catalogue_of_rows(rows)
     for wanted in (*data.draw(st.lists(configs, max_size=5)), *map(config_of, rows)):
         assert catalogue.nearest(wanted) == plain_nearest(wanted, rows)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=examples(200))
+def test_curves_and_their_summaries_have_the_same_nearest(data: st.DataObject) -> None:
+    configs = data.draw(relatives())
+    rows = data.draw(catalogues(configs))
+    curves = [
+        Curve(
+            row.id,
+            config_of(row),
+            row.engine,
+            dict.fromkeys(range(row.coverage), (1.0,)),
+            row.stonewalled,
+        )
+        for row in rows
+    ]
+    wanted = data.draw(configs)
+    nearest = catalogue_of_curves(curves).nearest(wanted)
+    expected = catalogue_of_rows(rows).nearest(wanted)
+    assert (nearest and nearest.id) == (expected and expected.id)
 
 
 @given(data=st.data(), count=st.integers(1, 30))
@@ -150,7 +171,7 @@ def test_the_near_ones_are_of_its_kind_and_the_nearest_is_among_them(
     configs = data.draw(relatives())
     rows = data.draw(catalogues(configs))
     wanted = data.draw(configs)
-    catalogue = catalogue_of(rows)
+    catalogue = catalogue_of_rows(rows)
     found = catalogue.near(wanted, count)
     kin = catalogue.near(wanted, len(rows) + 1)
     assert len(found) == len(set(found)) <= count
@@ -162,7 +183,7 @@ def test_the_near_ones_are_of_its_kind_and_the_nearest_is_among_them(
 def test_the_near_ones_are_nearer_than_the_others() -> None:
     wanted = IorConfig(write=True, tasks=2, transfer_size=1024, block_size=8 << 20)
     rows = [measured(i, replace(wanted, transfer_size=8 << i), coverage=1) for i in range(20)]
-    assert {row.id for row in catalogue_of(rows).near(wanted, 4)} == {6, 7, 8}
+    assert {row.id for row in catalogue_of_rows(rows).near(wanted, 4)} == {6, 7, 8}
 
 
 def test_of_equally_near_ones_none_is_lost_to_rounding() -> None:
@@ -174,8 +195,8 @@ def test_of_equally_near_ones_none_is_lost_to_rounding() -> None:
         )
         for pair in ((half, twice), (twice, half)):
             rows = [measured(id_, config, coverage=1) for id_, config in enumerate(pair)]
-            assert catalogue_of(rows).nearest(wanted) == rows[0]
+            assert catalogue_of_rows(rows).nearest(wanted) == rows[0]
 
 
 def test_in_an_empty_catalogue_nothing_is_near() -> None:
-    assert catalogue_of([]).nearest(IorConfig(write=True)) is None
+    assert catalogue_of_rows([]).nearest(IorConfig(write=True)) is None
