@@ -329,7 +329,7 @@ def _in_words(problem: Any) -> str:
     key = f"key `{'.'.join(map(str, problem['loc']))}`"
     if problem["type"] in _ABOUT_KEYS:
         return f"{key} {_ABOUT_KEYS[problem['type']]}"
-    words = in_plain_words(problem).removeprefix("Value error, ")
+    words = in_plain_words(problem)
     return f"{key}: {words}" if problem["loc"] else words
 
 

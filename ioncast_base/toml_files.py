@@ -303,6 +303,9 @@ def _unfinished(text: str) -> int:
 
 def in_plain_words(problem: Any) -> str:
     """Say what one of pydantic's problems asks of a value, such as "must be a whole number"."""
+    if problem["type"] == "value_error":
+        # Raised by a check of ours; pydantic's message puts "Value error, " in front.
+        return str(problem["ctx"]["error"])
     words = _WORDS.get(problem["type"])
     # A message of pydantic's may quote braces.
     return str(problem["msg"]) if words is None else words.format(**problem.get("ctx", {}))

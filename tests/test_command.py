@@ -643,7 +643,7 @@ def test_a_decision_follows_what_the_site_wants(filled: Path) -> None:
     assert record["decision"]["io_nodes"] == record["best"]["io_nodes"] == 8
     assert record["decision"]["tolerance"] == 0
     none = ioncast("predict", HACC, "--system", "testbed", "--db", filled, "--tolerance", "nan")
-    assert "nan is no tolerance" in complaint(none)
+    assert "nan is not a tolerance" in complaint(none)
     few = predicted(HACC, filled, "--nodes", "8", "--available", "2")
     assert few["best"]["io_nodes"] == 8
     assert few["decision"]["io_nodes"] <= 2
@@ -733,7 +733,7 @@ def test_where_nothing_predicted_is_available_there_is_no_decision_and_why(fille
         *("--io-nodes", "4,8", "--available", "0"),
     )
     assert "best: 8 I/O nodes (" in table
-    assert "no decision (nothing is known of what is available" in table
+    assert "no decision (no bandwidth is known with" in table
 
 
 def test_a_number_of_io_nodes_of_the_earlier_run_that_nobody_measured_is_said(

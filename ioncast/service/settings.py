@@ -178,6 +178,6 @@ def _parsed(name: str, value: Any, where: str) -> Any:
             return adapter.validate_python(tuple(value))
         return adapter.validate_strings(str(value))
     except ValidationError as error:
-        what = in_plain_words(error.errors(include_url=False)[0]).removeprefix("Value error, ")
+        what = in_plain_words(error.errors(include_url=False)[0])
         shown = value if isinstance(value, str) else ", ".join(map(str, value))
         raise InputError(f"{shown!r}: {what}", where=where) from error

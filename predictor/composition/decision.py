@@ -1,19 +1,19 @@
-"""What the scheduler is told: how many I/O nodes a job gets, and why."""
+"""The decision: how many I/O nodes a job gets, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
-from ioncast_base.wording import in_digits, in_words
 from predictor.composition.composing import Point
+from predictor.composition.reasons import Chosen, Defaulted, Unavailable, clause, nothing_known
 
-# The share of the best bandwidth that may be given up for fewer I/O nodes, where a site sets none.
+# The share of the best bandwidth that may be given up for fewer I/O nodes; a site may set another.
 TOLERANCE = 0.05
 # Bandwidths that differ by rounding are equal.
 _ROUNDING = 1e-9
@@ -26,17 +26,18 @@ class Decision:
     Attributes
     ----------
     io_nodes : int or None
-        How many; 0 is direct access, None is no answer.
+        The number; 0 is direct access, None is no answer.
     source : str
-        "model"; "default" is the site's, where nothing is known; "none" where it has none.
+        "model" when it was chosen from a curve; else "default" for the site's number, or
+        "none" when the site has no default.
     bandwidth_mib_s : float or None
-        What is expected with them, in MiB/s.
+        The expected bandwidth with this number, in MiB/s.
     tolerance : float
         The share of the best bandwidth that may be given up for fewer I/O nodes.
     within_10_percent : float or None
-        The probability that they reach at least 0.9 of what the best ones do.
-    why : str
-        One clause in plain English.
+        The probability that this number reaches at least 0.9 of the best bandwidth.
+    reason : Chosen or Defaulted
+        Why it is this number.
     """
 
     io_nodes: int | None
@@ -44,7 +45,12 @@ class Decision:
     bandwidth_mib_s: float | None
     tolerance: float
     within_10_percent: float | None
-    why: str
+    reason: Chosen | Defaulted
+
+    @property
+    def why(self) -> str:
+        """The reason as one clause in plain English."""
+        return clause(self.reason)
 
 
 def decide(
@@ -61,17 +67,17 @@ def decide(
     Parameters
     ----------
     curve : sequence of Point
-        The prediction, in any order; empty where nothing is known.
+        The prediction, in any order; empty when nothing is known.
     expected : ndarray of shape (draws, points)
         Draws of the expected bandwidths in MiB/s, jointly over the points of `curve`.
     tolerance : float
         The share of the best bandwidth that may be given up, at least 0 and below 1.
     available : int, optional
-        At most so many I/O nodes are given, and only these are compared.
+        The most I/O nodes that the job may get; larger numbers are not compared.
     default : int, optional
-        The site's number of I/O nodes for jobs of which nothing is known.
+        The site's number of I/O nodes for jobs that nothing is known about.
     unknown : str, optional
-        Why the curve is not to be relied on, as a clause.
+        Why the curve cannot be relied on, as a clause.
 
     Raises
     ------
@@ -90,30 +96,63 @@ def decide(
     """
     _check(tolerance, available=available, default=default)
     columns = [i for i, p in enumerate(curve) if available is None or p.io_nodes <= available]
-    reason = unknown or (None if columns else nothing_known(available if curve else None))
-    if reason:
-        return abstain(reason, tolerance, available, default)
+    cause = unknown or (None if columns else nothing_known(available if curve else None))
+    if cause:
+        return abstain(cause, available=available, default=default, tolerance=tolerance)
     chosen = _column(curve, columns, tolerance)
     enough = expected[:, chosen] >= 0.9 * expected[:, columns].max(axis=1)
-    cut_off = _cut_off(curve, columns, chosen, available)
-    why = _gain(curve, columns, chosen, is_all=not cut_off) + cut_off
-    point = curve[chosen]
     return Decision(
-        point.io_nodes, "model", point.bandwidth_mib_s.mean, tolerance, float(enough.mean()), why
+        io_nodes=curve[chosen].io_nodes,
+        source="model",
+        bandwidth_mib_s=curve[chosen].bandwidth_mib_s.mean,
+        tolerance=tolerance,
+        within_10_percent=float(enough.mean()),
+        reason=_reason(curve, columns, chosen, available),
     )
+
+
+def abstain(
+    cause: str, *, available: int | None, default: int | None, tolerance: float = TOLERANCE
+) -> Decision:
+    """Take the site's default, at most as many I/O nodes as are available.
+
+    Parameters
+    ----------
+    cause : str
+        Why nothing can be chosen from a curve, as a clause.
+    available, default, tolerance
+        As in `decide`.
+    """
+    if default is None:
+        return Decision(None, "none", None, tolerance, None, Defaulted(cause, None, None))
+    limit = available if available is not None and available < default else None
+    io_nodes = default if limit is None else limit
+    return Decision(io_nodes, "default", None, tolerance, None, Defaulted(cause, default, limit))
+
+
+def decision_record(decision: Decision) -> dict[str, Any]:
+    """The decision as plain values for JSON."""
+    return {
+        "io_nodes": decision.io_nodes,
+        "source": decision.source,
+        "bandwidth_mib_s": decision.bandwidth_mib_s,
+        "tolerance": decision.tolerance,
+        "within_10_percent": decision.within_10_percent,
+        "why": decision.why,
+    }
 
 
 def _check(tolerance: float, **numbers: int | None) -> None:
     if not 0 <= tolerance < 1:
         raise InputError(
-            f"{tolerance:g} is no tolerance",
+            f"{tolerance:g} is not a tolerance",
             where="tolerance",
             remedy="give a share of at least 0 and below 1, such as 0.05",
         )
     for name, number in numbers.items():
         if number is not None and number < 0:
             raise InputError(
-                f"{number} is no number of I/O nodes", where=name, remedy="give 0 or more"
+                f"{number} is not a number of I/O nodes", where=name, remedy="give 0 or more"
             )
 
 
@@ -123,9 +162,9 @@ def fewest_near_best(bandwidths_mib_s: Mapping[int, float], tolerance: float = T
     Parameters
     ----------
     bandwidths_mib_s : mapping of int to float
-        Bandwidth in MiB/s by number of I/O nodes; at least one.
+        Bandwidth in MiB/s by number of I/O nodes; not empty.
     tolerance : float
-        The share of the highest that may be given up, at least 0 and below 1.
+        The share of the highest bandwidth that may be given up, at least 0 and below 1.
 
     Examples
     --------
@@ -145,55 +184,23 @@ def _column(curve: Sequence[Point], columns: Iterable[int], tolerance: float) ->
     ]
 
 
-def nothing_known(available: int | None) -> str:
-    """Why nothing is decided; of what is `available`, where that is the reason."""
-    if available is None:
-        return "nothing is known of this job"
-    return f"nothing is known of what is available ({in_words(available)} at most)"
-
-
-def abstain(reason: str, tolerance: float, available: int | None, default: int | None) -> Decision:
-    """Take the site's default, and say why."""
-    if default is None:
-        why = f"{reason}, and the site has no default"
-        return Decision(None, "none", None, tolerance, None, why)
-    why = f"{reason}: the site's default"
-    if available is not None and available < default:
-        why += f" is {default}, but {at_most(available)}"
-        default = available
-    return Decision(default, "default", None, tolerance, None, why)
-
-
-def _gain(curve: Sequence[Point], columns: Sequence[int], chosen: int, *, is_all: bool) -> str:
-    """How good the choice is among those compared; whether that is all there is to say."""
-    nodes, bandwidth = curve[chosen].io_nodes, curve[chosen].bandwidth_mib_s.mean
-    gives = f"{in_words(nodes)} {'give' if nodes > 1 else 'gives'}"
-    limit = "" if len(columns) == len(curve) else " available"
-    best = _column(curve, columns, 0)
-    if len(columns) == 1:
-        alone = f"; nothing else{limit} is known" if is_all else ""
-        return f"{gives} {in_digits(bandwidth)} MiB/s{alone}"
-    if best == chosen:
-        return f"{gives} the highest expected bandwidth{limit}, {in_digits(bandwidth)} MiB/s"
-    highest = curve[best].bandwidth_mib_s.mean
-    share = f"{bandwidth / highest:.0%} of the best{limit}"
-    return f"{gives} {share} ({curve[best].io_nodes}: {in_digits(highest)} MiB/s)"
-
-
-def _cut_off(
+def _reason(
     curve: Sequence[Point], columns: Sequence[int], chosen: int, available: int | None
-) -> str:
-    """What a better number of I/O nodes would give that is not available."""
-    best = _column(curve, range(len(curve)), 0)
-    if best in columns or available is None:
-        return ""
-    more = curve[best].bandwidth_mib_s.mean / curve[chosen].bandwidth_mib_s.mean - 1
-    much = f"{more:.0%}" if more >= 0.01 else "less than 1%"
-    return f"; {curve[best].io_nodes} would give {much} more, but {at_most(available)}"
-
-
-def at_most(available: int) -> str:
-    """What keeps a job from getting more."""
-    if available == 0:
-        return "none is available"
-    return f"at most {available} {'is' if available == 1 else 'are'} available"
+) -> Chosen:
+    """Compare the chosen point with the best of some columns, and with the best of all."""
+    best = curve[_column(curve, columns, 0)]
+    point, top = curve[chosen], curve[_column(curve, range(len(curve)), 0)]
+    bandwidth_mib_s = point.bandwidth_mib_s.mean
+    unavailable = None
+    if available is not None and top.io_nodes > available:
+        gain = top.bandwidth_mib_s.mean / bandwidth_mib_s - 1
+        unavailable = Unavailable(top.io_nodes, gain, available)
+    return Chosen(
+        io_nodes=point.io_nodes,
+        bandwidth_mib_s=bandwidth_mib_s,
+        best_io_nodes=best.io_nodes,
+        best_mib_s=best.bandwidth_mib_s.mean,
+        compared=len(columns),
+        is_limited=len(columns) < len(curve),
+        unavailable=unavailable,
+    )

@@ -55,7 +55,7 @@ def explain(prediction: Prediction) -> list[str]:
 def _decision(prediction: Prediction) -> str:
     decision = prediction.decision
     if decision.source == "default" and decision.io_nodes is not None:
-        return f"{_capital(in_words(decision.io_nodes))}, because {decision.why}."
+        return f"{_capital(in_words(decision.io_nodes))}: {decision.why}."
     told = f"{_capital(decision.why)}."
     if decision.within_10_percent is None or len(prediction.curve) < 2:
         return told

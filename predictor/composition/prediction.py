@@ -25,7 +25,13 @@ from predictor.composition.composing import (
     compose,
     observed_mib_s,
 )
-from predictor.composition.decision import TOLERANCE, Decision, decide, fewest_near_best
+from predictor.composition.decision import (
+    TOLERANCE,
+    Decision,
+    decide,
+    decision_record,
+    fewest_near_best,
+)
 from predictor.composition.estimates import Estimate, as_expected, as_measured
 from predictor.composition.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchedPhase, configuration
@@ -374,7 +380,7 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
         "job": prediction.job,
         "curve": [asdict(point) for point in prediction.curve],
         "best": asdict(prediction.best),
-        "decision": asdict(prediction.decision),
+        "decision": decision_record(prediction.decision),
         "earlier_run": asdict(prediction.earlier) if prediction.earlier else None,
         "phases": [
             {

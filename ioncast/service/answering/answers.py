@@ -1,7 +1,7 @@
-"""Prepared answers to the scheduler's question, and the one of them that a question gets.
+"""Prepared answers to the scheduler's question, and the choice among them for one question.
 
-All that takes time (predicting, deciding, writing JSON) is done when answers are prepared. A
-question then only chooses among texts and puts them together, which takes microseconds.
+The slow work (predicting, deciding, writing JSON) is done when answers are prepared. For a
+question, the worker only chooses among texts and joins them, which takes microseconds.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import NamedTuple
 from ioncast_base.wording import counted
 from predictor.composition import prediction
 from predictor.composition.composing import Point
-from predictor.composition.decision import Decision, abstain, at_most, nothing_known
+from predictor.composition.decision import abstain
 from predictor.composition.prediction import Policy
+from predictor.composition.reasons import Chosen, limit, nothing_known, without_limit
 
-# Runs of a number of processes that is off by more tell nothing of this one: the model does.
-SAME_SIZE = 2.0
-# As many as matter of a bandwidth.
+# Runs answer for a job with at most this factor between the numbers of processes. For other
+# sizes the phases of a run are scaled, and the model predicts.
+_SAME_SIZE = 2.0
+# More digits of a bandwidth or a probability mean nothing.
 _DIGITS = 6
 
 
@@ -30,9 +32,9 @@ class PreparedAnswer(NamedTuple):
     Attributes
     ----------
     body : bytes
-        A JSON object with all fields but the decision's id.
+        A JSON object with all fields except the decision's id.
     io_nodes : int or None
-        How many I/O nodes; 0 is direct access, None is no answer.
+        The number of I/O nodes; 0 is direct access, None is no answer.
     source : str
         "history", "model" or "default".
     """
@@ -42,36 +44,38 @@ class PreparedAnswer(NamedTuple):
     source: str
 
 
-# From how many available I/O nodes on; which of the points; the confidence in JSON; why, the
-# inside of a JSON string; whether how many are available belongs to its end.
+# A decision for jobs that may get at least so many I/O nodes: that number; the chosen point's
+# place in `points`; the confidence as JSON; the reason as the inside of a JSON string; whether
+# the number of available I/O nodes must be added to the reason.
 Choice = tuple[int, int, str, str, bool]
 
 
 class PreparedGroup(NamedTuple):
-    """The answers for one size of job: texts and numbers, so that JSON can keep them.
+    """The answers for one size of job: texts and numbers, so that they can be stored as JSON.
 
     Attributes
     ----------
     tasks : int
-        Processes.
+        Number of processes.
     nodes : int or None
-        Compute nodes.
+        Number of compute nodes.
     application_id : int
-        Whose runs the answers rest on.
+        Id of the application whose runs the answers rest on.
     runs, size : str
-        Which runs these are: "7 earlier runs", "64 processes on 4 nodes".
+        The runs in words: "7 earlier runs", "64 processes on 4 nodes".
     is_scaled : bool
-        Whether they were of another size, and their phases were scaled to this one.
+        Whether the runs had another size, and their phases were scaled to this one.
     points : sequence of str
-        What is expected with each number of I/O nodes: the inside of a JSON object.
+        The expected bandwidth with each number of I/O nodes, as the inside of a JSON object.
     io_nodes : sequence of int
-        Those numbers.
+        The number of I/O nodes of each point.
     choices : sequence of Choice
-        What is decided, the least restricted first; none where nothing is known.
+        The decisions, from the one for the most available I/O nodes on; empty when nothing is
+        known.
     unknown : str or None
-        Why nothing is known.
+        Why nothing is known, as a clause.
     default : int or None
-        The site's.
+        The site's number of I/O nodes for jobs that nothing is known about.
     """
 
     tasks: int
@@ -87,20 +91,21 @@ class PreparedGroup(NamedTuple):
     default: int | None
 
 
-# Of one identity (see `predictor.matching.same_application`): the group with the newest run first,
-# scaled ones last.
+# The groups of one identity (see `predictor.matching.same_application`): the group with the newest
+# run first, scaled ones last.
 Entry = Sequence[PreparedGroup]
 
 
 class Decided(NamedTuple):
-    """What is decided on a prediction for each number of I/O nodes that may be available.
+    """The decisions on one prediction, for each number of I/O nodes that may be available.
 
     Attributes
     ----------
     points, io_nodes, unknown, default
         As in `PreparedGroup`.
     choices : tuple of (int, int, float, str, bool)
-        As there, with the probability of being within 10 % of the best.
+        As in `PreparedGroup`, with the probability of being within 10 % of the best instead of
+        the confidence.
     """
 
     points: tuple[str, ...]
@@ -111,7 +116,7 @@ class Decided(NamedTuple):
 
 
 def decide_all(choice: prediction.Choice, policy: Policy) -> Decided:
-    """Decide as a site wants it, whatever is available."""
+    """Decide by a site's policy for each number of I/O nodes that may be available."""
     return Decided(
         points=tuple(map(_point, choice.curve)),
         io_nodes=tuple(point.io_nodes for point in choice.curve),
@@ -137,17 +142,18 @@ def prepare_group(
     Parameters
     ----------
     decided : Decided
-        On the prediction of the runs that do the same I/O.
+        The decisions on the prediction from the runs that do the same I/O.
     tasks, nodes
-        The size.
+        Numbers of processes and compute nodes.
     application_id : int
-        That of the newest of these runs.
+        Id of the newest run's application.
     runs, alike : int
         How many runs are known, and how many of them do the same I/O.
     share : float
-        The share of these in the weights of all (see `history.Variant`).
+        The share of the runs that do the same I/O in the weights of all runs (see
+        `predictor.matching.same_application.Variant`).
     scaled_from : int, optional
-        The number of processes that they had, where it was another one.
+        The number of processes of the runs, if it differs from `tasks`.
     """
     return PreparedGroup(
         tasks=tasks,
@@ -175,58 +181,81 @@ def answer(
     Parameters
     ----------
     entry : sequence of PreparedGroup
-        What was prepared.
+        The prepared answers.
     says : str
-        What the job and the runs have in common (see `history.Identity`).
+        What the job and the runs have in common (see
+        `predictor.matching.same_application.Identity`).
     tasks, nodes, available : int or None
-        Processes and compute nodes of the job, and how many I/O nodes it may get at most.
+        Processes and compute nodes of the job, and the most I/O nodes that it may get.
     """
     group = entry[0] if len(entry) == 1 else _nearest(entry, tasks, nodes)
     asked, source = "", "model" if group.is_scaled else "history"
-    is_known_size = True
+    sure = True
     if tasks is not None and tasks != group.tasks:
         asked = f", the nearest to {tasks}"
-        if _ratio(tasks, group.tasks) > SAME_SIZE:
-            asked, source = f", yet to be scaled to {tasks}", "model"
-            is_known_size = False
+        if not is_same_size(tasks, group.tasks):
+            asked, source = f", not yet scaled to {tasks}", "model"
+            sure = False
     matched = f"{group.runs} of {says}, {group.size}{asked}"
-    for cap, place, confidence, why, is_cut_off in group.choices:
+    for cap, place, confidence, why, names_limit in group.choices:
         if available is None or available >= cap:
-            limit = at_most(available) if is_cut_off and available is not None else ""
+            end = limit(available) if names_limit and available is not None else ""
             others = [*group.points[:place], *group.points[place + 1 :]]
             alternatives = "{" + "},{".join(others) + "}" if others else ""
-            sure = confidence if is_known_size else "null"
             body = (
                 f'{{{group.points[place]},"source":"{source}","alternatives":[{alternatives}],'
-                f'"confidence":{sure},"application_id":{group.application_id},'
-                f'"why":"{matched}; {why}{limit}"}}'
+                f'"confidence":{confidence if sure else "null"},'
+                f'"application_id":{group.application_id},'
+                f'"why":"{matched}; {why}{end}"}}'
             )
             return PreparedAnswer(body.encode(), group.io_nodes[place], source)
-    reason = group.unknown or nothing_known(available)
-    told = abstain(f"{matched}; {reason}", Policy.tolerance, available, group.default)
-    return _without_basis(told, group.application_id)
+    cause = group.unknown or nothing_known(available)
+    return _without_basis(cause, available, group.default, group.application_id, matched)
 
 
 def default_answer(
     default: int | None, available: int | None = None, unheard_of: str | None = None
 ) -> PreparedAnswer:
-    """The answer for a job of which nothing is known.
+    """Make the answer for a job that no earlier run is known for.
 
     Parameters
     ----------
     default : int or None
-        The site's number of I/O nodes for it.
+        The site's number of I/O nodes for such jobs.
     available : int, optional
-        At most so many.
+        The most I/O nodes that the job may get.
     unheard_of : str, optional
-        The system, where nothing at all ran that is known.
+        The name of the system, if no run at all is known on it.
     """
-    what = f"on {unheard_of}" if unheard_of else "of this executable, user or job name"
-    reason = f"no earlier run {what} is known"
-    return _without_basis(abstain(reason, Policy.tolerance, available, default), None)
+    which = f"on {unheard_of}" if unheard_of else "of this executable, user or job name"
+    return _without_basis(f"no earlier run {which} is known", available, default)
 
 
-def _without_basis(decision: Decision, application_id: int | None) -> PreparedAnswer:
+def is_same_size(tasks: int, other_tasks: int) -> bool:
+    """Tell whether runs with one number of processes answer for a job with the other."""
+    return ratio(tasks, other_tasks) <= _SAME_SIZE
+
+
+def ratio(one: int, other: int) -> float:
+    """Divide the larger of two numbers by the smaller.
+
+    Examples
+    --------
+    >>> ratio(16, 64), ratio(64, 16), ratio(3, 3)
+    (4.0, 4.0, 1.0)
+    """
+    return one / other if one > other else other / one
+
+
+def _without_basis(
+    cause: str,
+    available: int | None,
+    default: int | None,
+    application_id: int | None = None,
+    matched: str | None = None,
+) -> PreparedAnswer:
+    """Answer with the site's default; `matched` names the runs that do not help."""
+    decision = abstain(cause, available=available, default=default)
     record: dict[str, object] = {
         "io_nodes": decision.io_nodes,
         "expected_mib_s": None,
@@ -236,23 +265,22 @@ def _without_basis(decision: Decision, application_id: int | None) -> PreparedAn
         "alternatives": [],
         "confidence": None,
         "application_id": application_id,
-        "why": decision.why,
+        "why": f"{matched}; {decision.why}" if matched else decision.why,
     }
     body = json.dumps(record, separators=(",", ":")).encode()
     return PreparedAnswer(body, decision.io_nodes, "default")
 
 
 def _nearest(entry: Entry, tasks: int | None, nodes: int | None) -> PreparedGroup:
-    return min(entry, key=lambda group: (_ratio(tasks, group.tasks), _ratio(nodes, group.nodes)))
+    return min(
+        entry, key=lambda group: (_distance(tasks, group.tasks), _distance(nodes, group.nodes))
+    )
 
 
-def _ratio(asked: int | None, known: int | None) -> float:
-    """By what factor two numbers differ, 1 or more."""
+def _distance(asked: int | None, known: int | None) -> float:
     if asked is None:
         return 1.0
-    if known is None:
-        return inf
-    return asked / known if asked > known else known / asked
+    return inf if known is None else ratio(asked, known)
 
 
 def _size(tasks: int, nodes: int | None, runs: int, alike: int, scaled_from: int | None) -> str:
@@ -271,16 +299,11 @@ def _choices(
     io_nodes = [point.io_nodes for point in choice.curve]
     for cap in sorted(io_nodes, reverse=True):
         decision = choice.decide(replace(policy, available=cap))
-        if decision.io_nodes is None or decision.within_10_percent is None:
+        reason, within = decision.reason, decision.within_10_percent
+        if not isinstance(reason, Chosen) or within is None:
             continue
-        why = decision.why.removesuffix(at_most(cap))
-        yield (
-            cap,
-            io_nodes.index(decision.io_nodes),
-            decision.within_10_percent,
-            json.dumps(why)[1:-1],
-            why != decision.why,
-        )
+        place, why = io_nodes.index(reason.io_nodes), json.dumps(without_limit(reason))[1:-1]
+        yield cap, place, within, why, reason.unavailable is not None
 
 
 def _point(point: Point) -> str:
@@ -292,5 +315,5 @@ def _point(point: Point) -> str:
 
 
 def _number(value: float) -> str:
-    """A number as JSON."""
+    """Write a number as JSON, with six digits."""
     return repr(float(f"{value:.{_DIGITS}g}"))

@@ -122,7 +122,7 @@ def of_validation(error: ValidationError, place: str) -> RequestError:
     errors = [
         {
             "where": ".".join([place, *map(str, each["loc"])]),
-            "what": in_plain_words(each).removeprefix("Value error, "),
+            "what": in_plain_words(each),
         }
         for each in found[:_MOST_ERRORS]
     ]

@@ -15,12 +15,13 @@ from sqlalchemy import Connection
 from benchdb.history.decisions import JoinedOutcome, joined_outcomes
 from benchdb.history.runs import Application, Run, application, runs_like, runs_of
 from ioncast.service.answering.answers import (
-    SAME_SIZE,
     Decided,
     Entry,
     PreparedGroup,
     decide_all,
+    is_same_size,
     prepare_group,
+    ratio,
 )
 from ioncast.service.answering.prepared import Wanted
 from ioncast.service.settings import Settings
@@ -237,10 +238,10 @@ class Preparing:
         scaled_groups = (
             [
                 self._group(
-                    system, sizes[min(sizes, key=lambda size: _ratio(size[0], tasks))], tasks, nodes
+                    system, sizes[min(sizes, key=lambda size: ratio(size[0], tasks))], tasks, nodes
                 )
                 for tasks, nodes in self._sizes_wanted(runs)
-                if all(_ratio(size[0], tasks) > SAME_SIZE for size in sizes)
+                if not any(is_same_size(size[0], tasks) for size in sizes)
             ]
             if sizes
             else []
@@ -366,7 +367,3 @@ def _has(run: Run, identity: Identity) -> bool:
 def _is_of_size(joined: JoinedOutcome, run: Run) -> bool:
     nodes = joined.decision and joined.decision.nodes
     return (joined.tasks, nodes) == (run.tasks, run.nodes)
-
-
-def _ratio(one: int, other: int) -> float:
-    return max(one / other, other / one)

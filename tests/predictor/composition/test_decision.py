@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ioncast_base.errors import InputError
 from predictor.composition.composing import Bandwidth, Point
 from predictor.composition.decision import Decision, decide, fewest_near_best
+from predictor.composition.reasons import Chosen, Defaulted, Unavailable
 
 CURVE = {0: 200.0, 1: 100.0, 2: 250.0, 4: 400.0, 8: 412.0}
 
@@ -113,7 +114,7 @@ def test_draws_belong_to_the_points_in_the_order_of_the_curve() -> None:
         (
             {0: 50, 8: 130},
             {"available": 0},
-            "direct access gives 50 MiB/s; 8 would give 160% more, but none is available",
+            "direct access gives 50 MiB/s; 8 would give 160% more, but no I/O node is available",
         ),
         (
             {0: 130, 8: 50},
@@ -134,50 +135,59 @@ def test_why_is_a_clause_for_people(
     assert decided(bandwidths, **told).why == why
 
 
+def test_the_reason_tells_in_values_whether_a_better_number_is_not_available() -> None:
+    curve = {0: 50.0, 4: 100.0, 8: 130.0}
+    limited, free = decided(curve, available=4).reason, decided(curve).reason
+    unavailable = Unavailable(8, pytest.approx(0.3), 4)  # type: ignore[arg-type]
+    assert limited == Chosen(4, 100.0, 4, 100.0, 2, True, unavailable)
+    assert free == Chosen(8, 130.0, 8, 130.0, 3, False, None)
+
+
 def test_nothing_known_leaves_it_to_the_site() -> None:
     nothing = np.zeros((2000, 0))
     decision = decide([], nothing, default=2)
-    assert decision == Decision(
-        2, "default", None, 0.05, None, "nothing is known of this job: the site's default"
-    )
+    cause = "nothing is known about this job"
+    assert decision == Decision(2, "default", None, 0.05, None, Defaulted(cause, 2, None))
+    assert decision.why == f"the site's default, because {cause}"
     without = decide([], nothing)
-    assert (without.io_nodes, without.source) == (None, "none")
-    assert without.why == "nothing is known of this job, and the site has no default"
+    assert without == Decision(None, "none", None, 0.05, None, Defaulted(cause, None, None))
+    assert without.why == f"{cause}, and the site has no default"
 
 
 def test_a_curve_that_is_not_to_be_relied_on_leaves_it_to_the_site() -> None:
     decision = decided(CURVE, default=0, unknown="nothing resembles any phase")
     assert (decision.io_nodes, decision.source) == (0, "default")
     assert decision.bandwidth_mib_s is decision.within_10_percent is None
-    assert decision.why == "nothing resembles any phase: the site's default"
+    assert decision.why == "the site's default, because nothing resembles any phase"
 
 
 def test_a_curve_of_nothing_that_is_available_leaves_it_to_the_site() -> None:
     decision = decided({4: 100.0, 8: 200.0}, available=2, default=1)
     assert (decision.io_nodes, decision.source) == (1, "default")
-    assert decision.why == (
-        "nothing is known of what is available (2 I/O nodes at most): the site's default"
-    )
+    cause = "no bandwidth is known with at most 2 I/O nodes"
+    assert decision.why == f"the site's default, because {cause}"
     assert decided({4: 100.0}, available=2).io_nodes is None
+    without = decided({4: 100.0}, available=0)
+    assert without.why.startswith("no bandwidth is known with direct access, and")
 
 
 def test_the_sites_default_is_not_more_than_what_is_available() -> None:
     decision = decide([], np.zeros((1, 0)), available=1, default=8)
     assert (decision.io_nodes, decision.source) == (1, "default")
-    assert decision.why.endswith("the site's default is 8, but at most 1 is available")
+    assert decision.why.startswith("the site's default (8, but at most 1 is available), because")
     enough = decide([], np.zeros((1, 0)), available=8, default=8)
     assert enough.io_nodes == 8
-    assert enough.why.endswith("the site's default")
+    assert enough.why.startswith("the site's default, because")
 
 
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"tolerance": 1.0}, "tolerance: 1 is no tolerance; give a share of"),
-        ({"tolerance": -0.1}, "tolerance: -0.1 is no tolerance; give a share of"),
-        ({"tolerance": float("nan")}, "tolerance: nan is no tolerance; give a share of"),
-        ({"available": -1}, "available: -1 is no number of I/O nodes; give 0 or more"),
-        ({"default": -2}, "default: -2 is no number of I/O nodes; give 0 or more"),
+        ({"tolerance": 1.0}, "tolerance: 1 is not a tolerance; give a share of"),
+        ({"tolerance": -0.1}, "tolerance: -0.1 is not a tolerance; give a share of"),
+        ({"tolerance": float("nan")}, "tolerance: nan is not a tolerance; give a share of"),
+        ({"available": -1}, "available: -1 is not a number of I/O nodes; give 0 or more"),
+        ({"default": -2}, "default: -2 is not a number of I/O nodes; give 0 or more"),
     ],
 )
 def test_what_is_out_of_range_is_refused(told: dict[str, Any], message: str) -> None:

@@ -200,7 +200,7 @@ def test_what_is_unknown_is_said_to_be_missing(a_phase: MakePhase, a_curve: Make
 
 @pytest.mark.parametrize(
     ("default", "decided"),
-    [(None, "Nothing in the database"), (0, "Direct access, because n"), (2, "2 I/O nodes, beca")],
+    [(None, "Nothing in the database"), (0, "Direct access: the"), (2, "2 I/O nodes: the")],
 )
 def test_where_nothing_is_known_that_is_all_there_is_to_say(
     a_phase: MakePhase, default: int | None, decided: str

@@ -540,7 +540,7 @@ def test_where_nothing_is_known_the_site_decides(knowledge: Knowledge) -> None:
 
 
 def test_a_policy_that_cannot_be_is_refused(knowledge: Knowledge) -> None:
-    with pytest.raises(InputError, match="no tolerance"):
+    with pytest.raises(InputError, match="not a tolerance"):
         asked([NEW], knowledge, policy=Policy(tolerance=1.0))
 
 

@@ -192,7 +192,7 @@ def test_runs_of_twice_the_size_are_history_and_larger_ones_are_not(
 ) -> None:
     found = asked([group()], tasks)
     assert found["source"] == source
-    assert ("yet to be scaled to" in found["why"]) == (source == "model")
+    assert ("not yet scaled to" in found["why"]) == (source == "model")
     assert (found["confidence"] is None) == (source == "model")
 
 
@@ -217,7 +217,8 @@ def test_runs_that_no_benchmark_resembles_get_the_default_and_are_named(
     assert found["io_nodes"] == min(3, 3 if available is None else available)
     assert (found["source"], found["application_id"]) == ("default", 7)
     assert found["why"].startswith("5 earlier runs of the same executable and user, 16 processes")
-    assert "nothing in the database resembles any phase: the site's default" in found["why"]
+    assert "; the site's default" in found["why"]
+    assert found["why"].endswith(", because nothing in the database resembles any phase")
     assert (found["expected_mib_s"], found["confidence"], found["alternatives"]) == (None, None, [])
 
 

@@ -478,7 +478,7 @@ def test_a_size_that_was_asked_for_is_prepared(site: Site, spool: SpoolWriter) -
     site.run()
     site.seconds()
     first = site.decide(spool, "d1", tasks=64)
-    assert (first["source"], "yet to be scaled to 64" in first["why"]) == ("model", True)
+    assert (first["source"], "not yet scaled to 64" in first["why"]) == ("model", True)
     site.seconds(2)
     second = site.decide(spool, "d2", tasks=64)
     assert second["source"] == "model"

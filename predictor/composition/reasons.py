@@ -1,0 +1,143 @@
+"""Reasons of a decision as values, and the clause in plain English that is made from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioncast_base.wording import in_digits, in_words
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """A number of I/O nodes that would be better than the chosen one, but is not available.
+
+    Attributes
+    ----------
+    io_nodes : int
+        The best number of the whole curve.
+    gain : float
+        Its expected bandwidth over that of the chosen number, minus 1.
+    available : int
+        The most I/O nodes that the job may get.
+    """
+
+    io_nodes: int
+    gain: float
+    available: int
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A number of I/O nodes was chosen from a curve.
+
+    Attributes
+    ----------
+    io_nodes : int
+        The chosen number.
+    bandwidth_mib_s : float
+        Its expected bandwidth, in MiB/s.
+    best_io_nodes : int
+        The best number among those that were compared.
+    best_mib_s : float
+        Its expected bandwidth, in MiB/s.
+    compared : int
+        How many numbers were compared.
+    is_limited : bool
+        Whether the curve has more numbers, which were not compared because so many I/O nodes
+        are not available.
+    unavailable : Unavailable or None
+        The best number of the whole curve, if it was not compared.
+    """
+
+    io_nodes: int
+    bandwidth_mib_s: float
+    best_io_nodes: int
+    best_mib_s: float
+    compared: int
+    is_limited: bool
+    unavailable: Unavailable | None
+
+
+@dataclass(frozen=True)
+class Defaulted:
+    """Nothing was chosen from a curve: the site's default holds.
+
+    Attributes
+    ----------
+    cause : str
+        Why nothing was chosen, as a clause.
+    default : int or None
+        The site's number of I/O nodes, if it has one.
+    available : int or None
+        The most I/O nodes that the job may get, where that is less than the default.
+    """
+
+    cause: str
+    default: int | None
+    available: int | None
+
+
+def clause(reason: Chosen | Defaulted) -> str:
+    """Say a reason in plain English, as a clause without a full stop."""
+    if isinstance(reason, Defaulted):
+        return _defaulted(reason)
+    if reason.unavailable is None:
+        return without_limit(reason)
+    return without_limit(reason) + limit(reason.unavailable.available)
+
+
+def without_limit(reason: Chosen) -> str:
+    """Say a reason up to the number of available I/O nodes, which `limit` adds.
+
+    Examples
+    --------
+    >>> better = Unavailable(io_nodes=8, gain=0.3, available=4)
+    >>> without_limit(Chosen(4, 100.0, 4, 100.0, 3, True, better)) + limit(4)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    '4 I/O nodes give the highest expected bandwidth available, 100 MiB/s;
+     8 would give 30% more, but at most 4 are available'
+    """
+    if reason.unavailable is None:
+        alone = reason.compared == 1
+        among = " available" if reason.is_limited else ""
+        return _quality(reason) + (f"; nothing else{among} is known" if alone else "")
+    gain = reason.unavailable.gain
+    more = f"{gain:.0%}" if gain >= 0.01 else "less than 1%"
+    return f"{_quality(reason)}; {reason.unavailable.io_nodes} would give {more} more, but "
+
+
+def limit(available: int) -> str:
+    """Say how many I/O nodes a job may get at most."""
+    if available == 0:
+        return "no I/O node is available"
+    return f"at most {available} {'is' if available == 1 else 'are'} available"
+
+
+def nothing_known(available: int | None) -> str:
+    """Say that no bandwidth is known, at all or with as many I/O nodes as are `available`."""
+    if available is None:
+        return "nothing is known about this job"
+    with_these = in_words(0) if available == 0 else f"at most {in_words(available)}"
+    return f"no bandwidth is known with {with_these}"
+
+
+def _quality(reason: Chosen) -> str:
+    """Say how good the chosen number is among those that were compared."""
+    gives = f"{in_words(reason.io_nodes)} {'give' if reason.io_nodes > 1 else 'gives'}"
+    bandwidth = f"{in_digits(reason.bandwidth_mib_s)} MiB/s"
+    if reason.compared == 1:
+        return f"{gives} {bandwidth}"
+    among = " available" if reason.is_limited else ""
+    if reason.best_io_nodes == reason.io_nodes:
+        return f"{gives} the highest expected bandwidth{among}, {bandwidth}"
+    share = f"{reason.bandwidth_mib_s / reason.best_mib_s:.0%} of the best{among}"
+    return f"{gives} {share} ({reason.best_io_nodes}: {in_digits(reason.best_mib_s)} MiB/s)"
+
+
+def _defaulted(reason: Defaulted) -> str:
+    if reason.default is None:
+        return f"{reason.cause}, and the site has no default"
+    if reason.available is None:
+        return f"the site's default, because {reason.cause}"
+    limited = f"{reason.default}, but {limit(reason.available)}"
+    return f"the site's default ({limited}), because {reason.cause}"
