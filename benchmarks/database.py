@@ -29,7 +29,7 @@ from sqlalchemy import Connection
 from benchdb.measurements.curves import Curve, Measured, curves, curves_of_config, measured
 from benchdb.store.database import open_database, transaction
 from ior_configs import IorConfig
-from predictor.matching.nearest import Catalogue, catalogue_of_rows, distance, kind
+from predictor.matching.nearest import Catalogue, catalogue_of_rows, distance
 
 PACKAGES = ("ioncast", "SQLAlchemy", "numpy", "pandas")
 SYSTEM = "synthetic"
@@ -264,7 +264,7 @@ def measure_nearest(connection: Connection, count: int) -> Iterator[Claim]:
 
 
 def plain_nearest(wanted: IorConfig, known: list[Curve]) -> Curve:
-    of_kind = (curve for curve in known if kind(curve.config) == kind(wanted))
+    of_kind = (curve for curve in known if curve.config.kind == wanted.kind)
     return min(of_kind, key=lambda curve: distance(wanted, curve.config))
 
 

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_valid
 
 from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError
+from ioncast_base.kinds import FileAccess
 from ioncast_base.quantities import Count
 from ioncast_base.sizes import parse_size
 from ioncast_base.toml_files import (
@@ -221,7 +222,7 @@ class _Grid(Table):
         description="what is measured", examples=[["write", "read"]]
     )
     layout: OneOrMore[Literal["contiguous", "1d-strided", "random"]] = ("contiguous",)
-    file_access: OneOrMore[Literal["shared", "unique"]] = Field(
+    file_access: OneOrMore[FileAccess] = Field(
         description="one file for all processes, or one for each",
         examples=[["shared", "unique"]],
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ioncast_base.errors import InputError
+from ioncast_base.kinds import Kind
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.sizes import format_size, parse_count, parse_size
 from ior_configs.command_grammar import Option, split_options
@@ -257,6 +258,11 @@ class IorConfig:
         requests = self.requests_per_process
         consecutive = requests - self.segments
         return "contiguous" if 5 * consecutive >= 4 * (requests - 1) else "sequential"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the run's I/O, as a phase of it would have."""
+        return Kind(self.operation, self.api, self.spatiality, self.file_access)
 
     def for_operation(self, operation: str) -> IorConfig:
         """Keep one operation only.

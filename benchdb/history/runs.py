@@ -35,6 +35,7 @@ from benchdb.store.accepted_values import (
 from benchdb.store.schema import applications as applications_table
 from benchdb.store.schema import decisions, longest, outcomes, runs, systems
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
+from ioncast_base.kinds import kind_of_record
 from ioncast_base.limits import LARGEST_ID
 from ioncast_base.times import now
 
@@ -212,8 +213,7 @@ def pattern_of_phases(phases: Sequence[Mapping[str, Any]]) -> str | None:
     """
     moved: Counter[str] = Counter()
     for phase in phases:
-        kind = " ".join(str(phase[name]) for name in ("type", "api", "spatiality", "files"))
-        moved[kind] += phase["bytes"]
+        moved[str(kind_of_record(phase))] += phase["bytes"]
     return max(moved, key=lambda kind: moved[kind]) if moved.total() else None
 
 

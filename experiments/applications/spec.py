@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ioncast_base.errors import InputError
+from ioncast_base.kinds import FileAccess
 
 _KIB = 1024
 _MIB = 1024**2
@@ -52,7 +53,7 @@ class Step:
 
     name: str
     operation: Literal["write", "read"]
-    file_access: Literal["shared", "unique"]
+    file_access: FileAccess
     layout: Literal["contiguous", "1d-strided"]
     requests: tuple[tuple[int, int], ...]
     header_bytes: int = 0

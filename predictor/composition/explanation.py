@@ -77,11 +77,7 @@ class _Alike:
         return sum(phase.time_s[io_nodes] for phase in self.phases)
 
     def __str__(self) -> str:
-        one = self.phases[0].phase
-        return (
-            f"{_phases(item.index for item in self.phases)}"
-            f" ({one.operation}, {one.api}, {one.spatiality}, {one.file_access} files)"
-        )
+        return f"{_phases(item.index for item in self.phases)} ({self.phases[0].phase.kind})"
 
 
 def _deciding(prediction: Prediction, point: Point) -> Iterator[str]:

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchdb.measurements.curves import Curve, Measured
+from ioncast_base.kinds import Kind
 from ior_configs import IorConfig
 from predictor.matching.configurations import Match, configuration
 from summario.phases.values import Part, Phase
 
 Array = NDArray[np.float64]
 Comparable = IorConfig | Measured
-Kind = tuple[str, str, str, str]
 Benchmark = TypeVar("Benchmark", bound=Curve | Measured)
 
 # The sizes by which configurations of one kind are compared.
@@ -32,11 +32,6 @@ SIZES = ("processes", "processes per node", "request size", "bytes per process")
 _ROUNDING = 1e-9
 # A kind and a layout take about 300 bytes.
 _MOST_KINDS = 50_000
-
-
-def kind(config: IorConfig) -> Kind:
-    """Operation, api, file access and spatiality: only configurations of one kind are compared."""
-    return config.operation, config.api, config.file_access, config.spatiality
 
 
 def features(config: Comparable, *, stonewalled: bool = False) -> dict[str, float | None]:
@@ -83,8 +78,8 @@ class Traits(NamedTuple):
     ----------
     config : IorConfig or Measured
         Its sizes.
-    kind : tuple of str
-        See `kind`.
+    kind : Kind
+        See `IorConfig.kind`.
     layout : str
         See `IorConfig.layout`.
     stonewalled : bool
@@ -166,12 +161,12 @@ class Catalogue(Generic[Benchmark]):
 
     def of_kind(self, wanted: IorConfig) -> list[Benchmark]:
         """All benchmarks of a configuration's kind."""
-        found = self._kinds.get(kind(wanted))
+        found = self._kinds.get(wanted.kind)
         return found.benchmarks if found else []
 
     def sizes(self, wanted: IorConfig) -> Array:
         """`logarithms` of all benchmarks of a configuration's kind, shape (n, len(SIZES))."""
-        return self._kinds[kind(wanted)].sizes.T
+        return self._kinds[wanted.kind].sizes.T
 
     def nearest(self, wanted: IorConfig) -> Benchmark | None:
         """Find the benchmark that stands for a configuration.
@@ -186,14 +181,14 @@ class Catalogue(Generic[Benchmark]):
         Curve, Measured or None
             The nearest of its kind; None if nothing of its kind was measured.
         """
-        found = self._kinds.get(kind(wanted))
+        found = self._kinds.get(wanted.kind)
         if found is None:
             return None
         return found.benchmarks[self._nearest(found, wanted)]
 
     def near(self, wanted: IorConfig, count: int) -> list[Benchmark]:
         """Find the nearest of its kind, at most `count`, in any order; `nearest` is one of them."""
-        found = self._kinds.get(kind(wanted))
+        found = self._kinds.get(wanted.kind)
         if found is None:
             return []
         if len(found.benchmarks) <= count:
@@ -290,7 +285,7 @@ def _of_curve(curve: Curve) -> Traits:
     config = curve.config
     return Traits(
         config=config,
-        kind=kind(config),
+        kind=config.kind,
         layout=config.layout,
         stonewalled=curve.stonewalled,
         coverage=len(curve.bandwidths_mib_s),
@@ -337,4 +332,4 @@ def _kind_and_layout(
         segments=segments,
         tasks=1 if alone else None,
     )
-    return kind(config), config.layout
+    return config.kind, config.layout

@@ -9,6 +9,7 @@ from math import exp, log
 from typing import NamedTuple
 
 from benchdb.history.runs import program_of
+from ioncast_base.kinds import Kind
 from summario.phases.values import Part, Phase
 
 # A run counts so much of what the next newer one does.
@@ -129,7 +130,7 @@ def variants(runs: Sequence[Sequence[Phase]]) -> list[Variant]:
     list of Variant
         The one of most weight first; of equals the one with the newest run. A run belongs to
         the first variant whose newest run it is like: at least 0.8 of the bytes are of the
-        same kinds (api, operation, spatiality, file access), neither moves more than twice
+        same kinds, neither moves more than twice
         the bytes of the other, nor are its requests more than four times as large (geometric
         mean over the bytes).
     """
@@ -154,11 +155,10 @@ def variants(runs: Sequence[Sequence[Phase]]) -> list[Variant]:
     return sorted(shares, key=lambda variant: -variant.share)
 
 
-def _bytes_of_kinds(phases: Sequence[Phase]) -> Counter[tuple[str, str, str, str]]:
-    moved: Counter[tuple[str, str, str, str]] = Counter()
+def _bytes_of_kinds(phases: Sequence[Phase]) -> Counter[Kind]:
+    moved: Counter[Kind] = Counter()
     for phase in phases:
-        kind = phase.api, phase.operation, phase.spatiality, phase.file_access
-        moved[kind] += phase.bytes
+        moved[phase.kind] += phase.bytes
     return moved
 
 
@@ -169,9 +169,7 @@ def _typical_request(phases: Sequence[Phase]) -> float:
     return exp(sum(part.bytes / moved * log(part.request_bytes) for part in parts))
 
 
-def _alike(
-    one: Counter[tuple[str, str, str, str]], other: Counter[tuple[str, str, str, str]]
-) -> bool:
+def _alike(one: Counter[Kind], other: Counter[Kind]) -> bool:
     mine, theirs = one.total(), other.total()
     if not mine or not theirs:
         return mine == theirs

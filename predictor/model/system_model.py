@@ -19,7 +19,7 @@ from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
 from predictor.matching.configurations import Match
-from predictor.matching.nearest import SIZES, Catalogue, catalogue_of_curves, find, kind
+from predictor.matching.nearest import SIZES, Catalogue, catalogue_of_curves, find
 from predictor.model.features import FEATURES, pattern, with_io_nodes
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
 
@@ -135,7 +135,7 @@ class Knowledge:
 
     def io_nodes(self, matches: Iterable[Match]) -> list[int]:
         """The numbers of I/O nodes that benchmarks of the matches' kinds were measured with."""
-        wanted = {kind(match.wanted): match.wanted for match in matches}
+        wanted = {match.wanted.kind: match.wanted for match in matches}
         return sorted(
             {
                 n
@@ -208,7 +208,7 @@ class Knowledge:
         What is far in the same size is off together.
         """
         assert self.model is not None  # noqa: S101
-        kinds = [kind(found.wanted) for found in matches]
+        kinds = [found.wanted.kind for found in matches]
         rates = np.sqrt([self.model.widening[name] for name in SIZES])
         steps = rates * [
             gaps(row, self._catalogue.sizes(found.wanted))

@@ -133,7 +133,7 @@ def part_forecasts(prediction: Prediction, forecast: Forecast) -> tuple[PartFore
     """What is predicted of each part of each phase by itself."""
     return tuple(
         PartForecast(
-            kind=" ".join((phase.operation, phase.api, phase.file_access, phase.spatiality)),
+            kind=phase.kind,
             match=found.kind,
             bytes=part.bytes,
             time_s={point.io_nodes: point.time_s for point in forecast([alone]).curve},

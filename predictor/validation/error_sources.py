@@ -10,11 +10,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ioncast_base.kinds import Kind
 from predictor.validation.against_reruns import Expected, Reruns, error, leave_one_out_errors
+
+_Name = TypeVar("_Name")
 
 # A drift is named if chance makes one as large less often.
 SIGNIFICANCE = 0.05
@@ -32,8 +36,8 @@ class PartForecast:
 
     Attributes
     ----------
-    kind : str
-        The phase's operation, api, file access and spatiality.
+    kind : Kind
+        The phase's kind of I/O.
     match : str
         How it was matched: "exact", "interpolated", "model" or "unknown".
     bytes : int
@@ -42,7 +46,7 @@ class PartForecast:
         How long, by number of I/O nodes; empty where it is unknown.
     """
 
-    kind: str
+    kind: Kind
     match: str
     bytes: int
     time_s: Mapping[int, float]
@@ -249,7 +253,7 @@ def match_shares(parts: Sequence[PartForecast], io_nodes: int) -> dict[str, floa
 
 def errors_by_kind(
     compared: Iterable[tuple[Sequence[PartForecast], Mapping[int, Sequence[float]]]],
-) -> dict[str, tuple[float, float]]:
+) -> dict[Kind, tuple[float, float]]:
     """Mean error of reruns by the kinds of their phases.
 
     Parameters
@@ -259,12 +263,12 @@ def errors_by_kind(
 
     Returns
     -------
-    dict of str to (float, float)
+    dict of Kind to (float, float)
         Kind to how many reruns it stands for and their mean error. A rerun counts for each
         kind by the kind's share of its predicted time.
     """
-    weights: dict[str, float] = {}
-    sums: dict[str, float] = {}
+    weights: dict[Kind, float] = {}
+    sums: dict[Kind, float] = {}
     for parts, errors in compared:
         for n, values in errors.items():
             shares = _shares((part.kind, time) for part, time in _times(parts, n))
@@ -294,9 +298,9 @@ def _times(parts: Sequence[PartForecast], io_nodes: int) -> list[tuple[PartForec
     return [(part, part.time_s.get(io_nodes, part.bytes * seconds_per_byte)) for part in parts]
 
 
-def _shares(values: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """What each name has of the sum of all values."""
-    sums: dict[str, float] = {}
+def _shares(values: Iterable[tuple[_Name, float]]) -> dict[_Name, float]:
+    """The share of each name in the sum of all values."""
+    sums: dict[_Name, float] = {}
     for name, value in values:
         sums[name] = sums.get(name, 0.0) + value
     total = math.fsum(sums.values())

@@ -84,7 +84,7 @@ def error_figure(prediction: Comparison, floor: Comparison) -> go.Figure:
 def kind_figure(kinds: Sequence[KindError]) -> go.Figure:
     """Draw the mean error by kind of phase, beside the noise floor's."""
     figure = go.Figure()
-    labels = [kind.kind.replace(" ", "<br>", 1).replace(" ", ", ") for kind in kinds]
+    labels = [str(one.kind).replace(" ", "<br>", 1) for one in kinds]
     for values, name, colour in (
         ([kind.error for kind in kinds], "prediction", PRINTED.line),
         ([kind.noise_floor for kind in kinds], FLOOR, _FLOOR),

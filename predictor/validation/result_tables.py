@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import Any
 
 from tabulate import tabulate
 
+from ioncast_base.kinds import Kind
 from predictor.composition.decision import TOLERANCE, fewest_near_best
 from predictor.validation.against_reruns import (
     Comparison,
@@ -86,7 +88,7 @@ class Validated:
 class KindError:
     """The error of a kind of phases, that of the noise floor, and how many reruns they are of."""
 
-    kind: str
+    kind: Kind
     reruns: float
     error: float
     noise_floor: float | None
@@ -120,7 +122,10 @@ def to_json(results: Sequence[Validated]) -> dict[str, Any]:
             "noise_floor": asdict(scores(floor)),
             "error_sources": asdict(sources) if sources else None,
         },
-        "phase_kinds": [asdict(kind) for kind in kind_errors(results)],
+        "phase_kinds": sorted(
+            ({**asdict(one), "kind": _in_json(one.kind)} for one in kind_errors(results)),
+            key=itemgetter("kind"),
+        ),
     }
 
 
@@ -209,6 +214,11 @@ def source_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
     ]
 
 
+def _in_json(kind: Kind) -> str:
+    """The kind as this JSON has always had it: the file access before the spatiality."""
+    return " ".join((kind.operation, kind.api, kind.file_access, kind.spatiality))
+
+
 def _record(one: Validated) -> dict[str, Any]:
     return {
         "application": one.application,
@@ -230,7 +240,8 @@ def _record(one: Validated) -> dict[str, Any]:
             for n in sorted({*one.expected, *one.reruns})
         ],
         "parts": [
-            {"kind": part.kind, "match": part.match, "bytes": part.bytes} for part in one.parts
+            {"kind": _in_json(part.kind), "match": part.match, "bytes": part.bytes}
+            for part in one.parts
         ],
         "error_sources": asdict(one.sources) if one.sources else None,
     }

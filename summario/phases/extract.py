@@ -11,12 +11,11 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from summario.phases.merge import SPATIALITIES, FilePhases, merge_ranks, spatialities
+from ioncast_base.kinds import APIS, OPERATIONS, SPATIALITIES
+from summario.phases.merge import FilePhases, merge_ranks, spatialities
 from summario.phases.pauses import split_at_pauses
 from summario.phases.streams import (
-    APIS,
     MODULE_OF_API,
-    OPERATIONS,
     Floats,
     Ints,
     Streams,

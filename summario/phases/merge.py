@@ -11,9 +11,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from summario.phases.streams import APIS, Floats, Ints, Streams
-
-SPATIALITIES = ("contiguous", "sequential", "random", "collective", "unknown")
+from ioncast_base.kinds import APIS, SPATIALITIES
+from summario.phases.streams import Floats, Ints, Streams
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ioncast_base.kinds import APIS, OPERATIONS
 from summario.phases.merge import FilePhases, rows_apart, stack_rows, take_rows
-from summario.phases.streams import APIS, OPERATIONS, Floats, Ints, Streams, is_among
+from summario.phases.streams import Floats, Ints, Streams, is_among
 from summario.reading.log import DarshanLog
 
 _DXT_MODULE = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.errors import DamagedLogError
+from ioncast_base.kinds import APIS, OPERATIONS
 from summario.reading.log import Records
 
-APIS = ("POSIX", "MPIIO", "STDIO")
-OPERATIONS = ("read", "write")
 MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
 
 Ints = NDArray[np.int64]

@@ -15,6 +15,7 @@ import humanize
 from tabulate import tabulate
 
 from ioncast_base.errors import InputError
+from ioncast_base.kinds import APIS, FILE_ACCESSES, OPERATIONS, SPATIALITIES
 from summario.phases.values import Part, Phase
 
 # SummarIO's columns, in its order.
@@ -201,18 +202,16 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
         job=int(row["job"]) if row["job"].isdecimal() else row["job"],
         start_seconds=float(row["start"]),
         end_seconds=float(row["end"]),
-        operation=_one_of(row["type"], "read", "write"),
+        operation=_one_of(row["type"], *OPERATIONS),
         rank=int(row["rank"]) if processes == 1 and row["rank"] != "all" else None,
         processes=processes,
         nprocs=nprocs,
         bytes=moved,
         io_time_seconds=float(row["time"]),
-        api=_one_of(row["api"], "POSIX", "MPIIO", "STDIO"),
+        api=_one_of(row["api"], *APIS),
         requests=requests,
-        spatiality=_one_of(
-            row["spatiality"], "contiguous", "sequential", "random", "collective", "unknown"
-        ),
-        file_access=_one_of(row["files"], "shared", "unique"),
+        spatiality=_one_of(row["spatiality"], *SPATIALITIES),
+        file_access=_one_of(row["files"], *FILE_ACCESSES),
         n_files=n_files,
         mode_processes=mode_processes,
         parts=tuple(parts),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ioncast_base.kinds import Kind
+
 
 @dataclass(frozen=True)
 class Part:
@@ -87,6 +89,11 @@ class Phase:
     parts: tuple[Part, ...]
     partial: bool = False
     log: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """Operation, api, spatiality and file access."""
+        return Kind(self.operation, self.api, self.spatiality, self.file_access)
 
     @property
     def ranks(self) -> int | str:

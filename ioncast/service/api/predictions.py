@@ -13,6 +13,7 @@ from ioncast.service.api.uploads import limits, place, uploaded
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import MOST_PHASES, Asked, Place, Upload, predict_job
 from ioncast.service.settings import Settings
+from ioncast_base.kinds import Api, FileAccess, Operation, Spatiality
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
 from ioncast_base.quantities import Bytes, PredictedIoNodes
 from predictor.composition.prediction import Policy
@@ -56,16 +57,16 @@ class PhaseRecord(Given):
     )
     start: _Time = Field(description="Seconds since the job's start.")
     end: _Time = Field(description="Seconds since the job's start.")
-    type: Literal["read", "write"]
+    type: Operation
     rank: _Whole | Literal["all"] = Field(
         description='A rank, a number of ranks, or "all" of the job.'
     )
     bytes: Bytes
     time: _Time = Field(description="The longest I/O time of a process, in seconds.")
-    api: Literal["POSIX", "MPIIO", "STDIO"]
+    api: Api
     requests: _Whole
-    spatiality: Literal["contiguous", "sequential", "random", "collective", "unknown"]
-    files: Literal["shared", "unique"]
+    spatiality: Spatiality
+    files: FileAccess
     n_files: _Whole
     mode_processes: _Whole = Field(description="The most frequent number of processes per file.")
     processes: _Whole | None = Field(None, description="How many took part.")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from benchdb.measurements.cells import outliers
 from benchdb.measurements.curves import Curve
+from ioncast_base.kinds import kind_of_record
 from predictor.composition.composing import Point
 from predictor.composition.drawing import X_AXIS, Y_AXIS, Colours, Trace, curve, runs
 from summario.phases.tables import size
@@ -74,7 +75,7 @@ def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
     lanes: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
     for number, phase in enumerate(phases):
         if number in drawn:
-            lanes.setdefault(kind_of(phase), []).append((number, phase))
+            lanes.setdefault(str(kind_of_record(phase)), []).append((number, phase))
     traces: list[Trace] = []
     for place, (kind, found) in enumerate(lanes.items()):
         colour = kind_colour(place)
@@ -102,17 +103,6 @@ def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
         xaxis={"title": {"text": "seconds since the start"}, "rangemode": "tozero"},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
     )
-
-
-def kind_of(phase: Mapping[str, Any]) -> str:
-    """A phase's kind in words.
-
-    Examples
-    --------
-    >>> kind_of({"type": "write", "api": "POSIX", "spatiality": "random", "files": "shared"})
-    'write POSIX random shared'
-    """
-    return " ".join(str(phase[name]) for name in ("type", "api", "spatiality", "files"))
 
 
 def kind_colour(place: int) -> str:
@@ -316,7 +306,7 @@ def _numbers(order: Sequence[int]) -> dict[str, Any]:
 def _told(number: int, phase: Mapping[str, Any]) -> str:
     """What is shown over a bar; no text in it is anybody's but ours."""
     lines = [
-        f"<b>Phase {number}</b>: {kind_of(phase)}",
+        f"<b>Phase {number}</b>: {kind_of_record(phase)}",
         f"{phase['start']:.2f} to {phase['end']:.2f} s, {phase['time']:.3g} s of I/O",
         f"{size(phase['bytes'])} in {phase['requests']} requests",
         f"{phase['processes']} processes, {phase['n_files']} files",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ioncast.service.pages.figures import Figure, curve_figure, kind_of, timeline_figure
+from ioncast.service.pages.figures import Figure, curve_figure, timeline_figure
+from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import in_digits, in_words
 from predictor.composition.composing import MIB, Bandwidth, Point
 from summario.phases.tables import size
@@ -251,7 +252,7 @@ def phase_rows(records: Sequence[Mapping[str, Any]]) -> tuple[PhaseRow, ...]:
     return tuple(
         PhaseRow(
             number=number,
-            kind=kind_of(record),
+            kind=str(kind_of_record(record)),
             record=record,
             requests=tuple((part["requests"], part["request_bytes"]) for part in record["parts"]),
         )
@@ -346,7 +347,7 @@ def _matched_rows(phases: Sequence[Mapping[str, Any]], decided: int | None) -> l
     groups: dict[tuple[str, str, int | None], list[int]] = {}
     for number, each in enumerate(phases):
         match = each["match"]
-        key = kind_of(each["phase"]), match["kind"], match["configuration_id"]
+        key = str(kind_of_record(each["phase"])), match["kind"], match["configuration_id"]
         groups.setdefault(key, []).append(number)
     total_s = sum(_at(each["time_s"], decided) or 0.0 for each in phases)
     rows = []

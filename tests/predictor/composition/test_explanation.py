@@ -59,7 +59,7 @@ def test_the_phase_decides_that_gains_most_from_the_choice(two: Callable[..., Pr
     # Writing takes 2 s with 0 I/O nodes and 1 s with 4, reading 1 s with either.
     prediction = two({0: 32, 4: 64}, {0: 64, 4: 64})
     told = sentence(prediction, "decides")
-    assert told.startswith("Phase 0 (write, POSIX, contiguous, shared files) decides")
+    assert told.startswith("Phase 0 (write POSIX contiguous shared) decides")
     assert "takes 1 s with 4 I/O nodes, 50% of the time, and 2 s on average" in told
 
 
@@ -70,7 +70,7 @@ def test_the_phase_that_takes_longest_is_named_where_it_does_not_decide(
     prediction = two({0: 32, 4: 64}, {0: 16, 4: 16})
     assert sentence(prediction, "decides").startswith("Phase 0 ")
     longest = sentence(prediction, "longest")
-    assert longest.startswith("Phase 1 (read, ")
+    assert longest.startswith("Phase 1 (read POSIX ")
     assert "4 s with 4 I/O nodes, 80% of the time" in longest
 
 
@@ -91,7 +91,7 @@ def test_phases_that_do_the_same_are_spoken_of_together(
     told = explain(predicted(phases, a_curve({0: (32,), 4: (64,)}, id=7)))
     assert len(told) == 3
     assert told[1] == (
-        "Phases 0 to 29 (write, POSIX, contiguous, shared files) take all of the predicted time,"
+        "Phases 0 to 29 (write POSIX contiguous shared) take all of the predicted time,"
         " 30 s with 4 I/O nodes."
     )
     assert told[2].startswith("Phases 0 to 29, 100% of the time: measured by benchmark 7 ")

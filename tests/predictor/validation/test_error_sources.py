@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
+from ioncast_base.kinds import Kind
 from predictor.validation.against_reruns import Expected
 from predictor.validation.error_sources import (
     ErrorSources,
@@ -27,7 +28,11 @@ from tests.support.examples import examples
 DAY = 86400.0
 
 
-def part(match: str, moved: int = 100, kind: str = "write", **time_s: float) -> PartForecast:
+WRITE = Kind("write", "POSIX", "contiguous", "shared")
+READ = Kind("read", "POSIX", "contiguous", "shared")
+
+
+def part(match: str, moved: int = 100, kind: Kind = WRITE, **time_s: float) -> PartForecast:
     return PartForecast(kind, match, moved, {int(n[1:]): time for n, time in time_s.items()})
 
 
@@ -182,7 +187,7 @@ def test_noise_is_named_drift_about_as_seldom_as_promised() -> None:
 def test_the_parts_add_up_to_the_error_and_none_is_negative(
     runs: dict[int, list[float]], mean: float, matches: list[str]
 ) -> None:
-    parts = [PartForecast("write", match, 10, dict.fromkeys(runs, 2.0)) for match in matches]
+    parts = [PartForecast(WRITE, match, 10, dict.fromkeys(runs, 2.0)) for match in matches]
     times = {n: [float(i * i) for i in range(len(values))] for n, values in runs.items()}
     found = explain({n: at(mean) for n in runs}, runs, [*parts, part("unknown")], times)
     assert found is not None
@@ -207,10 +212,10 @@ def test_a_rerun_counts_for_each_kind_by_its_share_of_the_time() -> None:
     found = errors_by_kind(
         [
             ([part("exact", n0=5)], {0: [0.1]}),
-            ([part("exact", n0=1), part("exact", kind="read", n0=3)], {0: [0.5, 0.7]}),
+            ([part("exact", n0=1), part("exact", kind=READ, n0=3)], {0: [0.5, 0.7]}),
         ]
     )
     assert found == {
-        "read": (1.5, pytest.approx(0.6)),
-        "write": (1.5, pytest.approx((0.1 + 0.25 * 1.2) / 1.5)),
+        READ: (1.5, pytest.approx(0.6)),
+        WRITE: (1.5, pytest.approx((0.1 + 0.25 * 1.2) / 1.5)),
     }

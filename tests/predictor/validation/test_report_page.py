@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ioncast_base.errors import InputError
+from ioncast_base.kinds import Kind
 from predictor.validation.against_reruns import Expected, compare, noise_floor
 from predictor.validation.error_sources import PartForecast, explain
 from predictor.validation.report_page import curve_figure, error_figure, kind_figure, write_html
@@ -16,7 +17,9 @@ RERUNS = {0: (41.25, 60.0), 4: (100.0, 80.0), 16: (7.0,)}
 
 
 def validated(application: str = "hacc") -> Validated:
-    parts = [PartForecast("write POSIX unique contiguous", "exact", 10, {0: 1.0, 4: 0.5})]
+    parts = [
+        PartForecast(Kind("write", "POSIX", "contiguous", "unique"), "exact", 10, {0: 1.0, 4: 0.5})
+    ]
     return Validated(
         application=application,
         expected=EXPECTED,
@@ -56,7 +59,8 @@ def test_errors_stand_beside_their_noise_floor() -> None:
 
 
 def test_a_kind_without_a_noise_floor_has_no_bar_for_it() -> None:
-    prediction, floor = kind_figure([KindError("write POSIX shared random", 2, 0.5, None)]).data
+    kind = Kind("write", "POSIX", "random", "shared")
+    prediction, floor = kind_figure([KindError(kind, 2, 0.5, None)]).data
     assert (list(prediction.x), list(floor.x)) == ([0.5], [None])
 
 

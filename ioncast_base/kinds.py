@@ -1,0 +1,67 @@
+"""The kind of I/O: operation, api, spatiality and file access together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+Operation = Literal["read", "write"]
+Api = Literal["POSIX", "MPIIO", "STDIO"]
+Spatiality = Literal["contiguous", "sequential", "random", "collective", "unknown"]
+FileAccess = Literal["shared", "unique"]
+
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+APIS: tuple[Api, ...] = get_args(Api)
+SPATIALITIES: tuple[Spatiality, ...] = get_args(Spatiality)
+FILE_ACCESSES: tuple[FileAccess, ...] = get_args(FileAccess)
+
+
+class Kind(NamedTuple):
+    """The kind of some I/O. Only I/O of the same kind is compared.
+
+    Attributes
+    ----------
+    operation : str
+        One of `OPERATIONS`.
+    api : str
+        One of `APIS`; of a benchmark also another interface that IOR knows, such as "HDF5".
+    spatiality : str
+        One of `SPATIALITIES`: the order of requests; with MPI-IO, whether they were collective.
+    file_access : str
+        One of `FILE_ACCESSES`: one file for several processes, or a file for each.
+
+    Examples
+    --------
+    >>> print(Kind("write", "POSIX", "random", "shared"))
+    write POSIX random shared
+    """
+
+    operation: str
+    api: str
+    spatiality: str
+    file_access: str
+
+    def __str__(self) -> str:
+        """The words of pages, messages and the database (`pattern` of decisions and outcomes)."""
+        return " ".join(self)
+
+
+def kind_of_record(phase: Mapping[str, Any]) -> Kind:
+    """Read the kind of a phase from its record.
+
+    Parameters
+    ----------
+    phase : mapping of str to object
+        A phase as `ioncast phases --format json` writes it.
+
+    Returns
+    -------
+    Kind
+        The kind that the record names.
+
+    Examples
+    --------
+    >>> kind_of_record({"type": "read", "api": "STDIO", "spatiality": "random", "files": "unique"})
+    Kind(operation='read', api='STDIO', spatiality='random', file_access='unique')
+    """
+    return Kind(phase["type"], phase["api"], phase["spatiality"], phase["files"])
