@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -203,9 +204,10 @@ def predict(
     if len(jobs) > 1:
         raise InputError(f"the phases are of {len(jobs)} jobs", remedy="predict one job at a time")
     tasks = _tasks(phases, knowledge, nodes)
-    # What is drawn for a phase, and how it is rounded, must not depend on its place in the list.
+    # The draws of a phase and its rounding must not depend on its place in the list.
     ordered = sorted(
-        tasks, key=lambda task: (task.phase.start_seconds, task.phase.end_seconds, repr(task.phase))
+        tasks,
+        key=lambda task: (task.phase.start_seconds, task.phase.end_seconds, _text(task.phase)),
     )
     matches = list({found.wanted: found for task in ordered for _, found in task.parts}.values())
     usable = [found for found in matches if found.curve]
@@ -318,11 +320,20 @@ def _composition(
     return compose(work, io_nodes, timeline) if work else None
 
 
+def _text(phase: Phase) -> str:
+    """All fields of a phase as one text, which puts phases of the same time in order."""
+    return json.dumps(phase, default=vars, ensure_ascii=False)
+
+
 def _identity(phase: Phase) -> str:
-    """What a phase is, but for how much it moves."""
-    when = phase.start_seconds, phase.end_seconds
-    who = phase.rank, phase.processes, phase.n_files
-    return repr((when, who, phase.api, phase.operation, phase.spatiality, phase.file_access))
+    """Describe a phase without how much it moves, for the seed of its noise.
+
+    Seeds are checksums of this text: another text would change every prediction.
+    """
+    when = f"({phase.start_seconds}, {phase.end_seconds})"
+    who = f"({phase.rank}, {phase.processes}, {phase.n_files})"
+    kind = f"'{phase.api}', '{phase.operation}', '{phase.spatiality}', '{phase.file_access}'"
+    return f"({when}, {who}, {kind})"
 
 
 def _observed(tasks: Sequence[_Task]) -> float:

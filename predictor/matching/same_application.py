@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +65,7 @@ def identities(executable: str | None, user: str | None, name: str | None) -> li
     ['the same executable and user', 'the same program and user',
      'the same executable, by anybody', 'the same program, by anybody']
     >>> [found.key for found in identities("./hacc_io", None, "night")]
-    ["('hacc_io', None, None)"]
+    ['["hacc_io", null, null]']
     """
     return list(each_identity(executable, user, name))
 
@@ -72,7 +73,7 @@ def identities(executable: str | None, user: str | None, name: str | None) -> li
 def each_identity(executable: str | None, user: str | None, name: str | None) -> Iterator[Identity]:
     """Those of `identities` one after the other: most questions are answered by the first ones."""
     for which, says in _identities(executable, user, name):
-        yield Identity(*which, repr(which), says)
+        yield Identity(*which, json.dumps(which), says)
 
 
 _Which = tuple[str | None, str | None, str | None]

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 from ioncast.service.answering.answers import Entry, PreparedGroup
 
-# Of the tables and of what is in them: another one is made anew.
-_VERSION = 1
+# Version of the tables and of the keys and entries in them: a file of another version is made anew.
+_VERSION = 2
 _BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 BLOB UNIQUE, entry TEXT NOT NULL);
