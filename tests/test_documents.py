@@ -91,3 +91,12 @@ def test_the_code_of_a_rule_is_in_the_file_that_is_named(rule: str) -> None:
         assert symbols, rule
         for symbol in symbols:
             assert re.search(DEFINED.format(symbol), text, re.MULTILINE), f"{symbol} in {path}"
+
+
+def test_the_tests_and_names_of_the_recipes_exist() -> None:
+    recipes = (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Recipes\n", 1)[1]
+    for recipe in recipes.split("\n### ")[1:]:
+        linked = re.findall(r"\]\(([\w./]+\.(?:py|html|toml))\)", recipe)
+        text = "".join((PROJECT / path).read_text(encoding="utf-8") for path in linked)
+        names = re.findall(r"`_?(\w+)`", recipe)
+        assert [name for name in names if name not in text] == []
