@@ -20,7 +20,7 @@ from pydantic import (
     ValidationError,
 )
 
-from ioncast_base.errors import InputError
+from ioncast_base.errors import InputError, Remedy
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -284,14 +284,14 @@ def _syntax_error(text: str, error: Exception, where: str) -> InputError:
     if isinstance(error, RecursionError):
         return InputError("this is nested too deeply", where=where)
     if not isinstance(error, tomllib.TOMLDecodeError):
-        return InputError("a number has too many digits", where=f"{where}:{_unfinished(text)}")
+        return InputError("a number has too many digits", where=where, line=_unfinished(text))
     message, line = str(error), _LINE.search(str(error))
     number = int(line[1]) if line else _unfinished(text)
     clause = message.removesuffix(line[0] if line else _AT_THE_END)
     what, remedy = _PLAIN.get(
         clause, (f"this is no TOML: {clause[:1].lower()}{clause[1:]}", "see https://toml.io")
     )
-    return InputError(what, where=f"{where}:{number}", remedy=remedy)
+    return InputError(what, where=where, line=number, remedy=remedy)
 
 
 def _unfinished(text: str) -> int:
@@ -322,10 +322,10 @@ def _first_problem(
     problem = min(problems, key=lambda each: each["type"] != "extra_forbidden")
     keys = problem["loc"]
     what, remedy = _explained(problem, model, _name(keys, data))
-    return InputError(what, where=f"{where}:{line_of(text, keys)}", remedy=remedy)
+    return InputError(what, where=where, line=line_of(text, keys), remedy=remedy)
 
 
-def _explained(problem: Any, model: type[Table], name: str) -> tuple[str, str | None]:
+def _explained(problem: Any, model: type[Table], name: str) -> tuple[str, str | Remedy | None]:
     kind, keys, context = problem["type"], problem["loc"], problem.get("ctx", {})
     if kind == "missing":
         return f"key {name} is missing", _how_to_add(_table(model, keys[:-1]), keys[-1])

@@ -113,7 +113,7 @@ def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int
                 _add(config, configurations)
         except InputError as error:
             line = line_of(text, keys)
-            raise InputError(error.what, where=f"{where}:{line}", remedy=error.remedy) from error
+            raise InputError(error.what, where=where, line=line, remedy=error.remedy) from error
     return Campaign(
         name=file.name,
         description=file.description,

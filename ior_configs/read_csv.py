@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ioncast_base.errors import InputError
+from ioncast_base.errors import InputError, Remedy
 from ioncast_base.sizes import parse_count
 from ior_configs.config import IorConfig
 from ior_configs.outputs import reader
@@ -76,7 +76,7 @@ def _needed(given: IorConfig | None) -> IorConfig:
     if given is None:
         raise InputError(
             "IOR's CSV does not say what was run",
-            remedy='give the command line with --command "ior ..."',
+            remedy=Remedy('give the command line with {} "ior ..."', ("command",)),
         )
     return given
 
@@ -107,7 +107,7 @@ def _check_sizes(row: Mapping[str, str], config: IorConfig) -> None:
         if printed is None or abs(printed.value - size / 1024) > printed.half_unit:
             raise InputError(
                 f"{column} is {row[column]} but the command line says {size} bytes",
-                remedy="give the command line of this run with --command",
+                remedy=Remedy("give the command line of this run with {}", ("command",)),
             )
     if parse_count(row["numTasks"]) != config.tasks:
         raise InputError("the number of tasks changes within the file")
@@ -168,6 +168,6 @@ def _whole_transfers(rank: _Rank, transfer_size: int) -> int:
     if abs(rank.bytes - whole) > max(1.0, rank.bytes * _PRECISION):
         raise InputError(
             f"rank {rank.number} did not move whole transfers of {transfer_size} bytes",
-            remedy="give the command line of this run with --command",
+            remedy=Remedy("give the command line of this run with {}", ("command",)),
         )
     return whole

@@ -214,7 +214,9 @@ def at(where: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(error.what, where=error.where or where, remedy=error.remedy) from error
+        raise InputError(
+            error.what, where=error.where or where, line=error.line, remedy=error.remedy
+        ) from error
 
 
 def knowledge_of(

@@ -16,7 +16,7 @@ from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.read_fio import fio_measurement, is_fio
 from benchdb.measurements.restore import Origin, Repetition
 from benchdb.measurements.storing import Measurement, config_of
-from ioncast_base.errors import InputError
+from ioncast_base.errors import InputError, Remedy
 from ior_configs import IorConfig, read_outputs, sniff
 
 MIB = 1 << 20
@@ -119,7 +119,10 @@ def read_measurements(source: Source) -> tuple[str, list[Measurement]]:
                 rows = function(source)
             except InputError as error:
                 raise InputError(
-                    error.what, where=error.where or source.where, remedy=error.remedy
+                    error.what,
+                    where=error.where or source.where,
+                    line=error.line,
+                    remedy=error.remedy,
                 ) from error
             if not rows:
                 raise InputError("no measurements in it", where=source.where)
@@ -155,7 +158,8 @@ def text_of(content: bytes, where: str) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(
             "not UTF-8",
-            where=f"{where}:{line}",
+            where=where,
+            line=line,
             remedy="save it as UTF-8",
         ) from error
 
@@ -217,7 +221,10 @@ def read_export(source: Source, system: str | None = None) -> dict[Origin, list[
             if system is not None and any(other[0] != cells[0] for other in origins):
                 raise InputError(
                     "the export is of several systems, which cannot all become one",
-                    remedy="leave --system out, or export one with `ioncast bench export --system`",
+                    remedy=Remedy(
+                        "leave {} out, or export one system with `ioncast bench export --system`",
+                        ("system",),
+                    ),
                 )
             origin = Origin(cells[0] if system is None else system, *cells[1:])
             if names.setdefault((origin.system, origin.sha256), origin) != origin:
@@ -272,9 +279,9 @@ def read_ior(source: Source) -> list[Measurement]:
     )
     if source.io_nodes is None:
         raise InputError(
-            "IOR does not know how many I/O nodes it ran with",
+            "IOR does not know the number of I/O nodes",
             where=source.where,
-            remedy="say it with --io-nodes",
+            remedy=Remedy("give it with {}", ("io_nodes",)),
         )
     return [
         Measurement(
@@ -354,9 +361,12 @@ def read_fio(source: Source) -> list[Measurement]:
     """Read fio's JSON, for which the user says the IOR command line that means its jobs."""
     if source.command is None or source.io_nodes is None:
         raise InputError(
-            "fio knows neither the pattern nor how many I/O nodes it ran with",
+            "fio knows neither the pattern nor the number of I/O nodes",
             where=source.where,
-            remedy="say the IOR run that means it with --command, and --io-nodes",
+            remedy=Remedy(
+                "give {} and, with {}, an IOR command line that does the same",
+                ("io_nodes", "command"),
+            ),
         )
     config = _located(IorConfig.from_command_line(source.command), source)
     return [
@@ -450,14 +460,14 @@ def _read_lines(source: Source, delimiter: str, read: Callable[[dict[str, str]],
             found.append(read(row))
         except KeyError as error:
             raise InputError(
-                f"column {error} is missing", where=f"{source.where}:{number}"
+                f"column {error} is missing", where=source.where, line=number
             ) from error
         except InputError as error:
             raise InputError(
-                error.what, where=f"{source.where}:{number}", remedy=error.remedy
+                error.what, where=source.where, line=number, remedy=error.remedy
             ) from error
         except (ValueError, TypeError, ArithmeticError) as error:
-            raise InputError(str(error), where=f"{source.where}:{number}") from error
+            raise InputError(str(error), where=source.where, line=number) from error
     return found
 
 
@@ -472,20 +482,22 @@ def _lines(source: Source, delimiter: str) -> Iterator[tuple[int, dict[str, str]
             if header.count(name) > 1:
                 raise InputError(
                     f"two columns are named {name!r}",
-                    where=f"{source.where}:1",
+                    where=source.where,
+                    line=1,
                     remedy="rename or remove one",
                 )
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise InputError(
                     "the line has more or fewer cells than the header",
-                    where=f"{source.where}:{reader.line_num}",
+                    where=source.where,
+                    line=reader.line_num,
                 )
             if cells:
                 yield reader.line_num, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise InputError(
-            f"this is no CSV: {error}", where=f"{source.where}:{reader.line_num}"
+            f"this is no CSV: {error}", where=source.where, line=reader.line_num
         ) from error
 
 

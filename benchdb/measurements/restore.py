@@ -24,7 +24,7 @@ from benchdb.measurements.storing import (
     system_id_of,
 )
 from benchdb.store.schema import imports, longest, measurements
-from ioncast_base.errors import InputError
+from ioncast_base.errors import InputError, Remedy
 from ioncast_base.times import instant
 
 Repetition = tuple[int, Measurement]
@@ -135,7 +135,7 @@ def _restore(
     if changed and not replace:
         raise InputError(
             f"{changed[0].system} has other measurements of {changed[0].file}",
-            remedy="correct them with --replace",
+            remedy=Remedy("correct them with {}", ("replace",)),
         )
     replaced = {known[origin] for origin in changed}
     for place, import_id in taken.items():
@@ -221,7 +221,7 @@ def _clash(
     other = connection.scalar(select(imports.c.file).where(imports.c.id == import_id))
     return InputError(
         f"{origin.system} has {_said(row, place)} already, from {other}",
-        remedy="give the system of this export another name with --system",
+        remedy=Remedy("give the system of this export another name with {}", ("system",)),
     )
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, insert, selec
 from benchdb.measurements.progress import Progress, silently
 from benchdb.store.accepted_values import check_bandwidth, check_text
 from benchdb.store.schema import configurations, imports, longest, measurements, systems
-from ioncast_base.errors import InputError, UnknownNameError
+from ioncast_base.errors import InputError, Remedy, UnknownNameError
 from ioncast_base.limits import LARGEST_BYTES, LARGEST_COUNT
 from ior_configs import IorConfig
 
@@ -185,7 +185,7 @@ def store(
                 f"{system} has this file already, with other I/O nodes, tasks, nodes or"
                 " numbers of repetitions",
                 where=file,
-                remedy="correct it with --replace",
+                remedy=Remedy("correct it with {}", ("replace",)),
             )
         delete_import(connection, known)
     import_id = insert_import(

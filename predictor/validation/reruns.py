@@ -89,7 +89,7 @@ def _text(content: bytes, where: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("not UTF-8", where=f"{where}:{line}", remedy="save it as UTF-8") from error
+        raise InputError("not UTF-8", where=where, line=line, remedy="save it as UTF-8") from error
 
 
 def _reruns(text: str, path: Path) -> Iterator[Rerun]:
@@ -97,7 +97,6 @@ def _reruns(text: str, path: Path) -> Iterator[Rerun]:
     counts: dict[tuple[str, int], int] = {}
     with LogReader() as logs:
         for line, row in _rows(text, str(path)):
-            where = f"{path}:{line}"
             try:
                 application, io_nodes = _application(row), _count(row, "io_nodes")
                 repetition = counts.get((application, io_nodes), 0)
@@ -106,15 +105,16 @@ def _reruns(text: str, path: Path) -> Iterator[Rerun]:
                 counts[application, io_nodes] = counts.get((application, io_nodes), 0) + 1
                 bandwidth, started = _outcome(row, path, logs)
             except InputError as error:
-                raise InputError(f"{error}", where=where) from error
+                raise InputError(str(error), where=str(path), line=line) from error
             except ValueError as error:
-                raise InputError(str(error), where=where) from error
+                raise InputError(str(error), where=str(path), line=line) from error
             key = (application, io_nodes, repetition)
             if key in lines:
                 raise InputError(
                     f"repetition {repetition} of {application!r} with {io_nodes} I/O nodes is in"
                     f" line {lines[key]} already",
-                    where=where,
+                    where=str(path),
+                    line=line,
                     remedy="number the repetitions",
                 )
             lines[key] = line
@@ -126,19 +126,20 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     try:
         header = [name.strip() for name in next(reader, [])]
-        _check_header(header, f"{where}:1")
+        _check_header(header, where)
         for row in reader:
             if row and len(row) != len(header):
                 raise InputError(
                     "the line has more or fewer cells than the header",
-                    where=f"{where}:{reader.line_num}",
+                    where=where,
+                    line=reader.line_num,
                 )
             if row:
                 values = (cell.strip() for cell in row)
                 yield reader.line_num, dict(zip(header, values, strict=True))
     except csv.Error as error:
         raise InputError(
-            f"this is no CSV: {error}", where=f"{where}:{max(reader.line_num, 1)}"
+            f"this is no CSV: {error}", where=where, line=max(reader.line_num, 1)
         ) from error
 
 
@@ -146,11 +147,11 @@ def _check_header(header: Sequence[str], where: str) -> None:
     remedy = f"the columns are {_COLUMNS}"
     for name in filter(None, header):
         if header.count(name) > 1:
-            raise InputError(f"two columns are named {name!r}", where=where, remedy=remedy)
+            raise InputError(f"two columns are named {name!r}", where=where, line=1, remedy=remedy)
     for choices in (("application", "name"), ("io_nodes",), ("bandwidth_mib_s", "log")):
         if not set(choices) & set(header):
             missing = " or ".join(map(repr, choices))
-            raise InputError(f"column {missing} is missing", where=where, remedy=remedy)
+            raise InputError(f"column {missing} is missing", where=where, line=1, remedy=remedy)
 
 
 def _application(row: dict[str, str]) -> str:

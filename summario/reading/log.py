@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast_base.errors import DamagedLogError, InputError
+from ioncast_base.errors import BusyError, DamagedLogError, InputError
 from ioncast_base.fork_server import Asked, ForkServer
 from summario.reading.header import (
     MAX_HEADER_BYTES,
@@ -200,7 +200,7 @@ class LogReader:
                     remedy="fetch it again, or use the log of another run",
                 )
             if "failed" in report:
-                raise InputError(
+                raise BusyError(
                     f"the records cannot be copied: {report['failed']}",
                     where=tempfile.gettempdir(),
                     remedy="make room there, or set TMPDIR",

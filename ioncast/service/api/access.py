@@ -40,7 +40,7 @@ def authorise(role: Role | None) -> None:
     if token is None:
         raise RequestError(
             401,
-            "Token needed",
+            "token-needed",
             "this needs a token",
             remedy="send one as Authorization: Bearer …",
             headers=_CHALLENGE,
@@ -48,7 +48,7 @@ def authorise(role: Role | None) -> None:
     has = role_of(service(), token)
     if role is not None and ROLES.index(has) < ROLES.index(role):
         raise RequestError(
-            403, "Not allowed", f"this is for the role {role}", remedy=f"the token is a {has}'s"
+            403, "not-allowed", f"this is for the role {role}", remedy=f"the token is a {has}'s"
         )
 
 
@@ -70,7 +70,7 @@ def _token(header: str | None, role: Role | None) -> str | None:
     if header is not None:
         if header[: len(_BEARER)].lower() != _BEARER:
             raise RequestError(
-                401, "Token needed", "the authorisation is no bearer token", headers=_CHALLENGE
+                401, "token-needed", "the authorisation is no bearer token", headers=_CHALLENGE
             )
         return header[len(_BEARER) :].strip()
     # A cookie comes also with what another site made the browser send: it may not write.
@@ -90,12 +90,12 @@ def role_of(of: Service, token: str) -> Role:
         return found
     beat = of.prepared.heartbeat
     if beat is None or not (beat.database_ok or of.prepared.tokens):
-        raise RequestError(503, "Not ready", "tokens are not known yet")
+        raise RequestError(503, "not-ready", "tokens are not known yet")
     client = request.remote_addr
     if client and not of.limiter.hit(of.wrong_tokens, "tokens", client):
         _refuse(of, of.wrong_tokens, "tokens", client)
     raise RequestError(
-        401, "Unknown token", "the token is unknown or was revoked", headers=_CHALLENGE
+        401, "unknown-token", "the token is unknown or was revoked", headers=_CHALLENGE
     )
 
 
@@ -104,7 +104,7 @@ def _refuse(of: Service, limit: object, *key: str) -> None:
     wait_s = max(round(reset - time.time()), 1)
     raise RequestError(
         429,
-        "Too many requests",
+        "too-many-requests",
         f"more than {limit}",
         remedy=f"wait {wait_s} s",
         headers={"Retry-After": str(wait_s)},

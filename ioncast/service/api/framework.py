@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ioncast.service.api import problems
 from ioncast.service.api.access import Role, authorise, limit_client
 from ioncast.service.api.problems import RequestError
+from ioncast_base.errors import InputError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
@@ -136,7 +137,7 @@ def _checked(model: type[_Model], place: str, values: Iterable[tuple[str, str]])
     given: dict[str, str] = {}
     for name, value in values:
         if name in given:
-            raise RequestError(422, "Unusable input", f"{place}.{name}: is given twice")
+            raise RequestError(422, InputError.kind, f"{place}.{name}: is given twice")
         given[name] = value
     try:
         return model.model_validate({name: value for name, value in given.items() if value})
@@ -173,7 +174,7 @@ def _payload(about: Operation) -> dict[str, Given | bytes | None]:
         read["form"] = _checked(about.form, "form", request.form.items(multi=True))
         for name in about.files:
             if not request.files.get(name):
-                raise RequestError(422, "Unusable input", f"form.{name}: the file is missing")
+                raise RequestError(422, InputError.kind, f"form.{name}: the file is missing")
     elif about.body is not None and request.mimetype == JSON:
         if about.elsewhere:
             read["body"] = _text(_LARGEST_JSON_ELSEWHERE)
@@ -183,7 +184,7 @@ def _payload(about: Operation) -> dict[str, Given | bytes | None]:
         kinds = [kind for kind, model in known.items() if model]
         raise RequestError(
             415,
-            "Unsupported media type",
+            "unsupported-media-type",
             f"the request is {request.mimetype or 'of no type'}",
             remedy=f"send {' or '.join(kinds)}",
             headers={"Accept-Post": ", ".join(kinds)},

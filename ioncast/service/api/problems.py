@@ -19,7 +19,7 @@ from werkzeug.exceptions import (
     RequestURITooLarge,
 )
 
-from ioncast_base.errors import IoncastError
+from ioncast_base.errors import InputError, IoncastError, as_field
 from ioncast_base.toml_files import in_plain_words
 
 _LOG = logging.getLogger("ioncast.service")
@@ -56,12 +56,12 @@ class Problem(BaseModel):
 
 
 class RequestError(IoncastError):
-    """A request that is refused before anything is done."""
+    """A request that is rejected before anything is done; its title says the kind in words."""
 
     def __init__(
         self,
         status: int,
-        title: str,
+        kind: str,
         what: str,
         *,
         remedy: str | None = None,
@@ -70,17 +70,19 @@ class RequestError(IoncastError):
     ) -> None:
         super().__init__(what, remedy=remedy)
         self.http_status = status
-        self.title = title
+        self.kind = kind
+        self.title = kind.replace("-", " ").capitalize()
         self.headers = headers or {}
         self.errors = errors
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It may be raised in another process."""
-        return RequestError, (self.http_status, self.title, self.what), vars(self)
+        return RequestError, (self.http_status, self.kind, self.what), vars(self)
 
 
 def problem(
     status: int,
+    kind: str,
     title: str,
     detail: str | None = None,
     *,
@@ -88,8 +90,7 @@ def problem(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """Make a problem document; a busy or broken service says when to ask again."""
-    kind = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-    document: dict[str, Any] = {"type": f"urn:ioncast:{kind}", "title": title, "status": status}
+    document: dict[str, Any] = {"type": type_of(kind), "title": title, "status": status}
     if detail:
         document["detail"] = detail
     if errors:
@@ -100,6 +101,11 @@ def problem(
     return response
 
 
+def type_of(kind: str) -> str:
+    """The type of the problem documents of errors of a kind."""
+    return f"urn:ioncast:{kind}"
+
+
 def of_error(error: IoncastError) -> Response:
     """The document of an error of ours; of one that is not the client's only the log says all."""
     headers, errors = None, None
@@ -108,12 +114,11 @@ def of_error(error: IoncastError) -> Response:
     if error.http_status >= _SERVER_ERROR:
         _LOG.error("%s", error)
         told = "it is not the request's fault; send it again later"
-        return problem(error.http_status, error.title, told)
-    # What is said of a file is said of the client's own: its name, never where it was put.
-    place = None if error.where is None else error.where.rsplit("/", 1)[-1]
-    line = f"{place}: {error.what}" if place else error.what
-    detail = " ".join((f"{line}; {error.remedy}" if error.remedy else line).split())
-    return problem(error.http_status, error.title, detail, errors=errors, headers=headers)
+        return problem(error.http_status, error.kind, error.title, told)
+    detail = error.in_words(as_field)
+    return problem(
+        error.http_status, error.kind, error.title, detail, errors=errors, headers=headers
+    )
 
 
 def of_validation(error: ValidationError, place: str) -> RequestError:
@@ -127,7 +132,7 @@ def of_validation(error: ValidationError, place: str) -> RequestError:
         for each in found[:_MOST_ERRORS]
     ]
     first = f"{errors[0]['where']}: {errors[0]['what']}"
-    return RequestError(422, "Unusable input", first, errors=errors)
+    return RequestError(422, InputError.kind, first, errors=errors)
 
 
 def of_http(error: HTTPException) -> Response:
@@ -135,7 +140,8 @@ def of_http(error: HTTPException) -> Response:
     if error.code is None or error.code < _CLIENT_ERROR or error.response is not None:
         return cast("Response", error.get_response())
     kept = {name: value for name, value in error.get_headers() if name == "Allow"}
-    return problem(error.code, error.name, error.description, headers=kept)
+    kind = re.sub(r"[^a-z0-9]+", "-", error.name.lower())
+    return problem(error.code, kind, error.name, error.description, headers=kept)
 
 
 def of_exception(error: Exception) -> Response:
@@ -149,7 +155,7 @@ def of_defect(error: BaseException) -> Response:
     """The document of a defect of ours; what it was only the log says."""
     _LOG.error("a request failed", exc_info=error)
     told = "this is a defect of the service, please report it"
-    return problem(_SERVER_ERROR, "Internal error", told)
+    return problem(_SERVER_ERROR, "internal-error", "Internal error", told)
 
 
 def register(app: Flask) -> None:

@@ -143,7 +143,7 @@ def _as_page(document: Response) -> Response:
         title=told["title"],
         detail=told.get("detail"),
         is_missing=document.status_code == _NOT_FOUND,
-        is_database=told["title"] == DatabaseError.title,
+        is_database=told["type"] == problems.type_of(DatabaseError.kind),
         wait_s=document.headers.get("Retry-After"),
     )
     for name in ("Allow", "Retry-After", "WWW-Authenticate"):

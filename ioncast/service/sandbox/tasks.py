@@ -28,11 +28,9 @@ from benchdb.measurements.storing import Measurement, measured_systems, store
 from benchdb.store.database import existing_database, transaction
 from benchdb.store.fitted_models import store_model
 from ioncast_base.errors import (
-    BusyError,
     DamagedLogError,
     DatabaseError,
     InputError,
-    IoncastError,
     UnknownNameError,
 )
 from ioncast_base.limits import LARGEST_COUNT
@@ -52,7 +50,6 @@ from summario.reading.log import DarshanLog, Limits, read_log
 MOST_PHASES = 10_000
 # What the database takes for a number of processes.
 _LINE_BREAKS = re.compile("[\\r\\n]+")
-_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
 
 @dataclass(frozen=True)
@@ -303,32 +300,22 @@ def store_rows(
     try:
         _, found = read_measurements(Source(name, text))
     except InputError as error:
-        if line := re.fullmatch(rf"{re.escape(name)}:(\d+)", error.where or ""):
-            # The first line is the header.
-            error.where = f"{name}.{rows[int(line[1]) - 2][0]}"
+        if error.line is not None:
+            # Line 1 is the header, so the first row is in line 2.
+            error.where, error.line = f"{name}.{rows[error.line - 2][0]}", None
         raise
     return _stored(place, name, content, system, "json", found, replace=False)
 
 
 @contextmanager
 def _called(upload: Upload) -> Iterator[None]:
-    """Let errors name a file as the client does, and the fields of a request for options."""
+    """Let errors in a file name it as the client does."""
     try:
         yield
-    except IoncastError as error:
-        if isinstance(error, DatabaseError):
-            raise
-        if error.where is not None and not error.where.startswith((upload.path, upload.name)):
-            raise BusyError(str(error)) from error
-        line = (error.where or upload.path).removeprefix(upload.path).removeprefix(upload.name)
-        error.where = f"{upload.name}{line}"
-        error.what = _as_fields(error.what)
-        error.remedy = error.remedy and _as_fields(error.remedy)
+    except InputError as error:
+        if error.where in {None, upload.path}:
+            error.where = upload.name
         raise
-
-
-def _as_fields(text: str) -> str:
-    return _OPTION.sub(lambda match: match[1].replace("-", "_"), text)
 
 
 def _moment(seconds: float) -> str | None:

@@ -1,11 +1,13 @@
 """What reading a log returns, against PyDarshan reading the same log."""
 
+import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ioncast_base.errors import BusyError
 from summario.reading.log import read_log
 
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.darshan"))
@@ -83,3 +85,11 @@ def test_a_job_record_behind_zeros_is_found(shared_data: Path) -> None:
     """Some MPI-IO libraries leave a hole there; Darshan's own reader gives up on it."""
     path = next((shared_data / "io500-traces").glob("ior-easy_api_POSIX*4MB*"))
     assert read_log(path).job.nprocs == 4
+
+
+def test_a_full_disk_is_not_called_a_fault_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("r+b", buffering=0) as full:
+        monkeypatch.setattr("tempfile.TemporaryFile", lambda: full)
+        with pytest.raises(BusyError, match="No space left on device; make room there") as caught:
+            read_log(FIXTURES[0])
+    assert caught.value.where == tempfile.gettempdir()

@@ -144,6 +144,7 @@ def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None
         ({"jobs": [{"id": "a", "curve": {"-4": 1}}]}, "body.jobs.0.curve"),
         ({"jobs": [{"id": "a", "curve": dict.fromkeys(range(65), 1)}]}, "body.jobs.0.curve: "),
         ({"jobs": [{"id": "a", "nodes": 1}]}, "job a: curve: there is none"),
+        ({"jobs": [{"id": "a/b", "nodes": 1}]}, "job a/b: curve: there is none"),
         ({"jobs": [{"id": "a", "curve": {"4": 1}}]}, "job a: nobody says how many compute nodes"),
         (
             {"jobs": [{"id": "a", "nodes": 1, "curve": {"4": 1}, "decision_id": "b"}]},

@@ -268,11 +268,26 @@ def test_outputs_of_ior_are_stored_with_what_is_said_of_them(
 ) -> None:
     file = next(path for path in sorted(IOR_OUTPUTS.rglob("*.json")))
     said = answer(send_file(post, file, system="mn4"), 422)["detail"]
-    assert said.endswith("; say it with io_nodes")
+    assert said.endswith("; give it with io_nodes")
     found = answer(send_file(post, file, system="mn4", io_nodes=2), 201)
     rows = everything(client, "/v1/measurements?system=mn4")
     assert {row["io_nodes"] for row in rows} == {2}
     assert len(rows) == found["measurements"]
+
+
+def test_options_of_ior_are_quoted_as_ior_spells_them(post: Post) -> None:
+    content = b"io_nodes,bandwidth_mib_s,command\n1,2,ior -w --some-option=\n"
+    detail = answer(send_file(post, content, "x.csv", system="mn4"), 422)["detail"]
+    assert detail.startswith("x.csv:2: ")
+    assert "--some-option" in detail
+
+
+def test_a_name_of_a_system_that_is_taken_is_no_fault_of_the_service(
+    testbed: TestResponse, post: Post
+) -> None:
+    answer(testbed, 201)
+    detail = answer(send_file(post, TESTBED, system="Testbed", tasks=16, nodes=8), 422)["detail"]
+    assert detail.startswith("system 'Testbed': ")
 
 
 def test_an_export_of_one_database_restores_it_in_another(

@@ -103,6 +103,24 @@ def test_a_request_that_was_answered_is_not_answered_again_for_its_body(served: 
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("GET", "/v1/measurements?system=nowhere", "not-found"),
+        ("GET", "/v1/systems?limit=x", "unusable-input"),
+        ("POST", "/v1/coverage", "unsupported-media-type"),
+        ("POST", "/v1/systems", "token-needed"),
+        ("DELETE", "/v1/systems", "method-not-allowed"),
+        ("GET", "/v1/nowhere", "not-found"),
+    ],
+)
+def test_the_type_of_a_problem_is_for_programs(
+    app: Flask, method: str, path: str, kind: str
+) -> None:
+    answer = app.test_client().open(path, method=method)
+    assert json.loads(answer.data)["type"] == f"urn:ioncast:{kind}"
+
+
+@pytest.mark.parametrize(
     ("path", "view"), [("/v1/systems", "benchmarks.list_systems"), ("/", "pages.overview")]
 )
 def test_a_defect_is_a_problem_document_that_says_nothing_of_it(
