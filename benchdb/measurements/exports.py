@@ -12,26 +12,21 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from benchdb.measurements.cells import OUTLIER_RULE, outliers
 from benchdb.measurements.storing import config_of
-from benchdb.store.schema import configurations, imports, measurements, systems
+from benchdb.store.schema import (
+    CONFIGURATION_FIELDS,
+    configurations,
+    imports,
+    measurements,
+    systems,
+)
 
+# Computed from the other columns of a configuration.
+_DERIVED_COLUMNS = ("layout", "spatiality", "file_access")
 _CONFIGURATION_COLUMNS = (
     "api",
     "operation",
-    "layout",
-    "spatiality",
-    "file_access",
-    "file_per_process",
-    "collective",
-    "random_offsets",
-    "transfer_size",
-    "block_size",
-    "segments",
-    "tasks",
-    "nodes",
-    "odirect",
-    "fsync",
-    "reorder_tasks",
-    "intra_test_barriers",
+    *_DERIVED_COLUMNS,
+    *(name for name in CONFIGURATION_FIELDS if name != "api"),
 )
 _MEASUREMENT_COLUMNS = (
     "io_nodes",
@@ -138,7 +133,7 @@ def _by_bytes(connection: Connection, column: ColumnElement[str]) -> ColumnEleme
 
 def _configuration(row: dict[str, Any]) -> dict[str, Any]:
     config = config_of(row)
-    derived = {name: getattr(config, name) for name in ("layout", "spatiality", "file_access")}
+    derived = {name: getattr(config, name) for name in _DERIVED_COLUMNS}
     return {name: (row | derived)[name] for name in _CONFIGURATION_COLUMNS}
 
 

@@ -10,12 +10,15 @@ import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from sqlalchemy import Boolean, Column, String
 
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.read_fio import fio_measurement, is_fio
 from benchdb.measurements.restore import Origin, Repetition
-from benchdb.measurements.storing import Measurement, config_of
+from benchdb.measurements.storing import Measurement
+from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
 from ior_configs import IorConfig, read_outputs, sniff
 
@@ -56,23 +59,10 @@ Importer = Callable[[Source], list[Measurement]]
 _importers: dict[str, tuple[Callable[[str], bool], Importer]] = {}
 
 _T = TypeVar("_T")
-# Columns of our own CSV that say what was run, by whichever way.
-_CONFIG_COLUMNS = (
-    "api",
-    "operation",
-    "transfer_size",
-    "block_size",
-    "segments",
-    "tasks",
-    "nodes",
-    "random_offsets",
-    "file_per_process",
-    "collective",
-    "odirect",
-    "fsync",
-    "reorder_tasks",
-    "intra_test_barriers",
-)
+# The columns of our own CSV that say what was run: those of the configuration, of which some
+# cannot be missing, or those around IOR's command line.
+_CONFIG_COLUMNS = ("operation", *CONFIGURATION_FIELDS)
+_NEEDED_COLUMNS = {"api", "operation", "transfer_size", "block_size"}
 _COMMAND_COLUMNS = ("command", "operation", "tasks", "nodes", "bytes")
 _FORGE_CONFIG_COLUMNS = (
     "clients",
@@ -303,7 +293,7 @@ def read_ior(source: Source) -> list[Measurement]:
 def _row_reader(source: Source) -> Callable[[dict[str, str]], Measurement]:
     """How a row of our own CSV is read, by the columns that the file has."""
     columns = _columns(source.text)
-    has_config = {"api", "operation", "transfer_size", "block_size"} <= columns
+    has_config = columns >= _NEEDED_COLUMNS
     if not has_config and "command" not in columns:
         raise InputError(
             "neither a column `command` nor api, operation, transfer_size and block_size",
@@ -397,35 +387,18 @@ def _forge_config(row: dict[str, str]) -> IorConfig:
 
 
 def _config_of_row(row: dict[str, str]) -> IorConfig:
-    def flag(name: str) -> bool:
-        return _flag(row, name) if row.get(name) else False
+    operation = _operation(row["operation"])
+    given = (name for name in CONFIGURATION_FIELDS if name in _NEEDED_COLUMNS or row.get(name))
+    values: dict[str, Any] = {name: _value(row, configurations.c[name]) for name in given}
+    return IorConfig(**values, write=operation == "write", read=operation == "read")
 
-    def count(name: str) -> int | None:
-        return _count(row, name) if row.get(name) else None
 
-    return config_of(
-        {
-            "api": row["api"],
-            "operation": _operation(row["operation"]),
-            "transfer_size": _count(row, "transfer_size"),
-            "block_size": _count(row, "block_size"),
-            "segments": _positive(row, "segments") if row.get("segments") else 1,
-            "tasks": count("tasks"),
-            "nodes": count("nodes"),
-            "random_offsets": count("random_offsets") or 0,
-            **{
-                name: flag(name)
-                for name in (
-                    "file_per_process",
-                    "collective",
-                    "odirect",
-                    "fsync",
-                    "reorder_tasks",
-                    "intra_test_barriers",
-                )
-            },
-        }
-    )
+def _value(row: dict[str, str], column: Column[Any]) -> str | int:
+    """A cell of a configuration's column, of the type that the database has for it."""
+    if isinstance(column.type, String):
+        return row[column.name]
+    read = _flag if isinstance(column.type, Boolean) else _count
+    return read(row, column.name)
 
 
 def _config_of_command(row: dict[str, str]) -> IorConfig:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, case, func, select, tuple_
 
 from benchdb.measurements.storing import (
+    MEASUREMENT_FIELDS,
     Measurement,
     config_of,
     configuration_ids,
@@ -358,13 +359,11 @@ def _configs(connection: Connection, ids: Iterable[int]) -> dict[int, IorConfig]
 
 
 def _measurement(row: RowMapping, configs: dict[int, IorConfig]) -> StoredMeasurement:
-    names = ("io_nodes", "bandwidth_mib_s", "bytes", "time_s", "started", "engine")
-    more = ("engine_version", "command", "used", "note", "campaign")
     return StoredMeasurement(
         id=row["id"],
         configuration_id=row["configuration_id"],
         repetition=row["repetition"],
         measurement=Measurement(
-            configs[row["configuration_id"]], **{name: row[name] for name in (*names, *more)}
+            configs[row["configuration_id"]], **{name: row[name] for name in MEASUREMENT_FIELDS}
         ),
     )

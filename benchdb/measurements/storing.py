@@ -7,7 +7,7 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from itertools import islice
 from typing import Any, TypeVar
@@ -17,7 +17,14 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, insert, selec
 
 from benchdb.measurements.progress import Progress, silently
 from benchdb.store.accepted_values import check_bandwidth, check_text
-from benchdb.store.schema import configurations, imports, longest, measurements, systems
+from benchdb.store.schema import (
+    CONFIGURATION_FIELDS,
+    configurations,
+    imports,
+    longest,
+    measurements,
+    systems,
+)
 from ioncast_base.errors import InputError, Remedy, UnknownNameError
 from ioncast_base.limits import LARGEST_BYTES, LARGEST_COUNT
 from ior_configs import IorConfig
@@ -33,34 +40,6 @@ _REVISE = (
     .values(revision=bindparam("new_revision"))
 )
 
-_CONFIG_FIELDS = (
-    "api",
-    "file_per_process",
-    "collective",
-    "random_offsets",
-    "transfer_size",
-    "block_size",
-    "segments",
-    "tasks",
-    "nodes",
-    "odirect",
-    "fsync",
-    "reorder_tasks",
-    "intra_test_barriers",
-)
-# Columns of a measurement that are fields of `Measurement` by the same name.
-_ROW_FIELDS = (
-    "bandwidth_mib_s",
-    "bytes",
-    "time_s",
-    "started",
-    "engine",
-    "engine_version",
-    "command",
-    "used",
-    "note",
-    "campaign",
-)
 # The longest text that each column takes.
 _LONGEST_API = longest(configurations.c.api)
 _TEXT_LENGTHS = {
@@ -131,6 +110,10 @@ class Measurement:
             raise InputError(f"a time of {self.time_s} s")
         for name, most in _TEXT_LENGTHS.items():
             check_text(name, getattr(self, name), most)
+
+
+# The fields of a measurement that are columns by the same name.
+MEASUREMENT_FIELDS = tuple(field.name for field in fields(Measurement) if field.name != "config")
 
 
 def store(
@@ -310,7 +293,6 @@ def insert_measurements(
             "system_id": system_id,
             "configuration_id": ids[id(row.config)],
             "import_id": import_id,
-            "io_nodes": row.io_nodes,
             "repetition": repetition,
             **stored_values(row),
         }
@@ -322,7 +304,8 @@ def insert_measurements(
 
 def stored_values(row: Measurement) -> dict[str, Any]:
     """What the columns of a measurement hold; an empty text is the same as none."""
-    return {name: None if (value := getattr(row, name)) == "" else value for name in _ROW_FIELDS}
+    values = {name: getattr(row, name) for name in MEASUREMENT_FIELDS}
+    return {name: None if value == "" else value for name, value in values.items()}
 
 
 def count(connection: Connection) -> int:
@@ -377,7 +360,7 @@ def ids_of_patterns(connection: Connection, patterns: Iterable[str]) -> dict[str
 
 def config_of(row: dict[str, Any]) -> IorConfig:
     """The configuration in a row with the `configurations` columns."""
-    values = {name: row[name] for name in _CONFIG_FIELDS}
+    values = {name: row[name] for name in CONFIGURATION_FIELDS}
     operation = row["operation"]
     return IorConfig(**values, write=operation == "write", read=operation == "read")
 
@@ -401,7 +384,7 @@ def _cells_of_import(connection: Connection, import_id: int) -> Counter[tuple[st
 
 
 def _configuration_values(pattern: str, config: IorConfig) -> dict[str, Any]:
-    values = {name: getattr(config, name) for name in _CONFIG_FIELDS}
+    values = {name: getattr(config, name) for name in CONFIGURATION_FIELDS}
     return values | {"pattern": pattern, "operation": config.operation}
 
 

@@ -62,6 +62,12 @@ configurations = Table(
     Column("intra_test_barriers", Boolean, nullable=False),
 )
 
+# The columns that are fields of `IorConfig` by the same name. Storing, exporting and importing go
+# through them, so a new column is added to the table above, in a migration and in `IorConfig`.
+CONFIGURATION_FIELDS = tuple(
+    column.name for column in configurations.c if column.name not in {"id", "pattern", "operation"}
+)
+
 imports = Table(
     "imports",
     metadata,

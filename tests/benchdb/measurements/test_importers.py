@@ -600,7 +600,7 @@ def test_a_value_that_is_no_number_is_named_by_its_column(column: str, value: st
 
 
 def test_no_segments_are_not_one() -> None:
-    assert "segments is 0" in refusal(with_cell("segments", "0"))
+    assert "segments must be positive" in refusal(with_cell("segments", "0"))
     assert read(with_cell("segments", ""))[0].config.segments == 1
 
 
