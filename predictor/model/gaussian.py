@@ -5,18 +5,19 @@ Nothing is learned here (see `process`), so that predicting needs numpy alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cache, cached_property, wraps
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
-# Matrices are too small for threads, which only wait for each other.
-_LIBRARIES = ThreadpoolController()
 # Blocks of a matrix that stay in a processor's cache.
 _BLOCK = 64
 # More than rounding takes from a thousand cells.
@@ -24,6 +25,26 @@ _ROUNDING = 1e-8
 # A cell's own scatter counts beside what is usual at its place as if that were known from so
 # many repetitions. Left-out repetitions of FORGE's are predicted about equally well by 4 to 16.
 _USUAL_REPETITIONS = 6.0
+
+
+def _one_threaded(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let a function do its linear algebra in one thread.
+
+    Its matrices are so small that several threads would only wait for each other.
+    """
+
+    @wraps(function)
+    def limited(*args: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        with _libraries().limit(limits=1):
+            return function(*args, **options)
+
+    return limited
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries whose threads are limited. Looking for them reads /proc, so do it once."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +179,7 @@ class Conditioned:
     def _index(self) -> dict[bytes, int]:
         return {row.tobytes(): cell for cell, row in enumerate(self.cells.X)}
 
-    @_LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+    @_one_threaded
     def posterior(self, X: Array) -> Posterior:
         """Expect the mean of repetitions, with doubt and noise.
 
@@ -183,7 +204,7 @@ class Conditioned:
             noise=p.spread**2 * noise,
         )
 
-    @_LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+    @_one_threaded
     def leave_out(self, groups: NDArray[np.intp]) -> Posterior:
         """Expect each cell's mean without the cells of its group.
 
@@ -218,7 +239,7 @@ class Conditioned:
         )
 
 
-@_LIBRARIES.wrap(limits=1)  # type: ignore[untyped-decorator]
+@_one_threaded
 def condition(parameters: Hyperparameters, X: Array, y: Array) -> Conditioned:
     """Let a process know measurements.
 

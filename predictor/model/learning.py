@@ -103,8 +103,6 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iterations = max_iterations
         self.random_state = random_state
 
-    # When it is called, because SciPy brings libraries of its own.
-    @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike) -> CurveProcess:
         """Learn from measurements.
 
@@ -121,7 +119,9 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         given = self.parameters
         if given is None:
             standard = _standard(X, y, self.components)
-            given = self._learn(standard, condition(standard, X, y).cells)
+            # SciPy has libraries of its own, so all are limited anew.
+            with threadpool_limits(limits=1):
+                given = self._learn(standard, condition(standard, X, y).cells)
         self.parameters_ = given
         self.conditioned_ = condition(given, X, y)
         return self
