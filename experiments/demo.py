@@ -19,10 +19,10 @@ import click
 from tabulate import tabulate
 
 from ioncast.cli import cli
-from predictor.commands import knowledge_of
+from predictor.commands import command_line
+from predictor.composition.asking import Asked, ask
 from predictor.composition.plots import write_html
-from predictor.composition.prediction import Prediction, predict
-from predictor.matching.configurations import configuration
+from predictor.composition.prediction import Prediction
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log
 
@@ -50,9 +50,7 @@ def main(plot: Path) -> None:
         click.echo("What it will reach with each number of I/O nodes:")
         run(f"predict {_shown(LOG)} --system testbed --nodes {NODES}", database)
         phases = extract_phases(read_log(LOG))
-        wanted = [configuration(phase, part, NODES) for phase in phases for part in phase.parts]
-        knowledge, _ = knowledge_of(database, "testbed", wanted)
-    prediction = predict(phases, knowledge, system="testbed", nodes=NODES)
+        prediction = ask(command_line(database), Asked("testbed", nodes=NODES), phases)
     reruns = read_reruns(APPLICATION)
     click.echo("The same beside its measured reruns:")
     click.echo(compare(prediction, reruns))

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
 
 import click
+from sqlalchemy import Connection
 from tabulate import tabulate
 
-from benchdb.measurements.storing import measured_systems
-from benchdb.store.database import default_location, reading, without_password
+from benchdb.store.database import (
+    default_location,
+    opened_database,
+    transaction,
+    without_password,
+)
 from ioncast_base.command_options import database_option, format_option
-from ioncast_base.errors import DatabaseError, InputError, UnknownNameError
+from ioncast_base.errors import InputError
 from ioncast_base.limits import MOST_PREDICTED_IO_NODES
 from ioncast_base.wording import counted
-from ior_configs import IorConfig
+from predictor.composition.asking import Asked, Frontend, ask, read_phases
 from predictor.composition.explanation import explain
-from predictor.composition.prediction import Policy, Prediction, predict, to_json
-from predictor.matching.basis import Basis, read_basis
-from predictor.matching.configurations import Match, configuration
-from predictor.model.stored import keep
-from predictor.model.system_model import Knowledge
+from predictor.composition.prediction import Policy
+from predictor.composition.prediction_formats import to_json, to_text
+from predictor.matching.configurations import configuration
 from summario.phases import tables
-from summario.phases.extract import extract_phases
-from summario.phases.values import Phase
-from summario.reading.log import read_log
 
 # Python refuses to read numbers of thousands of digits.
 _DIGITS = 10
@@ -177,19 +175,16 @@ def predict_command(
     p90; docs/predicting.md says what else is printed.
     """
     phases, warnings = read_phases(source)
-    wanted = [configuration(phase, part, nodes) for phase in phases for part in phase.parts]
-    knowledge, limits = knowledge_of(location, system, wanted, engine)
+    asked = Asked(
+        system=system,
+        nodes=nodes,
+        io_nodes=io_nodes,
+        ran_with=ran_with,
+        engine=engine,
+        policy=Policy(tolerance=tolerance, available=available, default=default),
+    )
     with at(source):
-        prediction = predict(
-            phases,
-            knowledge,
-            system=system,
-            nodes=nodes,
-            io_nodes=io_nodes,
-            ran_with=ran_with,
-            policy=Policy(tolerance=tolerance, available=available, default=default),
-        )
-    prediction = replace(prediction, warnings=(*warnings, *limits, *prediction.warnings))
+        prediction = ask(command_line(location), asked, phases, warnings)
     if plot is not None:
         # Plotly takes longer to import than a prediction takes.
         from predictor.composition.plots import write_html  # noqa: PLC0415
@@ -219,109 +214,27 @@ def at(where: str) -> Iterator[None]:
         ) from error
 
 
-def knowledge_of(
-    location: str | None,
-    system: str,
-    wanted: Sequence[IorConfig],
-    engine: str | None = None,
-) -> tuple[Knowledge, tuple[str, ...]]:
-    """What predictions on a system rest on, with warnings; that there is none is an error."""
-    basis, warnings = basis_of(location, system, wanted, engine)
-    if basis.engine not in basis.engines:
-        with reading(location) as connection:
-            names = ", ".join(basis.engines or measured_systems(connection))
-        how = f" with {engine!r}" if basis.engines else ""
-        raise UnknownNameError(
-            f"nothing in the database was measured on {system!r}{how}",
-            where=without_password(location or str(default_location())),
-            remedy=f"known are {names}" if names else "see `ioncast bench import --help`",
-        )
-    return basis.knowledge, (*_left_out(basis), *warnings)
-
-
-def basis_of(
-    location: str | None, system: str, wanted: Iterable[IorConfig], engine: str | None
-) -> tuple[Basis, tuple[str, ...]]:
-    """What is known of a system, with warnings; a model that had to be fitted is stored."""
-    with reading(location) as connection:
-        basis = read_basis(connection, system, wanted, engine, before_fitting=say_fitting)
-    if basis.fitted is not None:
-        try:
-            keep(location, basis.fitted)
-        except DatabaseError as error:
-            return basis, (f"the model is fitted each time, because it cannot be kept: {error}",)
-    return basis, ()
-
-
 def say_fitting(configurations: int) -> None:
     """Say what takes a while."""
     told = counted(configurations, "configuration")
     click.echo(f"ioncast: fitting a model to {told}", err=True)
 
 
-def _left_out(basis: Basis) -> tuple[str, ...]:
-    others = ", ".join(name for name in basis.engines if name != basis.engine)
-    if not others:
-        return ()
-    return (
-        f"the prediction rests on what {basis.engine} measured; {others} measured on this"
-        " system too and cannot be mixed with it (choose with --engine)",
+def command_line(location: str | None) -> Frontend:
+    """How the command line asks for predictions from a database, `default_location` if None."""
+
+    @contextmanager
+    def opened(*, write: bool = False) -> Iterator[Connection]:
+        with (
+            opened_database(location, create=False) as database,
+            transaction(database, write=write) as connection,
+        ):
+            yield connection
+
+    return Frontend(
+        transaction=opened,
+        choose_engine="choose with --engine",
+        import_first="see `ioncast bench import --help`",
+        where=without_password(location or str(default_location())),
+        before_fitting=say_fitting,
     )
-
-
-def read_phases(source: str) -> tuple[list[Phase], tuple[str, ...]]:
-    """Phases and warnings from a CSV of phases, by its suffix, or a Darshan log."""
-    if Path(source).suffix.lower() == ".csv":
-        return tables.read_csv(source), ()
-    log = read_log(source)
-    return extract_phases(log), log.warnings
-
-
-def to_text(prediction: Prediction) -> str:
-    """A prediction for people: matches, curve, decision."""
-    matches = [
-        {
-            "phase": matched.index,
-            "type": matched.phase.operation,
-            "size": tables.size(part.bytes),
-            "match": found.kind,
-            "distance": "" if found.distance is None else f"{found.distance:.2f}",
-            "benchmark": _benchmark(found),
-        }
-        for matched in prediction.phases
-        for part, found in matched.parts
-    ]
-    points = [
-        {
-            "I/O nodes": point.io_nodes,
-            "MiB/s": f"{point.bandwidth_mib_s.mean:.1f}",
-            "p10": f"{point.bandwidth_mib_s.p10:.1f}",
-            "median": f"{point.bandwidth_mib_s.median:.1f}",
-            "p90": f"{point.bandwidth_mib_s.p90:.1f}",
-            "time s": f"{point.time_s:.2f}",
-            "basis": point.basis,
-        }
-        for point in prediction.curve
-    ]
-    blocks = [
-        tabulate(rows, headers="keys", disable_numparse=True) for rows in (matches, points) if rows
-    ]
-    best, decision = prediction.best, prediction.decision
-    lines = [f"{_choice('best', best.io_nodes) or 'no prediction'} ({best.why})"]
-    decided = _choice("decision", decision.io_nodes)
-    # That nothing is predicted says already why nothing is decided.
-    if decided or best.io_nodes is not None:
-        lines.append(f"{decided or 'no decision'} ({decision.why})")
-    return "\n\n".join([*blocks, "\n".join(lines)])
-
-
-def _choice(name: str, io_nodes: int | None) -> str | None:
-    if io_nodes is None:
-        return None
-    return f"{name}: {counted(io_nodes, 'I/O node')}"
-
-
-def _benchmark(found: Match) -> str:
-    if found.curve is None:
-        return f"none; missing: {found.wanted.command_line(launcher=True)}"
-    return found.curve.config.command_line(launcher=True)

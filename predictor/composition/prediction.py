@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -30,7 +29,6 @@ from predictor.composition.decision import (
     TOLERANCE,
     Decision,
     decide,
-    decision_record,
     fewest_near_best,
 )
 from predictor.composition.estimates import Estimate, as_expected, as_measured
@@ -38,7 +36,6 @@ from predictor.composition.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchedPhase, configuration
 from predictor.matching.same_application import weights
 from predictor.model.system_model import Knowledge
-from summario.phases.tables import to_record, whole
 from summario.phases.values import Part, Phase
 
 # Of more configurations together the covariances would not fit into memory.
@@ -382,55 +379,6 @@ def _common(cells: Iterable[Iterable[int]]) -> set[int]:
     """The numbers of I/O nodes that are in all."""
     sets = [set(numbers) for numbers in cells]
     return set.intersection(*sets) if sets else set()
-
-
-def to_json(prediction: Prediction) -> dict[str, Any]:
-    """The prediction as plain values for JSON."""
-    return {
-        "system": prediction.system,
-        "job": prediction.job,
-        "curve": [asdict(point) for point in prediction.curve],
-        "best": asdict(prediction.best),
-        "decision": decision_record(prediction.decision),
-        "earlier_run": asdict(prediction.earlier) if prediction.earlier else None,
-        "phases": [
-            {
-                "phase": {
-                    name: value
-                    for name, value in to_record(matched.phase).items()
-                    if name != "parts"
-                },
-                "parts": [
-                    {
-                        "request_bytes": whole(part.request_bytes),
-                        "requests": part.requests,
-                        "bytes": part.bytes,
-                        "match": match_record(found),
-                        "time_s": times,
-                    }
-                    for (part, found), times in zip(
-                        matched.parts, matched.parts_time_s, strict=True
-                    )
-                ],
-                "time_s": matched.time_s,
-                "match": match_record(matched.main),
-            }
-            for matched in prediction.phases
-        ],
-        "warnings": list(prediction.warnings),
-    }
-
-
-def match_record(found: Match) -> dict[str, Any]:
-    """A match as plain values for JSON; `config` is the benchmark's IOR line."""
-    return {
-        "kind": found.kind,
-        "config": found.curve.config.command_line(launcher=True) if found.curve else None,
-        "distance": found.distance,
-        "wanted": found.wanted.command_line(launcher=True),
-        "configuration_id": found.curve.id if found.curve else None,
-        "ratios": found.ratios,
-    }
 
 
 def _best(curve: Sequence[Point], asked: Sequence[int], moved: int, known: int) -> Best:

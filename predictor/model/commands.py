@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import click
-from sqlalchemy import Connection
 
-from benchdb.measurements.curves import measured
 from benchdb.measurements.storing import require_system
 from benchdb.store.database import reading
 from benchdb.store.fitted_models import stored_model, stored_models
 from ioncast_base.command_options import database_option, format_option, system_option
-from ioncast_base.errors import InputError, UnknownNameError
-from predictor.commands import say_fitting
-from predictor.matching.basis import choose_engine
-from predictor.model.stored import Fitted, fit_current, keep
+from predictor.commands import command_line
+from predictor.composition.asking import fit_anew
 from predictor.model.summary import summarise, to_json, to_text
 
 
@@ -51,9 +46,7 @@ Examples:
 @database_option
 def fit(system: str, engine: str | None, location: str | None) -> None:
     """Fit a system's model anew, store it and show it."""
-    with reading(location) as connection:
-        fitted = _fit(connection, system, engine)
-    keep(location, fitted)
+    fitted = fit_anew(command_line(location), system, engine)
     with reading(location) as connection:
         stored = stored_model(connection, fitted.system, fitted.engine)
         found = [summarise(connection, system, stored)] if stored else []
@@ -83,21 +76,3 @@ def show(system: str | None, output_format: str, location: str | None) -> None:
         click.echo(json.dumps([to_json(each) for each in found], indent=1))
     else:
         click.echo(to_text(found))
-
-
-def _fit(connection: Connection, system: str, engine: str | None) -> Fitted:
-    require_system(connection, system)
-    rows = measured(connection, system)
-    counts = Counter(row.engine for row in rows)
-    if not counts:
-        raise InputError(
-            f"nothing was measured on {system!r}", remedy="see `ioncast bench import --help`"
-        )
-    chosen = engine or choose_engine(counts)
-    if chosen not in counts:
-        raise UnknownNameError(
-            f"nothing in the database was measured on {system!r} with {chosen!r}",
-            remedy=f"known are {', '.join(sorted(counts))}",
-        )
-    say_fitting(counts[chosen])
-    return fit_current(connection, system, chosen, [row for row in rows if row.engine == chosen])

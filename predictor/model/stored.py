@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from benchdb.measurements.curves import Curve, Measured, curves_of_ids
-from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import state_of, store_model, stored_model
 from predictor.matching.nearest import SIZES
 from predictor.model.features import FEATURES
@@ -201,18 +200,15 @@ def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:
     return shuffled[: max(sum(count <= _MOST_CELLS for count in cells), 1)]
 
 
-def keep(location: str | None, fitted: Fitted) -> None:
+def store_fitted(connection: Connection, fitted: Fitted) -> None:
     """Store a model for the next time.
 
-    Raises
-    ------
-    DatabaseError
-        When the database cannot be written.
+    Parameters
+    ----------
+    connection : Connection
+        In a transaction that writes.
+    fitted : Fitted
+        The model.
     """
-    with (
-        opened_database(location, create=False) as database,
-        transaction(database, write=True) as connection,
-    ):
-        store_model(
-            connection, fitted.system, fitted.engine, fitted.state, to_document(fitted.model)
-        )
+    document = to_document(fitted.model)
+    store_model(connection, fitted.system, fitted.engine, fitted.state, document)

@@ -22,7 +22,8 @@ from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.files import write_file
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, read_campaign, to_toml
-from predictor.commands import basis_of
+from predictor.commands import command_line
+from predictor.composition.asking import read_and_fit
 from predictor.planning.needs import Need, Wanted, needs_of, wanted_of, within
 from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
@@ -154,7 +155,7 @@ def _needs(
     repetitions: int,
     location: str | None,
 ) -> list[Need]:
-    basis, warnings = basis_of(location, platform.system, wanted, engine)
+    basis, warnings = read_and_fit(command_line(location), platform.system, wanted, engine)
     for warning in warnings:
         click.echo(f"ioncast: warning: {warning}", err=True)
     return needs_of(

@@ -11,9 +11,9 @@ import click
 
 from ioncast_base.command_options import database_option, format_option
 from ioncast_base.errors import InputError
-from predictor.commands import at, knowledge_of, nodes_option, read_phases
+from predictor.commands import at, command_line, nodes_option
+from predictor.composition.asking import configurations_of, read_knowledge, read_phases
 from predictor.composition.prediction import Prediction, predict
-from predictor.matching.configurations import configuration
 from predictor.validation.against_reruns import Expected, compare, noise_floor
 from predictor.validation.dunn import composed_repetitions, dunn
 from predictor.validation.error_sources import PartForecast, explain
@@ -90,13 +90,8 @@ def validate(
         reruns.setdefault(rerun.application, []).append(rerun)
     warnings = _check_logs(list(reruns), logs, reruns_csv)
     jobs = {application: read_phases(logs[application]) for application in reruns}
-    wanted = [
-        configuration(phase, part, nodes)
-        for phases, _ in jobs.values()
-        for phase in phases
-        for part in phase.parts
-    ]
-    knowledge, limits = knowledge_of(location, system, wanted, engine)
+    wanted = [config for phases, _ in jobs.values() for config in configurations_of(phases, nodes)]
+    knowledge, limits = read_knowledge(command_line(location), system, wanted, engine)
     warnings += limits
 
     def forecast(phases: Sequence[Phase], where: str) -> Prediction:

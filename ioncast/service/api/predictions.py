@@ -11,11 +11,12 @@ from ioncast.service.api.fields import TEXT, Nodes, SystemName
 from ioncast.service.api.framework import JSON, Given, checked_json, operation
 from ioncast.service.api.uploads import limits, place, uploaded
 from ioncast.service.context import service
-from ioncast.service.sandbox.tasks import MOST_PHASES, Asked, Place, Upload, predict_job
+from ioncast.service.sandbox.tasks import MOST_PHASES, Place, Upload, predict_job
 from ioncast.service.settings import Settings
 from ioncast_base.kinds import Api, FileAccess, Operation, Spatiality
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
 from ioncast_base.quantities import Bytes, PredictedIoNodes
+from predictor.composition.asking import Asked
 from predictor.composition.prediction import Policy
 from summario.reading.log import Limits
 

@@ -27,8 +27,9 @@ from ioncast.service.pages.shown_prediction import (
     prediction_shown,
     slowest_of,
 )
-from ioncast.service.sandbox.tasks import Asked, predict_job
+from ioncast.service.sandbox.tasks import predict_job
 from ioncast_base.errors import IoncastError
+from predictor.composition.asking import Asked
 from predictor.composition.prediction import Policy
 
 _RUNS, _DECISIONS = 20, 10

@@ -6,8 +6,8 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from dataclasses import replace as altered
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,23 +24,18 @@ from benchdb.measurements.importers import (
 )
 from benchdb.measurements.parquet import MAGIC, csv_of
 from benchdb.measurements.restore import restore
-from benchdb.measurements.storing import Measurement, measured_systems, store
+from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import existing_database, transaction
-from benchdb.store.fitted_models import store_model
 from ioncast_base.errors import (
     DamagedLogError,
-    DatabaseError,
     InputError,
-    UnknownNameError,
 )
 from ioncast_base.limits import LARGEST_COUNT
 from ioncast_base.times import in_utc
+from predictor.composition.asking import Asked, Frontend, ask
 from predictor.composition.composing import observed_mib_s
 from predictor.composition.explanation import explain
-from predictor.composition.prediction import Policy, predict, to_json
-from predictor.matching.basis import Basis, read_basis
-from predictor.matching.configurations import configuration
-from predictor.model.stored import Fitted, to_document
+from predictor.composition.prediction_formats import to_json
 from summario.phases.extract import extract_phases
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
@@ -124,32 +119,6 @@ class TraceContent:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a prediction is asked for.
-
-    Attributes
-    ----------
-    system : str
-        The system.
-    nodes, ran_with : int or None
-        Compute nodes of the job, and I/O nodes of the earlier run.
-    io_nodes : tuple of int or None
-        Which points; None for all that were measured.
-    engine : str or None
-        Whose benchmarks; None to choose.
-    policy : Policy
-        What the site wants of a decision.
-    """
-
-    system: str
-    nodes: int | None = None
-    io_nodes: tuple[int, ...] | None = None
-    ran_with: int | None = None
-    engine: str | None = None
-    policy: Policy = field(default_factory=Policy)
-
-
-@dataclass(frozen=True)
 class Imported:
     """What became of a file of measurements.
 
@@ -212,23 +181,7 @@ def predict_job(
         When the database does not answer.
     """
     phases, warnings = _phases(source, limits)
-    wanted = [configuration(phase, part, asked.nodes) for phase in phases for part in phase.parts]
-    with place.transaction() as connection:
-        basis = read_basis(connection, asked.system, wanted, asked.engine)
-        if basis.engine not in basis.engines:
-            raise _nothing_measured(connection, asked, basis)
-    if basis.fitted is not None:
-        _keep(place, basis.fitted)
-    prediction = predict(
-        phases,
-        basis.knowledge,
-        system=asked.system,
-        nodes=asked.nodes,
-        io_nodes=asked.io_nodes,
-        ran_with=asked.ran_with,
-        policy=asked.policy,
-    )
-    prediction = altered(prediction, warnings=(*warnings, *_left_out(basis), *prediction.warnings))
+    prediction = ask(_frontend(place), asked, phases, warnings)
     return {**to_json(prediction), "explanation": explain(prediction)}
 
 
@@ -357,30 +310,13 @@ def _phase(index: int, record: Mapping[str, Any]) -> Phase:
         raise
 
 
-def _nothing_measured(connection: Connection, asked: Asked, basis: Basis) -> UnknownNameError:
-    known = ", ".join(basis.engines or measured_systems(connection))
-    how = f" with {asked.engine!r}" if basis.engines else ""
-    return UnknownNameError(
-        f"nothing was measured on {asked.system!r}{how}",
-        remedy=f"known are {known}" if known else "send measurements first",
-    )
-
-
-def _keep(place: Place, fitted: Fitted) -> None:
-    """Store a model for the next time; where that cannot be, it is fitted again."""
-    with suppress(DatabaseError), place.transaction(write=True) as connection:
-        store_model(
-            connection, fitted.system, fitted.engine, fitted.state, to_document(fitted.model)
-        )
-
-
-def _left_out(basis: Basis) -> tuple[str, ...]:
-    others = ", ".join(name for name in basis.engines if name != basis.engine)
-    if not others:
-        return ()
-    return (
-        f"the prediction rests on what {basis.engine} measured; {others} measured on this"
-        " system too and cannot be mixed with it",
+def _frontend(place: Place) -> Frontend:
+    """How the service asks for predictions; its answers do not name the database."""
+    return Frontend(
+        transaction=place.transaction,
+        choose_engine="choose with `engine`",
+        import_first="send measurements first",
+        says_unstored=False,
     )
 
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from benchdb.measurements.curves import Curve
 from ioncast.cli import cli
 from predictor.composition.explanation import _phases, explain
-from predictor.composition.prediction import Policy, Prediction, predict, to_json
+from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.composition.prediction_formats import to_json
 from predictor.model.system_model import Knowledge, Model
 from summario.phases.values import Phase
 

@@ -17,7 +17,8 @@ from benchdb.measurements.importers import Source, read_measurements
 from benchdb.measurements.storing import store
 from benchdb.store.database import open_database, transaction
 from ioncast_base.errors import InputError
-from predictor.composition.prediction import Policy, Prediction, predict, to_json
+from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.composition.prediction_formats import to_json
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 from summario.phases.extract import extract_phases

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
-from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict, to_json
+from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
+from predictor.composition.prediction_formats import to_json
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge, Model
 from summario.phases.values import Part, Phase

@@ -18,7 +18,7 @@ from ioncast_base.errors import UnknownNameError
 from ior_configs import IorConfig
 from predictor.matching import basis
 from predictor.matching.basis import choose_engine, lessons, read_basis, read_survey, read_unlearned
-from predictor.model.stored import keep
+from predictor.model.stored import Fitted, store_fitted
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import to_csv
 from summario.phases.values import Phase
@@ -163,6 +163,11 @@ MANY = [
 ]
 
 
+def keep(location: Path, fitted: Fitted) -> None:
+    with transaction(open_database(location), write=True) as connection:
+        store_fitted(connection, fitted)
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Such a system, with its model; to be read only."""
@@ -174,7 +179,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with transaction(open_database(location)) as connection:
         fitted = read_basis(connection, "here", [SAME]).fitted
     assert fitted is not None
-    keep(str(location), fitted)
+    keep(location, fitted)
     return location
 
 
@@ -203,7 +208,7 @@ def test_a_stored_model_is_taken_as_long_as_nothing_changes(mixed: Path) -> None
     with transaction(engine) as connection:
         first = read_basis(connection, "here", [SAME])
     assert first.fitted is not None
-    keep(str(mixed), first.fitted)
+    keep(mixed, first.fitted)
     with transaction(engine) as connection:
         said: list[int] = []
         again = read_basis(connection, "here", [SAME], before_fitting=said.append)
@@ -271,7 +276,7 @@ def test_lessons_are_what_a_model_is_fitted_on_until_it_is_stored(location: Path
         found = lessons(connection, "here")
         assert found is not None
         assert found.curves == tuple(curves(connection, "here"))
-    keep(str(location), found.learn())
+    keep(location, found.learn())
     with transaction(open_database(location)) as connection:
         assert lessons(connection, "here") is None
         assert read_survey(connection, "here").fitted is None

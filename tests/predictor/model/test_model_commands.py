@@ -17,7 +17,7 @@ from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import open_database, transaction
 from benchdb.store.fitted_models import state_of, store_model
 from ioncast.cli import cli
-from ioncast_base.errors import DatabaseError, InputError, IoncastError, UnknownNameError
+from ioncast_base.errors import DatabaseError, IoncastError, UnknownNameError
 from ior_configs import IorConfig
 from predictor.model.gaussian import Hyperparameters
 from predictor.model.summary import reaches
@@ -208,7 +208,7 @@ def test_a_database_that_can_only_be_read_keeps_no_model(location: str, ioncast:
 def test_from_nothing_nothing_is_learned(location: str, ioncast: Ioncast) -> None:
     put(location, Measurement(PATTERN, 0, 100.0, used=False))
     error = failed(ioncast("fit", "--system", "here"))
-    assert isinstance(error, InputError)
+    assert isinstance(error, UnknownNameError)
     assert "nothing was measured on 'here'" in str(error)
 
 

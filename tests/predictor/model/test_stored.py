@@ -20,7 +20,13 @@ from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import open_database, transaction
 from benchdb.store.fitted_models import stored_model
 from ioncast.cli import cli
-from predictor.model.stored import current_model, fit_current, from_document, keep, to_document
+from predictor.model.stored import (
+    current_model,
+    fit_current,
+    from_document,
+    store_fitted,
+    to_document,
+)
 from predictor.model.system_model import Knowledge, Model
 
 pytestmark = pytest.mark.slow
@@ -189,7 +195,8 @@ def fit(place: Path, engine: str = "ior") -> Model:
     with transaction(open_database(place)) as connection:
         rows = [row for row in measured(connection, "here") if row.engine == engine]
         found = fit_current(connection, "here", engine, rows)
-    keep(str(place), found)
+    with transaction(open_database(place), write=True) as connection:
+        store_fitted(connection, found)
     return found.model
 
 
@@ -303,7 +310,7 @@ def test_a_database_that_can_only_be_read_predicts_with_a_warning(testbed: Path)
     first, second = predicted(read_only), predicted(read_only)
     for result in (first, second):
         assert FITTING in result.stderr
-        [warning] = [w for w in json.loads(result.stdout)["warnings"] if "cannot be kept" in w]
+        [warning] = [w for w in json.loads(result.stdout)["warnings"] if "cannot be stored" in w]
         assert "fitted each time" in warning
     assert first.stdout == second.stdout
     with transaction(open_database(testbed)) as connection:

@@ -1,0 +1,228 @@
+"""Asking for a prediction: the one way that the command line and the service share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from benchdb.measurements.storing import measured_systems, require_system
+from ioncast_base.errors import DatabaseError, UnknownNameError
+from ior_configs import IorConfig
+from predictor.composition.prediction import Policy, Prediction, predict
+from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
+from predictor.matching.configurations import configuration
+from predictor.model.stored import Fitted, fit_current, store_fitted
+from predictor.model.system_model import Knowledge
+from summario.phases import tables
+from summario.phases.extract import extract_phases
+from summario.phases.values import Phase
+from summario.reading.log import read_log
+
+
+class OpenTransaction(Protocol):
+    """Opens a transaction on the benchmark database, to read it or to write to it."""
+
+    def __call__(self, *, write: bool = False) -> AbstractContextManager[Connection]:
+        """Open it."""
+
+
+@dataclass(frozen=True)
+class Frontend:
+    """What differs between the command line and the service.
+
+    Attributes
+    ----------
+    transaction : callable
+        Opens a transaction on the database.
+    choose_engine : str
+        How a user chooses the engine, for a warning.
+    import_first : str
+        What to do where nothing was measured on any system, for an error.
+    where : str or None
+        What errors call the database; None to leave it out.
+    before_fitting : callable
+        Called with the number of configurations before a model is fitted, which takes seconds.
+    says_unstored : bool
+        Whether a warning says that a model cannot be stored. The error names the database.
+    """
+
+    transaction: OpenTransaction
+    choose_engine: str
+    import_first: str
+    where: str | None = None
+    before_fitting: Callable[[int], None] = lambda _: None
+    says_unstored: bool = True
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a prediction is asked for.
+
+    Attributes
+    ----------
+    system : str
+        The system.
+    nodes, ran_with : int or None
+        Compute nodes of the job, and I/O nodes of the earlier run.
+    io_nodes : tuple of int or None
+        The numbers of I/O nodes to predict; None for all that were measured.
+    engine : str or None
+        The program whose benchmarks count; None to choose one.
+    policy : Policy
+        What the site wants of a decision.
+    """
+
+    system: str
+    nodes: int | None = None
+    io_nodes: tuple[int, ...] | None = None
+    ran_with: int | None = None
+    engine: str | None = None
+    policy: Policy = field(default_factory=Policy)
+
+
+def ask(
+    frontend: Frontend, asked: Asked, phases: Sequence[Phase], warnings: Sequence[str] = ()
+) -> Prediction:
+    """Predict from what is stored of a system.
+
+    Parameters
+    ----------
+    frontend : Frontend
+        Who asks.
+    asked : Asked
+        What is asked for.
+    phases : sequence of Phase
+        Of one earlier run.
+    warnings : sequence of str
+        What limits the phases; the prediction's warnings begin with them.
+
+    Raises
+    ------
+    UnknownNameError
+        When nothing was measured on the system, or not with that engine.
+    InputError
+        When the phases are of several jobs, or the policy cannot be.
+    DatabaseError
+        When the database does not answer.
+    """
+    wanted = configurations_of(phases, asked.nodes)
+    knowledge, limits = read_knowledge(frontend, asked.system, wanted, asked.engine)
+    prediction = predict(
+        phases,
+        knowledge,
+        system=asked.system,
+        nodes=asked.nodes,
+        io_nodes=asked.io_nodes,
+        ran_with=asked.ran_with,
+        policy=asked.policy,
+    )
+    return replace(prediction, warnings=(*warnings, *limits, *prediction.warnings))
+
+
+def configurations_of(phases: Iterable[Phase], nodes: int | None) -> list[IorConfig]:
+    """The configurations that do what the parts of phases do."""
+    return [configuration(phase, part, nodes) for phase in phases for part in phase.parts]
+
+
+def read_knowledge(
+    frontend: Frontend, system: str, wanted: Iterable[IorConfig], engine: str | None = None
+) -> tuple[Knowledge, tuple[str, ...]]:
+    """Read what predictions of some configurations rest on, with warnings.
+
+    Raises
+    ------
+    UnknownNameError
+        When nothing was measured on the system, or not with that engine.
+    """
+    basis, warnings = read_and_fit(frontend, system, wanted, engine)
+    if basis.engine not in basis.engines:
+        with frontend.transaction() as connection:
+            raise _nothing_measured(frontend, connection, system, basis)
+    return basis.knowledge, (*_other_engines(basis, frontend), *warnings)
+
+
+def read_and_fit(
+    frontend: Frontend, system: str, wanted: Iterable[IorConfig], engine: str | None = None
+) -> tuple[Basis, tuple[str, ...]]:
+    """Read what is known of some configurations; fit and store the model where that is needed.
+
+    Returns
+    -------
+    basis : Basis
+        Its engine is None where nothing was measured on the system.
+    warnings : tuple of str
+        What limits it.
+    """
+    with frontend.transaction() as connection:
+        basis = read_basis(
+            connection, system, wanted, engine, before_fitting=frontend.before_fitting
+        )
+    if basis.fitted is None:
+        return basis, ()
+    try:
+        _store(frontend, basis.fitted)
+    except DatabaseError as error:
+        said = (f"the model is fitted each time, because it cannot be stored: {error}",)
+        return basis, said if frontend.says_unstored else ()
+    return basis, ()
+
+
+def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> Fitted:
+    """Fit a system's model and store it, even where a stored one is up to date.
+
+    Raises
+    ------
+    UnknownNameError
+        When nothing was measured on the system, or not with that engine.
+    DatabaseError
+        When the model cannot be stored.
+    """
+    with frontend.transaction() as connection:
+        require_system(connection, system)
+        survey = read_unlearned(connection, system, engine)
+        if survey.engine is None or survey.engine not in survey.engines:
+            raise _nothing_measured(frontend, connection, system, survey)
+        frontend.before_fitting(len(survey.rows))
+        fitted = fit_current(connection, system, survey.engine, survey.rows)
+    _store(frontend, fitted)
+    return fitted
+
+
+def read_phases(source: str) -> tuple[list[Phase], tuple[str, ...]]:
+    """Read phases, with warnings, from a CSV of phases (by its suffix) or from a Darshan log."""
+    if Path(source).suffix.lower() == ".csv":
+        return tables.read_csv(source), ()
+    log = read_log(source)
+    return extract_phases(log), log.warnings
+
+
+def _store(frontend: Frontend, fitted: Fitted) -> None:
+    with frontend.transaction(write=True) as connection:
+        store_fitted(connection, fitted)
+
+
+def _nothing_measured(
+    frontend: Frontend, connection: Connection, system: str, found: Basis | Survey
+) -> UnknownNameError:
+    known = ", ".join(found.engines or measured_systems(connection))
+    how = f" with {found.engine!r}" if found.engines else ""
+    return UnknownNameError(
+        f"nothing was measured on {system!r}{how}",
+        where=frontend.where,
+        remedy=f"known are {known}" if known else frontend.import_first,
+    )
+
+
+def _other_engines(basis: Basis, frontend: Frontend) -> tuple[str, ...]:
+    others = ", ".join(name for name in basis.engines if name != basis.engine)
+    if not others:
+        return ()
+    return (
+        f"the prediction rests on what {basis.engine} measured; {others} measured on this"
+        f" system too and cannot be mixed with it ({frontend.choose_engine})",
+    )

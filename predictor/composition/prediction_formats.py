@@ -1,0 +1,114 @@
+"""A prediction as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from tabulate import tabulate
+
+from ioncast_base.wording import counted
+from predictor.composition.decision import decision_record
+from predictor.composition.prediction import Prediction
+from predictor.matching.configurations import Match
+from summario.phases import tables
+from summario.phases.tables import to_record, whole
+
+
+def to_text(prediction: Prediction) -> str:
+    """A prediction for people: matches, curve, decision."""
+    matches = [
+        {
+            "phase": matched.index,
+            "type": matched.phase.operation,
+            "size": tables.size(part.bytes),
+            "match": found.kind,
+            "distance": "" if found.distance is None else f"{found.distance:.2f}",
+            "benchmark": _benchmark(found),
+        }
+        for matched in prediction.phases
+        for part, found in matched.parts
+    ]
+    points = [
+        {
+            "I/O nodes": point.io_nodes,
+            "MiB/s": f"{point.bandwidth_mib_s.mean:.1f}",
+            "p10": f"{point.bandwidth_mib_s.p10:.1f}",
+            "median": f"{point.bandwidth_mib_s.median:.1f}",
+            "p90": f"{point.bandwidth_mib_s.p90:.1f}",
+            "time s": f"{point.time_s:.2f}",
+            "basis": point.basis,
+        }
+        for point in prediction.curve
+    ]
+    blocks = [
+        tabulate(rows, headers="keys", disable_numparse=True) for rows in (matches, points) if rows
+    ]
+    best, decision = prediction.best, prediction.decision
+    lines = [f"{_choice('best', best.io_nodes) or 'no prediction'} ({best.why})"]
+    decided = _choice("decision", decision.io_nodes)
+    # That nothing is predicted says already why nothing is decided.
+    if decided or best.io_nodes is not None:
+        lines.append(f"{decided or 'no decision'} ({decision.why})")
+    return "\n\n".join([*blocks, "\n".join(lines)])
+
+
+def _choice(name: str, io_nodes: int | None) -> str | None:
+    if io_nodes is None:
+        return None
+    return f"{name}: {counted(io_nodes, 'I/O node')}"
+
+
+def _benchmark(found: Match) -> str:
+    if found.curve is None:
+        return f"none; missing: {found.wanted.command_line(launcher=True)}"
+    return found.curve.config.command_line(launcher=True)
+
+
+def to_json(prediction: Prediction) -> dict[str, Any]:
+    """The prediction as plain values for JSON."""
+    return {
+        "system": prediction.system,
+        "job": prediction.job,
+        "curve": [asdict(point) for point in prediction.curve],
+        "best": asdict(prediction.best),
+        "decision": decision_record(prediction.decision),
+        "earlier_run": asdict(prediction.earlier) if prediction.earlier else None,
+        "phases": [
+            {
+                "phase": {
+                    name: value
+                    for name, value in to_record(matched.phase).items()
+                    if name != "parts"
+                },
+                "parts": [
+                    {
+                        "request_bytes": whole(part.request_bytes),
+                        "requests": part.requests,
+                        "bytes": part.bytes,
+                        "match": match_record(found),
+                        "time_s": times,
+                    }
+                    for (part, found), times in zip(
+                        matched.parts, matched.parts_time_s, strict=True
+                    )
+                ],
+                "time_s": matched.time_s,
+                "match": match_record(matched.main),
+            }
+            for matched in prediction.phases
+        ],
+        "warnings": list(prediction.warnings),
+    }
+
+
+def match_record(found: Match) -> dict[str, Any]:
+    """A match as plain values for JSON; `config` is the benchmark's IOR line."""
+    return {
+        "kind": found.kind,
+        "config": found.curve.config.command_line(launcher=True) if found.curve else None,
+        "distance": found.distance,
+        "wanted": found.wanted.command_line(launcher=True),
+        "configuration_id": found.curve.id if found.curve else None,
+        "ratios": found.ratios,
+    }
