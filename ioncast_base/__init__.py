@@ -1,1 +1,1 @@
-"""The ground: what every room needs. It imports nothing of ours."""
+"""The ground: modules that every room may use. They import no other room."""

@@ -19,7 +19,7 @@ format_option = click.option(
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="What to print.",
+    help="Print a table for people or JSON for programs.",
 )
 
-system_option = click.option("--system", help="Only this system.")
+system_option = click.option("--system", help="Show only this system.")

@@ -26,7 +26,7 @@ def parse_duration(text: str) -> int:
     Raises
     ------
     InputError
-        If `text` is anything else or no time at all.
+        If `text` is not a duration or is 0 seconds long.
 
     Examples
     --------

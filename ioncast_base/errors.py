@@ -1,7 +1,7 @@
-"""The one tree of errors that ioncast raises on purpose.
+"""All errors that ioncast raises on purpose, as one tree of classes.
 
-Every error renders itself as the one line a user sees on the command line and
-carries the status an HTTP problem document needs, so no caller has to translate.
+Every error makes the one line that a user sees on the command line, and has the status code for an
+HTTP problem document, so no caller has to translate it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ def as_field(name: str) -> str:
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do about an error, where that is to give or to change parameters.
+    """Advice to give or to change parameters, for the remedy of an error.
 
-    A parameter is an option on the command line and a field in a request, so the words are
-    made where the error is shown.
+    A parameter is an option on the command line and a field in a request, so its name is
+    spelled where the error is shown.
 
     Attributes
     ----------
     template : str
-        The sentence, with ``{}`` in the place of each name.
+        The advice, with ``{}`` in the place of each name.
     parameters : tuple of str
-        The names, spelled as fields.
+        The names as fields.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Remedy:
     parameters: tuple[str, ...]
 
     def in_words(self, spelled: Callable[[str], str]) -> str:
-        """Make the sentence; `spelled` spells the name of a parameter."""
+        """Write the advice; `spelled` spells the name of a parameter."""
         return self.template.format(*map(spelled, self.parameters))
 
     def __str__(self) -> str:
@@ -52,21 +52,21 @@ class Remedy:
 
 
 class IoncastError(Exception):
-    """Something a user can act on.
+    """A problem that a user can act on.
 
-    `kind` is for programs: it is in the type of an HTTP problem document and never changes.
-    `title` is the same for people.
+    `kind` is for programs: it is part of the type in an HTTP problem document and never
+    changes. `title` names the same kind for people.
 
     Parameters
     ----------
     what : str
         The problem, as a clause without a final full stop.
     where : str, optional
-        The file, option or record concerned; printed before `what`.
+        The file, option or record that has the problem; printed before `what`.
     line : int, optional
         The line of that file; the first is 1.
     remedy : str or Remedy, optional
-        What to do about it; printed after `what`.
+        How to solve the problem; printed after `what`.
     """
 
     exit_code = 2
@@ -92,7 +92,7 @@ class IoncastError(Exception):
         return self.in_words(as_option)
 
     def in_words(self, spelled: Callable[[str], str]) -> str:
-        """Make one line of the error; `spelled` spells the name of a parameter."""
+        """Write the error on one line; `spelled` spells the name of a parameter."""
         remedy = self.remedy.in_words(spelled) if isinstance(self.remedy, Remedy) else self.remedy
         sentence = f"{self.what}; {remedy}" if remedy else self.what
         if self.where:

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or as they were before."""
+"""Files that are replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ioncast_base.errors import InputError
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """Give a place to write to, which becomes the file when the block ends well.
+    """Yield a path to write to; the file there replaces `path` when the block ends normally.
 
-    What is no regular file, such as a pipe, is written to at the end.
+    A pipe or a device cannot be replaced, so the content is copied to it at the end.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        When the file cannot be written.
     """
     target = Path(os.path.realpath(path))
     part = target.with_name(f".ioncast-{os.getpid()}.part")
     try:
-        # A pipe behind /dev/stdout has no path of its own.
+        # The real path of /dev/stdout may be /proc/…/fd/pipe:[…], which cannot be opened.
         if Path(path).exists() and not Path(path).is_file():
             with tempfile.TemporaryDirectory() as folder, Path(path).open("wb") as special:
                 place = Path(folder) / "part"
@@ -44,6 +44,6 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a text file, whole or not at all (see `whole_file`)."""
+    """Write a text file as a whole or not at all (see `whole_file`)."""
     with whole_file(path) as place:
         place.write_text(text, encoding="utf-8")

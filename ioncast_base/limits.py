@@ -9,7 +9,7 @@ from __future__ import annotations
 LARGEST_COUNT = 2**31 - 1
 # The database's keys, in 32 bits as well.
 LARGEST_ID = 2**31 - 1
-# Bytes, and what else IOR, fio and Darshan count in 63 bits.
+# IOR, fio and Darshan count bytes, and some other numbers, in 63 bits.
 LARGEST_BYTES = 2**63 - 1
 # More I/O nodes than any machine has. Farther from all measurements, a predicted bandwidth means
 # nothing, so no more are predicted or decided.

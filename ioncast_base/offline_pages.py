@@ -1,4 +1,4 @@
-"""HTML pages that need no network: Plotly is in them."""
+"""HTML pages that need no network, because they contain Plotly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ioncast_base.files import write_file
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Of what `table` makes.
+# The style of tables that `table` writes.
 TABLE_STYLE = """\
 .wide { overflow-x: auto; margin: 0.6rem 0; }
 table { border-collapse: collapse; font-size: 0.85rem; }
@@ -32,22 +32,22 @@ def write_page(path: str | Path, *, title: str, body: str, style: str = "") -> N
     Parameters
     ----------
     path : str or Path
-        The page; about 5 MB where `body` holds Plotly.
+        The page; about 5 MB with Plotly in `body`.
     title : str
-        Plain text.
+        The title and the heading, as plain text.
     body, style : str
         HTML and CSS.
 
     Raises
     ------
     InputError
-        When it cannot be written; what was there before stays.
+        When the page cannot be written; an older page stays.
     """
     write_file(path, _PAGE.substitute(title=html.escape(title), body=body, style=style))
 
 
 def bullets(heading: str, lines: Sequence[str]) -> str:
-    """HTML of a list of plain texts under a heading; nothing for no texts."""
+    """Write plain texts as an HTML list under a heading; without texts, an empty string."""
     if not lines:
         return ""
     items = "".join(f"<li>{html.escape(line)}</li>\n" for line in lines)
@@ -55,13 +55,13 @@ def bullets(heading: str, lines: Sequence[str]) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """HTML of rows, whose keys are the heads of columns; it scrolls where it is too wide."""
+    """Write rows as an HTML table; their keys are the headings. A wide table scrolls."""
     made = tabulate(rows, headers="keys", disable_numparse=True, tablefmt="html")
     return f'<div class="wide">{made}</div>'
 
 
 def drawn(figure: go.Figure, plotly: bool = False) -> str:
-    """HTML of a figure; the first one of a page brings Plotly."""
+    """Write a figure as HTML; `plotly` adds Plotly itself, once for each page."""
     text: str = figure.to_html(
         full_html=False,
         include_plotlyjs=plotly,

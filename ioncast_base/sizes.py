@@ -1,4 +1,4 @@
-"""Sizes and counts as IOR writes them: binary suffixes, digits, nothing else."""
+"""Sizes and counts as IOR writes them: digits and, for sizes, one binary suffix."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _COUNT = re.compile(r"[0-9]{1,19}")
 def parse_size(text: str) -> int:
     """Read a size such as ``47008``, ``16m`` or ``1G``.
 
-    IOR itself reads as far as it understands (``16x`` is 16); here anything
-    but digits and one binary suffix is refused.
+    IOR stops at the first character that it does not understand (``16x`` is 16). This function
+    rejects such texts.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def parse_size(text: str) -> int:
     Raises
     ------
     InputError
-        If `text` is not such a size or does not fit in 63 bits.
+        If `text` is not a size or does not fit in 63 bits.
 
     Examples
     --------
@@ -48,17 +48,17 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size_bytes: int) -> str:
-    """Write a size with the largest suffix that leaves it exact.
+    """Write a size with the largest suffix that keeps it exact.
 
     Parameters
     ----------
     size_bytes : int
-        A size in bytes, not negative.
+        A size in bytes, at least 0.
 
     Returns
     -------
     str
-        What `parse_size` reads back as `size_bytes`.
+        A text that `parse_size` reads as `size_bytes`.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def parse_count(text: str) -> int:
     Raises
     ------
     InputError
-        If there is anything but digits, a sign included.
+        If `text` has other characters than digits, such as a sign.
     """
     if _COUNT.fullmatch(text) is None:
         raise InputError(f"{text!r} is not a count", remedy="write a whole number like 8")

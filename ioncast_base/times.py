@@ -1,11 +1,11 @@
-"""When something was: ISO 8601 as benchmarks, databases and people write it."""
+"""Times in ISO 8601, as benchmarks, databases and people write them."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
 
-# What Python 3.11 reads and 3.10 does not.
+# ISO 8601 as Python 3.11 reads it. Python 3.10 reads only part of it.
 _ISO = re.compile(
     r"(\d{4})-?(\d\d)-?(\d\d)"
     r"(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,6})\d*)?)?"
@@ -15,7 +15,7 @@ _ISO = re.compile(
 
 
 def instant(text: str | None) -> datetime | None:
-    """The moment that a text names; without a zone it is in UTC.
+    """Read a time; a time without a zone is in UTC.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def instant(text: str | None) -> datetime | None:
     Returns
     -------
     datetime or None
-        With its zone; None for what is no time.
+        The time with its zone; None if `text` is not a time.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def instant(text: str | None) -> datetime | None:
     datetime.datetime(2026, 11, 21, 4, 15, 2, 500000, tzinfo=datetime.timezone.utc)
     """
     try:
-        # Much faster, and enough for nearly all.
+        # This is much faster than the pattern and reads nearly all times.
         time = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
     except ValueError:
         return _instant(text or "")
@@ -41,7 +41,7 @@ def instant(text: str | None) -> datetime | None:
 
 
 def in_utc(time: datetime) -> str:
-    """ISO 8601 in UTC, always as long, so that texts are in the order of time.
+    """Write a time in UTC, always with the same length, so that sorted texts are in time order.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def in_utc(time: datetime) -> str:
 
 
 def now() -> str:
-    """The present, as `in_utc` writes it."""
+    """Write the present time as `in_utc` does."""
     return in_utc(datetime.now(timezone.utc))
 
 

@@ -1,4 +1,4 @@
-"""TOML files to checked values; what is wrong with one is a line that names the line."""
+"""TOML files as checked values; an error names the line of the first problem."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ else:
 
 Key = str | int
 _LONGEST_SHOWN = 60
-# Lines; each more takes longer to tell from a value that does not end.
+# Lines. The time to find a value without end grows with the square of this number.
 _LONGEST_SEARCHED = 200
 _LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 _AT_THE_END = " (at end of document)"
@@ -37,7 +37,7 @@ _ENDLESS = ("a text in quotes does not end", "end it with the same quotes")
 _PLAIN = {
     "Cannot overwrite a value": ("a key is given twice", "leave one of the two out"),
     "Invalid value": (
-        "a value is incomplete or no TOML",
+        "a value is incomplete or not TOML",
         'texts and sizes are in quotes, like "64k"',
     ),
     **dict.fromkeys(("Illegal character '\\n'", 'Expected "\'"'), _ENDLESS),
@@ -71,7 +71,7 @@ _EMPTY = ("too_short", "string_too_short")
 
 
 class Table(BaseModel):
-    """A table of a TOML file: no other keys than its fields, no value of another type."""
+    """A table of a TOML file; other keys than its fields and values of another type are errors."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -81,7 +81,7 @@ _Value = TypeVar("_Value")
 
 
 class _RefusedError(ValueError):
-    """An `InputError` on its way through pydantic, which lets only a ValueError pass."""
+    """An `InputError` inside pydantic, which collects only errors that are a ValueError."""
 
     def __init__(self, error: InputError) -> None:
         self.error = error
@@ -89,17 +89,17 @@ class _RefusedError(ValueError):
 
 
 def read_by(parse: Callable[[str], _Value]) -> BeforeValidator:
-    """Let a field be read from a text by a function that raises InputError.
+    """Read a field from a text with a function that raises InputError.
 
     Parameters
     ----------
     parse : callable
-        Such as `ioncast_base.sizes.parse_size`.
+        A function such as `ioncast_base.sizes.parse_size`.
 
     Returns
     -------
     pydantic.BeforeValidator
-        To annotate the field with.
+        An annotation for the field.
     """
 
     def validate(value: object) -> _Value:
@@ -111,7 +111,7 @@ def read_by(parse: Callable[[str], _Value]) -> BeforeValidator:
 
 
 def refusing(check: Callable[[Any], _Value]) -> Callable[[Any], _Value]:
-    """Make a function that raises InputError one that pydantic can validate with."""
+    """Turn a function that raises InputError into a validator for pydantic."""
 
     def validate(value: Any) -> _Value:
         try:
@@ -123,7 +123,7 @@ def refusing(check: Callable[[Any], _Value]) -> Callable[[Any], _Value]:
 
 
 def one_line(text: str) -> str:
-    """Refuse a text that is more than one line of visible characters."""
+    """Reject a text that is not one line of visible characters."""
     if text != text.strip() or not text.isprintable():
         raise InputError(
             "must be one line of visible characters without blanks at its ends, not"
@@ -133,7 +133,7 @@ def one_line(text: str) -> str:
 
 
 def distinct(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
-    """Refuse a list in which a value stands twice."""
+    """Reject a list that contains a value twice."""
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
         raise InputError(f"{json.dumps(twice)} is listed twice")
@@ -160,14 +160,14 @@ def read_text(path: Path) -> str:
     Raises
     ------
     InputError
-        If it cannot be read or is no text.
+        If the file cannot be read or is not text.
     """
     try:
         if path.exists() and not path.is_file():
-            raise InputError("this is a directory or a device, not a file", where=str(path))
+            raise InputError("this is a folder or a device, not a file", where=str(path))
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError("this is no text in UTF-8", where=str(path)) from error
+        raise InputError("this is not text in UTF-8", where=str(path)) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {reason}", where=str(path)) from error
@@ -181,8 +181,8 @@ def read_toml(path: Path, model: type[_Model]) -> _Model:
     path : Path
         The file.
     model : type of Table
-        What must be in it. The descriptions and examples of its fields help
-        whoever left one out.
+        The table that the file must be. If a key is missing, the error shows the description
+        and an example of its field.
 
     Returns
     -------
@@ -192,13 +192,13 @@ def read_toml(path: Path, model: type[_Model]) -> _Model:
     Raises
     ------
     InputError
-        With the file and the line of the first problem.
+        The error names the file and the line of the first problem.
     """
     return parse_toml(read_text(path), model, where=str(path))
 
 
 def parse_toml(text: str, model: type[_Model], *, where: str) -> _Model:
-    """Check the text of a TOML file; as `read_toml`, with the file's name for errors."""
+    """Check the text of a TOML file as `read_toml` does; `where` is the file's name."""
     text = text.replace("\r\n", "\n")
     try:
         data = tomllib.loads(text if text.endswith("\n") else f"{text}\n")
@@ -218,18 +218,19 @@ def line_of(text: str, keys: Sequence[Key]) -> int:
     text : str
         A TOML document without syntax errors.
     keys : sequence of str or int
-        The way to the value: keys of tables, positions in lists. It is followed as far as
-        it exists; what is written within one value has the line of that value.
+        The path to the value: keys of tables, positions in lists. If its end does not exist,
+        the part that exists counts. Entries of a value that stands in one statement have the
+        line of that statement.
 
     Returns
     -------
     int
-        From 1; of a table the line of its header, of the root 1.
+        The line, from 1. A table has the line of its header; the whole document has line 1.
 
     Notes
     -----
-    Lines that parse by themselves are whole statements. The one that a value is in is the
-    first with which the text up to its end holds the value.
+    Lines that parse on their own are whole statements. The statement with the value is the
+    first one after which the text, up to its end, contains the value.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     found = _existing(_parse(lines) or {}, keys)
@@ -245,9 +246,9 @@ def line_of(text: str, keys: Sequence[Key]) -> int:
 
 
 def _statements(lines: Sequence[str], *, longest: int) -> Iterator[tuple[int, int]]:
-    """Yield the first line of each statement, from 0, and the one after its last.
+    """Yield the first line of each statement, from 0, and the line after its last.
 
-    It ends with the first statement that is not complete within `longest` lines.
+    Stop before the first statement that is not complete within `longest` lines.
     """
     start = 0
     while start < len(lines):
@@ -267,7 +268,7 @@ def _parse(lines: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _existing(data: Any, keys: Sequence[Key]) -> Sequence[Key]:
-    """The first of `keys` that lead to something."""
+    """Cut `keys` where they lead to nothing in `data`."""
     for depth, key in enumerate(keys):
         is_there = key in data if isinstance(data, dict) else _has_entry(data, key)
         if not is_there:
@@ -289,25 +290,25 @@ def _syntax_error(text: str, error: Exception, where: str) -> InputError:
     number = int(line[1]) if line else _unfinished(text)
     clause = message.removesuffix(line[0] if line else _AT_THE_END)
     what, remedy = _PLAIN.get(
-        clause, (f"this is no TOML: {clause[:1].lower()}{clause[1:]}", "see https://toml.io")
+        clause, (f"this is not TOML: {clause[:1].lower()}{clause[1:]}", "see https://toml.io")
     )
     return InputError(what, where=where, line=number, remedy=remedy)
 
 
 def _unfinished(text: str) -> int:
-    """The line where the statement begins that does not end."""
+    """Find the first line of the statement that does not end."""
     lines = text.split("\n")
     ends = [end for _, end in _statements(lines, longest=_LONGEST_SEARCHED)]
     return min(max(ends, default=0) + 1, len(lines))
 
 
 def in_plain_words(problem: Any) -> str:
-    """Say what one of pydantic's problems asks of a value, such as "must be a whole number"."""
+    """Word one of pydantic's problems as a demand, such as "must be a whole number"."""
     if problem["type"] == "value_error":
-        # Raised by a check of ours; pydantic's message puts "Value error, " in front.
+        # One of our checks raised it. Pydantic's message begins with "Value error, ".
         return str(problem["ctx"]["error"])
     words = _WORDS.get(problem["type"])
-    # A message of pydantic's may quote braces.
+    # Pydantic's own message may contain braces, so do not format it.
     return str(problem["msg"]) if words is None else words.format(**problem.get("ctx", {}))
 
 
@@ -316,7 +317,7 @@ def _first_problem(
 ) -> InputError:
     """Put the first of pydantic's problems in plain words.
 
-    An unknown key comes before all others: it is often the missing one misspelled.
+    An unknown key comes first: it is often a misspelling of the missing key.
     """
     problems = error.errors(include_url=False)
     problem = min(problems, key=lambda each: each["type"] != "extra_forbidden")
@@ -344,7 +345,7 @@ def _explained(problem: Any, model: type[Table], name: str) -> tuple[str, str | 
 
 
 def _name(keys: Sequence[Key], data: dict[str, Any]) -> str:
-    """Write a key as a user would, the position in a list of values in words."""
+    """Write a key as a user would, with the position in a list of values in words."""
     name = ".".join(key for key in keys if isinstance(key, str))
     is_entry = keys and isinstance(keys[-1], int) and _existing(data, keys) == keys
     return f"`{name}`, entry {int(keys[-1]) + 1}" if is_entry else f"`{name}`"
@@ -358,14 +359,14 @@ def _shown(value: object) -> str:
 
 
 def _table(model: type[Table], keys: Sequence[Key]) -> type[Table]:
-    """The model of the table that `keys` lead to."""
+    """Find the model of the table that `keys` lead to."""
     rest = iter(keys)
     for key in rest:
         if isinstance(key, str):
             annotation = model.model_fields[key].annotation
             model = next(_tables_in(annotation))
             if get_origin(annotation) is dict:
-                # The next key is a name that the file gives.
+                # The next key is a name from the file, not a field.
                 next(rest, None)
     return model
 

@@ -1,17 +1,17 @@
-"""How numbers are said."""
+"""Numbers in sentences."""
 
 from __future__ import annotations
 
 
 def in_words(number: int) -> str:
-    """A number of I/O nodes."""
+    """Write a number of I/O nodes; 0 is "direct access"."""
     if number == 0:
         return "direct access"
     return "1 I/O node" if number == 1 else f"{number} I/O nodes"
 
 
 def counted(number: int, what: str) -> str:
-    """How many of something that takes an s.
+    """Write a number with a noun whose plural ends in "s".
 
     Examples
     --------
@@ -22,5 +22,5 @@ def counted(number: int, what: str) -> str:
 
 
 def in_digits(value: float) -> str:
-    """A quantity, without digits that nobody reads."""
+    """Write a quantity with three significant digits, or from 100 on as a whole number."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,1 +1,1 @@
-"""I/O nodes divided among several jobs that share a pool."""
+"""Division of a pool of I/O nodes among several jobs."""

@@ -1,9 +1,9 @@
-"""How many I/O nodes each of several jobs gets from a pool that they share.
+"""Policies that divide a pool of I/O nodes among several jobs.
 
-All policies are pure functions of the jobs' curves. The one that pays is `mckp`: giving each job
-one of its numbers of I/O nodes, so that all together reach the highest bandwidth and no more are
-given than there are, is the multiple-choice knapsack problem. It is solved exactly, by dynamic
-programming over the jobs with one row of numpy arithmetic for each of a job's choices.
+All policies are pure functions of the jobs' curves. The policy `mckp` reaches the highest
+bandwidth of all jobs together: to choose one number of I/O nodes for each job, within the pool, is
+the multiple-choice knapsack problem. Dynamic programming over the jobs solves it exactly, with one
+row of numpy arithmetic for each choice of a job.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ WeightName = Literal["given", "none", "nodes"]
 WEIGHTS: tuple[WeightName, ...] = get_args(WeightName)
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-12, 1e12
-# The sum of all values: far enough from what int64 holds that rounding cannot leave it.
+# The sum of all values, at most. Rounding cannot push it beyond the range of int64.
 _TOTAL = 2.0**60
-# Of the table for the way back.
+# Memory of the table that tells the choices of the best solution.
 _MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class JobCurve:
-    """A job, and what it would reach with each number of I/O nodes.
+    """A job, with its expected bandwidth for each number of I/O nodes.
 
     Attributes
     ----------
     id : str
-        Of this job alone.
+        The job's id, different from the ids of all other jobs.
     nodes : int
         Compute nodes.
     curve : mapping of int to float
-        Expected MiB/s by number of I/O nodes; 0 is direct access. Other numbers are no choice.
-        Only of a fixed job it may be empty.
+        Expected MiB/s by number of I/O nodes; 0 is direct access. The job gets one of these
+        numbers. The curve of a fixed job may be empty.
     weight : float
-        What a MiB/s of this job is worth beside those of others.
+        The value of a MiB/s of this job, compared with other jobs.
     current : int, optional
-        I/O nodes that it has now.
+        The number of I/O nodes that the job has now.
     is_fixed : bool
-        Whether it keeps those whatever happens, because it runs.
+        Whether the job runs and therefore keeps its current I/O nodes.
 
     Raises
     ------
     InputError
-        For quantities that cannot be.
+        For impossible values.
     """
 
     id: str
@@ -75,28 +75,32 @@ class JobCurve:
         if self.current is not None:
             _check_whole("current", self.current, 0, where)
         if self.is_fixed and self.current is None:
-            raise InputError("fixed without current", where=where, remedy="say how many it has")
+            raise InputError(
+                "the job is fixed, but `current` is missing",
+                where=where,
+                remedy="give the number of I/O nodes that it has",
+            )
         if not self.is_fixed and not self.curve:
             raise InputError(
-                "curve: there is none, so nothing can be chosen from",
+                "curve: it is empty, so the job has no choice",
                 where=where,
                 remedy="leave the job out, or give it as fixed",
             )
 
 
 class Share(NamedTuple):
-    """What a job gets.
+    """The I/O nodes that one job gets.
 
     Attributes
     ----------
     id : str
-        The job's.
+        The job's id.
     io_nodes : int or None
-        How many; 0 is direct access. None is nothing: the job waits, because it cannot do
-        without and none are left.
+        The number of I/O nodes; 0 is direct access. None: the job waits, because it needs I/O
+        nodes and too few are left.
     expected_mib_s : float or None
-        Bandwidth with them; 0 of a job that waits, None where the curve does not tell that of
-        a fixed job.
+        The expected bandwidth; 0 for a job that waits. None for a fixed job whose curve does
+        not have its current number.
     """
 
     id: str
@@ -106,18 +110,18 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Allocation:
-    """What all jobs get by one policy.
+    """The I/O nodes that all jobs get by one policy.
 
     Attributes
     ----------
     policy : str
-        Which one.
+        The policy's name.
     pool : int
-        How many I/O nodes there are.
+        The number of I/O nodes in the pool.
     shares : tuple of Share
         In the order of the jobs.
     weighted_mib_s : float
-        The sum of the bandwidths that are known, each times the job's weight.
+        The sum of all known bandwidths, each times the job's weight.
     """
 
     policy: PolicyName
@@ -127,12 +131,12 @@ class Allocation:
 
     @property
     def expected_mib_s(self) -> float:
-        """The global bandwidth: the sum of those that are known."""
+        """The bandwidth of all jobs together: the sum of all known bandwidths."""
         return math.fsum(share.expected_mib_s or 0.0 for share in self.shares)
 
     @property
     def io_nodes(self) -> int:
-        """How many I/O nodes are given."""
+        """The number of I/O nodes that all jobs together have."""
         return sum(share.io_nodes or 0 for share in self.shares)
 
 
@@ -147,36 +151,37 @@ def allocate(
 ) -> Allocation:
     """Divide a pool of I/O nodes among jobs.
 
-    `mckp` maximises the sum of bandwidths, each times its job's weight, exactly; of equal sums it
-    takes one with the fewest I/O nodes, and always the same one. `best` gives each job its own
-    best in the order given, or its best of what is left. `static` gives in proportion to compute
-    nodes, rounded down to a choice of the job, and at least the smallest above 0 as long as there
-    are some. `equal` gives each the same, rounded down to a choice.
+    `mckp` finds the highest sum of bandwidths, each times its job's weight, exactly. Of several
+    such solutions it takes one with the fewest I/O nodes, and the same one each time. `best` lets
+    each job, in the order given, take its best number of the I/O nodes that are left. `static`
+    gives I/O nodes in proportion to compute nodes, rounded down to a number in the job's curve; a
+    job that would get 0 gets its smallest number above 0, while enough are left. `equal` gives
+    each job the same number, rounded down to a number in its curve.
 
     Parameters
     ----------
     jobs : sequence of JobCurve
-        Fixed ones keep what they have, which leaves the pool.
+        The jobs. Fixed jobs keep their current I/O nodes, so only the rest is divided.
     pool : int
-        How many I/O nodes there are, those of fixed jobs too.
+        The number of I/O nodes, including those of fixed jobs.
     policy : str
         One of `POLICIES`.
     floor : float
-        From 0 to 1: with `mckp` no job gets less than this share of the bandwidth that `static`
-        gives it. Others do not look at it.
+        From 0 to 1, for `mckp` only: each job gets at least this share of its bandwidth with
+        `static`.
     minimum_gain : float
-        From 0 to 1: with `mckp` a job is moved away from its current number only where all
-        together gain more than this share of its bandwidth there, times its weight. So what is
-        divided stays so when it is divided again. Others do not look at it.
+        From 0 to 1, for `mckp` only: a job leaves its current number of I/O nodes only if the sum
+        grows by more than this share of the job's current bandwidth, times its weight. So a
+        division stays as it is when it is repeated.
     machine_nodes : int, optional
-        Compute nodes of the machine, in proportion to which `static` gives; by default, and at
-        least, those of all jobs.
+        Compute nodes of the machine, for the proportions of `static`; by default, and at least,
+        the compute nodes of all jobs.
 
     Raises
     ------
     InputError
-        For quantities that cannot be, two jobs of the same id, fixed jobs that have more than
-        there are, and what would take more than a GiB of memory.
+        For impossible values, for two jobs with the same id, for fixed jobs that have more I/O
+        nodes than the pool, and for a division that would take more than a GiB of memory.
 
     References
     ----------
@@ -184,7 +189,7 @@ def allocate(
        policies for on-demand user-level I/O forwarding on HPC platforms", IPDPS 2021: the
        problem and the policies.
     .. [2] H. Kellerer, U. Pferschy, D. Pisinger: Knapsack Problems, Springer 2004, chapter 11:
-       dynamic programming, and which choices are dominated.
+       dynamic programming and dominated choices.
 
     Examples
     --------
@@ -201,7 +206,9 @@ def allocate(
     if machine_nodes is not None:
         _check_whole("machine nodes", machine_nodes, 1)
     if policy not in POLICIES:
-        raise InputError(f"there is no policy {policy!r}", remedy=f"known are {_listed(POLICIES)}")
+        raise InputError(
+            f"there is no policy {policy!r}", remedy=f"known are {', '.join(POLICIES)}"
+        )
     _check_ids(jobs)
     movable = [job for job in jobs if not job.is_fixed]
     free = _free(jobs, pool)
@@ -225,15 +232,15 @@ def allocate(
 
 
 def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
-    """Weigh jobs.
+    """Give jobs their weights.
 
     Parameters
     ----------
     jobs : iterable of JobCurve
-        With weights of their own.
+        Jobs with weights of their own.
     by : str
-        "given" leaves these as they are, "none" makes all equal, "nodes" takes the number of
-        compute nodes.
+        "given" keeps these weights, "none" makes all equal, "nodes" takes the number of compute
+        nodes.
     """
     if by == "given":
         return list(jobs)
@@ -241,7 +248,7 @@ def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
 
 
 class _Choice(NamedTuple):
-    """A number of I/O nodes that a job can get; None is nothing."""
+    """A number of I/O nodes that a job can get; with None the job waits."""
 
     io_nodes: int | None
     mib_s: float
@@ -252,9 +259,9 @@ class _Choice(NamedTuple):
 
 
 def _choices(job: JobCurve, most: int) -> list[_Choice]:
-    """What a job can get of so many, the fewest first; there is always something.
+    """List the choices of a job with at most so many I/O nodes, the fewest first.
 
-    A job without direct access waits where there is too little.
+    The list is never empty: a job that cannot have direct access can wait.
     """
     nothing = [] if 0 in job.curve else [_Choice(None, 0.0)]
     return [*nothing, *(_Choice(int(n), job.curve[n]) for n in sorted(job.curve) if n <= most)]
@@ -267,7 +274,7 @@ def _best(job: JobCurve, most: int) -> _Choice:
 def _one_after_the_other(
     jobs: Iterable[JobCurve], free: int, choose: Callable[[JobCurve, int], _Choice]
 ) -> list[_Choice]:
-    """Let each job choose of what those before it left."""
+    """Let each job choose among the I/O nodes that the jobs before it left."""
     chosen = []
     for job in jobs:
         chosen.append(choose(job, free))
@@ -276,7 +283,7 @@ def _one_after_the_other(
 
 
 def _static(jobs: Sequence[JobCurve], free: int, ratio: tuple[int, int]) -> list[_Choice]:
-    """Give in proportion to nodes: `ratio` is so many I/O nodes for so many compute nodes."""
+    """Give I/O nodes in proportion; `ratio` is the I/O nodes and compute nodes of the machine."""
     pool, machine_nodes = ratio
 
     def in_proportion(job: JobCurve, left: int) -> _Choice:
@@ -299,7 +306,7 @@ def _equal(jobs: Sequence[JobCurve], free: int) -> list[_Choice]:
 def _mckp(
     jobs: Sequence[JobCurve], free: int, least_mib_s: Sequence[float], minimum_gain: float
 ) -> list[_Choice]:
-    """Maximise the weighted sum of bandwidths, with at least so much for each job."""
+    """Maximise the weighted sum of bandwidths, with a least bandwidth for each job."""
     choices = [
         [one for one in _choices(job, free) if one.mib_s >= least]
         for job, least in zip(jobs, least_mib_s, strict=True)
@@ -319,9 +326,10 @@ def _mckp(
 def _in_whole_numbers(
     jobs: Sequence[JobCurve], choices: Sequence[Sequence[_Choice]], free: int, minimum_gain: float
 ) -> list[list[int]]:
-    """What choices are worth, in numbers whose sums are exact, so that equals are known as such.
+    """Compute the values of all choices as whole numbers, so that sums and ties are exact.
 
-    An I/O node costs less than the least difference in worth: of equals the fewest are best.
+    An I/O node costs 1, less than the least difference between two bandwidths. So of equal sums
+    of bandwidths the one with the fewest I/O nodes has the highest value.
     """
     staying = 1 + minimum_gain
     most = staying * math.fsum(job.weight * max(job.curve.values()) for job in jobs)
@@ -331,7 +339,7 @@ def _in_whole_numbers(
         if choice.io_nodes is None:
             return 0
         factor = staying if choice.io_nodes == job.current else 1.0
-        # However little it is beside others, it is more than to wait.
+        # However small the bandwidth is compared with other jobs, running is better than waiting.
         worth = max(round(job.weight * choice.mib_s * factor * unit), 1)
         return worth * (free + 1) - choice.taken
 
@@ -341,7 +349,7 @@ def _in_whole_numbers(
 
 
 def _undominated(choices: Sequence[_Choice], values: Sequence[int]) -> list[tuple[_Choice, int]]:
-    """Those that are worth more than any with fewer I/O nodes."""
+    """Keep the choices whose value is higher than that of any choice with fewer I/O nodes."""
     kept = [(choices[0], values[0])]
     for choice, value in zip(choices, values, strict=True):
         if value > kept[-1][1]:
@@ -354,11 +362,11 @@ def _knapsack(
 ) -> list[int]:
     """Choose one place for each job: the highest sum of values whose costs are at most `free`.
 
-    Costs and values of each job ascend, and its first choices can be had by all at once.
+    The costs and the values of each job ascend. All first choices together cost at most `free`.
     """
     if sum(of_job[-1] for of_job in costs) <= free:
         return [len(of_job) - 1 for of_job in costs]
-    # What each job has at least is none of what is divided.
+    # Every job gets its smallest choice first; only the remaining I/O nodes are divided.
     room = free - sum(of_job[0] for of_job in costs)
     extra = [[cost - of_job[0] for cost in of_job] for of_job in costs]
     kind = np.min_scalar_type(max(map(len, costs)))
@@ -367,7 +375,7 @@ def _knapsack(
             f"{len(costs)} jobs and {free} I/O nodes are too many to be divided at once",
             remedy="divide them among fewer jobs",
         )
-    # chosen[job, n]: its place, where it and the jobs before it have n between them.
+    # chosen[job, n] is the job's place if it and all jobs before it have n I/O nodes together.
     chosen = np.zeros((len(costs), room + 1), kind)
     best = np.zeros(room + 1, np.int64)
     for of_job, worth, row in zip(extra, values, chosen, strict=True):
@@ -385,7 +393,7 @@ def _with_one_more(
     values: Sequence[int],
     chosen: NDArray[np.unsignedinteger],
 ) -> NDArray[np.int64]:
-    """The highest values with one more job, by what may be spent; notes what it chooses."""
+    """Add a job to the highest values by cost, and write the job's choices into `chosen`."""
     found = best + values[0]
     for place, (cost, value) in enumerate(zip(costs[1:], values[1:], strict=True), start=1):
         if cost >= len(best):
@@ -399,19 +407,19 @@ def _with_one_more(
 
 
 def _kept(job: JobCurve) -> Share:
-    """What a fixed job has."""
+    """Return the current I/O nodes of a fixed job."""
     assert job.current is not None  # noqa: S101
     return Share(job.id, job.current, job.curve.get(job.current))
 
 
 def _free(jobs: Iterable[JobCurve], pool: int) -> int:
-    """What fixed jobs leave."""
+    """Count the I/O nodes that fixed jobs leave."""
     held = sum(job.current or 0 for job in jobs if job.is_fixed)
     if held > pool:
         raise InputError(
-            f"fixed jobs have {held} I/O nodes, more than the {pool} that there are",
+            f"fixed jobs have {held} I/O nodes, more than the pool, which has {pool}",
             where="pool",
-            remedy="give the whole pool, or leave jobs out that have ended",
+            remedy="give the size of the whole pool, or leave out jobs that have ended",
         )
     return int(pool - held)
 
@@ -426,7 +434,9 @@ def _check_ids(jobs: Iterable[JobCurve]) -> None:
 
 def _check_whole(name: str, number: object, least: int, where: str | None = None) -> None:
     if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
-        raise InputError(f"{name}: {number!r} is no whole number of at least {least}", where=where)
+        raise InputError(
+            f"{name}: {number!r} is not a whole number of at least {least}", where=where
+        )
 
 
 def _check_between(
@@ -438,7 +448,3 @@ def _check_between(
         or not least <= float(number) <= most
     ):
         raise InputError(f"{name}: {number!r} is not from {least:g} to {most:g}", where=where)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

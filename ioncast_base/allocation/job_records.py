@@ -1,4 +1,4 @@
-"""Jobs that share I/O nodes, and what they get, as plain values: of files and over HTTP."""
+"""Jobs that share I/O nodes, and their shares, as plain values in files and over HTTP."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from ioncast_base.quantities import Bandwidth, Count, IoNodes
 from ioncast_base.toml_files import in_plain_words
 
 _MOST_POINTS = 64
-# Of the fields whose texts are not any.
+# Messages for texts of a wrong form, by field.
 _TEXTS = {
     "id": "must be one line of visible characters",
-    "curve": "is no number of I/O nodes",
+    "curve": "is not a number of I/O nodes",
 }
 _ALTERNATIVES = ("constrained-str", "int", "numbers", "decision", "prediction", "[key]")
 _WORDS = {
     "missing": "is missing",
-    "extra_forbidden": "is no field of a job",
+    "extra_forbidden": "is not a field of a job",
     "dict_type": 'must be an object, such as {"0": 45.0, "4": 66.0}',
     "model_type": "must be an object",
     "list_type": "must be a list",
@@ -44,35 +44,37 @@ Curve = Annotated[
     dict[Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})$")], Bandwidth],
     Field(
         max_length=_MOST_POINTS,
-        description="Expected MiB/s by number of I/O nodes; 0 is direct access. Other numbers"
-        " are not given.",
+        description="Expected MiB/s by number of I/O nodes; 0 is direct access. The job"
+        " gets one of these numbers.",
         examples=[{"0": 45.0, "1": 27.6, "2": 53.1, "4": 66.0, "8": 75.4}],
     ),
 ]
 
 
 class JobFields(BaseModel):
-    """What is said of a job besides its curve."""
+    """The fields of a job without its curve."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")] | int = Field(
-        description="Of this job alone, such as the scheduler's.", examples=["4711"]
+        description="An id of this job alone, such as the scheduler's.", examples=["4711"]
     )
     weight: float = Field(
         1.0,
         ge=LEAST_WEIGHT,
         le=MOST_WEIGHT,
-        description="What a MiB/s of this job is worth beside those of others.",
+        description="The value of a MiB/s of this job, compared with other jobs.",
     )
-    current: IoNodes | None = Field(None, description="I/O nodes that it has now.")
+    current: IoNodes | None = Field(
+        None, description="The number of I/O nodes that the job has now."
+    )
     fixed: bool = Field(
-        False, description="It keeps those, because it runs; then it needs no curve."
+        False, description="The job runs and keeps its current I/O nodes; it needs no curve."
     )
 
 
 class _Known(BaseModel):
-    """An answer of ours, of which some fields are read."""
+    """An answer of ioncast, of which some fields are read."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -83,7 +85,7 @@ class _Point(_Known):
 
 
 class _Decision(_Known):
-    """As `GET /v1/decisions` answers."""
+    """An answer of `GET /v1/decisions`."""
 
     io_nodes: IoNodes | None
     expected_mib_s: Bandwidth | None
@@ -107,7 +109,7 @@ class _PredictedPoint(_Known):
 
 
 class _Prediction(_Known):
-    """As `ioncast predict --format json` prints."""
+    """The output of `ioncast predict --format json`."""
 
     curve: list[_PredictedPoint]
 
@@ -117,7 +119,7 @@ class _Prediction(_Known):
 
 
 def _kind(value: object) -> str:
-    """Which of the forms of a curve this is."""
+    """Recognise the form of a curve."""
     if isinstance(value, Mapping):
         for name, field in (("decision", "alternatives"), ("prediction", "curve")):
             if field in value:
@@ -126,7 +128,7 @@ def _kind(value: object) -> str:
 
 
 class JobRecord(JobFields):
-    """A job of a file."""
+    """A job in a file."""
 
     nodes: Count
     curve: Annotated[
@@ -137,23 +139,23 @@ class JobRecord(JobFields):
     ] = {}
 
     def to_job(self) -> JobCurve:
-        """The job that this is of."""
+        """Convert the record to a job."""
         curve = as_numbers(self.curve) if isinstance(self.curve, dict) else self.curve.numbers
         return job_curve(self, self.nodes, curve)
 
 
 def as_numbers(curve: Curve) -> dict[int, float]:
-    """A curve whose keys are texts, because in JSON all are."""
+    """Convert the keys of a curve to numbers; in JSON all keys are texts."""
     return {int(io_nodes): bandwidth for io_nodes, bandwidth in curve.items()}
 
 
 def job_curve(fields: JobFields, nodes: int, curve: Mapping[int, float]) -> JobCurve:
-    """Put together what was said of a job.
+    """Make a job of its fields and its curve.
 
     Raises
     ------
     InputError
-        Naming the job, where it cannot be.
+        For impossible values; the error names the job.
     """
     return JobCurve(
         id=str(fields.id),
@@ -171,25 +173,25 @@ def read_jobs(content: bytes, where: str) -> list[JobCurve]:
     Parameters
     ----------
     content : bytes
-        A list of jobs, or an object with one named jobs.
+        A list of jobs, or an object with such a list as `jobs`.
     where : str
-        What the document is called.
+        The name of the document, for errors.
 
     Raises
     ------
     InputError
-        Naming the job and the field that cannot be used.
+        For a value that cannot be used; the error names the job and the field.
     """
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"it is not JSON: {error}", where=where, remedy="it should be a list of jobs"
+            f"this is not JSON: {error}", where=where, remedy="give a list of jobs"
         ) from error
     records = document.get("jobs") if isinstance(document, dict) else document
     if not isinstance(records, list):
         raise InputError(
-            "it holds no list of jobs", where=where, remedy='give [...] or {"jobs": [...]}'
+            "a list of jobs is missing", where=where, remedy='give [...] or {"jobs": [...]}'
         )
     return [_job(record, place, where) for place, record in enumerate(records, start=1)]
 
@@ -209,11 +211,11 @@ def _job(record: object, place: int, where: str) -> JobCurve:
 
 
 def _first_problem(error: ValidationError) -> str:
-    """What is wrong, the field first."""
+    """Say what is wrong with a record, the field first."""
     problems = error.errors(include_url=False, include_input=False)
-    # What is missing may stand there under another name.
+    # An unknown field comes first: it may be a misspelling of the missing one.
     problem = min(problems, key=lambda one: one["type"] != "extra_forbidden")
-    # What an id or a curve could have been is no part of its name.
+    # Pydantic adds the names of the alternatives that it tried; leave them out.
     field, *inside = problem["loc"] or [""]
     place = ".".join([str(field), *(str(part) for part in inside if part not in _ALTERNATIVES)])
     said = _WORDS.get(problem["type"]) or in_plain_words(problem)
@@ -223,7 +225,7 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def to_record(allocations: Iterable[Allocation]) -> dict[str, Any]:
-    """What jobs get by one or several policies, as plain values for JSON."""
+    """Convert allocations by one or several policies to plain values for JSON."""
     found = list(allocations)
     return {
         "pool": found[0].pool,

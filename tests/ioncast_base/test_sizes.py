@@ -29,12 +29,12 @@ def test_a_size_is_digits_and_one_binary_suffix(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "m", "-1", "+1", "1.5m", "16x", "16mb", "1 m", "9" * 30, "9p9"]
 )
-def test_anything_else_is_no_size(text: str) -> None:
+def test_other_texts_are_not_sizes(text: str) -> None:
     with pytest.raises(InputError):
         parse_size(text)
 
 
-def test_a_size_beyond_63_bits_is_refused() -> None:
+def test_a_size_beyond_63_bits_is_rejected() -> None:
     with pytest.raises(InputError, match="larger"):
         parse_size("8192p")
 

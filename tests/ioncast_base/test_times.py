@@ -6,7 +6,7 @@ import pytest
 
 from ioncast_base.times import instant
 
-# The same moment in ways that ISO 8601 has for it.
+# Spellings of one moment in ISO 8601.
 SAME = [
     "2026-11-21T04:15:02Z",
     "2026-11-21T04:15:02z",
@@ -46,5 +46,5 @@ def test_a_date_is_its_first_moment(text: str) -> None:
     "text",
     [None, "", "soon", "2026", "2026-13-01", "2026-02-30T00:00Z", "2026-11-21T04:15:02+99:00"],
 )
-def test_what_is_no_time_is_none(text: str | None) -> None:
+def test_other_texts_are_not_times(text: str | None) -> None:
     assert instant(text) is None

@@ -76,9 +76,7 @@ def test_a_good_file_is_read() -> None:
         (GOOD[GOOD.index("\n[[ports]]") :], "[ports]\n", "s.toml:10: key `ports`: must be a list"),
     ],
 )
-def test_what_is_wrong_with_a_value_names_its_line(
-    old: str, new: str, expected: str | None
-) -> None:
+def test_an_error_of_a_value_names_its_line(old: str, new: str, expected: str | None) -> None:
     assert old in GOOD
     changed = GOOD.replace(old, new, 1)
     if expected is None:
@@ -96,15 +94,15 @@ def test_what_is_wrong_with_a_value_names_its_line(
         ("a = 1\nname = 64k\n", "s.toml:2: a value is followed by something else; texts and"),
         ("a = 1\nname = 'x\nb = 1\n", "s.toml:2: a text in quotes does not end"),
         ('a = 1\nname = """x\nb = 1\n', "s.toml:2: a text in quotes does not end"),
-        ("a = 1\nweights = [1,\n2,\n", "s.toml:2: a value is incomplete or no TOML"),
-        ("a = 1\n[main\n", "s.toml:2: this is no TOML"),
-        ("hello", "s.toml:1: this is no TOML"),
-        ("\x00\x01", "s.toml:1: this is no TOML"),
+        ("a = 1\nweights = [1,\n2,\n", "s.toml:2: a value is incomplete or not TOML"),
+        ("a = 1\n[main\n", "s.toml:2: this is not TOML"),
+        ("hello", "s.toml:1: this is not TOML"),
+        ("\x00\x01", "s.toml:1: this is not TOML"),
         ("a = " + "[" * 100_000, "s.toml: this is nested too deeply"),
         ("", "s.toml:1: key `name` is missing"),
     ],
 )
-def test_what_is_no_toml_names_its_line(text: str, expected: str) -> None:
+def test_an_error_of_syntax_names_its_line(text: str, expected: str) -> None:
     assert error_of(text).startswith(expected)
 
 
@@ -113,15 +111,15 @@ def test_an_endless_number_is_too_long() -> None:
         assert error_of("a = 1\nb = " + "9" * 5000) == "s.toml:2: a number has too many digits"
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
     binary = tmp_path / "x.toml"
     binary.write_bytes(b"\x7fELF\xff\xfe\x00")
-    with pytest.raises(InputError, match="no text in UTF-8"):
+    with pytest.raises(InputError, match="not text in UTF-8"):
         read_toml(binary, Server)
 
 
 @pytest.mark.parametrize("name", ["missing.toml", ".", "x" * 5000, "a\0b"])
-def test_what_is_no_file_is_one_line(tmp_path: Path, name: str) -> None:
+def test_a_missing_or_special_file_is_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError) as caught:
         read_toml(tmp_path / name, Server)
     assert str(caught.value).count("\n") == 0
@@ -145,7 +143,7 @@ NOISE = st.lists(st.sampled_from(["", "# a comment", "# [x]", "   "]), max_size=
 
 @st.composite
 def documents(draw: st.DrawFn) -> tuple[str, dict[tuple[str | int, ...], int]]:
-    """A document, and the line on which each of its keys was written."""
+    """Draw a document, and the line of each of its keys."""
     lines: list[str] = []
     written: dict[tuple[str | int, ...], int] = {}
 
@@ -184,7 +182,7 @@ def test_the_line_of_a_key_is_where_it_was_written(
 
 
 @given(documents())
-def test_what_is_missing_has_the_line_of_its_table(
+def test_a_missing_key_has_the_line_of_its_table(
     document: tuple[str, dict[tuple[str | int, ...], int]],
 ) -> None:
     text, written = document

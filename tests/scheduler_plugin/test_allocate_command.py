@@ -193,12 +193,12 @@ def test_no_jobs_get_nothing() -> None:
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        (b"{", "standard input: it is not JSON: "),
-        (b"[" * 100_000, "standard input: it is not JSON: "),
-        (b"\xff", "standard input: it is not JSON: "),
-        (b"[" + b"1" * 5000 + b"]", "standard input: it is not JSON: "),
-        ({}, "standard input: it holds no list of jobs"),
-        (3, "standard input: it holds no list of jobs"),
+        (b"{", "standard input: this is not JSON: "),
+        (b"[" * 100_000, "standard input: this is not JSON: "),
+        (b"\xff", "standard input: this is not JSON: "),
+        (b"[" + b"1" * 5000 + b"]", "standard input: this is not JSON: "),
+        ({}, "standard input: a list of jobs is missing"),
+        (3, "standard input: a list of jobs is missing"),
         ([3], "standard input: job number 1: must be an object"),
     ],
 )
@@ -216,12 +216,12 @@ def test_what_is_no_list_of_jobs_is_said_to_be_none(document: Any, said: str) ->
         ({"nodes": None}, "standard input: job x: nodes: must be a whole number"),
         ({"curve": None}, "standard input: job x: curve: must be an object"),
         ({"curve": [1, 2]}, "standard input: job x: curve: must be an object"),
-        ({"curve": {}}, "standard input: job x: curve: there is none"),
-        ({"nodes": None, "node": 4}, "standard input: job x: node: is no field of a job"),
+        ({"curve": {}}, "standard input: job x: curve: it is empty"),
+        ({"nodes": None, "node": 4}, "standard input: job x: node: is not a field of a job"),
         ({"curve": {"4": 0}}, "standard input: job x: curve.4: must be at least 1e-09"),
         ({"curve": {"4": "fast"}}, "standard input: job x: curve.4: must be a number"),
         ({"curve": {"4": float("nan")}}, "standard input: job x: curve.4: "),
-        ({"curve": {"-4": 1.0}}, "standard input: job x: curve.-4: is no number of I/O nodes"),
+        ({"curve": {"-4": 1.0}}, "standard input: job x: curve.-4: is not a number of I/O nodes"),
         ({"curve": {"04": 1.0}}, "standard input: job x: curve.04"),
         (
             {"curve": DECISION | {"expected_mib_s": -1}},
@@ -233,9 +233,9 @@ def test_what_is_no_list_of_jobs_is_said_to_be_none(document: Any, said: str) ->
         ),
         ({"weight": 0}, "standard input: job x: weight: must be at least 1e-12"),
         ({"current": -1}, "standard input: job x: current: must be at least 0"),
-        ({"fixed": True}, "standard input: job x: fixed without current; say how many it has"),
-        ({"decision": {}}, "standard input: job x: decision: is no field of a job"),
-        ({"wieght": 2}, "standard input: job x: wieght: is no field of a job"),
+        ({"fixed": True}, "standard input: job x: the job is fixed, but `current` is missing"),
+        ({"decision": {}}, "standard input: job x: decision: is not a field of a job"),
+        ({"wieght": 2}, "standard input: job x: wieght: is not a field of a job"),
         ({"id": "4711"}, "job 4711: two jobs have this id"),
     ],
 )
@@ -249,7 +249,7 @@ def test_a_missing_field_is_named() -> None:
 
 
 def test_fixed_jobs_must_fit_into_the_pool() -> None:
-    assert refused(JOBS, pool=3).startswith("pool: fixed jobs have 4 I/O nodes, more than the 3")
+    assert refused(JOBS, pool=3).startswith("pool: fixed jobs have 4 I/O nodes, more than the pool")
 
 
 def test_a_floor_that_is_no_number_is_refused() -> None:

@@ -140,7 +140,7 @@ def test_what_is_wrong_is_one_line_that_names_the_line(
 def test_a_binary_file_is_no_platform(tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     path.write_bytes(bytes(range(256)))
-    with pytest.raises(InputError, match=r"p\.toml: this is no text in UTF-8"):
+    with pytest.raises(InputError, match=r"p\.toml: this is not text in UTF-8"):
         read_platform(path)
 
 

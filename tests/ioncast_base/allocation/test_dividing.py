@@ -1,4 +1,4 @@
-"""Allocation against scipy's integer programming, all combinations, and what its words promise."""
+"""Allocation, compared with scipy's integer programming and with all combinations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from ioncast_base.allocation.dividing import POLICIES, Allocation, JobCurve, PolicyName, allocate
 from ioncast_base.errors import InputError
 
-# FORGE's patterns differ by as much; whole numbers make equals frequent.
+# FORGE's patterns are in this range. Whole numbers make ties frequent.
 bandwidths = st.integers(1, 50).map(float) | st.floats(0.5, 5000.0)
 weights = st.sampled_from([1.0, 1.0, 2.0, 0.25]) | st.floats(0.01, 100.0)
 curves = st.dictionaries(st.integers(0, 12), bandwidths, min_size=1, max_size=6)
@@ -26,7 +26,7 @@ pools = st.integers(0, 40)
 
 @st.composite
 def jobs_of(draw: st.DrawFn, *, most: int = 8, fixed: bool = True) -> list[JobCurve]:
-    """Jobs with and without direct access, weights, and I/O nodes that they have already."""
+    """Draw jobs: with or without direct access, weights and current I/O nodes."""
     found = []
     for number in range(draw(st.integers(1, most))):
         is_fixed = fixed and draw(st.integers(0, 4)) == 0
@@ -53,14 +53,14 @@ def given_to(allocation: Allocation) -> list[int | None]:
 
 
 def reached(job: JobCurve, io_nodes: int | None) -> float:
-    """A job's bandwidth as its curve says; that of a job that waits is 0."""
+    """A job's bandwidth by its curve; 0 for a job that waits."""
     return 0.0 if io_nodes is None else job.curve.get(io_nodes, 0.0)
 
 
 def objective(
     jobs: Sequence[JobCurve], io_nodes: Sequence[int | None], minimum_gain: float = 0.0
 ) -> float:
-    """What is maximised, from its definition: weighted bandwidth without the price of moves."""
+    """The maximised sum, by its definition: weighted bandwidth minus the price of moves."""
     total = 0.0
     for job, n in zip(jobs, io_nodes, strict=True):
         total += job.weight * reached(job, n)
@@ -70,7 +70,7 @@ def objective(
 
 
 def possible(job: JobCurve, least_mib_s: float = 0.0) -> list[int | None]:
-    """All that a job can get."""
+    """All choices of a job."""
     if job.is_fixed:
         return [job.current]
     able: list[int | None] = [n for n in job.curve if job.curve[n] >= least_mib_s]
@@ -89,7 +89,7 @@ def by_all_combinations(jobs: Sequence[JobCurve], pool: int, minimum_gain: float
 def by_integer_programming(
     jobs: Sequence[JobCurve], pool: int, least: Sequence[float], minimum_gain: float
 ) -> float:
-    """The same problem for HiGHS: a variable is whether a job gets a number."""
+    """The same problem for HiGHS: each variable says whether a job gets a number."""
     variables = [
         (place, n)
         for place, (job, floor) in enumerate(zip(jobs, least, strict=True))
@@ -115,7 +115,7 @@ def by_integer_programming(
 
 
 def assert_possible(jobs: Sequence[JobCurve], pool: int, allocation: Allocation) -> None:
-    """Each job has a choice of its own, and together they have no more than there are."""
+    """Check that each job got one of its choices, and all together at most the pool."""
     assert [share.id for share in allocation.shares] == [job.id for job in jobs]
     assert allocation.io_nodes <= pool
     assert allocation.io_nodes == sum(n or 0 for n in given_to(allocation))
@@ -137,9 +137,7 @@ def divided(curves_of_jobs: Sequence[Mapping[int, float]], pool: int, **told: An
 
 
 @given(jobs_of(most=5), pools, st.sampled_from([0.0, 0.0, 0.1, 1.0]))
-def test_nothing_that_is_possible_is_worth_more(
-    jobs: list[JobCurve], pool: int, minimum_gain: float
-) -> None:
+def test_no_combination_is_worth_more(jobs: list[JobCurve], pool: int, minimum_gain: float) -> None:
     assume(held(jobs) <= pool)
     allocation = allocate(jobs, pool, minimum_gain=minimum_gain)
     assert_possible(jobs, pool, allocation)
@@ -149,7 +147,7 @@ def test_nothing_that_is_possible_is_worth_more(
 
 @pytest.mark.slow
 @given(jobs_of(most=20), pools, st.floats(0, 1) | st.just(1.0), st.floats(0, 1) | st.just(0.0))
-def test_integer_programming_finds_nothing_better(
+def test_integer_programming_finds_no_better_solution(
     jobs: list[JobCurve], pool: int, floor: float, minimum_gain: float
 ) -> None:
     assume(held(jobs) <= pool)
@@ -162,7 +160,7 @@ def test_integer_programming_finds_nothing_better(
     assert_possible(jobs, pool, allocation)
     best = by_integer_programming(jobs, pool, least, minimum_gain)
     found = objective(jobs, given_to(allocation), minimum_gain)
-    # HiGHS takes what is off by a millionth for a whole number.
+    # HiGHS accepts 0.999999 as a whole number.
     assert found == pytest.approx(best, rel=1e-6, abs=1e-6)
 
 
@@ -183,7 +181,7 @@ def test_a_full_machine_is_divided_as_integer_programming_does() -> None:
 
 
 @given(jobs_of(), pools, st.floats(0, 1), st.sampled_from(POLICIES))
-def test_each_policy_gives_what_is_possible_and_the_same_again(
+def test_each_policy_gives_possible_choices_and_the_same_again(
     jobs: list[JobCurve], pool: int, floor: float, policy: PolicyName
 ) -> None:
     assume(held(jobs) <= pool)
@@ -216,7 +214,7 @@ def test_more_io_nodes_are_never_worth_less(jobs: list[JobCurve], pool: int) -> 
 
 
 @given(jobs_of(), pools, st.floats(0, 1) | st.just(0.0), st.floats(0, 1) | st.just(0.0))
-def test_what_is_divided_stays_so_when_it_is_divided_again(
+def test_a_repeated_division_changes_nothing(
     jobs: list[JobCurve], pool: int, minimum_gain: float, floor: float
 ) -> None:
     assume(held(jobs) <= pool)
@@ -227,7 +225,9 @@ def test_what_is_divided_stays_so_when_it_is_divided_again(
 
 
 @given(jobs_of(), pools)
-def test_of_equals_the_fewest_io_nodes_are_taken(jobs: list[JobCurve], pool: int) -> None:
+def test_of_equal_sums_the_one_with_the_fewest_io_nodes_is_taken(
+    jobs: list[JobCurve], pool: int
+) -> None:
     whole = [
         replace(job, weight=1.0, curve={n: float(round(v)) or 1.0 for n, v in job.curve.items()})
         for job in jobs
@@ -244,16 +244,16 @@ DIRECT = {0: 100.0, 1: 90.0, 2: 200.0, 4: 300.0}
 FORWARDED = {1: 90.0, 2: 200.0, 4: 300.0}
 
 
-def test_best_is_in_the_order_given_as_long_as_there_are_some() -> None:
+def test_best_goes_by_the_order_given_while_io_nodes_are_left() -> None:
     assert divided([DIRECT, DIRECT, DIRECT], 6, policy="best") == [4, 2, 0]
     assert divided([FORWARDED, FORWARDED, FORWARDED], 5, policy="best") == [4, 1, None]
 
 
-def test_best_of_equals_is_the_fewest() -> None:
+def test_best_takes_the_fewest_of_equally_good_numbers() -> None:
     assert divided([{0: 1.0, 8: 2.0, 4: 2.0}], 8, policy="best") == [4]
 
 
-def test_static_is_in_proportion_to_nodes() -> None:
+def test_static_gives_in_proportion_to_compute_nodes() -> None:
     curve = dict.fromkeys(range(1, 17), 1.0)
     jobs = [job(curve, 0, nodes=8), job(curve, 1, nodes=24)]
     for machine_nodes, expected in [(None, [4, 12]), (10, [4, 12]), (64, [2, 6])]:
@@ -264,7 +264,7 @@ def test_static_is_in_proportion_to_nodes() -> None:
 def test_static_is_rounded_down_to_a_choice_and_not_to_direct_access() -> None:
     jobs = [job(DIRECT, 0, nodes=7), job(DIRECT, 1, nodes=1), job({0: 1.0}, 2, nodes=8)]
     assert given_to(allocate(jobs, 8, policy="static")) == [2, 1, 0]
-    # Half of one each; the first ones get it.
+    # In proportion each would get half an I/O node, so the first jobs get one.
     assert divided([DIRECT] * 4, 2, policy="static") == [1, 1, 0, 0]
     assert divided([FORWARDED] * 4, 2, policy="static") == [1, 1, None, None]
 
@@ -275,20 +275,20 @@ def test_equal_is_rounded_down_to_a_choice() -> None:
     assert divided([FORWARDED] * 2, 1, policy="equal") == [None, None]
 
 
-def test_a_job_that_cannot_do_without_waits_when_none_are_left() -> None:
+def test_a_job_without_direct_access_waits_when_no_io_node_is_left() -> None:
     found = allocate([job({1: 10.0}, 0), job({1: 20.0}, 1)], 1)
     assert found.shares == (("j0", None, 0.0), ("j1", 1, 20.0))
     assert (found.io_nodes, found.expected_mib_s) == (1, 20.0)
 
 
-def test_no_job_waits_for_what_little_it_is_beside_others() -> None:
+def test_a_job_runs_however_small_its_weight_is() -> None:
     tiny = job({1: 1e-9}, 0, weight=1e-12)
     huge = job({0: 1e15}, 1, weight=1e12)
     assert given_to(allocate([tiny, huge], 1)) == [1, 0]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_fixed_jobs_keep_what_they_have(policy: PolicyName) -> None:
+def test_fixed_jobs_keep_their_current_io_nodes(policy: PolicyName) -> None:
     running = job({0: 1000.0, 3: 10.0}, 0, current=3, is_fixed=True)
     unknown = job({}, 1, current=2, is_fixed=True)
     found = allocate([running, job(DIRECT, 2, nodes=7), unknown], 9, policy=policy)
@@ -297,7 +297,7 @@ def test_fixed_jobs_keep_what_they_have(policy: PolicyName) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_nothing_is_divided_among_nobody(policy: PolicyName) -> None:
+def test_without_jobs_nothing_is_given(policy: PolicyName) -> None:
     assert allocate([], 4, policy=policy) == Allocation(policy, 4, (), 0.0)
 
 
@@ -315,8 +315,8 @@ def test_a_job_moves_only_for_more_than_the_minimum_gain(minimum_gain: float, mo
     assert given_to(allocate([running], 4, minimum_gain=minimum_gain)) == [moved]
 
 
-def test_a_floor_keeps_what_static_gives() -> None:
-    # All for one is worth most.
+def test_a_floor_keeps_a_share_of_the_bandwidth_with_static() -> None:
+    # To give all I/O nodes to the second job is best.
     curves = [{0: 10.0, 2: 100.0}, {0: 10.0, 2: 20.0, 4: 500.0}]
     assert divided(curves, 4) == [0, 4]
     assert divided(curves, 4, floor=0.1) == [0, 4]
@@ -334,26 +334,30 @@ def test_numbers_of_numpy_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ({"nodes": 0}, "job a: nodes: 0 is no whole number of at least 1"),
-        ({"nodes": 1.5}, "job a: nodes: 1.5 is no whole number of at least 1"),
-        ({"nodes": True}, "job a: nodes: True is no whole number of at least 1"),
-        ({"curve": {-1: 1.0}}, "job a: curve: -1 is no whole number of at least 0"),
+        ({"nodes": 0}, "job a: nodes: 0 is not a whole number of at least 1"),
+        ({"nodes": 1.5}, "job a: nodes: 1.5 is not a whole number of at least 1"),
+        ({"nodes": True}, "job a: nodes: True is not a whole number of at least 1"),
+        ({"curve": {-1: 1.0}}, "job a: curve: -1 is not a whole number of at least 0"),
         ({"curve": {2: 0.0}}, "job a: curve.2: 0.0 is not from 1e-09 to 1e+15"),
         ({"curve": {2: math.nan}}, "job a: curve.2: nan is not from 1e-09 to 1e+15"),
         ({"curve": {2: math.inf}}, "job a: curve.2: inf is not from 1e-09 to 1e+15"),
         ({"curve": {2: "fast"}}, "job a: curve.2: 'fast' is not from 1e-09 to 1e+15"),
         ({"weight": 0}, "job a: weight: 0 is not from 1e-12 to 1e+12"),
         ({"weight": math.inf}, "job a: weight: inf is not from 1e-12 to 1e+12"),
-        ({"current": -1}, "job a: current: -1 is no whole number of at least 0"),
-        ({"is_fixed": True}, "job a: fixed without current; say how many it has"),
+        ({"current": -1}, "job a: current: -1 is not a whole number of at least 0"),
+        (
+            {"is_fixed": True},
+            "job a: the job is fixed, but `current` is missing; give the number of I/O nodes that"
+            " it has",
+        ),
         (
             {"curve": {}},
-            "job a: curve: there is none, so nothing can be chosen from; leave the job out, or give"
+            "job a: curve: it is empty, so the job has no choice; leave the job out, or give"
             " it as fixed",
         ),
     ],
 )
-def test_a_job_that_cannot_be_is_refused(told: dict[str, Any], said: str) -> None:
+def test_an_impossible_job_is_rejected(told: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as error:
         JobCurve(**{"id": "a", "nodes": 1, "curve": {1: 1.0}} | told)
     assert str(error.value) == said
@@ -362,33 +366,33 @@ def test_a_job_that_cannot_be_is_refused(told: dict[str, Any], said: str) -> Non
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ({"pool": -1}, "pool: -1 is no whole number of at least 0"),
-        ({"pool": 2.0}, "pool: 2.0 is no whole number of at least 0"),
+        ({"pool": -1}, "pool: -1 is not a whole number of at least 0"),
+        ({"pool": 2.0}, "pool: 2.0 is not a whole number of at least 0"),
         ({"floor": 1.1}, "floor: 1.1 is not from 0 to 1"),
         ({"minimum_gain": math.nan}, "minimum gain: nan is not from 0 to 1"),
-        ({"machine_nodes": 0}, "machine nodes: 0 is no whole number of at least 1"),
+        ({"machine_nodes": 0}, "machine nodes: 0 is not a whole number of at least 1"),
         (
             {"policy": "fair"},
             "there is no policy 'fair'; known are mckp, best, static, equal",
         ),
         (
             {"pool": 2},
-            "pool: fixed jobs have 3 I/O nodes, more than the 2 that there are; give the whole"
-            " pool, or leave jobs out that have ended",
+            "pool: fixed jobs have 3 I/O nodes, more than the pool, which has 2; give the size of"
+            " the whole pool, or leave out jobs that have ended",
         ),
         ({"jobs": [job(DIRECT), job(DIRECT)]}, "job j0: two jobs have this id"),
     ],
 )
-def test_what_cannot_be_divided_is_refused(told: dict[str, Any], said: str) -> None:
+def test_an_impossible_division_is_rejected(told: dict[str, Any], said: str) -> None:
     jobs = [job(DIRECT, 0), job({}, 1, current=3, is_fixed=True)]
     with pytest.raises(InputError) as error:
         allocate(**{"jobs": jobs, "pool": 8} | told)
     assert str(error.value) == said
 
 
-def test_what_takes_too_much_memory_is_refused() -> None:
+def test_a_division_that_takes_too_much_memory_is_rejected() -> None:
     jobs = [job({0: 1.0, 1_000_000: 2.0}, number) for number in range(2_000)]
     with pytest.raises(InputError, match="2000 jobs and 1000000 I/O nodes are too many"):
         allocate(jobs, 1_000_000)
-    # Where there is enough for all, nothing has to be divided.
+    # If the pool is large enough for all, no table is needed.
     assert allocate(jobs, 2_000_000_000).io_nodes == 2_000_000_000

@@ -110,7 +110,7 @@ def test_a_decision_of_which_nothing_was_known_has_no_curve(
     number = client.get("/v1/decisions", query_string=asked).get_json()["decision_id"]
     keep()
     job = {"id": "a", "decision_id": number}
-    assert problem(ask(client, jobs=[job]), 422).startswith("job a: curve: there is none")
+    assert problem(ask(client, jobs=[job]), 422).startswith("job a: curve: it is empty")
     fixed = ask(client, jobs=[job | {"current": 2, "fixed": True}])
     assert fixed.status_code == 200, fixed.text
 
@@ -143,15 +143,15 @@ def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None
         ({"jobs": [{"id": "a", "curve": {"4": 0}}]}, "body.jobs.0.curve.4: "),
         ({"jobs": [{"id": "a", "curve": {"-4": 1}}]}, "body.jobs.0.curve"),
         ({"jobs": [{"id": "a", "curve": dict.fromkeys(range(65), 1)}]}, "body.jobs.0.curve: "),
-        ({"jobs": [{"id": "a", "nodes": 1}]}, "job a: curve: there is none"),
-        ({"jobs": [{"id": "a/b", "nodes": 1}]}, "job a/b: curve: there is none"),
+        ({"jobs": [{"id": "a", "nodes": 1}]}, "job a: curve: it is empty"),
+        ({"jobs": [{"id": "a/b", "nodes": 1}]}, "job a/b: curve: it is empty"),
         ({"jobs": [{"id": "a", "curve": {"4": 1}}]}, "job a: nobody says how many compute nodes"),
         (
             {"jobs": [{"id": "a", "nodes": 1, "curve": {"4": 1}, "decision_id": "b"}]},
             "job a: a curve and a decision_id; leave one out",
         ),
         ({"jobs": [*JOBS, JOBS[0]]}, "job 4711: two jobs have this id"),
-        ({"pool": 3}, "pool: fixed jobs have 4 I/O nodes, more than the 3 that there are"),
+        ({"pool": 3}, "pool: fixed jobs have 4 I/O nodes, more than the pool, which has 3"),
     ],
 )
 def test_a_value_that_cannot_be_is_named(
