@@ -38,7 +38,7 @@ from urllib.parse import urlencode
 from database import SYSTEM, seeded, synthetic, write_csv
 from extraction import Claim, ioncast, machine
 
-from benchdb.history.runs import store_run
+from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from predictor.matching.same_application import scaled
@@ -219,8 +219,7 @@ def fill_history(database: Path, applications: int) -> str:
             tasks = tasks_of(application)
             phases = [to_record(phase) for phase in scaled(chance.choice(kinds), tasks)]
             for run in range(RUNS):
-                store_run(
-                    connection,
+                new = NewRun(
                     system=SYSTEM,
                     executable=executable_of(application),
                     user=user_of(application),
@@ -230,6 +229,7 @@ def fill_history(database: Path, applications: int) -> str:
                     nodes=max(tasks // 32, 1),
                     phases=phases,
                 )
+                store_run(connection, new)
         token = add_token(connection, "benchmark", "scheduler")
     took = time.monotonic() - start
     print(f"{applications:,} applications with {RUNS} runs each, stored in {took:.0f} s")

@@ -1,1 +1,1 @@
-"""The history of applications: their runs, decisions and outcomes."""
+"""The history of applications: their runs, decisions and outcomes, in the database."""

@@ -1,4 +1,4 @@
-"""Runs of applications: one Darshan log each, in the history of a program of a user."""
+"""Runs of applications in the database; each run comes from one Darshan log."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    RowMapping,
-    Select,
-    Table,
-    and_,
-    bindparam,
-    func,
-    insert,
-    or_,
-    select,
-    tuple_,
-    union,
-    update,
-)
+from sqlalchemy import Connection, RowMapping, Select, bindparam, insert, select, tuple_, update
 
-from benchdb.measurements.storing import system_id_of
+from benchdb.history.applications import (
+    APPLICATION_COLUMNS,
+    RUN_TIME,
+    Application,
+    application,
+    application_of_row,
+    checked_id,
+    id_of_application,
+    program_of,
+)
+from benchdb.history.revisions import next_revision
+from benchdb.measurements.storing import check_system_name, system_id_of
 from benchdb.store.accepted_values import (
     check_bandwidth,
     check_count,
@@ -32,88 +30,139 @@ from benchdb.store.accepted_values import (
     is_text,
     stored_time,
 )
-from benchdb.store.schema import applications as applications_table
-from benchdb.store.schema import decisions, longest, outcomes, runs, systems
+from benchdb.store.schema import applications, longest, runs, systems
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
-from ioncast_base.limits import LARGEST_ID
 from ioncast_base.times import now
 
-# In bytes, too: an index of PostgreSQL takes no more than 2704 with all its columns.
-_LONGEST_EXECUTABLE = longest(applications_table.c.executable)
-# What somebody tells of a run, and what a log need not say; both may come later.
+# Also a limit in bytes, because an index row of PostgreSQL holds at most 2704 bytes.
+_LONGEST_EXECUTABLE = longest(applications.c.executable)
+# Values that the sender of a log may add later; a different value is a conflict.
 _TOLD = ("job_id", "name", "nodes", "io_nodes")
-_FOUND = ("bandwidth_mib_s", "started")
+# Values that come from the log itself; the first one stays.
+_READ = ("bandwidth_mib_s", "started")
 
 
 @dataclass(frozen=True)
-class Application:
-    """A program of a user on a system.
+class NewRun:
+    """A run to be stored, with all values checked. An empty text means "unknown".
 
     Attributes
     ----------
-    id : int
-        The database's.
-    system : str
-        Where it runs.
-    executable : str
-        As the log names it, most often with its folder.
-    program : str
-        The executable without its folder.
-    user : str
-        Whose runs they are.
+    system, executable, user : str
+        The application of the run.
+    sha256 : str
+        SHA-256 of the log; a system stores each log once.
+    tasks : int
+        Number of processes.
+    phases : sequence of mapping
+        The phases as `ioncast phases --format json` shows them.
+    job_id, name : str or None
+        Id and name of the job.
+    nodes, io_nodes : int or None
+        Number of compute nodes and of I/O nodes.
+    bandwidth_mib_s : float or None
+        All bytes over the time of their phases.
+    started : str or None
+        Start of the run in ISO 8601.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or the database cannot hold a text.
     """
 
-    id: int
     system: str
     executable: str
-    program: str
     user: str
+    sha256: str
+    tasks: int
+    phases: Sequence[Mapping[str, Any]]
+    job_id: str | None = None
+    name: str | None = None
+    nodes: int | None = None
+    io_nodes: int | None = None
+    bandwidth_mib_s: float | None = None
+    started: str | None = None
 
+    def __post_init__(self) -> None:
+        check_system_name(self.system)
+        self._check_application()
+        if len(self.sha256) != longest(runs.c.sha256) or set(self.sha256) - set("0123456789abcdef"):
+            raise InputError(f"{self.sha256!r} is not a SHA-256")
+        check_count("tasks", self.tasks, least=1)
+        check_count("nodes", self.nodes, least=1)
+        check_count("I/O nodes", self.io_nodes)
+        check_bandwidth(self.bandwidth_mib_s)
+        check_text("the job's id", self.job_id, runs.c.job_id)
+        check_text("the job's name", self.name, runs.c.name)
+        check_text("the pattern of the phases", self.pattern, runs.c.pattern)
+        # Computing these values fails if a time or a number is not valid.
+        _ = self.optional_values, self.document
 
-@dataclass(frozen=True)
-class ApplicationSummary:
-    """An application, and how much is known of it.
+    def _check_application(self) -> None:
+        program = program_of(self.executable)
+        if not program or not self.user:
+            raise InputError(
+                f"an application needs an executable and a user, not {self.executable!r}"
+                f" and {self.user!r}"
+            )
+        check_text("the user", self.user, applications.c.user)
+        check_text("the executable", self.executable, applications.c.executable)
+        check_text("the program", program, applications.c.program)
+        if (size := len(self.executable.encode())) > _LONGEST_EXECUTABLE:
+            raise InputError(f"the executable has {size} bytes, more than {_LONGEST_EXECUTABLE}")
 
-    Attributes
-    ----------
-    application : Application
-        Which one.
-    runs : int
-        How many runs are in its history.
-    newest : str
-        When the last one started, or was stored where that is not known; ISO 8601 in UTC.
-    """
+    @cached_property
+    def pattern(self) -> str | None:
+        """The kind of I/O that moves most bytes."""
+        return pattern_of_phases(self.phases)
 
-    application: Application
-    runs: int
-    newest: str
+    @cached_property
+    def document(self) -> str:
+        """The phases as JSON."""
+        try:
+            return json.dumps([dict(phase) for phase in self.phases], allow_nan=False)
+        except ValueError as error:
+            raise InputError("the phases contain a number that is not finite") from error
+
+    @cached_property
+    def optional_values(self) -> dict[str, Any]:
+        """The values that may be unknown, as the columns hold them."""
+        return {
+            "job_id": self.job_id or None,
+            "name": self.name or None,
+            "nodes": self.nodes,
+            "io_nodes": self.io_nodes,
+            "bandwidth_mib_s": self.bandwidth_mib_s,
+            "started": stored_time("started", self.started) if self.started else None,
+        }
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of an application.
+    """A stored run of an application.
 
     Attributes
     ----------
     id : int
-        The database's.
+        The run's id in the database.
     application : Application
-        Whose run it was.
+        The application that ran.
     job_id, name : str or None
-        The job's.
+        Id and name of the job.
     tasks : int
-        Processes.
+        Number of processes.
     nodes, io_nodes : int or None
-        Compute nodes, and I/O nodes (0 is direct access).
+        Number of compute nodes and of I/O nodes (0 is direct access).
     bandwidth_mib_s : float or None
         All bytes over the time of their phases.
     started : str or None
-        When, ISO 8601 in UTC.
+        Start of the run, ISO 8601 in UTC.
     stored_at : str
-        When it came here, ISO 8601 in UTC.
+        Time when the run was stored, ISO 8601 in UTC.
     phases : tuple of dict
-        As `ioncast phases --format json` shows them.
+        The phases as `ioncast phases --format json` shows them.
     """
 
     id: int
@@ -129,81 +178,29 @@ class Run:
     phases: tuple[dict[str, Any], ...]
 
 
-# Statements are made once: SQLAlchemy needs longer for that than a database for an answer.
-_WHEN = func.coalesce(runs.c.started, runs.c.stored_at)
-_APPLICATION = (
-    applications_table.c.id.label("application_id"),
-    systems.c.name.label("system"),
-    applications_table.c.executable,
-    applications_table.c.program,
-    applications_table.c.user,
-)
+# Statements are built once, because SQLAlchemy needs longer to build one than a database to
+# answer it.
 _RUNS = (
-    select(*(column for column in runs.c if column.name != "application_id"), *_APPLICATION)
-    .join_from(runs, applications_table, runs.c.application_id == applications_table.c.id)
-    .join(systems, applications_table.c.system_id == systems.c.id)
+    select(*(column for column in runs.c if column.name != "application_id"), *APPLICATION_COLUMNS)
+    .join_from(runs, applications, runs.c.application_id == applications.c.id)
+    .join(systems, applications.c.system_id == systems.c.id)
 )
-_NEWEST_RUNS_FIRST = _RUNS.order_by(_WHEN.desc(), runs.c.id.desc()).limit(bindparam("most"))
-_RUNS_OF = _NEWEST_RUNS_FIRST.where(runs.c.application_id == bindparam("application"))
-_RUNS_BEFORE = _RUNS_OF.where(tuple_(_WHEN, runs.c.id) < tuple_(bindparam("when"), bindparam("id")))
-_WHEN_OF_RUN = select(_WHEN).where(
+_NEWEST_FIRST = _RUNS.order_by(RUN_TIME.desc(), runs.c.id.desc()).limit(bindparam("most"))
+_RUNS_OF = _NEWEST_FIRST.where(runs.c.application_id == bindparam("application"))
+_RUNS_BEFORE = _RUNS_OF.where(
+    tuple_(RUN_TIME, runs.c.id) < tuple_(bindparam("when"), bindparam("id"))
+)
+_TIME_OF_RUN = select(RUN_TIME).where(
     runs.c.id == bindparam("id"), runs.c.application_id == bindparam("application")
 )
 _RUN = _RUNS.where(runs.c.id == bindparam("id"))
 _RUN_OF_LOG = _RUNS.where(
     runs.c.system_id == bindparam("in_system"), runs.c.sha256 == bindparam("digest")
 )
-_FIND_APPLICATION = select(applications_table.c.id).where(
-    applications_table.c.system_id == bindparam("in_system"),
-    applications_table.c.user == bindparam("of_user"),
-    applications_table.c.executable == bindparam("path"),
-)
-_SUMMARIES = select(
-    *_APPLICATION,
-    select(func.count())
-    .where(runs.c.application_id == applications_table.c.id)
-    .scalar_subquery()
-    .label("runs"),
-    select(func.max(_WHEN))
-    .where(runs.c.application_id == applications_table.c.id)
-    .scalar_subquery()
-    .label("newest"),
-).join_from(applications_table, systems)
-_SUMMARY = _SUMMARIES.where(applications_table.c.id == bindparam("id"))
-_NEWEST = select(
-    select(func.max(runs.c.revision)).scalar_subquery(),
-    select(func.max(outcomes.c.revision)).scalar_subquery(),
-)
-_NEW_OUTCOMES = outcomes.c.revision > bindparam("outcome_revision")
-_CHANGED = union(
-    select(runs.c.application_id).where(runs.c.revision > bindparam("run_revision")),
-    select(runs.c.application_id).join_from(outcomes, runs).where(_NEW_OUTCOMES),
-    select(decisions.c.application_id)
-    .join_from(outcomes, decisions, outcomes.c.decision_id == decisions.c.id)
-    .where(_NEW_OUTCOMES),
-    select(decisions.c.application_id)
-    .join_from(outcomes, systems)
-    .join(
-        decisions,
-        and_(decisions.c.system == systems.c.name, decisions.c.job_id == outcomes.c.job_id),
-    )
-    .where(_NEW_OUTCOMES, outcomes.c.decision_id.is_(None)),
-)
-
-
-def program_of(executable: str) -> str:
-    """The executable without its folder.
-
-    Examples
-    --------
-    >>> program_of("/opt/hacc/bin/hacc_io"), program_of("hacc_io")
-    ('hacc_io', 'hacc_io')
-    """
-    return executable.rstrip("/").rpartition("/")[2]
 
 
 def pattern_of_phases(phases: Sequence[Mapping[str, Any]]) -> str | None:
-    """The kind of I/O that moves most bytes; None where nothing is moved.
+    """The kind of I/O that moves most bytes; None if the phases move no bytes.
 
     Examples
     --------
@@ -217,78 +214,43 @@ def pattern_of_phases(phases: Sequence[Mapping[str, Any]]) -> str | None:
     return max(moved, key=lambda kind: moved[kind]) if moved.total() else None
 
 
-def store_run(
-    connection: Connection,
-    *,
-    system: str,
-    executable: str,
-    user: str,
-    sha256: str,
-    tasks: int,
-    phases: Sequence[Mapping[str, Any]],
-    job_id: str | None = None,
-    name: str | None = None,
-    nodes: int | None = None,
-    io_nodes: int | None = None,
-    bandwidth_mib_s: float | None = None,
-    started: str | None = None,
-) -> tuple[Run, bool]:
-    """Put a run into the history of its application.
+def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
+    """Store a run in the history of its application.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction that writes (see `benchdb.store.database.transaction`).
-    system, executable, user : str
-        Whose run it was; system and application are created on first use.
-    sha256 : str
-        Of the log; it keeps a log from counting twice on a system.
-    tasks : int
-        Processes.
-    phases : sequence of mapping
-        As `ioncast phases --format json` shows them.
-    job_id, name, nodes, io_nodes, bandwidth_mib_s, started
-        As in `Run`; an empty text is the same as none.
+        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
+    new : NewRun
+        The run. Its system and application are created if the database does not have them.
 
     Returns
     -------
     (Run, bool)
-        The run, and whether it is a new one. A log that the system has already keeps its
-        application, tasks and phases; what was not known of it is filled in.
+        The stored run, and whether it is new. If the system already has the log, the stored
+        application, tasks and phases stay; only unknown values are filled in.
 
     Raises
     ------
     ConflictError
-        When another job, name, number of nodes or of I/O nodes is stored with the log.
+        If the log is stored with another job, name, number of nodes or number of I/O nodes.
     InputError
-        For quantities that cannot be, and texts that the database does not take.
+        If the system is stored with another spelling.
     """
-    _check_names(executable, user, sha256)
-    given = {
-        "job_id": job_id or None,
-        "name": name or None,
-        "nodes": nodes,
-        "io_nodes": io_nodes,
-        "bandwidth_mib_s": bandwidth_mib_s,
-        "started": stored_time("started", started) if started else None,
-    }
-    _check_values(tasks, given)
-    pattern, document = pattern_of_phases(phases), _document(phases)
-    check_text("the pattern of the phases", pattern, runs.c.pattern)
-    system_id = system_id_of(connection, system)
-    known = connection.execute(_RUN_OF_LOG, {"in_system": system_id, "digest": sha256})
+    system_id = system_id_of(connection, new.system)
+    known = connection.execute(_RUN_OF_LOG, {"in_system": system_id, "digest": new.sha256})
     if row := known.mappings().one_or_none():
-        return _filled_in(connection, _run(row), given), False
+        return _filled_in(connection, _run(row), new.optional_values), False
     values = {
         "system_id": system_id,
-        "application_id": _application_id(connection, system_id, executable, user),
-        "sha256": sha256,
-        "tasks": tasks,
+        "application_id": id_of_application(connection, system_id, new.executable, new.user),
+        "sha256": new.sha256,
+        "tasks": new.tasks,
         "stored_at": now(),
-        "pattern": pattern,
-        "phases": document,
+        "pattern": new.pattern,
+        "phases": new.document,
         "revision": next_revision(connection, runs),
-        **given,
+        **new.optional_values,
     }
     [key] = connection.scalars(insert(runs).values(values).returning(runs.c.id))
     return _stored_run(connection, key), True
@@ -304,234 +266,103 @@ def runs_like(
     name: str | None = None,
     limit: int = 50,
 ) -> list[Run]:
-    """The newest runs of all that is given, newest first.
+    """List the runs that match everything that is given, newest first.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction.
+        A connection in a transaction.
     system : str
-        Where they ran; one that is not known has none.
+        The system of the runs; an unknown system has no runs.
     executable, program, user, name : str, optional
-        What must be exactly so; None may be anything.
+        Values that must be exactly equal; None matches every run.
     limit : int
-        How many at most.
+        List at most this many runs.
     """
     wanted = {
         systems.c.name: system,
-        applications_table.c.executable: executable,
-        applications_table.c.program: program,
-        applications_table.c.user: user,
+        applications.c.executable: executable,
+        applications.c.program: program,
+        applications.c.user: user,
         runs.c.name: name,
     }
     if not all(map(is_text, wanted.values())):
         return []
     given = [column == value for column, value in wanted.items() if value is not None]
-    return _runs(connection, _NEWEST_RUNS_FIRST.where(*given), most=limit)
+    return _runs(connection, _NEWEST_FIRST.where(*given), most=limit)
 
 
 def runs_of(
     connection: Connection, application_id: int, *, before: int | None = None, limit: int = 100
 ) -> list[Run]:
-    """The runs of an application, newest first: by their start, or by when they were stored.
+    """List the runs of an application, newest first.
+
+    A run without a known start is ordered by the time when it was stored.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction.
+        A connection in a transaction.
     application_id : int
-        Whose runs.
+        The id of the application.
     before : int, optional
-        Only those older than the application's run of this id, for the next page.
+        List only runs that are older than the application's run with this id, for the next page.
     limit : int
-        How many at most.
+        List at most this many runs.
 
     Raises
     ------
     UnknownNameError
-        When there is no such application, or run of it.
+        If the database has no such application, or the application has no run `before`.
     """
     application(connection, application_id)
     if before is None:
         return _runs(connection, _RUNS_OF, application=application_id, most=limit)
-    key = {"id": _key(before, "run"), "application": application_id}
-    when = connection.scalar(_WHEN_OF_RUN, key)
+    key = {"id": checked_id(before, "run"), "application": application_id}
+    when = connection.scalar(_TIME_OF_RUN, key)
     if when is None:
         raise UnknownNameError(f"application {application_id} has no run {before}")
     return _runs(connection, _RUNS_BEFORE, when=when, most=limit, **key)
 
 
 def run_of(connection: Connection, application_id: int, run_id: int) -> Run:
-    """One run of an application.
+    """Read one run of an application.
 
     Raises
     ------
     UnknownNameError
-        When it has none of that id.
+        If the application has no run with this id.
     """
-    found = _runs(connection, _RUN, id=_key(run_id, "run"))
+    found = _runs(connection, _RUN, id=checked_id(run_id, "run"))
     if not found or found[0].application.id != application_id:
         raise UnknownNameError(f"application {application_id} has no run {run_id}")
     return found[0]
 
 
-def application(connection: Connection, application_id: int) -> ApplicationSummary:
-    """One application.
-
-    Raises
-    ------
-    UnknownNameError
-        When there is none of that id.
-    """
-    key = {"id": _key(application_id, "application")}
-    row = connection.execute(_SUMMARY, key).mappings().one_or_none()
-    if row is None:
-        raise UnknownNameError(f"no application {application_id} in the database")
-    return _summary(row)
-
-
-def applications(
-    connection: Connection,
-    *,
-    system: str | None = None,
-    search: str | None = None,
-    after: int = 0,
-    limit: int = 100,
-) -> list[ApplicationSummary]:
-    """Applications, in the order of their ids.
-
-    Parameters
-    ----------
-    connection : Connection
-        In a transaction.
-    system : str, optional
-        Only this system's; one that is not known has none.
-    search : str, optional
-        What the executable or the user must hold, in capitals or not (in SQLite, of ASCII
-        letters).
-    after : int
-        Only those of greater ids, for the next page.
-    limit : int
-        How many at most.
-    """
-    if not is_text(system) or not is_text(search) or after >= LARGEST_ID:
-        return []
-    query = _SUMMARIES.where(applications_table.c.id > after)
-    if system is not None:
-        query = query.where(systems.c.name == system)
-    if search:
-        found = (applications_table.c.executable, applications_table.c.user)
-        query = query.where(or_(*(each.icontains(search, autoescape=True) for each in found)))
-    query = query.order_by(applications_table.c.id).limit(limit)
-    return [_summary(row) for row in connection.execute(query).mappings()]
-
-
-def newest(connection: Connection) -> tuple[int, int]:
-    """How far the history is: the greatest revisions of runs and of outcomes; 0 for none."""
-    run, outcome = connection.execute(_NEWEST).one()
-    return run or 0, outcome or 0
-
-
-def applications_after(
-    connection: Connection, run_revision: int, outcome_revision: int
-) -> set[int]:
-    """The applications whose runs or outcomes are new or others since.
-
-    Parameters
-    ----------
-    connection : Connection
-        In a transaction.
-    run_revision, outcome_revision : int
-        From `newest`, in an earlier transaction.
-
-    Returns
-    -------
-    set of int
-        Their ids. An outcome is of the application of its run, and of that of its decision;
-        it counts as new again when its decision is stored after it.
-    """
-    revisions = {"run_revision": run_revision, "outcome_revision": outcome_revision}
-    return {key for key in connection.scalars(_CHANGED, revisions) if key is not None}
-
-
-def next_revision(connection: Connection, table: Table) -> int:
-    """A greater revision than any row has; writers wait for each other, so it is a new one."""
-    greatest = connection.scalar(select(func.max(table.c.revision)))
-    return int(greatest or 0) + 1
-
-
-def _check_names(executable: str, user: str, sha256: str) -> None:
-    program = program_of(executable)
-    if not program or not user:
-        raise InputError(f"no application: {executable!r} of {user!r}")
-    check_text("the user", user, applications_table.c.user)
-    check_text("the executable", executable, applications_table.c.executable)
-    check_text("the program", program, applications_table.c.program)
-    if (size := len(executable.encode())) > _LONGEST_EXECUTABLE:
-        raise InputError(f"the executable has {size} bytes, more than {_LONGEST_EXECUTABLE}")
-    if len(sha256) != longest(runs.c.sha256) or set(sha256) - set("0123456789abcdef"):
-        raise InputError(f"{sha256!r} is no SHA-256")
-
-
-def _check_values(tasks: int, given: Mapping[str, Any]) -> None:
-    check_count("tasks", tasks, least=1)
-    check_count("nodes", given["nodes"], least=1)
-    check_count("I/O nodes", given["io_nodes"])
-    check_bandwidth(given["bandwidth_mib_s"])
-    check_text("the job's id", given["job_id"], runs.c.job_id)
-    check_text("the job's name", given["name"], runs.c.name)
-
-
-def _document(phases: Sequence[Mapping[str, Any]]) -> str:
-    try:
-        return json.dumps([dict(phase) for phase in phases], allow_nan=False)
-    except ValueError as error:
-        raise InputError("the phases hold what is no number") from error
-
-
-def _application_id(connection: Connection, system_id: int, executable: str, user: str) -> int:
-    values = {"in_system": system_id, "of_user": user, "path": executable}
-    known = connection.scalar(_FIND_APPLICATION, values)
-    if known is not None:
-        return int(known)
-    query = insert(applications_table).values(
-        system_id=system_id, executable=executable, program=program_of(executable), user=user
-    )
-    [key] = connection.scalars(query.returning(applications_table.c.id))
-    return int(key)
-
-
 def _filled_in(connection: Connection, run: Run, given: Mapping[str, Any]) -> Run:
-    """The run with what was not known of it."""
+    """Store the given values that the run does not have yet, and return the run with them."""
     for name in _TOLD:
         stored, told = getattr(run, name), given[name]
         if None not in {stored, told} and stored != told:
             raise ConflictError(
-                f"the log is stored already with {name} {stored}, not {told}",
+                f"the log is already stored with {name} {stored}, not {told}",
                 where=f"run {run.id}",
                 remedy="nothing was changed",
             )
-    new = {
+    added = {
         name: given[name]
-        for name in (*_TOLD, *_FOUND)
+        for name in (*_TOLD, *_READ)
         if getattr(run, name) is None and given[name] is not None
     }
-    if not new:
+    if not added:
         return run
-    revised = new | {"revision": next_revision(connection, runs)}
+    revised = added | {"revision": next_revision(connection, runs)}
     connection.execute(update(runs).where(runs.c.id == run.id).values(revised))
     return _stored_run(connection, run.id)
 
 
 def _stored_run(connection: Connection, key: int) -> Run:
     return _run(connection.execute(_RUN, {"id": key}).mappings().one())
-
-
-def _key(key: int, what: str) -> int:
-    """An id that a database can look for."""
-    if not 0 <= key <= LARGEST_ID:
-        raise UnknownNameError(f"no {what} {key} in the database")
-    return key
 
 
 def _runs(connection: Connection, query: Select[Any], **values: Any) -> list[Run]:
@@ -541,7 +372,7 @@ def _runs(connection: Connection, query: Select[Any], **values: Any) -> list[Run
 def _run(row: RowMapping) -> Run:
     return Run(
         id=row["id"],
-        application=_application(row),
+        application=application_of_row(row),
         job_id=row["job_id"],
         name=row["name"],
         tasks=row["tasks"],
@@ -552,12 +383,3 @@ def _run(row: RowMapping) -> Run:
         stored_at=row["stored_at"],
         phases=tuple(json.loads(row["phases"])),
     )
-
-
-def _summary(row: RowMapping) -> ApplicationSummary:
-    return ApplicationSummary(_application(row), row["runs"], row["newest"])
-
-
-def _application(row: RowMapping) -> Application:
-    names = ("system", "executable", "program", "user")
-    return Application(row["application_id"], *(row[name] for name in names))

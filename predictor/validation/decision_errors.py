@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from benchdb.history.decisions import DecisionRow, JoinedOutcome
+from benchdb.history.decisions import DecisionRow
+from benchdb.history.outcomes import JoinedOutcome
 from predictor.validation.against_reruns import Errors, Expected, error, errors, mean_of_cells
 from predictor.validation.control_chart import control_chart
 

@@ -9,7 +9,7 @@ from flask import Blueprint
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from benchdb.history import decisions as decided
+from benchdb.history import outcomes as stored_outcomes
 from benchdb.store.database import transaction
 from ioncast.service.answering.prepared import Summary
 from ioncast.service.api.fields import (
@@ -242,7 +242,7 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
 def list_outcomes(query: OutcomeQuery) -> OutcomePage:
     """List outcomes with their decisions, in the order of their ids."""
     with transaction(service().database) as connection:
-        rows = decided.joined_outcomes(
+        rows = stored_outcomes.joined_outcomes(
             connection,
             system=query.system,
             application_id=query.application,
@@ -312,11 +312,11 @@ def _accuracy(
 def _stored(
     connection: Connection, outcome: Outcome, run_id: int | None
 ) -> tuple[OutcomeAnswer, int]:
-    found, new = decided.store_outcome(connection, **outcome.model_dump(), run_id=run_id)
+    found, new = stored_outcomes.store_outcome(connection, **outcome.model_dump(), run_id=run_id)
     return OutcomeAnswer.model_validate(found, from_attributes=True), 201 if new else 200
 
 
-def _joined(row: decided.JoinedOutcome) -> JoinedOutcome:
+def _joined(row: stored_outcomes.JoinedOutcome) -> JoinedOutcome:
     decision = row.decision
     curve = {point[0]: point[1] for point in decision.curve} if decision else {}
     return JoinedOutcome(

@@ -9,8 +9,9 @@ from flask import Blueprint
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from benchdb.history import decisions as decided
-from benchdb.history import runs as history
+from benchdb.history.applications import ApplicationSummary, application, applications
+from benchdb.history.decisions import DecisionRow, decision, decisions
+from benchdb.history.runs import NewRun, Run, runs_of, store_run
 from benchdb.measurements.storing import measured_systems
 from benchdb.store.database import transaction
 from ioncast.service.api.fields import (
@@ -196,10 +197,9 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
 
 def store_trace(
     connection: Connection, upload: Upload, content: TraceContent, told: Trace
-) -> tuple[history.Run, bool]:
+) -> tuple[Run, bool]:
     """Put a log into the history of its application (see `benchdb.history.runs.store_run`)."""
-    return history.store_run(
-        connection,
+    run = NewRun(
         system=told.system,
         executable=content.executable,
         user=told.user or f"uid:{content.uid}",
@@ -213,6 +213,7 @@ def store_trace(
         bandwidth_mib_s=content.bandwidth_mib_s,
         started=content.started,
     )
+    return store_run(connection, run)
 
 
 @traces.get("/v1/applications")
@@ -225,7 +226,7 @@ def store_trace(
 def list_applications(query: ApplicationQuery) -> ApplicationPage:
     """List applications in the order of their ids."""
     with transaction(service().database) as connection:
-        rows = history.applications(
+        rows = applications(
             connection,
             system=query.system,
             search=query.search,
@@ -241,9 +242,9 @@ def list_applications(query: ApplicationQuery) -> ApplicationPage:
 def get_application(number: int) -> ApplicationAnswer:
     """Answer with its newest runs and decisions."""
     with transaction(service().database) as connection:
-        summary = history.application(connection, number)
-        runs = history.runs_of(connection, number, limit=_SHOWN + 1)
-        asked = decided.decisions(connection, application_id=number, limit=_SHOWN + 1)
+        summary = application(connection, number)
+        runs = runs_of(connection, number, limit=_SHOWN + 1)
+        asked = decisions(connection, application_id=number, limit=_SHOWN + 1)
     here = f"/v1/applications/{number}"
     return ApplicationAnswer(
         **_application(summary).model_dump(),
@@ -263,7 +264,7 @@ def get_application(number: int) -> ApplicationAnswer:
 def list_runs(number: int, query: RunQuery) -> RunPage:
     """List runs with their phases, newest first."""
     with transaction(service().database) as connection:
-        rows = history.runs_of(connection, number, before=query.after, limit=query.limit + 1)
+        rows = runs_of(connection, number, before=query.after, limit=query.limit + 1)
     return _runs(rows, query.limit)
 
 
@@ -277,9 +278,9 @@ def list_runs(number: int, query: RunQuery) -> RunPage:
 def list_decisions(number: int, query: DecisionQuery) -> DecisionPage:
     """List decisions for an application's jobs, newest first."""
     with transaction(service().database) as connection:
-        history.application(connection, number)
-        last = decided.decision(connection, query.after) if query.after else None
-        rows = decided.decisions(
+        application(connection, number)
+        last = decision(connection, query.after) if query.after else None
+        rows = decisions(
             connection,
             application_id=number,
             before=(last.asked_at, last.id) if last else None,
@@ -293,22 +294,20 @@ def list_decisions(number: int, query: DecisionQuery) -> DecisionPage:
 def get_decision(number: str) -> DecisionItem:
     """Answer with a decision, which is stored a second or two after it was made."""
     with transaction(service().database) as connection:
-        return DecisionItem(**asdict(decided.decision(connection, number)))
+        return DecisionItem(**asdict(decision(connection, number)))
 
 
-def _application(summary: history.ApplicationSummary) -> ApplicationItem:
+def _application(summary: ApplicationSummary) -> ApplicationItem:
     application = summary.application
     return ApplicationItem(**asdict(application), runs=summary.runs, newest=summary.newest)
 
 
-def _runs(rows: list[history.Run], limit: int, path: str | None = None) -> RunPage:
+def _runs(rows: list[Run], limit: int, path: str | None = None) -> RunPage:
     shown, following = cut(rows, limit, lambda run: run.id, path)
     items = [RunItem.model_validate(run, from_attributes=True) for run in shown]
     return RunPage(items=items, next=following)
 
 
-def _decisions(
-    rows: list[decided.DecisionRow], limit: int, path: str | None = None
-) -> DecisionPage:
+def _decisions(rows: list[DecisionRow], limit: int, path: str | None = None) -> DecisionPage:
     shown, following = cut(rows, limit, lambda row: row.id, path)
     return DecisionPage(items=[DecisionItem(**asdict(row)) for row in shown], next=following)

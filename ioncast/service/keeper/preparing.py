@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from benchdb.history.decisions import JoinedOutcome, joined_outcomes
-from benchdb.history.runs import Application, Run, application, runs_like, runs_of
+from benchdb.history.applications import Application, application
+from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
+from benchdb.history.runs import Run, runs_like, runs_of
 from ioncast.service.answering.answers import (
     Decided,
     Entry,

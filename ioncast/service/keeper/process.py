@@ -29,8 +29,10 @@ from types import FrameType
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchdb.history.decisions import DecisionRow, newest_outcomes, store_decisions
-from benchdb.history.runs import applications, applications_after, newest
+from benchdb.history.applications import applications
+from benchdb.history.decisions import DecisionRow, store_decisions
+from benchdb.history.outcomes import newest_outcomes
+from benchdb.history.revisions import applications_after, newest
 from benchdb.measurements.storing import system_names
 from benchdb.store.database import existing_database, transaction
 from benchdb.store.fitted_models import state_of, store_model

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchdb.history import runs as history
-from benchdb.history.decisions import DecisionRow, JoinedOutcome, decisions, newest_outcomes_of
-from benchdb.history.runs import ApplicationSummary, Run
+from benchdb.history.applications import ApplicationSummary, application
+from benchdb.history.decisions import DecisionRow, decisions
+from benchdb.history.outcomes import JoinedOutcome, newest_outcomes_of
+from benchdb.history.runs import Run, run_of, runs_of
 from benchdb.store.database import transaction
 from ioncast.service.api.decisions import Question, find
 from ioncast.service.api.uploads import limits, place
@@ -108,10 +109,10 @@ def read_application(
         When the database does not answer.
     """
     with transaction(service().database) as connection:
-        summary = history.application(connection, application_id)
-        runs = history.runs_of(connection, application_id, before=before, limit=_RUNS + 1)
-        newest = next(iter(history.runs_of(connection, application_id, limit=1)), None)
-        run = history.run_of(connection, application_id, run_id) if run_id is not None else newest
+        summary = application(connection, application_id)
+        runs = runs_of(connection, application_id, before=before, limit=_RUNS + 1)
+        newest = next(iter(runs_of(connection, application_id, limit=1)), None)
+        run = run_of(connection, application_id, run_id) if run_id is not None else newest
         decided = decisions(connection, application_id=application_id, limit=_DECISIONS)
         outcomes = newest_outcomes_of(connection, application_id, limit=_OUTCOMES)
     measured = _measured(runs, outcomes, run.tasks) if run is not None else {}

@@ -12,7 +12,7 @@ from flask import Blueprint, Flask, Response, redirect, render_template, request
 from markupsafe import Markup, escape
 from werkzeug.exceptions import HTTPException
 
-from benchdb.history.runs import program_of
+from benchdb.history.applications import program_of
 from ioncast.service.api import problems
 from ioncast.service.api.access import COOKIE, authorise, without_cookie
 from ioncast.service.context import service

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchdb.history.decisions import JoinedOutcome
-from benchdb.history.runs import program_of
+from benchdb.history.applications import program_of
+from benchdb.history.outcomes import JoinedOutcome
 from ioncast.service.pages.figures import (
     Figure,
     Ratio,

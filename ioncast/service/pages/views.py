@@ -10,13 +10,9 @@ from typing import Any, cast
 from flask import Blueprint, Response, redirect, request, url_for
 from pydantic import ValidationError
 
-from benchdb.history import runs as history
-from benchdb.history.decisions import (
-    decisions,
-    decisions_per_hour,
-    newest_outcomes,
-    systems_with_outcomes,
-)
+from benchdb.history import applications as stored_applications
+from benchdb.history.decisions import decisions, decisions_per_hour
+from benchdb.history.outcomes import newest_outcomes, systems_with_outcomes
 from benchdb.measurements.cells import OUTLIER_RULE, bimodal, outliers, spread
 from benchdb.measurements.coverage import blocks, coverage, summarise
 from benchdb.measurements.curves import Curve, curves_of_ids
@@ -74,7 +70,7 @@ def overview() -> Response:
         counts = decisions_per_hour(connection, now - _DAYS)
         newest = decisions(connection, limit=_DECISIONS)
         systems = system_names(connection)
-        has_runs = bool(history.applications(connection, limit=1))
+        has_runs = bool(stored_applications.applications(connection, limit=1))
     return page(
         "overview.html",
         figure=decisions_figure(counts, now - _DAYS, now) if counts else None,
@@ -96,7 +92,7 @@ def applications() -> Response:
     """List applications, those that hold a text."""
     search, system = request.args.get("search", ""), request.args.get("system", "")
     with transaction(service().database) as connection:
-        found = history.applications(
+        found = stored_applications.applications(
             connection,
             system=system or None,
             search=search or None,

@@ -22,8 +22,10 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from benchdb.history.decisions import store_decisions, store_outcome
-from benchdb.history.runs import applications, store_run
+from benchdb.history.applications import applications
+from benchdb.history.decisions import store_decisions
+from benchdb.history.outcomes import store_outcome
+from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import store_model
 from ioncast.service.answering.answers import Entry, answer
@@ -101,8 +103,7 @@ def _store_log(connection: Connection, path: Path) -> None:
     assert told is not None  # noqa: S101
     upload = _upload(path)
     trace = read_trace(upload, Limits())
-    store_run(
-        connection,
+    run = NewRun(
         system=SYSTEM,
         executable=trace.executable,
         user=USER,
@@ -116,6 +117,7 @@ def _store_log(connection: Connection, path: Path) -> None:
         bandwidth_mib_s=trace.bandwidth_mib_s,
         started=trace.started,
     )
+    store_run(connection, run)
 
 
 def _reruns() -> list[_Rerun]:

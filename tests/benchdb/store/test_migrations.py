@@ -15,8 +15,9 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect, text
 
-from benchdb.history.decisions import DecisionRow, joined_outcomes, store_decisions, store_outcome
-from benchdb.history.runs import store_run
+from benchdb.history.decisions import DecisionRow, store_decisions
+from benchdb.history.outcomes import joined_outcomes, store_outcome
+from benchdb.history.runs import NewRun, store_run
 from benchdb.measurements.storing import Measurement, store, system_names
 from benchdb.store.database import NEWEST, open_database, transaction
 from benchdb.store.fitted_models import state_of, store_model, stored_models
@@ -228,8 +229,7 @@ def go_back(connection: Connection, version: str) -> None:
 
 def use_service_tables(connection: Connection) -> None:
     """A row in each of the tables of version 0004."""
-    run, _ = store_run(
-        connection,
+    new = NewRun(
         system="testbed",
         executable="/opt/app",
         user="ada",
@@ -237,6 +237,7 @@ def use_service_tables(connection: Connection) -> None:
         tasks=16,
         phases=[],
     )
+    run, _ = store_run(connection, new)
     missing = dict.fromkeys(("user", "executable", "name", "nodes", "tasks", "available"))
     row = DecisionRow(
         id="d1",

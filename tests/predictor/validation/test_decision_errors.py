@@ -14,15 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchdb.history.decisions import (
-    DecisionRow,
-    JoinedOutcome,
-    Outcome,
-    joined_outcomes,
-    store_decisions,
-    store_outcome,
-)
-from benchdb.history.runs import Application, store_run
+from benchdb.history.applications import Application
+from benchdb.history.decisions import DecisionRow, store_decisions
+from benchdb.history.outcomes import JoinedOutcome, Outcome, joined_outcomes, store_outcome
+from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from predictor.validation.against_reruns import Errors, Expected
 from predictor.validation.decision_errors import (
@@ -296,8 +291,7 @@ def test_what_a_database_joins_is_judged(tmp_path: Path) -> None:
     place = tmp_path / "bench.sqlite"
     with opened_database(place) as engine:
         with transaction(engine, write=True) as connection:
-            run, _ = store_run(
-                connection,
+            new = NewRun(
                 system="here",
                 executable="/opt/app",
                 user="ada",
@@ -305,6 +299,7 @@ def test_what_a_database_joins_is_judged(tmp_path: Path) -> None:
                 tasks=16,
                 phases=[kind | {"bytes": 1}],
             )
+            run, _ = store_run(connection, new)
             told = {"asked_at": "2020-01-01", "application_id": run.application.id}
             rows = [replace(DECISION, id=str(i), job_id=str(i), **told) for i in range(20)]  # type: ignore[arg-type]
             store_decisions(connection, rows)

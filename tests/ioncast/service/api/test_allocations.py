@@ -100,7 +100,7 @@ def test_a_decision_has_its_curve_and_its_nodes(
 
 def test_a_decision_that_is_not_stored_is_not_found(client: FlaskClient) -> None:
     said = problem(ask(client, jobs=[{"id": "a", "decision_id": "f" * 32}]), 404)
-    assert said.startswith("no decision 'ffff")
+    assert said.startswith("the database has no decision 'ffff")
 
 
 def test_a_decision_of_which_nothing_was_known_has_no_curve(

@@ -12,7 +12,8 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from benchdb.history.decisions import DecisionRow, store_decisions, store_outcome
+from benchdb.history.decisions import DecisionRow, store_decisions
+from benchdb.history.outcomes import store_outcome
 from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
 from experiments.applications.darshan_writer import write_log

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from benchdb.history.decisions import decision, decisions, store_outcome
-from benchdb.history.runs import Run, store_run
+from benchdb.history.decisions import decision, decisions
+from benchdb.history.outcomes import store_outcome
+from benchdb.history.runs import NewRun, Run, store_run
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import open_database, opened_database, transaction
 from benchdb.store.fitted_models import stored_model
@@ -128,7 +129,7 @@ class Site:
             "started": f"2026-11-01T00:{self._runs:02d}:00+00:00",
             "phases": [to_record(each) for each in found],
         }
-        stored, _ = self.write(store_run, **(values | told))
+        stored, _ = self.write(store_run, NewRun(**(values | told)))
         assert isinstance(stored, Run)
         return stored
 

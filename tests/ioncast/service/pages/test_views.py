@@ -26,8 +26,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from benchdb.history.decisions import DecisionRow, joined_outcomes, store_decisions, store_outcome
-from benchdb.history.runs import Run, applications, runs_of, store_run
+from benchdb.history.applications import applications
+from benchdb.history.decisions import DecisionRow, store_decisions
+from benchdb.history.outcomes import joined_outcomes, store_outcome
+from benchdb.history.runs import NewRun, Run, runs_of, store_run
 from benchdb.measurements.listing import configurations_after
 from benchdb.measurements.storing import count
 from benchdb.store.database import opened_database, transaction
@@ -923,8 +925,7 @@ def store_runs(
     }
     with opened_database(settings.database) as database, transaction(database, write=True) as c:
         for number, executable in enumerate(executables, start=first):
-            store_run(
-                c,
+            new = NewRun(
                 system="here",
                 executable=executable,
                 user="ada",
@@ -935,6 +936,7 @@ def store_runs(
                 phases=[phase],
                 **told,
             )
+            store_run(c, new)
 
 
 def store_outcomes(settings: Settings, system: str, bandwidths_mib_s: list[float]) -> None:

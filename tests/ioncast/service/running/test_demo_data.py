@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from benchdb.history.decisions import decisions, joined_outcomes
-from benchdb.history.runs import applications, runs_of
+from benchdb.history.applications import applications
+from benchdb.history.decisions import decisions
+from benchdb.history.outcomes import joined_outcomes
+from benchdb.history.runs import runs_of
 from benchdb.measurements.storing import count
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.running.demo_data import NODES, SYSTEM, TASKS, TESTBED, USER, fill

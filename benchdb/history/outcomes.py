@@ -1,0 +1,347 @@
+"""Outcomes in the database: the bandwidth that jobs really got, with their decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, and_, bindparam, func, insert, select, update
+
+from benchdb.history.applications import Application
+from benchdb.history.decisions import DecisionRow, decision_of_row
+from benchdb.history.revisions import next_revision
+from benchdb.measurements.storing import system_id_of
+from benchdb.store.accepted_values import (
+    check_bandwidth,
+    check_count,
+    check_text,
+    is_text,
+)
+from benchdb.store.schema import applications, decisions, runs, systems
+from benchdb.store.schema import outcomes as outcomes_table
+from ioncast_base.errors import ConflictError, InputError, UnknownNameError
+from ioncast_base.limits import LARGEST_ID
+from ioncast_base.times import now
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The bandwidth that a job got.
+
+    Attributes
+    ----------
+    id : int
+        The outcome's id in the database.
+    system, job_id : str
+        The job; a system has one outcome for each job.
+    decision_id : str or None
+        Id of the job's decision as it was reported; the decision may be missing in the database.
+    run_id : int or None
+        Id of the job's run, if its log is stored.
+    io_nodes : int
+        Number of I/O nodes that the job ran with.
+    bandwidth_mib_s : float
+        Bandwidth that the job got.
+    reported_at : str
+        Time of the report, ISO 8601 in UTC.
+    """
+
+    id: int
+    system: str
+    job_id: str
+    decision_id: str | None
+    run_id: int | None
+    io_nodes: int
+    bandwidth_mib_s: float
+    reported_at: str
+
+
+@dataclass(frozen=True)
+class JoinedOutcome:
+    """An outcome together with its decision and its application.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        The outcome itself.
+    decision : DecisionRow or None
+        The reported decision; if no decision was reported, the last one that was asked for the
+        job before the outcome was reported.
+    application : Application or None
+        The application of the run, else of the decision.
+    pattern : str or None
+        The kind of I/O that moved most bytes in the run, else in the application's newest run.
+    tasks : int or None
+        Number of processes of the run, else of the decision.
+    """
+
+    outcome: Outcome
+    decision: DecisionRow | None
+    application: Application | None
+    pattern: str | None
+    tasks: int | None
+
+
+_OUTCOME_FIELDS = tuple(each.name for each in fields(Outcome))
+
+# Statements are built once, because SQLAlchemy needs longer to build one than a database to
+# answer it.
+_OUTCOMES = select(
+    outcomes_table.c.id,
+    systems.c.name.label("system"),
+    *(outcomes_table.c[name] for name in ("job_id", "decision_id", "run_id")),
+    *(outcomes_table.c[name] for name in ("io_nodes", "bandwidth_mib_s", "reported_at")),
+).join_from(outcomes_table, systems)
+_OUTCOME_OF_JOB = _OUTCOMES.where(
+    outcomes_table.c.system_id == bindparam("in_system"),
+    outcomes_table.c.job_id == bindparam("job"),
+)
+_OF_JOB = decisions.alias()
+_LAST_DECISION = (
+    select(_OF_JOB.c.id)
+    .where(
+        _OF_JOB.c.system == systems.c.name,
+        _OF_JOB.c.job_id == outcomes_table.c.job_id,
+        _OF_JOB.c.asked_at <= outcomes_table.c.reported_at,
+    )
+    .order_by(_OF_JOB.c.asked_at.desc(), _OF_JOB.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_APPLICATION_ID = func.coalesce(runs.c.application_id, decisions.c.application_id)
+_OTHER_RUNS = runs.alias()
+_NEWEST_PATTERN = (
+    select(_OTHER_RUNS.c.pattern)
+    .where(_OTHER_RUNS.c.application_id == applications.c.id)
+    .order_by(
+        func.coalesce(_OTHER_RUNS.c.started, _OTHER_RUNS.c.stored_at).desc(),
+        _OTHER_RUNS.c.id.desc(),
+    )
+    .limit(1)
+    .scalar_subquery()
+)
+_JOINED = (
+    _OUTCOMES.add_columns(
+        *(column.label(f"decision_{column.name}_") for column in decisions.c),
+        *(column.label(f"application_{column.name}_") for column in applications.c),
+        func.coalesce(runs.c.pattern, _NEWEST_PATTERN).label("pattern"),
+        func.coalesce(runs.c.tasks, decisions.c.tasks).label("tasks"),
+    )
+    .outerjoin(runs, outcomes_table.c.run_id == runs.c.id)
+    .outerjoin(
+        decisions,
+        and_(
+            decisions.c.id == func.coalesce(outcomes_table.c.decision_id, _LAST_DECISION),
+            decisions.c.system == systems.c.name,
+        ),
+    )
+    .outerjoin(applications, applications.c.id == _APPLICATION_ID)
+)
+_NEWEST_IDS = (
+    select(outcomes_table.c.id)
+    .where(outcomes_table.c.system_id == bindparam("of_system"))
+    .order_by(outcomes_table.c.id.desc())
+    .limit(bindparam("most"))
+)
+_NEWEST_OF_SYSTEM = _JOINED.where(outcomes_table.c.id.in_(_NEWEST_IDS))
+
+
+def store_outcome(
+    connection: Connection,
+    *,
+    system: str,
+    job_id: str,
+    io_nodes: int,
+    bandwidth_mib_s: float,
+    decision_id: str | None = None,
+    run_id: int | None = None,
+) -> tuple[Outcome, bool]:
+    """Store the bandwidth that a job got.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
+    system, job_id : str
+        The job. The system is created if the database does not have it.
+    io_nodes, bandwidth_mib_s, decision_id, run_id
+        As in `Outcome`. The run must be stored; the decision may be stored later.
+
+    Returns
+    -------
+    (Outcome, bool)
+        The stored outcome, and whether it is new. If the job already has an outcome, only an
+        unknown decision or run is filled in.
+
+    Raises
+    ------
+    ConflictError
+        If the job is stored with another decision, run, number of I/O nodes or bandwidth.
+    UnknownNameError
+        If the system has no such run.
+    InputError
+        If a number is out of range, or the database cannot hold a text.
+    """
+    if not job_id:
+        raise InputError("an outcome needs the id of a job")
+    check_text("the job's id", job_id, outcomes_table.c.job_id)
+    check_text("the decision's id", decision_id, outcomes_table.c.decision_id)
+    check_count("I/O nodes", io_nodes)
+    check_bandwidth(bandwidth_mib_s)
+    system_id = system_id_of(connection, system)
+    _check_run(connection, system_id, run_id)
+    given = {
+        "decision_id": decision_id or None,
+        "run_id": run_id,
+        "io_nodes": io_nodes,
+        "bandwidth_mib_s": bandwidth_mib_s,
+    }
+    known = _outcome_of_job(connection, system_id, job_id)
+    if known is not None:
+        _fill_in(connection, known, given)
+    else:
+        values = {"system_id": system_id, "job_id": job_id, "reported_at": now(), **given}
+        revision = next_revision(connection, outcomes_table)
+        connection.execute(insert(outcomes_table).values(revision=revision, **values))
+    stored = _outcome_of_job(connection, system_id, job_id)
+    assert stored is not None  # noqa: S101
+    return stored, known is None
+
+
+def joined_outcomes(
+    connection: Connection,
+    *,
+    system: str | None = None,
+    application_id: int | None = None,
+    after: int = 0,
+    limit: int | None = None,
+) -> list[JoinedOutcome]:
+    """List outcomes with their decisions and applications, in the order of their ids.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection in a transaction.
+    system : str, optional
+        List only outcomes of this system; an unknown system has no outcomes.
+    application_id : int, optional
+        List only outcomes of this application.
+    after : int
+        List only outcomes with greater ids, for the next page.
+    limit : int, optional
+        List at most this many outcomes.
+    """
+    if not is_text(system) or max(after, application_id or 0) > LARGEST_ID:
+        return []
+    query = _JOINED.where(outcomes_table.c.id > after)
+    if system is not None:
+        query = query.where(systems.c.name == system)
+    if application_id is not None:
+        query = query.where(bindparam(None, application_id) == _APPLICATION_ID)
+    query = query.order_by(outcomes_table.c.id).limit(limit)
+    return [_joined(row) for row in connection.execute(query).mappings()]
+
+
+def systems_with_outcomes(connection: Connection) -> list[str]:
+    """The names of the systems that have outcomes, sorted."""
+    has_one = select(outcomes_table.c.id).where(outcomes_table.c.system_id == systems.c.id).exists()
+    return list(connection.scalars(select(systems.c.name).where(has_one).order_by(systems.c.name)))
+
+
+def newest_outcomes(
+    connection: Connection, limit: int, system: str | None = None
+) -> list[JoinedOutcome]:
+    """List the newest outcomes of each system, in the order of their ids.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection in a transaction.
+    limit : int
+        List at most this many outcomes of each system.
+    system : str, optional
+        List only outcomes of this system; an unknown system has no outcomes.
+    """
+    asked = select(systems.c.id)
+    if system is not None:
+        asked = asked.where(systems.c.name == system)
+    found = [
+        _joined(row)
+        for system_id in list(connection.scalars(asked))
+        for row in connection.execute(
+            _NEWEST_OF_SYSTEM, {"of_system": system_id, "most": limit}
+        ).mappings()
+    ]
+    return sorted(found, key=lambda row: row.outcome.id)
+
+
+def newest_outcomes_of(
+    connection: Connection, application_id: int, limit: int
+) -> list[JoinedOutcome]:
+    """List the newest outcomes of an application, in the order of their ids.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection in a transaction.
+    application_id : int
+        The id of the application.
+    limit : int
+        List at most this many outcomes.
+    """
+    query = _JOINED.order_by(outcomes_table.c.id.desc()).limit(limit)
+    query = query.where(bindparam(None, application_id) == _APPLICATION_ID)
+    return [_joined(row) for row in connection.execute(query).mappings()][::-1]
+
+
+def _check_run(connection: Connection, system_id: int, run_id: int | None) -> None:
+    if run_id is None:
+        return
+    query = select(runs.c.system_id).where(runs.c.id == run_id)
+    if not 0 <= run_id <= LARGEST_ID or connection.scalar(query) != system_id:
+        raise UnknownNameError(f"the system has no run {run_id}")
+
+
+def _outcome_of_job(connection: Connection, system_id: int, job_id: str) -> Outcome | None:
+    key = {"in_system": system_id, "job": job_id}
+    row = connection.execute(_OUTCOME_OF_JOB, key).one_or_none()
+    return Outcome(*row) if row else None
+
+
+def _fill_in(connection: Connection, known: Outcome, given: dict[str, Any]) -> None:
+    """Store the given values that the outcome does not have yet."""
+    added = {}
+    for name, value in given.items():
+        stored = getattr(known, name)
+        if value is None or value == stored:
+            continue
+        if stored is not None:
+            raise ConflictError(
+                f"the outcome is already stored with {name} {stored}, not {value}",
+                where=f"job {known.job_id}",
+                remedy="nothing was changed",
+            )
+        added[name] = value
+    if added:
+        revised = added | {"revision": next_revision(connection, outcomes_table)}
+        key = outcomes_table.c.id == known.id
+        connection.execute(update(outcomes_table).where(key).values(revised))
+
+
+def _joined(row: RowMapping) -> JoinedOutcome:
+    outcome = Outcome(**{name: row[name] for name in _OUTCOME_FIELDS})
+    decided = {column.name: row[f"decision_{column.name}_"] for column in decisions.c}
+    application = None
+    if row["application_id_"] is not None:
+        application = Application(
+            row["application_id_"],
+            outcome.system,
+            *(row[f"application_{name}_"] for name in ("executable", "program", "user")),
+        )
+    return JoinedOutcome(
+        outcome=outcome,
+        decision=None if decided["id"] is None else decision_of_row(decided),
+        application=application,
+        pattern=row["pattern"],
+        tasks=row["tasks"],
+    )
