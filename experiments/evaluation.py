@@ -23,7 +23,7 @@ from predictor.validation.against_reruns import (
     compare,
     mean_of_cells,
 )
-from predictor.validation.command import hold_against
+from predictor.validation.one_application import hold_against
 from predictor.validation.result_tables import Validated
 from summario.phases.values import Phase
 

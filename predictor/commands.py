@@ -209,9 +209,8 @@ def at(where: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(
-            error.what, where=error.where or where, line=error.line, remedy=error.remedy
-        ) from error
+        error.where = error.where or where
+        raise
 
 
 def say_fitting(configurations: int) -> None:

@@ -1,0 +1,133 @@
+"""An application's prediction compared with its reruns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ioncast_base.errors import InputError
+from predictor.composition.prediction import Prediction
+from predictor.validation.against_reruns import Expected, compare, noise_floor
+from predictor.validation.dunn import composed_repetitions, dunn
+from predictor.validation.error_sources import PartForecast, explain
+from predictor.validation.reruns import Rerun, cells, start_times_s
+from predictor.validation.result_tables import Validated
+from summario.phases.values import Phase
+
+Forecast = Callable[[Sequence[Phase]], Prediction]
+
+
+def check_logs(applications: Sequence[str], logs: Mapping[str, str], where: str) -> list[str]:
+    """Warnings of logs without reruns; reruns without a log are an error."""
+    for application in applications:
+        if application not in logs:
+            raise InputError(
+                f"{application!r} has reruns but no log to predict from",
+                where=where,
+                remedy=f"add --log '{application}=FILE.darshan' or leave its lines out",
+            )
+    return [
+        f"{application}: no reruns of it are in {where}, so it is left out"
+        for application in logs
+        if application not in applications
+    ]
+
+
+def validate_application(
+    phases: Sequence[Phase], reruns: Sequence[Rerun], forecast: Forecast, *, explained: bool
+) -> tuple[Validated, tuple[str, ...]]:
+    """Compare one application's prediction with its reruns.
+
+    Parameters
+    ----------
+    phases : sequence of Phase
+        The phases that the prediction rests on.
+    reruns : sequence of Rerun
+        The application's reruns, at least one.
+    forecast : callable
+        Predicts from phases.
+    explained : bool
+        Whether to split the error by where it comes from.
+
+    Returns
+    -------
+    validated : Validated
+        The comparison.
+    warnings : tuple of str
+        What limits it.
+    """
+    prediction = forecast(phases)
+    parts = part_forecasts(prediction, forecast)
+    warnings = (*prediction.warnings, *_reservations(prediction, reruns))
+    return hold_against(reruns, prediction, parts, explained=explained), warnings
+
+
+def hold_against(
+    reruns: Sequence[Rerun],
+    prediction: Prediction,
+    parts: Sequence[PartForecast],
+    *,
+    explained: bool,
+) -> Validated:
+    """Hold one application's prediction against its reruns."""
+    expected = {
+        point.io_nodes: Expected(
+            point.bandwidth_mib_s.mean, point.bandwidth_mib_s.p10, point.bandwidth_mib_s.p90
+        )
+        for point in prediction.curve
+    }
+    measured = cells(reruns)
+    return Validated(
+        application=reruns[0].application,
+        expected=expected,
+        reruns=measured,
+        parts=tuple(parts),
+        benchmark=_benchmark(prediction),
+        prediction=compare(expected, measured),
+        floor=noise_floor({n: runs for n, runs in measured.items() if n in expected}),
+        sources=explain(expected, measured, parts, start_times_s(reruns)) if explained else None,
+    )
+
+
+def _benchmark(prediction: Prediction) -> dict[int, tuple[float, ...]]:
+    """The repetitions of what was measured for the job; none where a part has no benchmark."""
+    pairs = [pair for matched in prediction.phases for pair in matched.parts if pair[0].bytes]
+    work = [(part.bytes, found.curve.bandwidths_mib_s) for part, found in pairs if found.curve]
+    return composed_repetitions(work) if len(work) == len(pairs) else {}
+
+
+def with_dunn(results: Iterable[Validated]) -> tuple[list[Validated], list[str]]:
+    """Add the p-values of Dunn's test to results, or a warning where they cannot be computed."""
+    found = list(results)
+    try:
+        return [replace(one, dunn_p_values=dunn(one.benchmark, one.reruns)) for one in found], []
+    except InputError as error:
+        return found, [str(error)]
+
+
+def part_forecasts(prediction: Prediction, forecast: Forecast) -> tuple[PartForecast, ...]:
+    """What is predicted of each part of each phase by itself."""
+    return tuple(
+        PartForecast(
+            kind=phase.kind,
+            match=found.kind,
+            bytes=part.bytes,
+            time_s={point.io_nodes: point.time_s for point in forecast([alone]).curve},
+        )
+        for phase, part, found in (
+            (matched.phase, *pair) for matched in prediction.phases for pair in matched.parts
+        )
+        for alone in (replace(phase, parts=(part,), bytes=part.bytes, requests=part.requests),)
+    )
+
+
+def _reservations(prediction: Prediction, reruns: Sequence[Rerun]) -> tuple[str, ...]:
+    """What of the reruns cannot be held against the prediction."""
+    if not prediction.curve:
+        return (f"nothing is predicted ({prediction.best.why})",)
+    predicted = {point.io_nodes for point in prediction.curve}
+    missing = [n for n in cells(reruns) if n not in predicted]
+    if not missing:
+        return ()
+    listed = ", ".join(map(str, missing))
+    return (f"the reruns with {listed} I/O nodes have no prediction and are not compared",)
