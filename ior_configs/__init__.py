@@ -1,7 +1,7 @@
 """IOR benchmark runs: their configuration, command line and outputs."""
 
 from ioncast_base.sizes import format_size, parse_size
-from ior_configs import read_csv, read_json, read_text  # noqa: F401  each registers its readers
+from ior_configs import read_csv, read_json, read_text  # noqa: F401  each module registers its readers
 from ior_configs.config import IorConfig
 from ior_configs.outputs import read_outputs, reader, sniff
 from ior_configs.results import IorResult

@@ -1,4 +1,4 @@
-"""Campaign files: the IOR configurations that are to be measured together."""
+"""Campaign files: lists of IOR configurations to measure together."""
 
 from __future__ import annotations
 
@@ -34,20 +34,22 @@ _BUNDLED = Path(__file__).parent / "campaigns"
 
 @dataclass(frozen=True)
 class Campaign:
-    """Configurations that are to be measured together.
+    """Configurations to measure together.
 
     Attributes
     ----------
     name, description : str
-        What it is.
+        The campaign's name, and a sentence about it.
     repetitions : int
-        How often each configuration runs with each number of I/O nodes.
+        The number of runs of each configuration with each number of I/O nodes.
     seed : int
-        Of the random order.
+        The seed of the random order of the runs.
     spread_s : int or None
-        Seconds that all runs are spread over; None runs one right after the other.
+        The seconds over which all runs are spread; None: each run starts right after the one
+        before it.
     configurations : tuple of IorConfig
-        Each once, of one operation, with tasks and nodes; in the order of the file.
+        The configurations in the order of the file, each once, of one operation, with tasks and
+        nodes.
     """
 
     name: str
@@ -66,17 +68,17 @@ def read_campaign(source: str | Path, *, nodes: int, processes_per_node: int) ->
     source : str or Path
         The file, or the name of a bundled campaign.
     nodes, processes_per_node : int
-        Of the platform, where the file says none.
+        The numbers of the platform, for configurations without their own.
 
     Returns
     -------
     Campaign
-        What is to be measured.
+        The campaign in the file.
 
     Raises
     ------
     InputError
-        With the line of the first problem.
+        For a file that cannot be used; the error names the line of the first problem.
     """
     text, where = campaign_text(source), str(source)
     return parse_campaign(text, where=where, nodes=nodes, processes_per_node=processes_per_node)
@@ -95,7 +97,7 @@ def campaign_text(source: str | Path) -> str:
 
 
 def bundled_campaigns() -> dict[str, str]:
-    """The descriptions of the campaigns that ioncast brings, by their names."""
+    """Read the descriptions of the campaigns that are part of ioncast, by name."""
     files = sorted(_BUNDLED.glob("*.toml"))
     return {
         path.stem: parse_toml(read_text(path), _File, where=str(path)).description for path in files
@@ -103,7 +105,7 @@ def bundled_campaigns() -> dict[str, str]:
 
 
 def parse_campaign(text: str, *, where: str, nodes: int, processes_per_node: int) -> Campaign:
-    """Read the text of a campaign file; as `read_campaign`, with the file's name for errors."""
+    """Read the text of a campaign file as `read_campaign` does; `where` is the file's name."""
     file = parse_toml(text, _File, where=where)
     machine = _Machine(nodes, processes_per_node)
     configurations: dict[IorConfig, None] = {}
@@ -130,14 +132,14 @@ def to_toml(campaign: Campaign, comments: Mapping[IorConfig, str] | None = None)
     Parameters
     ----------
     campaign : Campaign
-        What to write; its configurations are patterns (`IorConfig.pattern`).
+        The campaign; its configurations are patterns (`IorConfig.pattern`).
     comments : mapping of IorConfig to str, optional
-        What stands above a configuration.
+        Comments above configurations.
 
     Returns
     -------
     str
-        What `parse_campaign` reads back as `campaign`.
+        A text that `parse_campaign` reads as `campaign`.
     """
     head = {
         "name": campaign.name,
@@ -165,7 +167,7 @@ def _assignments(values: Mapping[str, object]) -> list[str]:
 
 
 def _literal(value: object) -> str:
-    """Write a text or a number as TOML, of which JSON's are but for one character a part."""
+    """Write a text or a number as TOML; JSON's form is the same, except for the character DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -175,7 +177,7 @@ def _printable(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Machine:
-    """What a configuration runs on where its table does not say."""
+    """The number of nodes and processes for configurations that do not name their own."""
 
     nodes: int
     processes_per_node: int
@@ -183,7 +185,7 @@ class _Machine:
     def place(
         self, tasks: int | None, nodes: int | None, per_node: int | None = None
     ) -> tuple[int, int]:
-        """Complete the tasks and the nodes of a run."""
+        """Complete the number of tasks and nodes of a run."""
         per_node = per_node or self.processes_per_node
         if tasks is None:
             nodes = nodes or self.nodes
@@ -215,7 +217,7 @@ OneOrMore = Annotated[
 
 
 class _Grid(Table):
-    """Every combination of what its keys list."""
+    """A table whose keys list values; every combination of them is a configuration."""
 
     api: OneOrMore[Line] = ("POSIX",)
     operation: OneOrMore[Literal["write", "read"]] = Field(
@@ -223,7 +225,7 @@ class _Grid(Table):
     )
     layout: OneOrMore[Literal["contiguous", "1d-strided", "random"]] = ("contiguous",)
     file_access: OneOrMore[FileAccess] = Field(
-        description="one file for all processes, or one for each",
+        description="one file for all processes, or a file for each",
         examples=[["shared", "unique"]],
     )
     collective: OneOrMore[bool] = (False,)
@@ -250,12 +252,12 @@ def _refuse_unclear(grid: _Grid) -> None:
         number = "neither" if grid.total_bytes is None else "both"
         raise InputError(
             f"this grid has {number} of the keys `bytes_per_process` and `total_bytes`",
-            remedy="say one of them",
+            remedy="give one of them",
         )
     if grid.processes is not None and grid.processes_per_node is not None:
         raise InputError(
             "this grid has both of the keys `processes` and `processes_per_node`",
-            remedy="say one of them",
+            remedy="give one of them",
         )
 
 
@@ -274,10 +276,10 @@ class _File(Table):
     name: Name = Field(description="the name of the campaign", examples=["patterns"])
     description: Line = Field(description="what it measures", examples=["What our applications do"])
     repetitions: Annotated[int, Field(gt=0, le=10_000)] = Field(
-        description="how often each run is repeated", examples=[5]
+        description="the number of runs of each configuration", examples=[5]
     )
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = Field(
-        description="of the random order of the runs", examples=[1]
+        description="the seed of the random order of the runs", examples=[1]
     )
     spread: Annotated[int, read_by(parse_duration)] | None = None
     grid: Annotated[tuple[_Grid, ...], Strict(False)] = ()
@@ -292,14 +294,14 @@ class _File(Table):
 def _refuse_empty(file: _File) -> None:
     if not (file.grid or file.configuration):
         raise InputError(
-            "the campaign has nothing to run", remedy="add a table [[grid]] or [[configuration]]"
+            "the campaign has no runs", remedy="add a table [[grid]] or [[configuration]]"
         )
 
 
 def _tables(
     file: _File, machine: _Machine
 ) -> Iterator[tuple[tuple[str, int], Iterator[IorConfig]]]:
-    """Yield the configurations of each table, with the way to it."""
+    """Yield the path of each table in the file, with the table's configurations."""
     for position, grid in enumerate(file.grid):
         yield ("grid", position), _combined(grid, machine)
     for position, table in enumerate(file.configuration):
@@ -343,7 +345,7 @@ def _of_choice(chosen: Mapping[str, Any], machine: _Machine) -> IorConfig:
     size = _bytes_per_process(chosen, tasks, transfer)
     if size % transfer:
         raise InputError(
-            f"{size} bytes per process are no whole number of requests of {transfer} bytes"
+            f"{size} bytes per process are not a whole number of requests of {transfer} bytes"
         )
     return IorConfig(
         api=chosen["api"],
@@ -364,7 +366,7 @@ def _of_choice(chosen: Mapping[str, Any], machine: _Machine) -> IorConfig:
 
 
 def _bytes_per_process(chosen: Mapping[str, Any], tasks: int, transfer: int) -> int:
-    """Bytes of each process; of a total the nearest whole number of requests, at least one."""
+    """Bytes of each process; a total gives the nearest whole number of requests, at least one."""
     if "bytes_per_process" in chosen:
         return parse_size(chosen["bytes_per_process"])
     return max(1, round(parse_size(chosen["total_bytes"]) / tasks / transfer)) * transfer
@@ -377,8 +379,8 @@ def _commanded(table: _Configuration, machine: _Machine) -> Iterator[IorConfig]:
     controls = [word for word in config.to_args() if word not in pattern]
     if controls:
         raise InputError(
-            f"the command says how a run is controlled ({' '.join(controls)})",
-            remedy="leave that out: the campaign says the repetitions, the platform the directory",
+            f"the command has options that control the run ({' '.join(controls)})",
+            remedy="leave them out: the campaign sets the repetitions, the platform the folder",
         )
     for name, said, commanded in (
         ("tasks", table.tasks, config.tasks),
@@ -386,7 +388,8 @@ def _commanded(table: _Configuration, machine: _Machine) -> Iterator[IorConfig]:
     ):
         if None not in (said, commanded) and said != commanded:
             raise InputError(
-                f"key `{name}` says {said} and the command {commanded}", remedy="say it once"
+                f"key `{name}` is {said}, but the command says {commanded}",
+                remedy="give the number once",
             )
     tasks, nodes = machine.place(table.tasks or config.tasks, table.nodes or config.nodes)
     for operation in config.operation.split("+"):

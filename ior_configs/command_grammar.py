@@ -1,13 +1,13 @@
 """The grammar of IOR's command line, without the meaning of the values.
 
-IOR 3.0 reads its options with getopt, later versions with a reader of their
-own. `split_options` accepts what either does: ``-b 16m``, ``-b=16m``,
-``-b16m``, grouped flags ``-wr``, flags with a value ``-w=0``, long options
-``--collective`` and lists of directives ``-O blockSize=16m,writeFile=1``.
+IOR 3.0 reads its options with getopt; later versions have a parser of their own. `split_options`
+accepts the forms of both: ``-b 16m``, ``-b=16m``, ``-b16m``, grouped flags ``-wr``, flags with a
+value ``-w=0``, long options ``--collective`` and lists of directives
+``-O blockSize=16m,writeFile=1``.
 
-IOR 4 takes the letters of an attached value for flags as well (``-b16m`` also
-switches on ``-m``); here it means what it meant before, and a configuration is
-always written with its values as words of their own.
+IOR 4 also reads the letters of an attached value as flags: ``-b16m`` switches on ``-m``. Here an
+attached value is only a value, as in earlier versions, and values are always written as words of
+their own.
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ _OTHER_LONG_VALUES = frozenset({"dataPacketType", "randomPrefill", "random-offse
 _OTHER_LONG_FLAGS = frozenset({"dryRun", "gpuDirect", "warningAsErrors"})
 
 
-_OPTIONS_START_WITH_DASH = "IOR takes options only, each starting with -"
+_OPTIONS_START_WITH_DASH = "IOR accepts only options, which start with -"
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of IOR as it stood on a command line.
+    """One option of IOR on a command line.
 
     Attributes
     ----------
     name : str
-        The field of a configuration it sets; for every other option how IOR
-        spells it: ``-R``, ``--dryRun``, ``-O checkread`` (lower case).
+        The field of `IorConfig` that the option sets. For other options IOR's spelling:
+        ``-R``, ``--dryRun``, ``-O checkread`` (lower case).
     value : str or None
-        Its value; None for a flag without one.
+        The value; None for a flag without a value.
     tokens : tuple of str
-        The arguments that say just this option.
+        The arguments that give this option alone.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Option:
 
     @property
     def known(self) -> bool:
-        """Whether the option sets a field of a configuration."""
+        """Whether the option sets a field of `IorConfig`."""
         return not self.name.startswith("-")
 
     @property
@@ -116,12 +116,12 @@ def split_options(args: Sequence[str]) -> list[Option]:
     Returns
     -------
     list of Option
-        In the order given; grouped flags and directives one by one.
+        The options in the order given; grouped flags and directives are separate options.
 
     Raises
     ------
     InputError
-        For an argument that no version of IOR from 3.0 to 4.1 takes.
+        For an argument that no version of IOR from 3.0 to 4.1 accepts.
     """
     waiting = deque(args)
     options: list[Option] = []
@@ -169,7 +169,7 @@ def _short_options(token: str, waiting: deque[str]) -> Iterator[Option]:
 
 
 def _valued_options(option: str, attached: str, waiting: deque[str]) -> Iterator[Option]:
-    """Yield one option with the value attached to it or waiting, or the directives of ``-O``."""
+    """Yield one option with its attached or following value, or the directives of ``-O``."""
     value = attached.removeprefix("=") or _next_value(option, waiting)
     if option == "-O":
         yield from _directives(value)

@@ -1,4 +1,4 @@
-"""`IorConfig`: one benchmark run in IOR's terms, and its command line."""
+"""`IorConfig`: the options of one benchmark run in IOR's terms, and its command line."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ACCESS_SIZE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class IorConfig:
-    """One benchmark run in IOR's terms; a field is IOR's option of that meaning.
+    """One benchmark run in IOR's terms; each field stands for an option of IOR.
 
-    What every version of IOR from 3.0 on refuses is refused here; what only
-    some refuse is listed by `problems`. With neither `write` nor `read` IOR
-    does both, and so does a configuration. Checking what is read (``-R`` in
-    `other_options`) reads, so it switches `read` on.
+    Values that every version of IOR from 3.0 on rejects are rejected. `problems` lists values
+    that only some versions reject. Without `write` and `read` IOR does both, and so does a
+    configuration. The option ``-R`` in `other_options` checks data after reading it, so it
+    switches `read` on.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class IorConfig:
     collective : bool
         ``-c``.
     random_offsets : int
-        How often ``-z`` is given: 0, 1 (shuffled) or 2 (may overlap).
+        How often ``-z`` is given: 0, 1 (requests are shuffled) or 2 (requests may overlap).
     block_size, transfer_size : int
         ``-b`` and ``-t`` in bytes.
     segments : int
@@ -53,21 +53,21 @@ class IorConfig:
     inter_test_delay : int
         ``-d`` in seconds.
     test_file : str or None
-        ``-o``; None leaves the name to IOR.
+        ``-o``; with None IOR chooses the name.
     summary_format : {None, "default", "JSON", "CSV"}
         ``-O summaryFormat=``.
     odirect : bool
         ``--posix.odirect``, or ``-B`` before IOR 3.3.
     tasks, nodes : int or None
-        Not options of a benchmark but of its launcher; None if unknown. IOR's
-        ``-N`` limits the tasks that take part and so is read as `tasks`.
+        Options of the launcher, not of IOR; None if unknown. IOR's ``-N`` limits the tasks that
+        take part, so it is read as `tasks`.
     other_options : tuple of str
-        All other options of IOR as they were given, flags one by one.
+        All other options of IOR as they were given, each flag on its own.
 
     Raises
     ------
     InputError
-        For values that IOR refuses.
+        For values that IOR rejects.
 
     Examples
     --------
@@ -112,12 +112,12 @@ class IorConfig:
     def from_args(cls, args: Sequence[str]) -> IorConfig:
         """Read the arguments of IOR, without the program's name.
 
-        Of an option given twice the last one counts.
+        If an option is given twice, the last one counts.
 
         Parameters
         ----------
         args : sequence of str
-            Such as ``["-w", "-b", "16m"]``.
+            Arguments such as ``["-w", "-b", "16m"]``.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class IorConfig:
         Raises
         ------
         InputError
-            For options or values that IOR does not take.
+            For options or values that IOR does not accept.
         """
         values: dict[str, Any] = {}
         others: list[str] = []
@@ -145,17 +145,17 @@ class IorConfig:
         Parameters
         ----------
         text : str
-            Such as ``srun -n 64 -N 8 ./ior -a MPIIO -c``, quoted for a shell.
+            A line such as ``srun -n 64 -N 8 ./ior -a MPIIO -c``, quoted for a shell.
 
         Returns
         -------
         IorConfig
-            With the tasks and nodes that the launcher says.
+            The configuration, with the tasks and nodes of the launcher's options.
 
         Raises
         ------
         InputError
-            If there is no ior in it, or its options are not usable.
+            If no word of the line is ior, or IOR's options cannot be used.
         """
         line = split_command_line(text)
         config = cls.from_args(line.args)
@@ -169,8 +169,8 @@ class IorConfig:
         Returns
         -------
         list of str
-            What `from_args` reads back as this configuration, except for
-            `tasks` and `nodes`.
+            Arguments that `from_args` reads as this configuration, except for `tasks` and
+            `nodes`.
         """
         flags = {
             "-w": self.write,
@@ -203,40 +203,39 @@ class IorConfig:
         Parameters
         ----------
         launcher : bool
-            Put ``mpiexec -n TASKS`` in front where `tasks` is known.
+            Put ``mpiexec -n TASKS`` in front if `tasks` is known.
 
         Returns
         -------
         str
-            What `from_command_line` reads back as this configuration, except
-            for `nodes`.
+            A line that `from_command_line` reads as this configuration, except for `nodes`.
         """
         prefix = ["mpiexec", "-n", str(self.tasks)] if launcher and self.tasks is not None else []
         return shlex.join([*prefix, "ior", *self.to_args()])
 
     @property
     def operation(self) -> str:
-        """What is measured: ``write``, ``read`` or ``write+read``."""
+        """The measured operations: ``write``, ``read`` or ``write+read``."""
         return "+".join(name for name in ("write", "read") if getattr(self, name))
 
     @property
     def bytes_per_process(self) -> int:
-        """Bytes each process moves in one operation."""
+        """Bytes that each process moves in one operation."""
         return self.block_size * self.segments
 
     @property
     def requests_per_process(self) -> int:
-        """Requests of each process in one operation; with ``-z`` in a shared file the mean."""
+        """Requests of each process in one operation; the mean with ``-z`` in a shared file."""
         return self.bytes_per_process // self.transfer_size
 
     @property
     def file_access(self) -> str:
-        """``unique`` where each process has a file of its own, else ``shared``."""
+        """``unique`` if each process has a file of its own, else ``shared``."""
         return "unique" if self.file_per_process or self.tasks == 1 else "shared"
 
     @property
     def layout(self) -> str:
-        """``contiguous``, ``1d-strided`` or ``random``: where a process's requests lie."""
+        """The order of a process's requests: ``contiguous``, ``1d-strided`` or ``random``."""
         if self.random_offsets:
             return "random"
         if self.segments > 1 and self.file_access == "shared":
@@ -245,11 +244,11 @@ class IorConfig:
 
     @property
     def spatiality(self) -> str:
-        """How Darshan's counters describe the run.
+        """The spatiality of the run by Darshan's counters.
 
-        MPI-IO is ``collective`` or ``unknown``. Below, a strided run whose
-        blocks are made of several requests is ``contiguous`` as long as four
-        fifths of the requests that could follow the one before do.
+        MPI-IO is ``collective`` or ``unknown``. With other interfaces a strided run whose blocks
+        have several requests is ``contiguous`` if at least four fifths of the requests, the first
+        one left out, begin where the request before them ends.
         """
         if self.api == "MPIIO":
             return "collective" if self.collective else "unknown"
@@ -261,7 +260,7 @@ class IorConfig:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the run's I/O, as a phase of it would have."""
+        """The kind of I/O of the run, which is also that of its phase in a Darshan log."""
         return Kind(self.operation, self.api, self.spatiality, self.file_access)
 
     def for_operation(self, operation: str) -> IorConfig:
@@ -270,12 +269,12 @@ class IorConfig:
         Parameters
         ----------
         operation : {"write", "read"}
-            The one to switch on; the other is off, and so is the check of its data.
+            The operation to keep. The other one is switched off, with the check of its data.
 
         Returns
         -------
         IorConfig
-            This configuration with that operation alone.
+            This configuration with one operation.
         """
         if operation not in _CHECKS:
             raise InputError(f"{operation!r} is not an operation", remedy="say write or read")
@@ -289,13 +288,13 @@ class IorConfig:
         )
 
     def pattern(self) -> IorConfig:
-        """Forget what only controls the run: what is left identifies a configuration.
+        """Reset the options that only control the run; the others identify a configuration.
 
         Returns
         -------
         IorConfig
-            This configuration with repetitions, delays, file name, output
-            format and options that are no fields at their defaults.
+            This configuration without `other_options`, and with default values for repetitions,
+            delays, the file's name and the output format.
         """
         return replace(
             self,
@@ -309,15 +308,15 @@ class IorConfig:
         )
 
     def problems(self) -> list[str]:
-        """List what IOR 4 refuses although IOR 3 ran it.
+        """List the options that IOR 4 rejects although IOR 3 accepted them.
 
         Returns
         -------
         list of str
-            One clause for each problem; empty if IOR 4 runs it.
+            A clause for each problem; empty if IOR 4 accepts the configuration.
         """
         if self.random_offsets == 1 and self.block_size == self.transfer_size:
-            return ["-z shuffles within a block, so IOR 4 wants a block larger than a transfer"]
+            return ["-z shuffles within a block, so IOR 4 needs blocks larger than a transfer"]
         return []
 
 
@@ -331,18 +330,18 @@ def _unless_default(option: str, value: int, default: int) -> list[str]:
 
 
 def _other_options(tokens: tuple[str, ...]) -> list[Option]:
-    """Split `tokens`, which must be options that no field stands for, each written alone."""
+    """Split options that have no field; reject options with a field and grouped flags."""
     options = split_options(tokens)
     spelled = tuple(token for option in options for token in option.tokens)
     if spelled != tokens or any(option.known for option in options):
         raise InputError(
-            f"{' '.join(tokens)!r} holds options that have fields of their own or are grouped"
+            f"{' '.join(tokens)!r} has options with fields of their own, or grouped flags"
         )
     return options
 
 
 def _operations(write: bool, read: bool, others: list[Option]) -> dict[str, bool]:
-    """Tell what IOR does: both if nothing is asked for, and checking a read reads."""
+    """Tell which operations IOR does: both by default; checking a read also reads."""
     checks = {
         operation: any(option.name in names and option.on for option in others)
         for operation, names in _CHECKS.items()
@@ -352,7 +351,7 @@ def _operations(write: bool, read: bool, others: list[Option]) -> dict[str, bool
 
 
 def _refusals(config: IorConfig) -> list[tuple[bool, str]]:
-    """Pair each rule's violation with what to say of it, the most basic rules first."""
+    """Pair the violation of each rule with its message, the most basic rules first."""
     c = config
     shared = not c.file_per_process
     return [
@@ -400,7 +399,7 @@ def _refusals(config: IorConfig) -> list[tuple[bool, str]]:
         (c.nodes is not None and c.nodes < 1, "the number of nodes must be positive"),
         (
             c.tasks is not None and c.nodes is not None and c.nodes > c.tasks,
-            f"{c.nodes} nodes cannot share {c.tasks} tasks",
+            f"{c.nodes} nodes are more than {c.tasks} tasks",
         ),
     ]
 
@@ -410,7 +409,7 @@ def _is_file_name(text: str) -> bool:
 
 
 def _times(option: Option, before: int) -> int:
-    """Count a flag as IOR does: each mention adds one, a value replaces the count."""
+    """Count a flag as IOR does: each flag adds one, a value replaces the count."""
     return before + 1 if option.value is None else parse_count(option.value)
 
 
@@ -435,7 +434,7 @@ _READ_TEXT: dict[str, Callable[[str], Any]] = {
 
 
 def _value(option: Option, before: int) -> Any:
-    """Read the value of an option; `before` is what an earlier mention of it left."""
+    """Read the value of an option; `before` is its value by earlier arguments."""
     if option.name == "random_offsets":
         return min(_times(option, before), 2)
     if option.name in _READ_TEXT:

@@ -1,4 +1,4 @@
-"""What stands in front of ``ior`` on a command line: the program and its launcher."""
+"""Command lines of launchers such as mpiexec, with IOR behind them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROGRAM = re.compile(r"ior(?:[-_.0-9][^=]*)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Launcher:
-    """How one launcher spells the number of tasks, of nodes and of tasks per node."""
+    """The options of one launcher for the number of tasks, of nodes and of tasks per node."""
 
     tasks: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -39,12 +39,12 @@ _LAUNCHERS = {
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command line taken apart.
+    """The parts of a command line.
 
     Attributes
     ----------
     tasks, nodes : int or None
-        What the launcher says of them.
+        The numbers in the launcher's options.
     args : tuple of str
         IOR's own arguments.
     """
@@ -55,22 +55,22 @@ class CommandLine:
 
 
 def split_command_line(text: str) -> CommandLine:
-    """Take a command line apart into launcher and IOR's arguments.
+    """Split a command line into the launcher's numbers and IOR's arguments.
 
     Parameters
     ----------
     text : str
-        Such as ``mpiexec -n 32 -genv X Y ior -w -b 16m``.
+        A command line such as ``mpiexec -n 32 -genv X Y ior -w -b 16m``.
 
     Returns
     -------
     CommandLine
-        Tasks and nodes are None where no known launcher says them.
+        The parts; tasks and nodes are None if no known launcher gives them.
 
     Raises
     ------
     InputError
-        If the quoting is wrong or no program called ior is in it.
+        If the quotes do not match, or no program is called ior.
     """
     try:
         words = shlex.split(text)

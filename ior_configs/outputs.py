@@ -1,4 +1,4 @@
-"""Reading what IOR prints: one registry, one reader for each of its formats."""
+"""The registry of readers for the formats that IOR prints."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SIGNATURES = {
 def reader(name: str) -> Callable[[Reader], Reader]:
     """Register the reader of the format that `sniff` calls `name`.
 
-    A reader takes the text and the configuration of the command line given
-    beside it, or None; it returns at least one result or raises `InputError`.
+    A reader's arguments are the text and the configuration of the command line that the user gave
+    with it, or None. It returns at least one result or raises `InputError`.
     """
 
     def register(read: Reader) -> Reader:
@@ -36,7 +36,7 @@ def reader(name: str) -> Callable[[Reader], Reader]:
 
 
 def sniff(text: str) -> str | None:
-    """Tell which of IOR's formats a text is in.
+    """Recognise the format of an output of IOR.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def sniff(text: str) -> str | None:
     Returns
     -------
     {"ior-json", "ior-text", "ior-csv", "ior-rank-csv"} or None
-        None if it is none of them. A text cut off still has its format.
+        The format; None for any other text. A text that is cut off still has its format.
     """
     return next((name for name, mark in _SIGNATURES.items() if mark.search(text)), None)
 
@@ -56,32 +56,31 @@ def read_outputs(
 ) -> list[IorResult]:
     """Read all results of one output of IOR, whatever its format.
 
-    A repetition without a positive finite bandwidth is left out and a warning
-    on the other results says so; a test in which nothing is left is an error,
-    and so is a rank's line without usable numbers, as all ranks count.
+    A repetition without a positive finite bandwidth is left out, and the other results get a
+    warning. It is an error if no repetition of a test is left, or if the line of a rank has no
+    usable numbers, because the bytes of all ranks are added up.
 
     Parameters
     ----------
     text : str
         The whole output.
     where : str
-        The file it is from, for error messages.
+        The name of the file, for errors.
     command : str, optional
-        The command line of the run, for what the output does not hold: all of
-        the configuration (CSV) or the number of tasks.
+        The command line of the run, for values that are not in the output: the whole
+        configuration (CSV) or the number of tasks.
     nodes : int, optional
-        The number of compute nodes, if better known than the output says:
-        IOR counts host names.
+        The number of compute nodes, if it is known. IOR counts host names, which may be fewer.
 
     Returns
     -------
     list of IorResult
-        At least one, in the order of the output.
+        The results in the order of the output, at least one.
 
     Raises
     ------
     InputError
-        If the text is not a whole output of IOR with a usable result.
+        If the text is not a whole output of IOR, or has no usable result.
     """
     try:
         given = None if command is None else IorConfig.from_command_line(command)
@@ -112,14 +111,14 @@ def config_as_printed(command: str, given: IorConfig | None) -> IorConfig:
     Parameters
     ----------
     command : str
-        Program and arguments, separated by blanks.
+        The program and its arguments, separated by blanks.
     given : IorConfig or None
-        The configuration given beside the output.
+        The configuration that the user gave with the output.
 
     Returns
     -------
     IorConfig
-        As printed, with the tasks and nodes of `given` where it has none.
+        The printed configuration; tasks and nodes that it lacks are those of `given`.
     """
     config = IorConfig.from_args(command.split()[1:])
     if given is None:

@@ -1,4 +1,4 @@
-"""Readers of IOR's two kinds of CSV: results, and performance of each rank."""
+"""Readers of IOR's two kinds of CSV: results of a run, and results of each rank."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCIENTIFIC = re.compile(r"[0-9]\.[0-9]{1,20}e[+-][0-9]{2}")
 
 @reader("ior-csv")
 def read_csv(text: str, given: IorConfig | None) -> list[IorResult]:
-    """Read the CSV of ``-O summaryFormat=CSV``, which has sizes and tasks but no more."""
+    """Read the CSV of ``-O summaryFormat=CSV``, which has sizes and tasks, but no other option."""
     asked = _needed(given)
     cells = list(_cells(text, _RESULT_COLUMNS))
     if not cells:
@@ -48,9 +48,9 @@ def read_csv(text: str, given: IorConfig | None) -> list[IorResult]:
 def read_rank_csv(text: str, given: IorConfig | None) -> list[IorResult]:
     """Read the CSV of ``-O saveRankPerformanceDetailsCSV=``.
 
-    The bandwidth is the bytes of all ranks over the time of the slowest,
-    with opening and closing. A file in which a rank moved nothing that can
-    be told, or in which ranks are missing, is refused.
+    The bandwidth is the bytes of all ranks over the time of the slowest rank, with opening and
+    closing. A file is rejected if ranks are missing, or if the bytes of a rank cannot be
+    computed.
     """
     asked = _needed(given)
     seen: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def read_rank_csv(text: str, given: IorConfig | None) -> list[IorResult]:
 
 @dataclass(frozen=True)
 class _Rank:
-    """What one rank did in one operation."""
+    """The bytes and the time of one rank in one operation."""
 
     number: int
     bytes: float
@@ -75,14 +75,14 @@ class _Rank:
 def _needed(given: IorConfig | None) -> IorConfig:
     if given is None:
         raise InputError(
-            "IOR's CSV does not say what was run",
+            "IOR's CSV does not contain the configuration",
             remedy=Remedy('give the command line with {} "ior ..."', ("command",)),
         )
     return given
 
 
 def _cells(text: str, needed: frozenset[str]) -> Iterator[dict[str, str]]:
-    """Yield the result lines by column, past headers and the messages IOR prints among them."""
+    """Yield the result lines by column; skip headers and messages that IOR prints among them."""
     columns: list[str] = []
     for line in text.splitlines():
         words = [word.strip() for word in line.split(",")]
@@ -90,7 +90,7 @@ def _cells(text: str, needed: frozenset[str]) -> Iterator[dict[str, str]]:
             columns = words
             if not needed <= set(columns):
                 raise InputError(
-                    "the CSV lacks columns that IOR prints", remedy="give the whole file"
+                    "columns that IOR prints are missing", remedy="give the whole file"
                 )
         elif words[0] in {"write", "read"}:
             if len(words) != len(columns):
@@ -116,7 +116,7 @@ def _check_sizes(row: Mapping[str, str], config: IorConfig) -> None:
 def _repetitions(
     cells: Iterable[Mapping[str, str]],
 ) -> Iterator[tuple[str, Sequence[_Rank]]]:
-    """Group the lines: a repetition ends where the operation changes or a rank comes again."""
+    """Group lines by repetition: it ends when the operation changes or a rank is repeated."""
     operation, ranks = "", dict[int, _Rank]()
     for row in cells:
         rank = _rank(row)
@@ -163,7 +163,7 @@ def _rank_result(
 
 
 def _whole_transfers(rank: _Rank, transfer_size: int) -> int:
-    """Bytes a rank moved: time and throughput are printed with eleven digits, so exactly."""
+    """Compute the bytes of a rank; IOR prints eleven digits, enough for the exact number."""
     whole = round(rank.bytes / transfer_size) * transfer_size
     if abs(rank.bytes - whole) > max(1.0, rank.bytes * _PRECISION):
         raise InputError(

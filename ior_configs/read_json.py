@@ -43,8 +43,8 @@ _PARAMETERS: dict[str, tuple[str, type[Any]]] = {
 def read_json(text: str, given: IorConfig | None) -> list[IorResult]:
     """Read all tests of one JSON output.
 
-    What was run is taken from each test's Parameters; the command line only
-    tells what these lack.
+    The configuration is read from each test's Parameters; values that are not there come from the
+    command line.
     """
     document = _load(text)
     version = document.get("Version")
@@ -70,7 +70,7 @@ def read_json(text: str, given: IorConfig | None) -> list[IorResult]:
 
 
 def _load(text: str) -> dict[str, Any]:
-    """Parse the JSON, past the messages IOR prints in the middle of it on standard output."""
+    """Parse the JSON; skip messages that IOR prints on standard output in the middle of it."""
     lines = (line for line in text.splitlines() if line.lstrip()[:1] in set('{}[],"'))
     try:
         document = json.loads(
@@ -93,7 +93,7 @@ def _get(section: object, key: str, kind: type[_Kind]) -> _Kind:
 
 
 def _digits(section: object, key: str) -> str:
-    """Get a number as it is written, for the precision it is written with."""
+    """Get a number as a text, which tells its precision."""
     return str(_get(section, key, object))
 
 
@@ -112,7 +112,7 @@ def _config(test: object, asked: IorConfig) -> IorConfig:
 def _rows(
     test: object, summaries: Mapping[tuple[int, str], object], warnings: tuple[str, ...]
 ) -> Iterator[Row]:
-    """Yield the rows of a test; IOR does not number the repetitions here, but keeps their order."""
+    """Yield the rows of a test; IOR does not number repetitions here, but keeps their order."""
     seen: Counter[str] = Counter()
     test_id = _get(test, "TestID", int)
     transfer_size = _get(_get(test, "Parameters", dict), "transferSize", int)
@@ -136,7 +136,7 @@ def _rows(
 
 
 def _summaries(document: Mapping[str, Any]) -> dict[tuple[int, str], object]:
-    """Key the summary's entries by test and operation; it speaks of the first repetition."""
+    """Index the summary by test and operation; its values are those of the first repetition."""
     entries = document.get("summary")
     return {
         (_get(entry, "TestID", int), _get(entry, "operation", str)): entry
@@ -145,7 +145,7 @@ def _summaries(document: Mapping[str, Any]) -> dict[tuple[int, str], object]:
 
 
 def _bytes_stated(summary: object, transfer_size: int) -> int | None:
-    """Bytes moved according to the summary: whole transfers, printed in MiB."""
+    """Compute the bytes from the summary, which prints whole transfers in MiB."""
     size = summary.get("xsizeMiB") if isinstance(summary, Mapping) else None
     number = read_number(size) if isinstance(size, str) else None
     if number is None or transfer_size < 2 * number.half_unit * _MIB:

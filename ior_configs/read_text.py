@@ -1,4 +1,4 @@
-"""Reader of the text IOR prints by default (IOR 3.0 to 4.1)."""
+"""Reader of the text that IOR prints by default (IOR 3.0 to 4.1)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _TIME = ("total(s)", "totalTime")
 def read_text(text: str, given: IorConfig | None) -> list[IorResult]:
     """Read all tests of one text output.
 
-    What was run is taken from each test's Options. IOR rounds large sizes
-    there (``9.46 TiB``), so a size of the command line counts where it is
-    printed alike. Warnings above the table are on all results of the test.
+    The configuration is read from each test's Options. IOR rounds large sizes there (``9.46 TiB``),
+    so a size is taken from the command line if IOR would print it the same way. All results of a
+    test get the warnings above its table.
     """
     version = _VERSION.search(text)
     head, *tests = _split_tests(text.splitlines())
@@ -44,7 +44,7 @@ def read_text(text: str, given: IorConfig | None) -> list[IorResult]:
 
 
 def _split_tests(lines: Iterable[str]) -> list[list[str]]:
-    """Split the lines into what stands in front of the tests, and each test; drop the summary."""
+    """Split the lines into the part before the tests and each test; drop the summary."""
     parts: list[list[str]] = [[]]
     for line in lines:
         if line.startswith("Summary of all tests"):
@@ -85,7 +85,7 @@ def _split_table(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _fields(lines: Iterable[str]) -> dict[str, str]:
-    """Collect ``name : value`` lines by the name in lower case; of several the last counts."""
+    """Collect ``name : value`` lines by the name in lower case; the last of equal names counts."""
     matches = (_FIELD.fullmatch(line) for line in lines if not _WARNING.match(line))
     return {match[1].lower(): match[2] for match in matches if match}
 
@@ -96,7 +96,7 @@ def _warnings(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _config(printed: Mapping[str, str], asked: IorConfig) -> IorConfig:
-    """Correct what the command line asks for by what IOR says it runs."""
+    """Replace values of the command line by values that IOR printed in its Options."""
     changes: dict[str, Any] = {}
     for name, field in {"api": "api", "test filename": "test_file"}.items():
         if printed.get(name):
@@ -120,7 +120,7 @@ def _config(printed: Mapping[str, str], asked: IorConfig) -> IorConfig:
 
 
 def _placement(printed: Mapping[str, str]) -> dict[str, Any]:
-    """Tasks and nodes; IOR 3.0 to 3.2 say the tasks per node instead of the nodes."""
+    """Read tasks and nodes; IOR 3.0 to 3.2 print the tasks per node instead of the nodes."""
     clients = _CLIENTS.fullmatch(printed.get("clients", ""))
     if clients:
         tasks, per_node = int(clients[1]), int(clients[2])
@@ -139,19 +139,19 @@ def _size(printed: str, asked: int) -> int:
         return asked
     exact = _SIZE.fullmatch(printed)
     if exact is None:
-        raise InputError(f"the size {printed!r} is rounded and the command line says another one")
+        raise InputError(f"the size {printed!r} is rounded, and the command line has another size")
     return int(exact[1]) * _UNITS[exact[2]]
 
 
 def _as_printed(size: int) -> str:
-    """Write a size as IOR's Options do: two decimals of the largest unit, if it is not exact."""
+    """Write a size as IOR's Options do: in the largest unit, with two decimals if not exact."""
     unit = next((name for name in ("TiB", "GiB", "MiB") if size >= _UNITS[name]), "bytes")
     whole, rest = divmod(size, _UNITS[unit])
     return f"{size / _UNITS[unit]:.2f} {unit}" if rest else f"{whole} {unit}"
 
 
 def _rows(table: Sequence[str], started: str | None, test_warnings: tuple[str, ...]) -> list[Row]:
-    """Read the table; warnings and start times stand above the row they belong to."""
+    """Read the table; warnings and start times stand above their row."""
     columns = table[0].split()
     rows: list[Row] = []
     above: list[str] = []

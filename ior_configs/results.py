@@ -1,4 +1,4 @@
-"""`IorResult`: one measured operation, made from one line of results."""
+"""`IorResult`: one measured operation, from one line of IOR's results."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ class IorResult:
     Attributes
     ----------
     config : IorConfig
-        The run as a whole, with tasks and nodes where known.
+        The configuration of the whole run, with tasks and nodes if they are known.
     operation : {"write", "read"}
-        What was measured.
+        The measured operation.
     repetition : int
-        From 0.
+        The number of the repetition, from 0.
     bandwidth_mib_s : float
         All bytes over the time of the slowest process, in MiB/s; positive and finite.
     bytes : int or None
-        Bytes really moved by all processes; None if the output does not say exactly.
+        Bytes that all processes moved; None if the output does not tell the exact number.
     time_s : float or None
-        Seconds of the slowest process; None if printed as zero.
+        Seconds of the slowest process; None if IOR printed zero.
     started : str or None
-        ISO 8601 without zone, as IOR prints local time: of the operation where
-        the output holds that (``-v``), else of the test.
+        The start in ISO 8601 without a zone, because IOR prints local time. It is the start of
+        the operation if the output has it (``-v``), else of the test.
     ior_version : str or None
-        Such as ``4.1.0+dev``.
+        A version such as ``4.1.0+dev``.
     command : str or None
         IOR's command line.
     stonewalled : bool
-        Whether other bytes were moved than the configuration asks for.
+        Whether the run moved other bytes than the configuration asks for.
     warnings : tuple of str
-        IOR's warnings on this result, and what was left out of the output it is from.
+        IOR's warnings on this result, and a warning for each result that was left out.
     """
 
     config: IorConfig
@@ -62,18 +62,18 @@ class IorResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of results as printed, not judged yet.
+    """One line of results as IOR printed it, not checked yet.
 
     Attributes
     ----------
     operation, repetition
-        As in `IorResult`.
+        See `IorResult`.
     bandwidth, time : str
-        Bandwidth in MiB/s and seconds, with the digits that were printed.
+        Bandwidth in MiB/s and time in seconds, with the printed digits.
     bytes : int or None
-        Bytes moved where the output states them.
+        Moved bytes, if the output has them.
     started, warnings
-        As in `IorResult`.
+        See `IorResult`.
     """
 
     operation: str
@@ -87,14 +87,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Printed:
-    """A number of which only some digits are printed.
+    """A number that was rounded when it was printed.
 
     Attributes
     ----------
     value : float
-        As printed.
+        The printed number.
     half_unit : float
-        Half a unit of the last printed digit: how far off the truth can be.
+        Half a unit of the last printed digit: the largest possible rounding error.
     """
 
     value: float
@@ -104,31 +104,30 @@ class Printed:
 def results_of(
     config: IorConfig, rows: Iterable[Row], *, version: str | None, command: str | None
 ) -> list[IorResult]:
-    """Judge the rows of one test.
+    """Check the rows of one test.
 
-    A row whose bandwidth is no positive finite number (IOR divides by a time
-    of zero, or moved nothing) is left out, because a repetition that measured
-    nothing must not enter a mean; the other results of the test carry a
-    warning that says so. If no row is left the output is refused.
+    A row whose bandwidth is not a positive finite number is left out: IOR moved nothing or
+    divided by a time of zero, and such a repetition must not enter a mean. The other results of
+    the test get a warning.
 
     Parameters
     ----------
     config : IorConfig
-        What was run.
+        The configuration of the run.
     rows : iterable of Row
         The printed results.
     version, command : str or None
-        As in `IorResult`.
+        See `IorResult`.
 
     Returns
     -------
     list of IorResult
-        At least one.
+        The results, at least one.
 
     Raises
     ------
     InputError
-        If there is no row, or none with a usable bandwidth.
+        If no row has a usable bandwidth.
     """
     judged = [(row, read_number(row.bandwidth)) for row in rows]
     left_out = tuple(
@@ -178,7 +177,7 @@ def expected_bytes(config: IorConfig) -> int | None:
 
 
 def read_number(text: str) -> Printed | None:
-    """Read a positive finite number with its precision; None for anything else."""
+    """Read a positive finite number with its precision; None for any other text."""
     if _NUMBER.fullmatch(text) is None:
         return None
     decimals = len(text.partition(".")[2])
@@ -193,10 +192,10 @@ def _product_bounds(bandwidth: Printed, time: Printed) -> tuple[float, float]:
 
 
 def _bytes_between(low: float, high: float, expected: int | None, transfer: int) -> int | None:
-    """Tell the bytes moved from bounds on them, if the bounds leave no choice.
+    """Compute the moved bytes from their bounds; None if several numbers are possible.
 
-    What was asked for is taken where it lies between the bounds. Otherwise the
-    bytes are the one multiple of the transfer size between them, if it is one.
+    If the bytes that the configuration asks for lie between the bounds, these are taken.
+    Otherwise the only multiple of the transfer size between the bounds is taken.
     """
     if expected is not None and low <= expected <= high:
         return expected
@@ -205,7 +204,7 @@ def _bytes_between(low: float, high: float, expected: int | None, transfer: int)
 
 
 def parse_started(text: str) -> str | None:
-    """Turn IOR's ``Sat Nov 21 03:01:33 2026`` into ISO 8601; None for anything else."""
+    """Convert IOR's ``Sat Nov 21 03:01:33 2026`` to ISO 8601; None for any other text."""
     match = _CTIME.search(text)
     if match is None or match[1] not in _MONTHS:
         return None

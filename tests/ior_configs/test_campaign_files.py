@@ -124,7 +124,7 @@ def test_a_campaign_is_what_its_file_says() -> None:
         (command("ior -w -b 4m -t 1m") + "tasks = 3", "mpiexec -n 3 ior -w -b 4m -t 1m", 1),
     ],
 )
-def test_a_table_is_the_ior_run_that_its_words_mean(table: str, line: str, nodes: int) -> None:
+def test_a_table_becomes_an_ior_run(table: str, line: str, nodes: int) -> None:
     expected = replace(IorConfig.from_command_line(line), nodes=nodes)
     assert configurations(table) == (expected,)
 
@@ -204,7 +204,7 @@ def test_one_process_may_write_a_strided_file() -> None:
         (
             'bytes_per_process = "4m"',
             'bytes_per_process = "4m"\nprocesses = 4\nnodes = 5',
-            'c.toml:6: operation "write", transfer_size "4k": 5 nodes cannot share 4 tasks',
+            'c.toml:6: operation "write", transfer_size "4k": 5 nodes are more than 4 tasks',
         ),
         ('bytes_per_process = "4m"', "", "c.toml:6: this grid has neither of the keys"),
         ("bytes_per_process", 'total_bytes = "4m"\nbytes_per_process', "c.toml:6: this grid has"),
@@ -214,28 +214,30 @@ def test_one_process_may_write_a_strided_file() -> None:
             "c.toml:6: this grid has both of the keys `processes` and `processes_per_node`",
         ),
         ("ior -w", "iorx -w", "c.toml:13: there is no ior in the command line"),
-        ("ior -w", "ior -w -o /x -i 3", "c.toml:13: the command says how a run is controlled"),
+        ("ior -w", "ior -w -o /x -i 3", "c.toml:13: the command has options that control the run"),
         ("-b 24m", "-b 25m", "c.toml:13: the block size 26214400 must be a multiple"),
-        ("nodes = 8", "nodes = 32", "c.toml:13: 32 nodes cannot share 16 tasks"),
-        ("nodes = 8", "tasks = 8", "c.toml:13: key `tasks` says 8 and the command 16"),
+        ("nodes = 8", "nodes = 32", "c.toml:13: 32 nodes are more than 16 tasks"),
+        ("nodes = 8", "tasks = 8", "c.toml:13: key `tasks` is 8, but the command says 16"),
         ("nodes = 8", "nodes = 8" + CONFIGURATION, "c.toml:17: mpiexec -n 16 ior"),
-        (GRID + CONFIGURATION, "", "c.toml:1: the campaign has nothing to run"),
+        (GRID + CONFIGURATION, "", "c.toml:1: the campaign has no runs"),
     ],
 )
-def test_what_is_wrong_is_one_line_that_names_the_line(old: str, new: str, expected: str) -> None:
+def test_an_error_is_one_line_and_names_the_line_of_the_file(
+    old: str, new: str, expected: str
+) -> None:
     good = HEAD + GRID + CONFIGURATION
     assert old in good
     assert error_of(good.replace(old, new, 1)).startswith(expected)
 
 
 @pytest.mark.parametrize("source", ["lapto", "/nowhere/x.toml", "laptop.toml", "", "x" * 5000])
-def test_a_campaign_that_is_not_there_is_one_line(source: str) -> None:
+def test_a_missing_campaign_is_one_line(source: str) -> None:
     with pytest.raises(InputError) as caught:
         read_campaign(source, nodes=1, processes_per_node=1)
     assert caught.value.where is not None
 
 
-def test_a_misspelled_name_is_told_the_bundled_campaigns() -> None:
+def test_a_misspelled_name_gets_the_names_of_the_bundled_campaigns() -> None:
     with pytest.raises(InputError, match="bundled campaigns are forge, forwarding, laptop, rr9366"):
         read_campaign("lapto", nodes=1, processes_per_node=1)
 
@@ -251,7 +253,7 @@ def test_a_duration_is_numbers_with_units(text: str, seconds: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "2", "2w", "-2h", "1.5h", "30m1h", "1h 30m", "0s", "h", "nan", "9" * 30 + "s"]
 )
-def test_anything_else_is_no_duration(text: str) -> None:
+def test_other_texts_are_not_durations(text: str) -> None:
     with pytest.raises(InputError, match="is not a duration"):
         parse_duration(text)
 
@@ -310,7 +312,7 @@ def test_comments_stand_above_their_configurations() -> None:
 
 
 @pytest.mark.parametrize("name", ["forge", "forwarding", "laptop", "rr9366"])
-def test_a_bundled_campaign_is_read_by_name_and_begins_with_what_it_is(name: str) -> None:
+def test_a_bundled_campaign_is_read_by_name_and_begins_with_a_comment(name: str) -> None:
     assert bundled_campaigns()[name]
     assert campaign_text(name).startswith("# ")
     campaign = read_campaign(name, nodes=64, processes_per_node=8)
@@ -326,11 +328,11 @@ def test_the_laptop_campaign_is_small_posix_patterns_on_one_node(processes: int)
     for config in campaign.configurations:
         assert (config.api, config.nodes, config.tasks) == ("POSIX", 1, processes)
         assert 32 * MIB <= processes * config.bytes_per_process <= 264 * MIB
-        # Without these the page cache is measured.
+        # Without fsync and O_DIRECT the page cache would be measured.
         assert config.fsync if config.write else config.odirect
 
 
-def test_the_forwarding_campaign_is_the_patterns_whose_best_io_nodes_differ() -> None:
+def test_the_forwarding_campaign_has_six_patterns() -> None:
     campaign = read_campaign("forwarding", nodes=8, processes_per_node=2)
     shape = "-a POSIX -w -F -e -b 4m -t 1m", "-a POSIX -w -e -b 2m -t 1m"
     strided = "-a POSIX -w -e -b 128k -t 128k -s 16", "-a POSIX -w -e -b 8k -t 8k -s 64"
@@ -398,7 +400,7 @@ def documented(page: str) -> list[str]:
     return re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_documented_campaign_is_one() -> None:
+def test_the_documented_campaign_can_be_read() -> None:
     (example,) = documented("campaigns.md")
     campaign = parsed(example)
     assert len(campaign.configurations) == 9

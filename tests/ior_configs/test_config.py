@@ -124,12 +124,12 @@ def test_every_spelling_ior_accepts_is_read(text: str, expected: IorConfig) -> N
         "-N 0",
     ],
 )
-def test_what_ior_refuses_or_misreads_is_an_error(text: str) -> None:
+def test_options_that_ior_rejects_or_misreads_are_errors(text: str) -> None:
     with pytest.raises(InputError):
         from_words(text)
 
 
-def test_ior_4_refuses_shuffling_one_request_that_ior_3_ran() -> None:
+def test_ior_4_rejects_shuffling_of_one_request_which_ior_3_accepted() -> None:
     assert from_words("-w -z -b 64k -t 64k").problems() != []
     assert from_words("-w -z -z -b 64k -t 64k").problems() == []
 
@@ -151,7 +151,7 @@ def test_ior_4_refuses_shuffling_one_request_that_ior_3_ran() -> None:
         ("aprun -n 12 -N 5 ior -w", 12, 3),
     ],
 )
-def test_the_launcher_says_tasks_and_nodes(text: str, tasks: int | None, nodes: int | None) -> None:
+def test_the_launcher_has_tasks_and_nodes(text: str, tasks: int | None, nodes: int | None) -> None:
     config = IorConfig.from_command_line(text)
     assert (config.tasks, config.nodes) == (tasks, nodes)
 
@@ -190,7 +190,7 @@ def test_the_command_line_is_quoted_for_a_shell() -> None:
         ("mpiexec -n 16 ior -w -b 5m -t 1m -s 64", "shared", "1d-strided", "contiguous"),
     ],
 )
-def test_the_pattern_is_told_in_the_words_of_darshan(
+def test_the_pattern_has_the_words_of_darshan(
     text: str, access: str, layout: str, spatiality: str
 ) -> None:
     config = IorConfig.from_command_line(text)
@@ -206,7 +206,7 @@ def test_one_operation_can_be_singled_out() -> None:
         both.for_operation("write+read")
 
 
-def test_the_pattern_forgets_what_only_controls_the_run() -> None:
+def test_the_pattern_has_no_options_that_only_control_the_run() -> None:
     config = from_words("-w -C -e -g -k -i 3 -m -d 2 -o f -O summaryFormat=CSV --posix.odirect -v")
     assert config.pattern() == from_words("-w -C -e -g --posix.odirect")
 
@@ -219,13 +219,13 @@ def test_other_options_cannot_hide_options_with_fields() -> None:
 
 @pytest.mark.parametrize("field", ["block_size", "segments", "repetitions", "tasks", "nodes"])
 @pytest.mark.parametrize("value", [0, -8, 1 << 64])
-def test_numbers_out_of_range_are_refused(field: str, value: int) -> None:
+def test_numbers_out_of_range_are_rejected(field: str, value: int) -> None:
     changes: dict[str, Any] = {field: value}
     with pytest.raises(InputError):
         replace(IorConfig(write=True, tasks=1), **changes)
 
 
-def test_every_command_of_the_measured_runs_says_what_the_run_did(shared_data: Path) -> None:
+def test_every_command_of_the_measured_runs_matches_the_run(shared_data: Path) -> None:
     with (shared_data / "runs" / "manifest.csv").open(newline="") as file:
         runs = [row for row in csv.DictReader(file) if " ior " in row["command"]]
     assert runs
@@ -290,7 +290,7 @@ def test_command_lines_are_read_back(config: IorConfig) -> None:
 
 
 @given(configs(), st.sampled_from(["write", "read"]))
-def test_one_operation_is_one_operation(config: IorConfig, operation: str) -> None:
+def test_a_configuration_of_one_operation_has_no_other(config: IorConfig, operation: str) -> None:
     assert config.for_operation(operation).operation == operation
     assert config.pattern().pattern() == config.pattern()
 

@@ -49,12 +49,12 @@ def brief(results: list[IorResult]) -> list[tuple[str, int, float, int | None]]:
         ("access,size\n", None),
     ],
 )
-def test_the_format_is_told_from_the_text(text: str, name: str | None) -> None:
+def test_the_format_is_recognised_from_the_text(text: str, name: str | None) -> None:
     assert sniff(text) == name
 
 
 @pytest.mark.parametrize("name", ["wr-shared.json", "wr-shared-dxt.txt"])
-def test_the_configuration_is_what_was_run(name: str) -> None:
+def test_the_configuration_is_that_of_the_run(name: str) -> None:
     config = read(name)[0].config
     assert config.for_operation("write").pattern() == IorConfig(
         write=True, block_size=16 * MIB, transfer_size=MIB, tasks=16, nodes=1
@@ -100,14 +100,14 @@ def test_text_numbers_the_repetitions_and_dates_each() -> None:
     assert len({r.started for r in results}) == 8
 
 
-def test_a_rendered_table_lacks_the_tasks_until_the_command_says_them() -> None:
+def test_tasks_that_a_table_lacks_come_from_the_command() -> None:
     assert read("wr-shared.txt")[0].config.tasks is None
     results = read("wr-shared.txt", command=COMMAND)
     assert results[0].config.tasks == 16
     assert brief(results) == brief(read("wr-shared.json"))
 
 
-def test_the_caller_knows_the_nodes_better() -> None:
+def test_nodes_that_the_caller_gives_replace_those_of_the_output() -> None:
     text = (FIXTURES / "w-shared-strided-8k.n1.r0.json").read_text()
     assert read_outputs(text, where="x")[0].config.nodes == 1
     result = read_outputs(text, where="x", nodes=8)[0]
@@ -145,7 +145,7 @@ def test_rank_csv_repeats_the_ranks_for_each_repetition() -> None:
 
 @pytest.mark.parametrize("text", [RESULT_CSV, RANK_CSV])
 def test_csv_needs_the_command(text: str) -> None:
-    with pytest.raises(InputError, match="does not say what was run") as raised:
+    with pytest.raises(InputError, match="does not contain the configuration") as raised:
         read_outputs(text, where="x.csv")
     assert '--command "ior ..."' in str(raised.value)
     assert str(raised.value).startswith("x.csv: ")
@@ -153,12 +153,12 @@ def test_csv_needs_the_command(text: str) -> None:
 
 @pytest.mark.parametrize("text", [RESULT_CSV, RANK_CSV])
 @pytest.mark.parametrize("command", ["ior -b 16m -t 3m -s 1", "ior -b 47008 -t 47008", "hacc_io 8"])
-def test_csv_refuses_the_command_of_another_run(text: str, command: str) -> None:
+def test_csv_rejects_the_command_of_another_run(text: str, command: str) -> None:
     with pytest.raises(InputError):
         read_outputs(text, where="x.csv", command=command)
 
 
-def test_rank_csv_with_missing_ranks_is_refused() -> None:
+def test_rank_csv_with_missing_ranks_is_rejected() -> None:
     header, *ranks = RANK_CSV.splitlines()
     with pytest.raises(InputError, match="missing"):
         read_outputs("\n".join([header, ranks[1]]), where="x", command="ior -b 16m -t 1m")
@@ -167,14 +167,14 @@ def test_rank_csv_with_missing_ranks_is_refused() -> None:
 
 
 @pytest.mark.parametrize("bandwidth", ["0.0000", "-1.0000", "nan", "-nan", '"inf"', "1e999"])
-def test_a_repetition_that_measured_nothing_is_left_out_and_said(bandwidth: str) -> None:
+def test_a_repetition_that_measured_nothing_is_left_out_with_a_warning(bandwidth: str) -> None:
     text = (FIXTURES / "wr-shared.json").read_text().replace('": 662.5639', f'": {bandwidth}')
     (result,) = read_outputs(text, where="x")
     assert result.operation == "read"
     assert "left out write of repetition 0" in result.warnings[0]
 
 
-def test_a_run_that_measured_nothing_at_all_is_refused() -> None:
+def test_a_run_that_measured_nothing_at_all_is_rejected() -> None:
     text = RESULT_CSV.replace("662.5639", "inf").replace("9784.4161", "-")
     with pytest.raises(InputError, match="left out write"):
         read_outputs(text, where="x", command=COMMAND)
@@ -190,7 +190,7 @@ def test_messages_in_the_middle_of_json_are_kept_as_warnings() -> None:
     assert results[0].warnings == ("Stat() of aggregate file size      = 3",)
 
 
-def test_json_of_a_stonewalled_run_says_what_was_moved() -> None:
+def test_json_of_a_stonewalled_run_has_the_moved_bytes() -> None:
     document = json.loads((FIXTURES / "wr-shared.json").read_text())
     document["tests"][0]["Results"][0]["bwMiB"] = 100.5
     document["tests"][0]["Results"][0]["totalTime"] = 1.0049
@@ -218,7 +218,7 @@ def test_json_without_tests_is_one_clear_error() -> None:
         read_outputs(json.dumps(document), where="x")
 
 
-def test_text_of_a_stonewalled_run_says_what_was_moved() -> None:
+def test_text_of_a_stonewalled_run_has_the_moved_bytes() -> None:
     text = (FIXTURES / "wr-shared-dxt.txt").read_text()
     moved = "WARNING: Using actual aggregate bytes moved = 1048576.\nwrite  "
     write, read_ = read_outputs(text.replace("\nwrite  ", f"\n{moved}", 1), where="x")
@@ -234,7 +234,7 @@ def test_options_that_ior_switched_off_are_off() -> None:
     assert not read_outputs(warning + text, where="x")[0].config.fsync
 
 
-def test_text_of_ior_3_0_says_clients() -> None:
+def test_text_of_ior_3_0_has_clients() -> None:
     text = """IOR-3.0.1: MPI Coordinated Test of Parallel I/O
 
 Began: Thu Jan  2 03:04:05 2014
@@ -263,7 +263,7 @@ write     128.00     4096       1024.00    0.001000   0.499000   0.000100   0.50
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\x00\x01\x02", "hello", "{", '{"a": 1}'])
-def test_what_is_no_output_of_ior_is_one_clear_error(text: str) -> None:
+def test_other_texts_than_outputs_of_ior_are_one_clear_error(text: str) -> None:
     with pytest.raises(InputError, match=r"empty|not an output"):
         read_outputs(text, where="x")
 
@@ -375,7 +375,7 @@ def test_every_real_text_moved_bandwidth_times_time(shared_data: Path) -> None:
                 assert product == pytest.approx(result.bytes, rel=0.01), path.name
 
 
-def test_stonewalled_runs_are_those_that_ior_says_moved_something_else(shared_data: Path) -> None:
+def test_stonewalled_runs_moved_other_bytes_by_iors_own_warning(shared_data: Path) -> None:
     for path in sorted(shared_data.glob("ior-outputs/*.txt")):
         text = path.read_text()
         (result,) = read_outputs(text, where=path.name)
