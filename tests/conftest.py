@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,14 +33,28 @@ settings.register_profile(
 settings.load_profile("without a clock")
 
 PROJECT = Path(__file__).resolve().parents[1]
+_OWN_FOLDER = pytest.StashKey[str]()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.basetemp is None:
+        # Each start of pytest closes its usual folder to other users, also while another run has
+        # daemons of other users in it.
+        config.option.basetemp = tempfile.mkdtemp(prefix="ioncast-tests-")
+        config.stash[_OWN_FOLDER] = config.option.basetemp
     for name, service in services.SERVICES.items():
         config.addinivalue_line("markers", f"{name}: needs {service.what}")
     config.addinivalue_line("markers", "service: needs one of these; `make quick` leaves it out")
     config.addinivalue_line("markers", "slow: takes seconds; `make quick` leaves it out")
     config.addinivalue_line("markers", "both_databases: `location` is on SQLite and on PostgreSQL")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    folder = session.config.stash.get(_OWN_FOLDER, None)
+    if folder is not None and exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -55,3 +55,9 @@ def test_in_ci_it_fails(item: pytest.Item, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="postgresql: it is not installed"):
         services.require(item)
+
+
+def test_a_second_run_cannot_close_the_folder_of_this_one(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    assert not any(part.startswith("pytest-of-") for part in tmp_path_factory.getbasetemp().parts)
