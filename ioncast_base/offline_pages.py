@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -15,43 +15,48 @@ from ioncast_base.files import write_file
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# The style of tables that `table` writes.
-TABLE_STYLE = """\
-.wide { overflow-x: auto; margin: 0.6rem 0; }
-table { border-collapse: collapse; font-size: 0.85rem; }
-th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
-th { border-bottom: 1px solid #2a3f5f; vertical-align: bottom; white-space: normal; }
-th:first-child, td:first-child { text-align: left; }
-tr:nth-child(even) td { background: #f4f6f9; }
-"""
 
-
-def write_page(path: str | Path, *, title: str, body: str, style: str = "") -> None:
+def write_page(
+    path: str | Path, *, title: str, parts: Iterable[str | go.Figure], style: str = ""
+) -> None:
     """Write a page with one heading.
 
     Parameters
     ----------
     path : str or Path
-        The page; about 5 MB with Plotly in `body`.
+        The page; about 5 MB with figures, most of it Plotly.
     title : str
         The title and the heading, as plain text.
-    body, style : str
-        HTML and CSS.
+    parts : iterable of str or Figure
+        HTML and figures, from top to bottom.
+    style : str
+        CSS beside that of all pages.
 
     Raises
     ------
     InputError
         When the page cannot be written; an older page stays.
     """
+    body = "\n".join(_in_html(parts))
     write_file(path, _PAGE.substitute(title=html.escape(title), body=body, style=style))
 
 
-def bullets(heading: str, lines: Sequence[str]) -> str:
+def heading(text: str, level: int = 2) -> str:
+    """Write a plain text as an HTML heading."""
+    return f"<h{level}>{html.escape(text)}</h{level}>"
+
+
+def paragraph(text: str) -> str:
+    """Write a plain text as an HTML paragraph."""
+    return f"<p>{html.escape(text)}</p>"
+
+
+def bullets(title: str, lines: Sequence[str]) -> str:
     """Write plain texts as an HTML list under a heading; without texts, an empty string."""
     if not lines:
         return ""
     items = "".join(f"<li>{html.escape(line)}</li>\n" for line in lines)
-    return f"<h2>{heading}</h2>\n<ul>\n{items}</ul>\n"
+    return f"{heading(title)}\n<ul>\n{items}</ul>"
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -60,14 +65,30 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return f'<div class="wide">{made}</div>'
 
 
-def drawn(figure: go.Figure, plotly: bool = False) -> str:
-    """Write a figure as HTML; `plotly` adds Plotly itself, once for each page."""
-    text: str = figure.to_html(
-        full_html=False,
-        include_plotlyjs=plotly,
-        config={"responsive": True, "displayModeBar": False},
-    )
-    return text
+def laid_out(figure: go.Figure, *, height: int | None = 380, **layout: Any) -> go.Figure:
+    """Give a figure the look of all pages; `height` is in pixels, None for most of the window."""
+    common = {
+        "template": "plotly_white",
+        "margin": {"t": 30, "r": 10, "l": 70, "b": 60},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "dragmode": False,
+    }
+    return figure.update_layout(height=height, **(common | layout))
+
+
+def _in_html(parts: Iterable[str | go.Figure]) -> Iterator[str]:
+    needs_plotly = True
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+            continue
+        yield part.to_html(
+            full_html=False,
+            include_plotlyjs=needs_plotly,
+            default_height="70vh",
+            config={"responsive": True, "displayModeBar": False},
+        )
+        needs_plotly = False
 
 
 _PAGE = Template("""<!DOCTYPE html>
@@ -81,8 +102,15 @@ body { font: 0.9rem "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; mar
        padding: 0 1rem; max-width: 60rem; }
 h1 { font-size: 1.3rem; margin: 0; }
 h2 { font-size: 1.1rem; margin: 1.5rem 0 0; }
+h3 { font-size: 0.95rem; margin: 1rem 0 0; }
 p { margin: 0.4rem 0; }
 li { margin: 0.3rem 0; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; margin: 0.6rem 0; }
+table { border-collapse: collapse; font-size: 0.85rem; }
+th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
+th { border-bottom: 1px solid #2a3f5f; vertical-align: bottom; white-space: normal; }
+th:first-child, td:first-child { text-align: left; }
+tr:nth-child(even) td { background: #f4f6f9; }
 $style</style>
 </head>
 <body>

@@ -15,7 +15,7 @@ from benchdb.campaigns.collecting import result_of
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.measurements.cells import spread
 from ioncast_base.errors import InputError
-from ioncast_base.offline_pages import write_page
+from ioncast_base.offline_pages import laid_out, paragraph, write_page
 from ior_configs import IorConfig
 
 _PLOT_HEIGHT = 260
@@ -93,14 +93,8 @@ def write_html(
     if not rows:
         raise InputError("the platform can run none of the campaign", where=str(folder.path))
     title = f"{folder.campaign.name} on {folder.platform.system}, measured with {folder.engine}"
-    plot = curves_figure(rows).to_html(
-        full_html=False, include_plotlyjs=True, config={"responsive": True}
-    )
-    write_page(
-        path,
-        title=title,
-        body=f"<p>{html.escape(folder.campaign.description)}</p>\n<p>{count}</p>\n{_LEGEND}\n{plot}",
-    )
+    texts = (folder.campaign.description, count, _LEGEND)
+    write_page(path, title=title, parts=[*map(paragraph, texts), curves_figure(rows)])
 
 
 def curves_figure(rows: Sequence[ReportRow]) -> Figure:
@@ -147,13 +141,7 @@ def curves_figure(rows: Sequence[ReportRow]) -> Figure:
     figure.update_yaxes(title="MiB/s", rangemode="tozero")
     figure.update_xaxes(title="I/O nodes", row=len(rows), col=1)
     figure.update_annotations(font_size=11, x=0, xanchor="left")
-    figure.update_layout(
-        height=_PLOT_HEIGHT * len(rows) + 80,
-        showlegend=False,
-        template="plotly_white",
-        margin={"t": 60, "r": 20, "l": 70, "b": 60},
-    )
-    return figure
+    return laid_out(figure, height=_PLOT_HEIGHT * len(rows) + 80, showlegend=False)
 
 
 def _title(row: ReportRow) -> str:
@@ -172,5 +160,7 @@ def _cell(values: Sequence[float], failed: int) -> str:
     return f"{text}, {failed} failed" if failed else text
 
 
-_LEGEND = """<p>Bandwidth by number of I/O nodes: every run is a point, the line is their mean.
-Above each plot stand its IOR options, and tasks on compute nodes.</p>"""
+_LEGEND = (
+    "Bandwidth by number of I/O nodes: every run is a point, the line is their mean. The IOR"
+    " options and the tasks on compute nodes stand above each plot."
+)

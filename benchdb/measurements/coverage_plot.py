@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import Cell, CoverageRow, blocks, summarise
-from ioncast_base.offline_pages import write_page
+from ioncast_base.offline_pages import heading, laid_out, paragraph, write_page
 
 # Light to dark in one direction, so that it can be read without telling colours apart.
 _COLOURS = ("#fff7bc", "#fec44f", "#d95f0e", "#7f2704")
@@ -84,11 +84,10 @@ def coverage_figure(rows: Sequence[CoverageRow]) -> go.Figure:
         textfont={"size": 11},
         hoverinfo="skip",
     )
-    figure.update_layout(
+    return laid_out(
+        figure,
         height=_HEADER + height + below,
         margin={"t": _HEADER, "r": 0, "l": 0, "b": below},
-        template="plotly_white",
-        dragmode=False,
         xaxis={
             "range": [-0.5, len(columns) - 0.5],
             "tickvals": list(columns),
@@ -101,7 +100,6 @@ def coverage_figure(rows: Sequence[CoverageRow]) -> go.Figure:
         },
         yaxis={"range": [height, 0], "fixedrange": True, "visible": False},
     )
-    return figure
 
 
 def write_html(
@@ -126,40 +124,33 @@ def write_html(
         When it cannot be written.
     """
     left_out = max(len(rows) - _MOST_ROWS, 0)
-    body = _BODY.substitute(
+    key = _KEY.substitute(
         when=now.strftime("%Y-%m-%d %H:%M %Z"),
         largest=f"{_LARGEST_SPREAD:.0%}",
         missing=_MISSING,
         one=_ONE_REPETITION,
         rule=html.escape(OUTLIER_RULE),
         stale_after=html.escape(stale_after),
-        left_out=f"<p>The first {_MOST_ROWS} configurations; {left_out} more are in the table.</p>"
-        if left_out
-        else "",
-        parts="\n".join(_parts(rows)) or "<p>No measurements.</p>",
     )
+    cut = f"The first {_MOST_ROWS} configurations; {left_out} more are in the table."
+    parts = [key, *([paragraph(cut)] if left_out else []), *_parts(rows)]
     write_page(
         path,
         title="Coverage of the benchmark database",
-        body=body,
+        parts=parts if rows else [key, paragraph("No measurements.")],
         style=_STYLE.substitute(colours=", ".join(_COLOURS)),
     )
 
 
-def _parts(rows: Sequence[CoverageRow]) -> Iterator[str]:
-    """Each block's heading, then its figures; the first one brings Plotly."""
-    plotly, room = True, _MOST_ROWS
+def _parts(rows: Sequence[CoverageRow]) -> Iterator[str | go.Figure]:
+    """Each block's heading, then its figures."""
+    room = _MOST_ROWS
     for system, engine, block in blocks(rows):
-        yield f"<h2>{html.escape(f'{system}, {engine}')}</h2><p>{summarise(block)}</p>"
+        yield heading(f"{system}, {engine}") + paragraph(str(summarise(block)))
         shown = block[:room]
         room -= len(shown)
         for start in range(0, len(shown), _ROWS_OF_A_PART):
-            yield coverage_figure(shown[start : start + _ROWS_OF_A_PART]).to_html(
-                full_html=False,
-                include_plotlyjs=plotly,
-                config={"responsive": True, "displayModeBar": False},
-            )
-            plotly = False
+            yield coverage_figure(shown[start : start + _ROWS_OF_A_PART])
 
 
 def _edges(rows: int) -> list[int]:
@@ -219,7 +210,7 @@ _STYLE = Template("""\
 .key i { display: inline-block; height: 0.9em; width: 1.6em; vertical-align: -0.1em; }
 .key i.scale { width: 8em; background: linear-gradient(to right, $colours); }
 """)
-_BODY = Template("""\
+_KEY = Template("""\
 <p>$when. Each row is a configuration: its id, its IOR options, tasks on compute nodes; each
 column a number of I/O nodes; each cell shows how many repetitions there are.</p>
 <div class="key">
@@ -229,6 +220,4 @@ column a number of I/O nodes; each cell shows how many repetitions there are.</p
 <span><b>b</b> bimodal</span>
 <span><b>s</b> stale: the newest is older than $stale_after</span>
 <span><b>*</b> outliers: $rule</span>
-</div>
-$left_out
-$parts""")
+</div>""")

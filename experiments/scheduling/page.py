@@ -6,7 +6,6 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,11 +16,9 @@ from experiments.scheduling.policies import POLICIES
 from experiments.scheduling.replay import Schedule
 from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import Workload
-from ioncast_base.offline_pages import TABLE_STYLE, bullets, drawn, table, write_page
+from ioncast_base.offline_pages import bullets, heading, laid_out, table, write_page
 from ioncast_base.wording import in_digits
 
-# Pixels.
-_HEIGHT = 340
 _MOMENTS = 120
 _MEAN, _P90 = "#1f5f8b", "#a9c4d8"
 # Told apart also by those who see fewer colours (Okabe and Ito).
@@ -42,7 +39,7 @@ def bandwidth_figure(results: Sequence[Measures]) -> go.Figure:
         cliponaxis=False,
         hovertemplate="%{x}: %{y:.1f} MiB/s<extra></extra>",
     )
-    return _laid_out(figure, "global bandwidth, MiB/s", rangemode="tozero")
+    return laid_out(figure, yaxis={"title": "global bandwidth, MiB/s", "rangemode": "tozero"})
 
 
 def waiting_figure(results: Sequence[Measures]) -> go.Figure:
@@ -66,12 +63,11 @@ def waiting_figure(results: Sequence[Measures]) -> go.Figure:
         )
     # A policy that the pool is too small for makes jobs wait a thousand times as long.
     is_logarithmic = min(map(min, hours.values())) > 0
-    return _laid_out(
+    scale = "log" if is_logarithmic else "linear"
+    return laid_out(
         figure,
-        "waiting, hours",
         barmode="group",
-        type="log" if is_logarithmic else "linear",
-        rangemode="nonnegative",
+        yaxis={"title": "waiting, hours", "type": scale, "rangemode": "nonnegative"},
     )
 
 
@@ -91,8 +87,11 @@ def pool_figure(work: Workload, schedules: Mapping[str, Schedule], machine: Mach
             line={"color": _COLOURS[name]},
             hovertemplate="%{y:.1f} after %{x:.1f} h<extra>" + name + "</extra>",
         )
-    figure.update_xaxes(title="hours since the first submission")
-    return _laid_out(figure, f"I/O nodes in use, of {machine.pool}", rangemode="tozero")
+    return laid_out(
+        figure,
+        xaxis={"title": "hours since the first submission"},
+        yaxis={"title": f"I/O nodes in use, of {machine.pool}", "rangemode": "tozero"},
+    )
 
 
 def write_html(
@@ -126,49 +125,38 @@ def write_html(
         When it cannot be written.
     """
     meanings = [f"{name}: {POLICIES[name].meaning}" for name in schedules]
-    body = _BODY.substitute(
+    told = _MACHINE.substitute(
         queue=html.escape(queue),
         nodes=f"{machine.nodes:,}",
         pool=f"{machine.pool:,}",
         direct="may" if machine.direct else "may not",
-        results=table(measures_table(results)),
-        meanings=bullets("What a job gets", meanings),
-        bandwidth=drawn(bandwidth_figure(results), plotly=True),
-        waiting=drawn(waiting_figure(results)),
-        in_use=drawn(pool_figure(work, schedules, machine)),
     )
-    write_page(path, title="A queue with a pool of I/O nodes", body=body, style=TABLE_STYLE)
+    parts = [
+        told,
+        table(measures_table(results)),
+        _MEASURES,
+        bullets("What a job gets", meanings),
+        _ASSUMED,
+        heading("Global bandwidth"),
+        bandwidth_figure(results),
+        heading("Waiting"),
+        waiting_figure(results),
+        heading("I/O nodes in use"),
+        pool_figure(work, schedules, machine),
+    ]
+    write_page(path, title="A queue with a pool of I/O nodes", parts=parts)
 
 
-def _laid_out(
-    figure: go.Figure, y_title: str, *, barmode: str | None = None, **y_axis: Any
-) -> go.Figure:
-    return figure.update_layout(
-        height=_HEIGHT,
-        template="plotly_white",
-        margin={"t": 30, "r": 10, "l": 70, "b": 50},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        dragmode=False,
-        barmode=barmode,
-        yaxis={"title": y_title, **y_axis},
-    )
-
-
-_BODY = Template("""\
+_MACHINE = Template("""\
 <p>$queue; compute nodes: $nodes; I/O nodes: $pool.
-best and mckp $direct choose direct access.</p>
-$results
+best and mckp $direct choose direct access.</p>""")
+_MEASURES = """\
 <p>Global bandwidth: all bytes over the sum of the times that the jobs' I/O takes. Waiting: from
 submission to start; turnaround: to the end. Slowdown: turnaround over the recorded run time, of at
 least 10 s. Held up: jobs that would have started earlier, had there been more I/O nodes. The 90th
-percentile (p90) stands beside its mean.</p>
-$meanings<p>A job keeps its compute nodes and I/O nodes from start to end and waits where either is
+percentile (p90) stands beside its mean.</p>"""
+_ASSUMED = """\
+<p>A job keeps its compute nodes and I/O nodes from start to end and waits where either is
 missing: first come, first served, with EASY backfill. What jobs do for I/O is assumed where the
 queue does not tell: measured curves, drawn by user and job name, and a share of the recorded run
-time, which is taken to hold with static allocation.</p>
-<h2>Global bandwidth</h2>
-$bandwidth
-<h2>Waiting</h2>
-$waiting
-<h2>I/O nodes in use</h2>
-$in_use""")
+time, which is taken to hold with static allocation.</p>"""

@@ -16,12 +16,11 @@ from experiments.evaluation import Evaluation
 from experiments.published_tables import variation
 from experiments.studies.rr9366 import reported
 from experiments.studies.side_by_side import REPORT, direct_runs, phase_rows, rerun_error_rows
-from ioncast_base.offline_pages import TABLE_STYLE, bullets, drawn, table, write_page
-from predictor.composition.drawing import PRINTED, X_AXIS, Y_AXIS, interval
+from ioncast_base.offline_pages import bullets, heading, laid_out, paragraph, table, write_page
+from predictor.composition.drawing import PRINTED, Y_AXIS, boxes, by_io_nodes, expected
 from predictor.validation.result_tables import Validated, curve_rows, decision_rows, error_rows
 from summario.phases.tables import size
 
-_HEIGHT_PIXELS = 400
 _BENCHMARKS = "#d98200"
 _SECONDS = ("start", "end", "time")
 
@@ -46,19 +45,19 @@ def write_html(path: str | Path, title: str, data: DataSet, evaluation: Evaluati
         When it cannot be written.
     """
     results = list(evaluation.validated.values())
-    sections = [
+    parts = [
         _provenance(data),
-        "<h2>The errors, and the choice of I/O nodes</h2>",
+        heading("The errors, and the choice of I/O nodes"),
         table(error_rows(results)),
         table(decision_rows(results)),
         _LEGEND,
         *_sections(data, evaluation),
-        "<h2>Benchmarks</h2>",
+        heading("Benchmarks"),
         table(benchmark_rows(evaluation.curves)),
-        "<p>Mean MiB/s by number of I/O nodes ± coefficient of variation (runs).</p>",
+        paragraph("Mean MiB/s by number of I/O nodes ± coefficient of variation (runs)."),
         bullets("Notes", data.provenance.notes),
     ]
-    write_page(path, title=title, body="\n".join(sections), style=TABLE_STYLE + _STYLE)
+    write_page(path, title=title, parts=parts)
 
 
 def benchmark_rows(curves: Mapping[str, Curve]) -> list[dict[str, str]]:
@@ -100,47 +99,15 @@ def run_rows(runs: Mapping[str, Sequence[float]]) -> list[dict[str, str]]:
 
 def bandwidth_figure(result: Validated) -> go.Figure:
     """Draw an application's reruns and the benchmarks in its place, and what these predict."""
-    figure = go.Figure()
-    order = [str(n) for n in sorted({*result.expected, *result.reruns})]
-    points = {str(n): result.expected[n] for n in sorted(result.expected)}
-    figure.add_trace(
-        interval(
-            list(points),
-            [point.p10 for point in points.values()],
-            [point.p90 for point in points.values()],
-        )
+    figure = go.Figure(
+        [
+            *expected(result.expected),
+            boxes(result.benchmark, "benchmarks", _BENCHMARKS),
+            boxes(result.reruns, "reruns", PRINTED.runs),
+        ]
     )
-    figure.add_scatter(
-        x=list(points),
-        y=[point.mean for point in points.values()],
-        mode="lines",
-        line={"color": PRINTED.line},
-        name="predicted mean",
-        hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra>predicted mean</extra>",
-    )
-    for runs, name, colour in (
-        (result.benchmark, "benchmarks", _BENCHMARKS),
-        (result.reruns, "reruns", PRINTED.runs),
-    ):
-        figure.add_box(
-            x=[str(n) for n, values in runs.items() for _ in values],
-            y=[value for values in runs.values() for value in values],
-            name=name,
-            marker={"color": colour, "size": 5},
-            boxpoints="all",
-            jitter=0.3,
-            pointpos=0,
-        )
-    return figure.update_layout(
-        height=_HEIGHT_PIXELS,
-        template="plotly_white",
-        margin={"t": 10, "r": 10, "l": 60, "b": 60},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        dragmode=False,
-        boxmode="group",
-        xaxis=X_AXIS | {"categoryorder": "array", "categoryarray": order},
-        yaxis=Y_AXIS,
-    )
+    order = sorted({*result.expected, *result.reruns})
+    return laid_out(figure, boxmode="group", xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
 def _provenance(data: DataSet) -> str:
@@ -172,22 +139,22 @@ def _machine(machine: Machine) -> str:
     return ", ".join(parts) or "not known"
 
 
-def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str]:
-    """What there is of each application; the first figure brings Plotly."""
-    for number, (name, result) in enumerate(evaluation.validated.items()):
+def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str | go.Figure]:
+    """The phases, errors, curve and single runs of each application."""
+    for name, result in evaluation.validated.items():
         known = reported(name)
-        yield f"<h2>{html.escape(name)}</h2>"
+        yield heading(name)
         yield _heading("Phases", f"Table {known.phases_table}" if known else None)
         yield table([_phase_cells(row) for row in phase_rows(name, data.jobs[name])])
         yield _START
         if known:
-            yield f"<p>{REPORT}: {known.processes} processes on {known.nodes} nodes.</p>"
+            yield paragraph(f"{REPORT}: {known.processes} processes on {known.nodes} nodes.")
         yield _heading("Errors of single reruns", f"Table {known.errors_table}" if known else None)
         yield table(rerun_error_rows(result, evaluation.composed[name]))
         yield _heading(
             "Bandwidth by number of I/O nodes", f"Figure {known.figure}" if known else None
         )
-        yield drawn(bandwidth_figure(result), plotly=number == 0)
+        yield bandwidth_figure(result)
         yield table([_curve_point(row) for row in curve_rows([result])])
         benchmark = result.benchmark.get(0, ())
         runs = direct_runs(name, data.commands[name], data.applications[name], benchmark)
@@ -198,7 +165,7 @@ def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str]:
 
 
 def _heading(text: str, place: str | None) -> str:
-    return f"<h3>{text}{f' ({REPORT}: {place})' if place else ''}</h3>"
+    return heading(f"{text} ({REPORT}: {place})" if place else text, level=3)
 
 
 def _phase_cells(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,7 +183,6 @@ def _curve_point(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "application" and value != ""}
 
 
-_STYLE = "h3 { font-size: 0.95rem; margin: 1rem 0 0; }\n"
 _START = """<p>Seconds count from the start of the job; in a log of the run's own counters from
 before its processes are started.</p>"""
 _MIB_S = f"""<p>{REPORT} has them in MB/s, which HACC-IO prints of 2<sup>20</sup> bytes.</p>"""

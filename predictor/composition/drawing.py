@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from predictor.composition.composing import Point
 
@@ -15,6 +15,22 @@ Y_AXIS = {"title": {"text": "bandwidth, MiB/s"}, "rangemode": "tozero"}
 # A filled marker is something that was seen; an open one is not.
 _SYMBOLS = {"measured": "circle", "model": "circle-open"}
 _MEANINGS = {"measured": "all of it measured", "model": "the model fills in"}
+
+
+class Band(Protocol):
+    """An expected bandwidth in MiB/s with its interval."""
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+
+    @property
+    def p10(self) -> float:
+        """One run in ten is below."""
+
+    @property
+    def p90(self) -> float:
+        """One run in ten is above."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +44,12 @@ class Colours:
 
 
 PRINTED = Colours()
+
+
+def by_io_nodes(order: Iterable[int]) -> dict[str, Any]:
+    """The axis of numbers of I/O nodes, at equal distances in this order."""
+    names = [str(n) for n in order]
+    return X_AXIS | {"categoryorder": "array", "categoryarray": names}
 
 
 def curve(
@@ -51,20 +73,10 @@ def curve(
     colours : Colours
         Of what is drawn.
     """
-    names = [str(point.io_nodes) for point in points]
-    bands = [point.bandwidth_mib_s for point in points]
-    traces = [
-        interval(names, [band.p10 for band in bands], [band.p90 for band in bands], colours),
-        {
-            "type": "scatter",
-            "x": names,
-            "y": [band.mean for band in bands],
-            "mode": "lines",
-            "line": {"color": colours.line},
-            "hoverinfo": "skip",
-            "name": "predicted mean",
-        },
-    ]
+    bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
+    traces = expected(bands, colours)
+    # The marks on the line tell more.
+    traces[-1] |= {"mode": "lines", "hoverinfo": "skip"}
     for basis, meaning in _MEANINGS.items():
         found = [point for point in points if point.basis == basis]
         traces += _mark(found, meaning, symbol=_SYMBOLS[basis], size=9, colour=colours.line)
@@ -80,20 +92,45 @@ def curve(
     return traces
 
 
-def interval(
-    names: Sequence[str], p10: Sequence[float], p90: Sequence[float], colours: Colours = PRINTED
-) -> Trace:
-    """Draw an interval of bandwidth as a band."""
+def expected(bandwidths_mib_s: Mapping[int, Band], colours: Colours = PRINTED) -> list[Trace]:
+    """Draw expected bandwidth by number of I/O nodes: its interval as a band, then its mean."""
+    bands = [bandwidths_mib_s[n] for n in sorted(bandwidths_mib_s)]
+    names = [str(n) for n in sorted(bandwidths_mib_s)]
+    return [
+        {
+            "type": "scatter",
+            "x": [*names, *reversed(names)],
+            "y": [*(band.p90 for band in bands), *(band.p10 for band in reversed(bands))],
+            "mode": "lines",
+            "fill": "toself",
+            "fillcolor": colours.band,
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+            "name": "predicted, p10 to p90",
+        },
+        {
+            "type": "scatter",
+            "x": names,
+            "y": [band.mean for band in bands],
+            "mode": "lines+markers",
+            "line": {"color": colours.line},
+            "hovertemplate": "%{x} I/O nodes: %{y:.1f} MiB/s<extra>predicted mean</extra>",
+            "name": "predicted mean",
+        },
+    ]
+
+
+def boxes(values: Mapping[int, Sequence[float]], name: str, colour: str) -> Trace:
+    """Draw the values of each number of I/O nodes as a box with its points."""
     return {
-        "type": "scatter",
-        "x": [*names, *reversed(names)],
-        "y": [*p90, *reversed(p10)],
-        "mode": "lines",
-        "fill": "toself",
-        "fillcolor": colours.band,
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        "name": "predicted, p10 to p90",
+        "type": "box",
+        "x": [str(n) for n, found in values.items() for _ in found],
+        "y": [value for found in values.values() for value in found],
+        "name": name,
+        "marker": {"color": colour, "size": 5},
+        "boxpoints": "all",
+        "jitter": 0.4,
+        "pointpos": 0,
     }
 
 

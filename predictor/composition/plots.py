@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import plotly.graph_objects as go
 
-from ioncast_base.offline_pages import bullets, write_page
+from ioncast_base.offline_pages import bullets, laid_out, paragraph, write_page
 from ioncast_base.wording import in_words
 from predictor.composition.drawing import X_AXIS, Y_AXIS, curve
 from predictor.composition.explanation import explain
@@ -33,16 +32,7 @@ def curve_figure(
         decision=prediction.decision.io_nodes,
         measured=measured,
     )
-    return go.Figure(
-        traces,
-        {
-            "xaxis": X_AXIS,
-            "yaxis": Y_AXIS,
-            "template": "plotly_white",
-            "margin": {"t": 10, "r": 20, "l": 70, "b": 60},
-            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        },
-    )
+    return laid_out(go.Figure(traces), height=None, xaxis=X_AXIS, yaxis=Y_AXIS)
 
 
 def write_html(
@@ -62,25 +52,16 @@ def write_html(
     InputError
         When it cannot be written.
     """
-    plot = _plot(curve_figure(prediction, measured)) if prediction.curve else ""
     decision, *reasons = explain(prediction)
-    lines = [_best(prediction), f"Decision: {decision}"]
-    told = "".join(f"<p>{html.escape(line)}</p>\n" for line in lines)
-    write_page(
-        path,
-        title=f"I/O bandwidth of job {prediction.job} on {prediction.system}",
-        body=f"{told}{plot}\n{bullets('Why', reasons)}{bullets('Warnings', prediction.warnings)}",
-    )
-
-
-def _plot(figure: go.Figure) -> str:
-    text: str = figure.to_html(
-        full_html=False,
-        include_plotlyjs=True,
-        default_height="70vh",
-        config={"responsive": True, "displayModeBar": False},
-    )
-    return text
+    parts = [
+        paragraph(_best(prediction)),
+        paragraph(f"Decision: {decision}"),
+        *([curve_figure(prediction, measured)] if prediction.curve else []),
+        bullets("Why", reasons),
+        bullets("Warnings", prediction.warnings),
+    ]
+    title = f"I/O bandwidth of job {prediction.job} on {prediction.system}"
+    write_page(path, title=title, parts=parts)
 
 
 def _best(prediction: Prediction) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import plotly.graph_objects as go
 
-from ioncast_base.offline_pages import TABLE_STYLE, bullets, drawn, table, write_page
+from ioncast_base.offline_pages import bullets, heading, laid_out, table, write_page
 from predictor.composition.decision import TOLERANCE
-from predictor.composition.drawing import PRINTED, X_AXIS, Y_AXIS, interval, runs
+from predictor.composition.drawing import PRINTED, Y_AXIS, boxes, by_io_nodes, expected, runs
 from predictor.validation.against_reruns import Comparison
 from predictor.validation.result_tables import (
     FLOOR,
@@ -27,56 +25,29 @@ from predictor.validation.result_tables import (
 )
 
 _FLOOR = "#8c8c8c"
-# Pixels: of a figure, of a bar with its label, of what is around bars.
-_HEIGHT, _BAR, _AROUND = 380, 64, 150
+# Pixels: of a bar with its label, of what is around bars.
+_BAR, _AROUND = 64, 150
 
 
 def curve_figure(result: Validated) -> go.Figure:
     """Draw an application's predicted curve with its interval, and its reruns as points."""
-    figure = go.Figure()
-    names = [str(n) for n in sorted(result.expected)]
-    expected = [result.expected[n] for n in sorted(result.expected)]
-    figure.add_trace(
-        interval(names, [point.p10 for point in expected], [point.p90 for point in expected])
-    )
-    figure.add_scatter(
-        x=names,
-        y=[point.mean for point in expected],
-        mode="lines+markers",
-        line={"color": PRINTED.line},
-        name="predicted mean",
-        hovertemplate="%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
-    )
-    figure.add_trace(runs(result.reruns, "reruns"))
-    order = [str(n) for n in sorted({*result.expected, *result.reruns})]
-    return _laid_out(
-        figure,
-        xaxis=X_AXIS | {"categoryorder": "array", "categoryarray": order},
-        yaxis=Y_AXIS,
-    )
+    figure = go.Figure([*expected(result.expected), runs(result.reruns, "reruns")])
+    order = sorted({*result.expected, *result.reruns})
+    return laid_out(figure, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
 def error_figure(prediction: Comparison, floor: Comparison) -> go.Figure:
     """Draw the errors of single reruns by number of I/O nodes, beside the noise floor's."""
-    figure = go.Figure()
-    for errors, name, colour in (
-        (prediction.run_errors, "prediction", PRINTED.line),
-        (floor.run_errors, FLOOR, _FLOOR),
-    ):
-        figure.add_box(
-            x=[str(n) for n, values in errors.items() for _ in values],
-            y=[value for values in errors.values() for value in values],
-            name=name,
-            marker={"color": colour, "size": 4},
-            boxpoints="all",
-            jitter=0.4,
-            pointpos=0,
-        )
-    return _laid_out(
+    figure = go.Figure(
+        [
+            boxes(prediction.run_errors, "prediction", PRINTED.line),
+            boxes(floor.run_errors, FLOOR, _FLOOR),
+        ]
+    )
+    return laid_out(
         figure,
         boxmode="group",
-        xaxis=X_AXIS
-        | {"categoryorder": "array", "categoryarray": [str(n) for n in prediction.run_errors]},
+        xaxis=by_io_nodes(prediction.run_errors),
         yaxis={"title": "error of each rerun", "tickformat": ".0%", "rangemode": "tozero"},
     )
 
@@ -98,7 +69,7 @@ def kind_figure(kinds: Sequence[KindError]) -> go.Figure:
             customdata=[kind.reruns for kind in kinds],
             hovertemplate="%{x:.1%} of %{customdata:.1f} reruns<extra>" + name + "</extra>",
         )
-    return _laid_out(
+    return laid_out(
         figure,
         height=len(kinds) * _BAR + _AROUND,
         barmode="group",
@@ -128,36 +99,31 @@ def write_html(
     InputError
         When it cannot be written.
     """
-    write_page(
-        path,
-        title=f"Predictions and reruns on {system}",
-        body=_BODY.substitute(
-            tolerance=f"{TOLERANCE:.0%}",
-            errors=table(error_rows(results)),
-            decisions=table(decision_rows(results)),
-            sections="\n".join(_sections(results)),
-            warnings=bullets("Warnings", warnings),
-        ),
-        style=TABLE_STYLE,
-    )
+    parts = [
+        _ERRORS,
+        table(error_rows(results)),
+        _DECISIONS.substitute(tolerance=f"{TOLERANCE:.0%}"),
+        table(decision_rows(results)),
+        *_sections(results),
+        bullets("Warnings", warnings),
+    ]
+    write_page(path, title=f"Predictions and reruns on {system}", parts=parts)
 
 
-def _sections(results: Sequence[Validated]) -> Iterator[str]:
-    """What follows the summary; the first figure brings Plotly."""
-    plotly = True
+def _sections(results: Sequence[Validated]) -> Iterator[str | go.Figure]:
     if rows := source_rows(results):
-        yield f"<h2>Where the mean error comes from</h2>{_SOURCES}{table(rows)}"
+        yield heading("Where the mean error comes from") + _SOURCES + table(rows)
     if kinds := kind_errors(results):
-        yield f"<h2>Error by kind of phase</h2>{_KINDS}{drawn(kind_figure(kinds), plotly)}"
-        plotly = False
+        yield heading("Error by kind of phase") + _KINDS
+        yield kind_figure(kinds)
     if len(results) > 1 and kinds:
-        figure = error_figure(*pooled(results))
-        yield f"<h2>Error by number of I/O nodes, all applications</h2>{drawn(figure, plotly)}"
+        yield heading("Error by number of I/O nodes, all applications")
+        yield error_figure(*pooled(results))
     for result in results:
-        yield f"<h2>{html.escape(result.application)}</h2>{drawn(curve_figure(result), plotly)}"
-        plotly = False
+        yield heading(result.application)
+        yield curve_figure(result)
         if result.prediction.run_errors:
-            yield drawn(error_figure(result.prediction, result.floor), plotly)
+            yield error_figure(result.prediction, result.floor)
             yield table(
                 [
                     {name: value for name, value in row.items() if name != "application"}
@@ -166,29 +132,15 @@ def _sections(results: Sequence[Validated]) -> Iterator[str]:
             )
 
 
-def _laid_out(figure: go.Figure, height: int = _HEIGHT, **layout: Any) -> go.Figure:
-    return figure.update_layout(
-        height=height,
-        template="plotly_white",
-        margin={"t": 10, "r": 10, "l": 60, "b": 60},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        dragmode=False,
-        **layout,
-    )
-
-
-_BODY = Template("""\
+_ERRORS = """\
 <p>Error: |Bw &minus; Ba| / Ba of each rerun Ba from the predicted mean Bw. Noise floor: the same
-where an application's own repetitions predict each other, so what is reachable.</p>
-$errors
+where an application's own repetitions predict each other, so what is reachable.</p>"""
+_DECISIONS = Template("""\
 <p>Regret: the share of bandwidth lost by running with the predicted best number of I/O nodes
 (within $tolerance: with the fewest whose predicted mean is so near the best). Kendall's tau: 1
 where the predicted curve orders the numbers of I/O nodes as the measured one does. Four fifths
 of the reruns should be in p10 to p90. Dunn's p, where it is below 0.05, says that reruns and
-benchmark differ.</p>
-$decisions
-$sections
-$warnings""")
+benchmark differ.</p>""")
 _SOURCES = """\
 <p>Noise: what repetitions are off from each other. The rest is put down to parts of phases that
 no benchmark resembles, to those that another benchmark stands in for, and to drift while the

@@ -11,7 +11,7 @@ from benchdb.measurements.cells import outliers
 from benchdb.measurements.curves import Curve
 from ioncast_base.kinds import kind_of_record
 from predictor.composition.composing import Point
-from predictor.composition.drawing import X_AXIS, Y_AXIS, Colours, Trace, curve, runs
+from predictor.composition.drawing import Y_AXIS, Colours, Trace, by_io_nodes, curve, runs
 from summario.phases.tables import size
 
 Figure = dict[str, Any]
@@ -53,13 +53,13 @@ def curve_figure(
     """Draw a predicted curve, and what the application got so far (see `drawing.curve`)."""
     traces = curve(points, best=best, decision=decision, measured=measured, colours=SCREEN)
     order = sorted({*(point.io_nodes for point in points), *measured})
-    return _figure(traces, xaxis=_numbers(order), yaxis=Y_AXIS)
+    return _figure(traces, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
 def runs_figure(measured: Mapping[int, Sequence[float]]) -> Figure:
     """Draw what an application got, where nothing is predicted."""
     traces = [runs(measured, "measured runs", SCREEN)]
-    return _figure(traces, xaxis=_numbers(sorted(measured)), yaxis=Y_AXIS)
+    return _figure(traces, xaxis=by_io_nodes(sorted(measured)), yaxis=Y_AXIS)
 
 
 def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
@@ -202,7 +202,7 @@ def repetitions_figure(curves: Sequence[Curve]) -> Figure:
                     "hovertemplate": f"%{{x}} I/O nodes: %{{y:.2f}} MiB/s<extra>{what}</extra>",
                 }
             )
-    return _figure(traces, showlegend=True, xaxis=_numbers(order), yaxis=Y_AXIS)
+    return _figure(traces, showlegend=True, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
 def errors_figure(errors: Mapping[str, Sequence[float]], name: str) -> Figure:
@@ -297,10 +297,6 @@ def _figure(traces: list[Trace], *, height: int = _HEIGHT, **layout: Any) -> Fig
         "data": traces,
         "layout": {"height": height, "margin": _MARGIN, "legend": _LEGEND, **layout},
     }
-
-
-def _numbers(order: Sequence[int]) -> dict[str, Any]:
-    return X_AXIS | {"categoryorder": "array", "categoryarray": [str(n) for n in order]}
 
 
 def _told(number: int, phase: Mapping[str, Any]) -> str:
