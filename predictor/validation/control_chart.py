@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-# How much the newest value counts, and how many standard deviations are chance.
-WEIGHT = 0.2
+# The share of the newest value in the average.
+_WEIGHT = 0.2
+# Standard deviations: more is not chance.
 _LIMIT = 3.0
-# What rounding makes of a value at its limit.
+# A value at its limit may be beyond it by this much through rounding.
 _ROUNDING = 1e-9
 
 
@@ -31,6 +33,22 @@ class Chart:
     average: float
     limit: float
     since: int | None
+
+
+def moving_averages(values: Iterable[float]) -> list[float]:
+    """Average each value with all before it, the newest most: 0.2 of it, 0.8 of the average before.
+
+    The average begins at 0, where all is as expected.
+
+    Examples
+    --------
+    >>> moving_averages([10.0, 0.0])
+    [2.0, 1.6]
+    """
+    averages = accumulate(
+        values, lambda average, value: average + _WEIGHT * (value - average), initial=0.0
+    )
+    return list(averages)[1:]
 
 
 def control_chart(values: Sequence[float]) -> Chart:
@@ -58,13 +76,15 @@ def control_chart(values: Sequence[float]) -> Chart:
     2
     """
     average, limit, since = 0.0, 0.0, None
-    for place, value in enumerate(values):
-        bounded = max(-_LIMIT, min(value, _LIMIT))
-        average += WEIGHT * (bounded - average)
-        spread = 1 - (1 - WEIGHT) ** (2 * (place + 1))
-        limit = _LIMIT * math.sqrt(WEIGHT / (2 - WEIGHT) * spread)
+    for place, average in enumerate(moving_averages(map(_bounded, values))):
+        spread = 1 - (1 - _WEIGHT) ** (2 * (place + 1))
+        limit = _LIMIT * math.sqrt(_WEIGHT / (2 - _WEIGHT) * spread)
         if abs(average) <= limit * (1 + _ROUNDING):
             since = None
         elif since is None:
             since = place
     return Chart(average, limit, since)
+
+
+def _bounded(value: float) -> float:
+    return max(-_LIMIT, min(value, _LIMIT))

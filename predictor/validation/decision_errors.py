@@ -12,7 +12,7 @@ from typing import Any
 from benchdb.history.decisions import DecisionRow
 from benchdb.history.outcomes import JoinedOutcome
 from predictor.validation.against_reruns import Errors, Expected, error, errors, mean_of_cells
-from predictor.validation.control_chart import control_chart
+from predictor.validation.control_chart import control_chart, moving_averages
 
 # So many of a system's last outcomes count: older ones say little of what is decided now.
 COUNTED = 1000
@@ -223,6 +223,30 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
     return tuple(_drift(*key, series[key]) for key in order)
 
 
+def average_ratios(judged: Iterable[Judged]) -> list[float]:
+    """Average observed / expected, with the same moving average as the drift alarm.
+
+    The alarm averages standard deviations and bounds them; here each ratio counts in full, so
+    that a line through the averages follows the ratios.
+
+    Parameters
+    ----------
+    judged : iterable of Judged
+        Outcomes of one kind of I/O on one system, the newest last.
+
+    Returns
+    -------
+    list of float
+        An average for each outcome of which something was expected; 1 is what was expected.
+    """
+    residuals = (
+        _residual(each.observed_mib_s, each.expected)
+        for each in judged
+        if each.expected is not None
+    )
+    return [math.exp(average) for average in moving_averages(residuals)]
+
+
 def errors_to_json(found: ErrorsSoFar) -> dict[str, Any]:
     """Errors so far for programs, without the single decisions but the worst."""
     return {
@@ -340,7 +364,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _drift(
     system: str, pattern: str | None, series: Sequence[tuple[JoinedOutcome, Expected]]
 ) -> Drift:
-    residuals = [math.log(row.outcome.bandwidth_mib_s / expected.mean) for row, expected in series]
+    residuals = [_residual(row.outcome.bandwidth_mib_s, expected) for row, expected in series]
     chart = control_chart(
         [
             residual / _deviation(expected)
@@ -357,6 +381,10 @@ def _drift(
         ratio=math.exp(fmean(residuals[-_NEWEST:])),
         since=None if chart.since is None else series[chart.since][0].outcome.reported_at,
     )
+
+
+def _residual(observed_mib_s: float, expected: Expected) -> float:
+    return math.log(observed_mib_s / expected.mean)
 
 
 def _deviation(expected: Expected) -> float:

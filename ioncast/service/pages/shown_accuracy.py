@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +19,15 @@ from ioncast.service.pages.figures import (
     named_errors_figure,
     ratios_figure,
 )
-from predictor.validation.control_chart import WEIGHT
-from predictor.validation.decision_errors import Drift, ErrorsSoFar, Judged, drift, errors_so_far
+from predictor.validation.against_reruns import Expected
+from predictor.validation.decision_errors import (
+    Drift,
+    ErrorsSoFar,
+    Judged,
+    average_ratios,
+    drift,
+    errors_so_far,
+)
 
 # A figure with more is not read.
 _MOST_APPLICATIONS = 12
@@ -165,18 +171,20 @@ def regrets_by_application(judged: Iterable[Judged]) -> ErrorsDrawn | None:
 
 def ratios(compared: Sequence[Judged]) -> Figure:
     """Draw observed over expected, of the kinds of I/O that are most frequent."""
-    series: dict[str, list[Ratio]] = {
-        kind: [] for kind, _ in Counter(map(_kind, compared)).most_common(_MOST_KINDS)
-    }
-    averages = dict.fromkeys(series, 0.0)
+    frequent = [kind for kind, _ in Counter(map(_kind, compared)).most_common(_MOST_KINDS)]
+    numbered: dict[str, list[tuple[int, Judged, Expected]]] = {kind: [] for kind in frequent}
     for number, each in enumerate(compared, start=1):
-        kind = _kind(each)
-        if each.expected is None or kind not in series:
-            continue
-        ratio = each.observed_mib_s / each.expected.mean
-        averages[kind] += WEIGHT * (math.log(ratio) - averages[kind])
-        point = Ratio(number, each.reported_at, ratio, math.exp(averages[kind]))
-        series[kind].append(point)
+        if each.expected is not None and _kind(each) in numbered:
+            numbered[_kind(each)].append((number, each, each.expected))
+    series = {
+        kind: [
+            Ratio(number, each.reported_at, each.observed_mib_s / expected.mean, average)
+            for (number, each, expected), average in zip(
+                found, average_ratios([each for _, each, _ in found]), strict=True
+            )
+        ]
+        for kind, found in numbered.items()
+    }
     return ratios_figure(series)
 
 
