@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
 
 import click
 from click.core import ParameterSource
-from tabulate import tabulate
 
-from experiments.scheduling.curves import IoCurve, shipped_curves, stored_curves
-from experiments.scheduling.measure_tables import table
-from experiments.scheduling.measures import Measures, measure
+from experiments.scheduling.comparison import Settings, compare_policies
+from experiments.scheduling.curves import shipped_curves, stored_curves
 from experiments.scheduling.policies import POLICIES, chosen_policies
+from experiments.scheduling.printing import FORMATS, Format, printed
 from experiments.scheduling.queues import Job, poisson_queue
-from experiments.scheduling.replay import Schedule, replay
-from experiments.scheduling.replayed_machine import Machine, check_pool
-from experiments.scheduling.sacct import read_extract
-from experiments.scheduling.workload import Workload, workload
+from experiments.scheduling.replayed_machine import check_pool
+from experiments.scheduling.sacct import COMMAND, read_extract
+from experiments.scheduling.workload import workload
 from ioncast_base.command_options import database_option
 from ioncast_base.errors import InputError
 
@@ -31,7 +24,7 @@ _JOBS, _LOAD = 10_000, 0.8
 
 @click.command(
     "scheduling",
-    epilog="""\b
+    epilog=f"""\b
 Examples:
   ioncast experiment scheduling
   ioncast experiment scheduling --jobs 2000 --load 0.9 --pool 8 --output report.html
@@ -40,8 +33,8 @@ Examples:
 
 \b
 A queue from Slurm:
-  sacct --allusers --parsable2 --starttime=2026-01-01 \\
-      --format=JobID,User,JobName,Submit,Start,End,NNodes,Timelimit > queue.txt
+  {COMMAND[0]} \\
+      {COMMAND[1]} > queue.txt
 
 \b
 Policies, and what a job gets:
@@ -109,7 +102,7 @@ Policies, and what a job gets:
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(["text", "csv", "json"]),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="What to print.",
@@ -129,7 +122,7 @@ def scheduling(
     names: tuple[str, ...],
     system: str | None,
     output: str | None,
-    output_format: str,
+    output_format: Format,
     location: str | None,
 ) -> None:
     """Replay a queue of jobs with a pool of I/O nodes, by one policy after the other.
@@ -153,92 +146,57 @@ def scheduling(
         raise InputError("it has no use without a system", where="--db", remedy="add --system NAME")
     if io_share[0] > io_share[1]:
         raise InputError("the least is more than the most", where="--io-share")
-    machine = Machine(nodes, pool, direct)
-    settings = {
-        "queue": queue,
-        "load": None if queue else load or _LOAD,
-        "seed": seed,
-        "nodes": nodes,
-        "pool": pool,
-        "direct": direct,
-        "io_share": io_share,
-        "system": system,
-    }
+    settings = Settings(
+        queue=queue,
+        load=None if queue else load or _LOAD,
+        seed=seed,
+        nodes=nodes,
+        pool=pool,
+        direct=direct,
+        io_share=io_share,
+        system=system,
+    )
     curves = shipped_curves() if system is None else stored_curves(location, system)
-    check_pool(curves, machine)
+    check_pool(curves, settings.machine)
     policies = chosen_policies(names, curves)
-    jobs = _jobs(queue, count, load, seed, machine)
-    work = workload(jobs, curves, machine, io_share=io_share, seed=seed)
+    jobs = _jobs(settings, count, load)
+    work = workload(jobs, curves, settings.machine, io_share=io_share, seed=seed)
     if work.overlong:
         _warn(f"jobs with more Bytes than fit into their run times, so longer: {work.overlong:,}")
-    schedules: dict[str, Schedule] = {}
     with click.progressbar(
         length=len(work) * len(policies),
         label="replaying",
         file=sys.stderr,
         hidden=not sys.stderr.isatty(),
     ) as bar:
-        for policy in policies:
-            schedules[policy.name] = replay(work, machine, policy, bar.update)
-    results = [measure(name, work, found, machine) for name, found in schedules.items()]
+        compared = compare_policies(settings, work, policies, bar.update)
     if output is not None:
-        # Plotly takes longer to import than a short queue to replay.
+        # Importing Plotly takes longer than replaying a short queue.
         from experiments.scheduling.page import write_html  # noqa: PLC0415
 
-        write_html(output, _described(settings, work), work, schedules, results, machine)
-    click.echo(_shown(results, output_format, settings, curves))
+        write_html(output, compared)
+    click.echo(printed(compared, output_format))
 
 
-def _described(settings: Mapping[str, Any], work: Workload) -> str:
-    """What was replayed, in words."""
-    queue = settings["queue"] or f"A synthetic queue (load {settings['load']:g})"
-    least, most = settings["io_share"]
-    return (
-        f"{queue} with {len(work):,} jobs; curves of {settings['system'] or 'the shipped testbed'};"
-        f" share of I/O {least:.0%} to {most:.0%}; seed {settings['seed']}"
-    )
-
-
-def _jobs(
-    queue: str | None, count: int | None, load: float | None, seed: int, machine: Machine
-) -> Sequence[Job]:
-    if queue is None:
+def _jobs(settings: Settings, count: int | None, load: float | None) -> Sequence[Job]:
+    """Read the queue, or make a synthetic one of `count` jobs."""
+    if settings.queue is None:
         return poisson_queue(
             count or _JOBS,
             load=load or _LOAD,
-            machine_nodes=machine.nodes,
-            seed=seed,
+            machine_nodes=settings.nodes,
+            seed=settings.seed,
         )
     for option, value in (("--jobs", count), ("--load", load)):
         if value is not None:
             raise InputError(
                 "a queue that is given has its own", where=option, remedy="leave one of them out"
             )
-    extract = read_extract(queue)
+    extract = read_extract(settings.queue)
     if extract.left_out:
-        listed = ", ".join(f"{reason} ({number:,})" for reason, number in extract.left_out.items())
-        _warn(f"{queue}: left out are {listed}")
+        _warn(f"{settings.queue}: left out are {extract.left_out_in_words}")
     return extract.jobs
 
 
 def _warn(message: str) -> None:
     click.echo(f"ioncast: warning: {message}", err=True)
-
-
-def _shown(
-    results: Sequence[Measures],
-    output_format: str,
-    settings: Mapping[str, Any],
-    curves: Sequence[IoCurve],
-) -> str:
-    rows = [asdict(result) for result in results]
-    if output_format == "json":
-        used = [{"name": curve.name, "mib_s": curve.mib_s} for curve in curves]
-        return json.dumps({**settings, "policies": rows, "curves": used}, indent=1)
-    if output_format == "csv":
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return text.getvalue().rstrip("\n")
-    return tabulate(table(results), headers="keys", disable_numparse=True, stralign="right")

@@ -1,27 +1,25 @@
-"""The report of a replay as one HTML page that needs no network."""
+"""The report of a comparison of policies, as one HTML page that needs no network."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
 import numpy as np
 import plotly.graph_objects as go
 
-from experiments.scheduling.measure_tables import table as measures_table
-from experiments.scheduling.measures import Measures, in_use
+from experiments.scheduling.comparison import PoliciesCompared
+from experiments.scheduling.measures import SHORTEST_RUN_S, Measures, in_use
 from experiments.scheduling.policies import POLICIES
-from experiments.scheduling.replay import Schedule
-from experiments.scheduling.replayed_machine import Machine
-from experiments.scheduling.workload import Workload
+from experiments.scheduling.printing import described, table_rows
 from ioncast_base.offline_pages import bullets, heading, laid_out, table, write_page
 from ioncast_base.wording import in_digits
 
 _MOMENTS = 120
 _MEAN, _P90 = "#1f5f8b", "#a9c4d8"
-# Told apart also by those who see fewer colours (Okabe and Ito).
+# Okabe and Ito's colours, which colour-blind people can tell apart too.
 _COLOURS = dict(
     zip(POLICIES, ("#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#0072b2", "#8c8c8c"), strict=True)
 )
@@ -43,7 +41,7 @@ def bandwidth_figure(results: Sequence[Measures]) -> go.Figure:
 
 
 def waiting_figure(results: Sequence[Measures]) -> go.Figure:
-    """Draw how long jobs wait: what is usual, and what one in ten exceeds."""
+    """Draw how long jobs wait: the mean, and the time that one job in ten exceeds."""
     figure = go.Figure()
     names = [result.policy for result in results]
     hours = {
@@ -61,7 +59,7 @@ def waiting_figure(results: Sequence[Measures]) -> go.Figure:
             cliponaxis=False,
             hovertemplate="%{x}: %{y:.3g} h<extra>" + name + "</extra>",
         )
-    # A policy that the pool is too small for makes jobs wait a thousand times as long.
+    # Where the pool is too small for a policy, jobs wait a thousand times as long as with others.
     is_logarithmic = min(map(min, hours.values())) > 0
     scale = "log" if is_logarithmic else "linear"
     return laid_out(
@@ -71,8 +69,9 @@ def waiting_figure(results: Sequence[Measures]) -> go.Figure:
     )
 
 
-def pool_figure(work: Workload, schedules: Mapping[str, Schedule], machine: Machine) -> go.Figure:
-    """Draw how many I/O nodes jobs have, by the time since the first submission."""
+def pool_figure(compared: PoliciesCompared) -> go.Figure:
+    """Draw the number of I/O nodes in use, by the time since the first submission."""
+    work, schedules = compared.work, compared.schedules
     figure = go.Figure()
     first_s = float(work.submit_s.min())
     last_s = max(float(schedule.end_s.max()) for schedule in schedules.values())
@@ -90,59 +89,45 @@ def pool_figure(work: Workload, schedules: Mapping[str, Schedule], machine: Mach
     return laid_out(
         figure,
         xaxis={"title": "hours since the first submission"},
-        yaxis={"title": f"I/O nodes in use, of {machine.pool}", "rangemode": "tozero"},
+        yaxis={"title": f"I/O nodes in use, of {compared.settings.pool}", "rangemode": "tozero"},
     )
 
 
-def write_html(
-    path: str | Path,
-    queue: str,
-    work: Workload,
-    schedules: Mapping[str, Schedule],
-    results: Sequence[Measures],
-    machine: Machine,
-) -> None:
+def write_html(path: str | Path, compared: PoliciesCompared) -> None:
     """Write the report as one HTML page with everything it needs inside.
 
     Parameters
     ----------
     path : str or Path
-        The page; about 5 MB, most of it Plotly. It is there as a whole or as it was before.
-    queue : str
-        What was replayed, in words.
-    work : Workload
-        The queue.
-    schedules : mapping of str to Schedule
-        By policy.
-    results : sequence of Measures
-        One of each policy.
-    machine : Machine
-        Where it was replayed.
+        The page; about 5 MB, most of it Plotly. A failure leaves an older page as it was.
+    compared : PoliciesCompared
+        The replays.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If the page cannot be written.
     """
-    meanings = [f"{name}: {POLICIES[name].meaning}" for name in schedules]
-    told = _MACHINE.substitute(
-        queue=html.escape(queue),
-        nodes=f"{machine.nodes:,}",
-        pool=f"{machine.pool:,}",
-        direct="may" if machine.direct else "may not",
+    settings, measures = compared.settings, compared.measures
+    machine = _MACHINE.substitute(
+        queue=html.escape(described(compared)),
+        nodes=f"{settings.nodes:,}",
+        pool=f"{settings.pool:,}",
+        direct="may" if settings.direct else "may not",
     )
+    meanings = [f"{name}: {POLICIES[name].meaning}" for name in compared.schedules]
     parts = [
-        told,
-        table(measures_table(results)),
+        machine,
+        table(table_rows(measures)),
         _MEASURES,
-        bullets("What a job gets", meanings),
-        _ASSUMED,
+        bullets("The I/O nodes of a job", meanings),
+        _ASSUMPTIONS,
         heading("Global bandwidth"),
-        bandwidth_figure(results),
+        bandwidth_figure(measures),
         heading("Waiting"),
-        waiting_figure(results),
+        waiting_figure(measures),
         heading("I/O nodes in use"),
-        pool_figure(work, schedules, machine),
+        pool_figure(compared),
     ]
     write_page(path, title="A queue with a pool of I/O nodes", parts=parts)
 
@@ -150,13 +135,13 @@ def write_html(
 _MACHINE = Template("""\
 <p>$queue; compute nodes: $nodes; I/O nodes: $pool.
 best and mckp $direct choose direct access.</p>""")
-_MEASURES = """\
-<p>Global bandwidth: all bytes over the sum of the times that the jobs' I/O takes. Waiting: from
-submission to start; turnaround: to the end. Slowdown: turnaround over the recorded run time, of at
-least 10 s. Held up: jobs that would have started earlier, had there been more I/O nodes. The 90th
-percentile (p90) stands beside its mean.</p>"""
-_ASSUMED = """\
-<p>A job keeps its compute nodes and I/O nodes from start to end and waits where either is
-missing: first come, first served, with EASY backfill. What jobs do for I/O is assumed where the
-queue does not tell: measured curves, drawn by user and job name, and a share of the recorded run
-time, which is taken to hold with static allocation.</p>"""
+_MEASURES = f"""\
+<p>Global bandwidth: the bytes of all jobs over the sum of their I/O times. Waiting: time from
+submission to start; turnaround: to the end. Slowdown: turnaround over the recorded run time, or
+over {SHORTEST_RUN_S:g} s for shorter jobs. Held up: jobs that waited for I/O nodes only, at any
+time. p90: the 90th percentile of the measure before it.</p>"""
+_ASSUMPTIONS = """\
+<p>A job keeps its compute nodes and I/O nodes from start to end, and waits while either are
+missing: first come, first served, with EASY backfill. If the queue does not tell the I/O of a job,
+it is assumed: a measured curve and a share of the recorded run time, both drawn by user and job
+name. The recorded run times are taken as those with static allocation.</p>"""

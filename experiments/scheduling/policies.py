@@ -29,12 +29,15 @@ class Policy:
         A workload and a machine to how many I/O nodes each job must get to start.
     arbitrates : bool
         Whether jobs that start get more where that pays, as far as the pool has it.
+    is_direct : bool
+        Whether jobs get no I/O nodes at all, which all curves must have been measured with.
     """
 
     name: str
     meaning: str
     asks: Callable[[Workload, Machine], Ints]
     arbitrates: bool = False
+    is_direct: bool = False
 
 
 class Arbiter:
@@ -136,7 +139,7 @@ POLICIES = {
         Policy("one", "one I/O node", _one),
         Policy("best", "its own best", _best),
         Policy("mckp", "what arbitration gives it of what is free", _fewest, arbitrates=True),
-        Policy("direct", "none, where all curves were measured so", _direct),
+        Policy("direct", "none, where all curves were measured so", _direct, is_direct=True),
     )
 }
 
@@ -149,12 +152,14 @@ def chosen_policies(names: Sequence[str], curves: Sequence[IoCurve]) -> list[Pol
     InputError
         When direct access is asked for and not all curves have it.
     """
-    without = [curve.name for curve in curves if 0 not in curve.mib_s]
-    if "direct" in names and without:
-        raise InputError(
-            f"{len(without)} of {len(curves)} curves were not measured without I/O nodes",
-            where="--policy direct",
-            remedy="leave it out",
-        )
-    known = [name for name in POLICIES if not (name == "direct" and without)]
-    return [POLICIES[name] for name in dict.fromkeys(names or known)]
+    asked = [POLICIES[name] for name in dict.fromkeys(names)]
+    without = sum(0 not in curve.mib_s for curve in curves)
+    possible = [policy for policy in POLICIES.values() if not (policy.is_direct and without)]
+    for policy in asked:
+        if policy not in possible:
+            raise InputError(
+                f"{without} of {len(curves)} curves were not measured without I/O nodes",
+                where=f"--policy {policy.name}",
+                remedy="leave it out",
+            )
+    return asked or possible

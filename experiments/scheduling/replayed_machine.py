@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from experiments.scheduling.curves import IoCurve
 from ioncast_base.errors import InputError
+from predictor.composition.decision import fewest_near_best
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def choices(curve: IoCurve, machine: Machine) -> list[int]:
 
 def best(curve: IoCurve, machine: Machine) -> int:
     """The number of I/O nodes with the highest bandwidth; of equals the fewest."""
-    return max(choices(curve, machine), key=lambda n: (curve.mib_s[n], -n))
+    return fewest_near_best({n: curve.mib_s[n] for n in choices(curve, machine)}, 0)
 
 
 def at_most(most: int, curve: IoCurve, machine: Machine) -> int:

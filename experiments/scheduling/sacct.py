@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from experiments.scheduling.queues import Job
@@ -15,10 +16,12 @@ from ioncast_base.errors import InputError
 from ioncast_base.times import instant
 
 COMMAND = (
-    "sacct --allusers --parsable2 --starttime=2026-01-01"
-    " --format=JobID,User,JobName,Submit,Start,End,NNodes,Timelimit"
+    "sacct --allusers --parsable2 --starttime=2026-01-01",
+    "--format=JobID,User,JobName,Submit,Start,End,NNodes,Timelimit",
 )
-_NEEDED = ("jobid", "submit", "start", "end", "nnodes")
+"""The command that makes an extract, in two parts, so that help texts can break the line."""
+
+_NEEDED = ("JobID", "Submit", "Start", "End", "NNodes")
 _NO_LIMIT = {"", "unlimited", "partition_limit", "invalid"}
 _DURATION = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 # Numbers of nodes as sacct shortens them.
@@ -29,20 +32,34 @@ _UNITS = {None: 1, "K": 1 << 10, "M": 1 << 20}
 Row = Mapping[str, str]
 
 
+class LeftOut(Enum):
+    """Why lines of an extract are left out; the values are the words for people."""
+
+    CUT_SHORT = "lines cut short"
+    NOT_STARTED = "jobs that did not start"
+    NOT_ENDED = "jobs that have not ended"
+    NO_TIME = "jobs that took no time"
+
+
 @dataclass(frozen=True)
 class Extract:
-    """What an accounting extract holds.
+    """The content of an accounting extract.
 
     Attributes
     ----------
     jobs : tuple of Job
-        Those that ran, by the time of their submission.
-    left_out : mapping of str to int
-        Why others are left out, and how many.
+        The jobs that ran, by the time of their submission.
+    left_out : mapping of LeftOut to int
+        How many lines are left out, by reason.
     """
 
     jobs: tuple[Job, ...]
-    left_out: Mapping[str, int]
+    left_out: Mapping[LeftOut, int]
+
+    @property
+    def left_out_in_words(self) -> str:
+        """The reasons and numbers of `left_out`, such as "jobs that took no time (1)"."""
+        return ", ".join(f"{reason.value} ({count:,})" for reason, count in self.left_out.items())
 
 
 def read_extract(path: str | Path) -> Extract:
@@ -64,20 +81,21 @@ def read_extract(path: str | Path) -> Extract:
     except OSError as error:
         raise InputError(error.strerror or str(error), where=where) from error
     jobs: list[Job] = []
-    left_out: Counter[str] = Counter()
+    left_out: Counter[LeftOut] = Counter()
     for line, row in _rows(lines, where):
         if row is None:
-            left_out["lines cut short"] += 1
+            left_out[LeftOut.CUT_SHORT] += 1
         elif "." in row["jobid"]:
             continue
         elif reason := _did_not_run(row):
             left_out[reason] += 1
         else:
             jobs.append(_job(row, f"{where}:{line}"))
+    extract = Extract(tuple(sorted(jobs, key=lambda job: job.submit_s)), left_out)
     if not jobs:
-        listed = ", ".join(f"{reason} ({count:,})" for reason, count in left_out.items())
-        raise InputError(f"no job in it ran{f': {listed}' if listed else ''}", where=where)
-    return Extract(tuple(sorted(jobs, key=lambda job: job.submit_s)), left_out)
+        listed = f": {extract.left_out_in_words}" if left_out else ""
+        raise InputError(f"no job in it ran{listed}", where=where)
+    return extract
 
 
 def _rows(lines: Sequence[str], where: str) -> Iterator[tuple[int, Row | None]]:
@@ -87,13 +105,12 @@ def _rows(lines: Sequence[str], where: str) -> Iterator[tuple[int, Row | None]]:
     is_sacct = "|" in header
     table = (line.split("|") for line in lines) if is_sacct else _csv(lines, where)
     names = [name.strip().lower() for name in next(iter(table), [])]
-    missing = [name for name in _NEEDED if name not in names]
+    missing = [name for name in _NEEDED if name.lower() not in names]
     if missing:
-        known = {name.lower(): name for name in ("JobID", "Submit", "Start", "End", "NNodes")}
         raise InputError(
-            f"no column {' or '.join(known[name] for name in missing)}",
+            f"no column {' or '.join(missing)}",
             where=where,
-            remedy=f"make it with `{COMMAND}`",
+            remedy=f"make it with `{' '.join(COMMAND)}`",
         )
     for number, values in enumerate(table, start=2):
         if values not in ([], [""]):
@@ -119,13 +136,13 @@ def _rejoined(values: list[str], names: Sequence[str]) -> list[str]:
     return [*values[:place], name, *values[place + more + 1 :]]
 
 
-def _did_not_run(row: Row) -> str | None:
+def _did_not_run(row: Row) -> LeftOut | None:
     start, end = _time_s(row["start"]), _time_s(row["end"])
     if start is None or _time_s(row["submit"]) is None:
-        return "jobs that did not start"
+        return LeftOut.NOT_STARTED
     if end is None:
-        return "jobs that have not ended"
-    return "jobs that took no time" if end <= start else None
+        return LeftOut.NOT_ENDED
+    return LeftOut.NO_TIME if end <= start else None
 
 
 def _time_s(text: str) -> float | None:

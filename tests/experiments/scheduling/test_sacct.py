@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.scheduling.queues import Job
-from experiments.scheduling.sacct import Extract, read_extract
+from experiments.scheduling.sacct import Extract, LeftOut, read_extract
 from ioncast_base.errors import InputError
 
 GENUINE = Path(__file__).parent / "fixtures" / "sacct.txt"
@@ -47,7 +47,7 @@ def the_job(folder: Path, **told: str) -> Job:
 def test_a_genuine_extract_is_read() -> None:
     found = read_extract(GENUINE)
     # Of 16 lines that are no steps: jobs 7 and 17 still ran, 9 was cancelled in the queue.
-    assert dict(found.left_out) == {"jobs that have not ended": 2, "jobs that took no time": 1}
+    assert dict(found.left_out) == {LeftOut.NOT_ENDED: 2, LeftOut.NO_TIME: 1}
     by_name = {job.application: job for job in found.jobs}
     assert [job.application for job in found.jobs].count("root render") == 4
     assert [job.application for job in found.jobs].count("root het") == 2
@@ -128,14 +128,14 @@ def test_a_csv_may_tell_curve_and_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"Start": "Unknown", "End": "Unknown", "State": "PENDING"}, "jobs that did not start"),
-        ({"Start": "None"}, "jobs that did not start"),
-        ({"End": "Unknown", "State": "RUNNING"}, "jobs that have not ended"),
-        ({"Start": "2026-03-01T11:05:00", "State": "CANCELLED by 0"}, "jobs that took no time"),
+        ({"Start": "Unknown", "End": "Unknown", "State": "PENDING"}, LeftOut.NOT_STARTED),
+        ({"Start": "None"}, LeftOut.NOT_STARTED),
+        ({"End": "Unknown", "State": "RUNNING"}, LeftOut.NOT_ENDED),
+        ({"Start": "2026-03-01T11:05:00", "State": "CANCELLED by 0"}, LeftOut.NO_TIME),
     ],
 )
 def test_jobs_that_did_not_run_are_left_out_and_counted(
-    tmp_path: Path, told: dict[str, str], reason: str
+    tmp_path: Path, told: dict[str, str], reason: LeftOut
 ) -> None:
     found = read(tmp_path, HEADER, a_line(), a_line(**told))
     assert len(found.jobs) == 1
@@ -151,7 +151,7 @@ def test_steps_are_no_jobs(tmp_path: Path) -> None:
 
 def test_a_line_cut_short_is_left_out_and_counted(tmp_path: Path) -> None:
     found = read(tmp_path, HEADER, a_line(), a_line()[:40])
-    assert dict(found.left_out) == {"lines cut short": 1}
+    assert dict(found.left_out) == {LeftOut.CUT_SHORT: 1}
 
 
 @pytest.mark.parametrize(
