@@ -19,6 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+ERROR_PREFIX = "ioncast: "
+"""Beginning of every line in which a program of ioncast names its error."""
+
 _now = time.monotonic
 
 
@@ -37,7 +40,7 @@ def main(folder: Path) -> None:
         except Exception as error:
             # To be said before the others are hung up on: when one of them ends, so do all.
             reason = " ".join(str(error).split())
-            print(f"ioncast: {type(error).__name__}: {reason}", file=sys.stderr, flush=True)
+            print(f"{ERROR_PREFIX}{type(error).__name__}: {reason}", file=sys.stderr, flush=True)
             if communicator:
                 # MPI's end would wait for those that wait for this rank in collective I/O.
                 communicator.Abort(1)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import itertools
 import json
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,48 +14,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from experiments.applications import rank
 from experiments.applications.barrier import barrier
 from experiments.applications.counters import FileUse, Request, write_counters_log
-from experiments.applications.spec import Application, Step, hacc_io
+from experiments.applications.installed import has_mpi4py
+from experiments.applications.launching import Launch, Platform
+from experiments.applications.spec import Application, Step, hacc_io_particles
 from ioncast_base.errors import InputError, IoncastError
 
 LogSource = Literal["darshan", "counters"]
 """Darshan's runtime, or the bundled ranks' own counters in libdarshan-util's writer."""
 
 _MIB = 1024**2
-_PATIENCE_S = 10.0
 # What no run takes: so long to start, and half of the least bandwidth in experiments/data.
 _LONGEST_START_S = 600.0
 _SLOWEST_MIB_S = 1.0
-# How the errors of ioncast's own programs begin.
-_OURS = "ioncast: "
 _HACC_IO_RESULT = re.compile(r"WRITE Checkpoint Perf:.*\] (\d+) Bytes (\S+) MaxTime")
-# Beside the application's files Python reads its own modules, which are not the application's.
-_DARSHAN_CONFIGURATION = "NAME_EXCLUDE .* *\nNAME_INCLUDE ^{scratch} *\n"
-# The platform may preload something of its own.
-_PRELOAD = 'export LD_PRELOAD="$0${LD_PRELOAD:+:$LD_PRELOAD}"; exec "$@"'
-
-
-class Platform(Protocol):
-    """What a run needs of a platform; `experiments.platform` emulates one."""
-
-    @property
-    def scratch(self) -> Path:
-        """Folder of the parallel file system: the same path for every process."""
-
-    def rank_command(
-        self,
-        program: Sequence[str],
-        *,
-        io_nodes: int,
-        tasks: int,
-        nodes: int | None = None,
-        mpi: bool = False,
-    ) -> list[str]:
-        """Return the command that runs a program once for each task."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +134,7 @@ def run_application(
     ):
         folder = Path(temporary)
         allowed_s = longest_s(application) if limit_s is None else limit_s
-        launch = _Launch(application, platform, io_nodes, folder, traced, allowed_s)
+        launch = Launch(application, platform, io_nodes, folder, traced, allowed_s)
         started_s = time.time()
         if hacc_io_program:
             steps = [_run_hacc_io(launch, hacc_io_program, data)]
@@ -168,7 +142,7 @@ def run_application(
             uses = _run_bundled(launch, data)
             steps = [_step_run(step, uses[step.name]) for step in application.steps]
         if log and traced:
-            _keep_darshan_log(folder, log)
+            _keep_darshan_log(launch.darshan_log, log)
         elif log:
             write_counters_log(
                 log,
@@ -205,79 +179,11 @@ def longest_s(application: Application) -> float:
     return _LONGEST_START_S + pauses_s + application.bytes / _MIB / _SLOWEST_MIB_S
 
 
-def find_darshan() -> Path | None:
-    """Find libdarshan.so of the Darshan runtime whose programs are on the PATH.
-
-    Returns
-    -------
-    Path or None
-        None where it is not installed.
-    """
-    program = shutil.which("darshan-config")
-    if program is None:
-        return None
-    library = Path(program).resolve().parent.parent / "lib" / "libdarshan.so"
-    return library if library.exists() else None
-
-
-def find_hacc_io() -> Path | None:
-    """Find HACC-IO's program that only writes a file per process over POSIX, on the PATH.
-
-    Returns
-    -------
-    Path or None
-        None where it is not installed.
-    """
-    program = shutil.which("hacc_io_write")
-    return Path(program) if program else None
-
-
-@dataclass(frozen=True)
-class _Launch:
-    """How to start the processes of one run."""
-
-    application: Application
-    platform: Platform
-    io_nodes: int
-    folder: Path
-    darshan: Path | None
-    limit_s: float
-
-    def run(self, program: Sequence[str], *, mpi: bool) -> str:
-        """Run a program once for each task, and return what it prints."""
-        command = self.platform.rank_command(
-            [*self._tracing(), *program],
-            io_nodes=self.io_nodes,
-            tasks=self.application.tasks,
-            nodes=self.application.nodes,
-            mpi=mpi,
-        )
-        where = f"{self.application.name} with {self.io_nodes} I/O nodes"
-        return _output(command, self.limit_s, where)
-
-    def _tracing(self) -> list[str]:
-        """Trace the ranks only, not what starts them; what is preloaded already stays."""
-        if self.darshan is None:
-            return []
-        configuration = self.folder / "darshan.conf"
-        configuration.write_text(
-            _DARSHAN_CONFIGURATION.format(scratch=re.escape(str(self.platform.scratch)))
-        )
-        return [
-            "env",
-            f"DARSHAN_CONFIG_PATH={configuration}",
-            f"DARSHAN_LOGFILE={self.folder / 'log.darshan'}",
-            *("sh", "-c", _PRELOAD, str(self.darshan)),
-        ]
-
-
 def _check_programs(
     application: Application, log: Path | None, darshan: Path | None, hacc_io_program: Path | None
 ) -> None:
     if hacc_io_program:
-        particles = application.steps[0].requests[0][0] // 4
-        same = hacc_io(application.tasks, application.nodes, 1.0, particles=particles)
-        if application != same:
+        if hacc_io_particles(application) is None:
             raise InputError(
                 "HACC-IO does not do this: its header is always 24 MiB",
                 where=application.name,
@@ -289,9 +195,7 @@ def _check_programs(
                 where=application.name,
                 remedy="give Darshan's library, or leave the run to the bundled processes",
             )
-    elif _needs_mpi(application, darshan if log else None) and not importlib.util.find_spec(
-        "mpi4py"
-    ):
+    elif _needs_mpi(application, darshan if log else None) and not has_mpi4py():
         raise InputError(
             "this run needs MPI in Python",
             where=application.name,
@@ -341,7 +245,7 @@ def _write_input(application: Application, step: Step, folder: Path) -> None:
                 file.write(zeros[: size - offset])
 
 
-def _run_bundled(launch: _Launch, data: Path) -> dict[str, list[FileUse]]:
+def _run_bundled(launch: Launch, data: Path) -> dict[str, list[FileUse]]:
     """Run the bundled processes; what each did in each step, times since now."""
     application, folder = launch.application, launch.folder
     origin_s = time.monotonic()
@@ -414,10 +318,10 @@ def _step_run(step: Step, uses: Sequence[FileUse]) -> StepRun:
     return StepRun(step.name, sum(use.bytes for use in uses), last - first)
 
 
-def _run_hacc_io(launch: _Launch, program: Path, data: Path) -> StepRun:
+def _run_hacc_io(launch: Launch, program: Path, data: Path) -> StepRun:
     """Run HACC-IO; it prints the time of its slowest process, from before the open to the close."""
     (step,) = launch.application.steps
-    particles = step.requests[0][0] // 4
+    particles = hacc_io_particles(launch.application)
     output = launch.run([str(program), str(particles), str(data / step.name)], mpi=True)
     found = _HACC_IO_RESULT.search(output)
     if found is None:
@@ -425,49 +329,7 @@ def _run_hacc_io(launch: _Launch, program: Path, data: Path) -> StepRun:
     return StepRun(step.name, int(found[1]), float(found[2]))
 
 
-def _output(command: Sequence[str], limit_s: float, where: str) -> str:
-    """Run a command that does not outlive us."""
-    with subprocess.Popen(  # noqa: S603
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as process:
-        try:
-            output, errors = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired as error:
-            said = _reason((error.stderr or b"").decode(errors="replace"))
-            raise IoncastError(f"it took longer than {limit_s:g} s: {said}", where=where) from None
-        finally:
-            _end(process)
-    if process.returncode:
-        reason = _reason(errors)
-        raise IoncastError(f"a process failed ({process.returncode}): {reason}", where=where)
-    return output
-
-
-def _reason(errors: str) -> str:
-    """What one of our own programs said first, or the last line: MPI talks after them."""
-    lines = errors.strip().splitlines()
-    ours = [line[len(_OURS) :] for line in lines if line.startswith(_OURS)]
-    return (ours[:1] or lines[-1:] or ["no reason given"])[0]
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a process that is still there; it ends the ranks that it has started."""
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-
-
-def _keep_darshan_log(folder: Path, log: Path) -> None:
-    written = folder / "log.darshan"
+def _keep_darshan_log(written: Path, log: Path) -> None:
     if not written.exists():
         raise IoncastError(
             "Darshan wrote no log",

@@ -239,6 +239,19 @@ def hacc_io(tasks: int, nodes: int, scale: float, *, particles: int = 100_000) -
     return Application("hacc-io", tasks, nodes, (step,))
 
 
+def hacc_io_particles(application: Application) -> int | None:
+    """Number of particles with which HACC-IO itself does the I/O of an application.
+
+    Returns
+    -------
+    int or None
+        Particles of each process; None if HACC-IO cannot do it.
+    """
+    particles = application.steps[0].requests[0][0] // _PARTICLE_BYTES[0]
+    same = hacc_io(application.tasks, application.nodes, 1.0, particles=particles)
+    return particles if application == same else None
+
+
 def multiphase(tasks: int, nodes: int, scale: float, *, pause_s: float = 1.5) -> Application:
     """Read a shared input, write a checkpoint per process, then a shared 1D-strided output."""
     steps = (

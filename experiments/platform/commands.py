@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
 
 import click
-from tabulate import tabulate
 
-from experiments.platform import remains
 from experiments.platform.description import BUNDLED, check_name, read_description
-from experiments.platform.emulator import check_root, down, find, up
+from experiments.platform.emulator import chosen_name, down, find, up
 from experiments.platform.ranks import run_ranks
-from experiments.platform.status import NodeState, states
+from experiments.platform.status import status_of
 from ioncast_base.command_options import format_option
-from ioncast_base.errors import InputError, UnknownNameError
 
 
 @click.group(
@@ -88,45 +82,12 @@ def status_command(name: str | None, output_format: str) -> None:
 
     The exit code is 0 if everything works, 1 otherwise. Without a name, the only one there is.
     """
-    chosen = _chosen(name)
-    try:
-        nodes = states(find(chosen).description)
-    except UnknownNameError:
-        nodes = []
-    left = _counts(chosen)
+    status = status_of(chosen_name(name))
     if output_format == "json":
-        found = {"name": chosen, "nodes": [asdict(node) for node in nodes], "found": left}
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(status.to_record(), indent=2))
     else:
-        click.echo(_table(chosen, nodes, left))
-    works = bool(nodes) and all(node.works for node in nodes)
-    click.get_current_context().exit(0 if works else 1)
-
-
-def _counts(name: str) -> Mapping[str, Any]:
-    found = remains.remains(name)
-    return {
-        "folder": str(found.folder) if found.folder else None,
-        "namespaces": len(found.namespaces),
-        "processes": len(found.processes),
-        "mounts": len(found.mounts),
-    }
-
-
-def _table(name: str, nodes: list[NodeState], left: Mapping[str, Any]) -> str:
-    counts = ", ".join(f"{left[what]} {what}" for what in ("namespaces", "processes", "mounts"))
-    if not nodes:
-        return f"{name} is not up; of it there are {counts}"
-    rows = [
-        {
-            "node": node.node,
-            "link": node.rate or "not shaped",
-            "daemons alive": f"{node.daemons_alive} of {node.daemons}",
-            "mounts answering": f"{node.mounts_answering} of {node.mounts}",
-        }
-        for node in nodes
-    ]
-    return f"{tabulate(rows, headers='keys')}\n{name} is up: {counts}"
+        click.echo(status.to_text())
+    click.get_current_context().exit(0 if status.works else 1)
 
 
 @platform.command(
@@ -168,19 +129,6 @@ def exec_command(
     input is empty. When one fails, or on Ctrl-C, all are ended; the exit code is that of the
     first that failed.
     """
-    emulated = find(_chosen(name))
+    emulated = find(chosen_name(name))
     placement = emulated.place(io_nodes=io_nodes, tasks=tasks, nodes=nodes)
     click.get_current_context().exit(run_ranks(emulated, program, placement, mpi=mpi))
-
-
-def _chosen(name: str | None) -> str:
-    """Take the name that was given, or the only one there is."""
-    check_root()
-    there = remains.names()
-    if name is not None:
-        return check_name(name)
-    if not there:
-        raise UnknownNameError("no platform is up", remedy="bring one up: `ioncast platform up`")
-    if len(there) > 1:
-        raise InputError(f"several platforms are up: {', '.join(there)}", remedy="say which one")
-    return there[0]

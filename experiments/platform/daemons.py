@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments.platform import remains, volumes
 from experiments.platform.description import Description
+from experiments.platform.folders import folder_of, mount_of, scratch_of
 from experiments.platform.network import (
     ADMINISTRATOR,
     Node,
@@ -75,7 +76,7 @@ class Client(Daemon):
 
 def servers(description: Description) -> list[Server]:
     """List the daemons of the storage servers."""
-    folder = remains.folder_of(description.name)
+    folder = folder_of(description.name)
     return [
         Server(
             name=f"server{number}",
@@ -102,19 +103,18 @@ def forwarders(description: Description) -> list[Server]:
 
 def clients(description: Description) -> list[Client]:
     """List the daemons behind the mounts: one for each number of I/O nodes and compute node."""
-    folder = remains.folder_of(description.name)
     administrator = Client(
         name="administrator",
         node=ADMINISTRATOR,
         volume=volumes.administrator_volume(description),
-        mount=folder / "scratch",
+        mount=scratch_of(description.name),
     )
     views = [
         Client(
             name=f"io{io_nodes}-cn{node}",
             node=compute_node(description, node),
             volume=_view(description, io_nodes, node),
-            mount=folder / "mounts" / f"io{io_nodes}" / f"cn{node}",
+            mount=mount_of(description.name, io_nodes, node),
         )
         for io_nodes in description.io_nodes
         for node in description.all_compute_nodes
@@ -169,7 +169,7 @@ def answering(platform: str, clients: Sequence[Client], *, patience_s: float = 5
     set of str
         Names of the daemons whose mounts are there and answered.
     """
-    mounted = remains.mounts(remains.folder_of(platform))
+    mounted = remains.mounts(folder_of(platform))
     asked = {
         _member(platform, client): ["stat", "--file-system", str(client.mount)]
         for client in clients
@@ -213,7 +213,7 @@ def _mount_all(platform: str, daemons: Sequence[Client]) -> None:
 
 def _unmount(platform: str, daemon: Client) -> None:
     remains.end(partial(remains.members, _member(platform, daemon)))
-    if daemon.mount in remains.mounts(remains.folder_of(platform)):
+    if daemon.mount in remains.mounts(folder_of(platform)):
         remains.detach(daemon.mount)
 
 
@@ -222,7 +222,7 @@ def _member(platform: str, daemon: Daemon) -> str:
 
 
 def _command(platform: str, daemon: Daemon, program: str) -> list[str]:
-    folder = remains.folder_of(platform)
+    folder = folder_of(platform)
     volume = folder / "volumes" / f"{daemon.name}.vol"
     volume.write_text(daemon.volume, encoding="utf-8")
     return [
@@ -262,6 +262,6 @@ def _wait_for(platform: str, daemon: Daemon, condition: Callable[[], bool]) -> N
 
 def _see_log(platform: str, daemon: Daemon) -> str:
     """Say why, as far as its log does; a platform that failed to come up has none any more."""
-    log = remains.folder_of(platform) / "logs" / f"{daemon.name}.log"
+    log = folder_of(platform) / "logs" / f"{daemon.name}.log"
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     return f"the last it said: {lines[-1]}" if lines else "it said nothing"

@@ -15,6 +15,9 @@ from ioncast_base.toml_files import Table, distinct, read_by, read_toml, refusin
 
 BUNDLED = Path(__file__).with_name("testbed.toml")
 
+# A campaign leaves at least this much of the storage free: it is small, and nobody else uses it.
+FREE_SPACE_LIMIT_BYTES = 64 << 20
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,31}")
 _RATE = re.compile(r"[1-9][0-9]{0,8}[kmg]bit")
 _BURST = re.compile(r"[1-9][0-9]{0,8}[km]b")
@@ -208,6 +211,15 @@ class Description(Table):
         """
         blocks = [node * io_nodes // self.compute_nodes.count for node in self.all_compute_nodes]
         return self.mapping.get(str(io_nodes), blocks)[compute_node]
+
+    @property
+    def tasks(self) -> int:
+        """Number of processes of a run on all compute nodes."""
+        return self.compute_nodes.count * self.compute_nodes.processes
+
+    def holds(self, n_bytes: int) -> bool:
+        """Whether files of so many bytes fit into the storage beside what stays free."""
+        return n_bytes * self.storage.replicas + FREE_SPACE_LIMIT_BYTES <= self.storage.memory
 
     @property
     def all_compute_nodes(self) -> range:

@@ -14,7 +14,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO
 
 from experiments.platform import remains, signals
-from experiments.platform.emulator import Emulated, Placement
+from experiments.platform.emulated import Emulated, Placement
 from experiments.platform.programs import marked
 from ioncast_base.errors import IoncastError
 

@@ -6,18 +6,16 @@ import os
 import re
 import shutil
 import signal
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.platform.description import is_name
+from experiments.platform.folders import folder_of
 from experiments.platform.programs import MEMBER, run
 from ioncast_base.errors import IoncastError
 
-PLATFORMS = Path("/run/ioncast-platform")
 NAMESPACES = Path("/run/netns")
 _NAMESPACES_FILE = "namespaces"
 _MOUNT_ID = re.compile(rb"^mnt_id:\s*([0-9]+)$", re.MULTILINE)
@@ -50,44 +48,6 @@ class Remains:
 
     def __bool__(self) -> bool:
         return bool(self.namespaces or self.processes or self.mounts or self.folder)
-
-
-def folder_of(name: str) -> Path:
-    """Say where a platform keeps its files."""
-    return PLATFORMS / name
-
-
-def make_platforms() -> None:
-    """Make the folder of all platforms, if it is not there; see `check_platforms`."""
-    with suppress(FileExistsError):
-        PLATFORMS.mkdir(mode=0o700)
-    check_platforms()
-
-
-def check_platforms() -> None:
-    """Refuse a folder of platforms that others than root may change: root runs what is there.
-
-    Raises
-    ------
-    IoncastError
-        If it is no directory, or not root's alone.
-    """
-    with suppress(FileNotFoundError):
-        found = PLATFORMS.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != 0 or found.st_mode & 0o077:
-            raise IoncastError(
-                "is not a directory of root's alone",
-                where=str(PLATFORMS),
-                remedy="find out whose it is, and move it away",
-            )
-
-
-def names() -> list[str]:
-    """List the platforms that are up, or that something was left of."""
-    with suppress(FileNotFoundError):
-        folders = [path for path in PLATFORMS.iterdir() if path.is_dir() and is_name(path.name)]
-        return sorted(folder.name for folder in folders)
-    return []
 
 
 def write_namespaces(name: str, namespaces: Iterable[str]) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchdb.campaigns.commands import engine_option
-from experiments.platform import signals
-from experiments.platform.description import BUNDLED, Description, read_description
-from experiments.platform.emulator import Emulated, down, find, up
+from experiments.platform.description import BUNDLED
 from experiments.studies.study import Study
 from ioncast_base.command_options import format_option
 from predictor.validation.result_tables import to_json, to_text
@@ -24,12 +20,10 @@ from predictor.validation.result_tables import to_json, to_text
 if TYPE_CHECKING:
     from experiments.datasets import DataSet
     from experiments.evaluation import Evaluation
-    from experiments.studies.run import Settings
 
 _REPETITIONS, _SEED = 5, 1
 # Of less, opening the files would be measured.
 _SMALLEST_SCALE = 0.001
-_REPORT, _TOML = "report.html", ".toml"
 _OPTIONS = (
     click.option(
         "--repetitions",
@@ -95,52 +89,19 @@ def _run(
     output_format: str,
     **settings: Any,
 ) -> None:
-    # It needs libraries that take longer to import than other commands take.
-    from experiments.studies.run import Settings, check_new, check_settings  # noqa: PLC0415
+    # These import numpy and SQLAlchemy, which take longer than other commands need altogether.
+    from experiments.studies.conducting import conduct  # noqa: PLC0415
+    from experiments.studies.settings import Settings  # noqa: PLC0415
 
-    how = Settings(**settings, command=shlex.join(["ioncast", *sys.argv[1:]]))
-    is_new = place.endswith(_TOML)
-    description = read_description(place) if is_new else find(place).description
-    folder = output or Path(f"{study.name}-{description.name}")
-    check_new(folder)
-    check_settings(study, description, how)
-    platform = _brought_up(description) if is_new else nullcontext(Emulated(description))
-    data = _measure(study, platform, folder, how)
-    evaluation = _publish(study, data)
+    command = shlex.join(["ioncast", *sys.argv[1:]])
+    data, evaluation = conduct(study, place, output, Settings(**settings, command=command))
     _show(data, evaluation, output_format)
 
 
-def _measure(
-    study: Study, platform: AbstractContextManager[Emulated], folder: Path, settings: Settings
-) -> DataSet:
-    """Run a study; one that does not come to its end leaves nothing running."""
-    from experiments.studies.run import run_study  # noqa: PLC0415  # it has been loaded
-
-    with signals.raised(), platform as emulated:
-        try:
-            return run_study(study, emulated, folder, settings)
-        except BaseException:
-            if folder.is_dir() and any(folder.iterdir()):
-                click.echo(f"ioncast: {folder} is incomplete: remove it", err=True)
-            raise
-
-
-def _publish(study: Study, data: DataSet) -> Evaluation:
-    """Write the tables and the report beside the measurements."""
-    # As above, and longer still: refusals need none of it.
-    from experiments.evaluation import evaluate  # noqa: PLC0415
-    from experiments.published import publish  # noqa: PLC0415
-    from experiments.published_tables import tables_of  # noqa: PLC0415
-    from experiments.studies.report import write_html  # noqa: PLC0415
-
-    evaluation = evaluate(data)
-    publish(data.folder, tables_of(data, evaluation))
-    write_html(data.folder / _REPORT, study.title, data, evaluation)
-    return evaluation
-
-
 def _show(data: DataSet, evaluation: Evaluation, output_format: str) -> None:
-    """Print what was found, and what is to be known of it."""
+    """Print warnings, then the result as text or JSON."""
+    from experiments.studies.conducting import REPORT  # noqa: PLC0415  # it has been loaded
+
     for note in data.provenance.notes:
         click.echo(f"ioncast: warning: {note}", err=True)
     results = list(evaluation.validated.values())
@@ -148,19 +109,8 @@ def _show(data: DataSet, evaluation: Evaluation, output_format: str) -> None:
         click.echo(json.dumps({"folder": str(data.folder), **to_json(results)}, indent=1))
         return
     click.echo(to_text(results))
-    report = data.folder / _REPORT
+    report = data.folder / REPORT
     click.echo(f"\nmeasurements, logs and tables are in {data.folder}; read {report}")
-
-
-@contextmanager
-def _brought_up(description: Description) -> Iterator[Emulated]:
-    """A platform that goes with the study, however that ends."""
-    emulated = up(description)
-    try:
-        yield emulated
-    finally:
-        with signals.ignored():
-            down(description.name)
 
 
 def _help(study: Study) -> str:

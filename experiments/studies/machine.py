@@ -9,8 +9,8 @@ import shutil
 import subprocess
 from importlib.metadata import version
 
-from experiments.datasets import Machine
 from experiments.platform.programs import system_path
+from experiments.provenance import Machine
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 

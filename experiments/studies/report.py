@@ -11,8 +11,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from benchdb.measurements.curves import Curve
-from experiments.datasets import DataSet, Machine
+from experiments.datasets import DataSet
 from experiments.evaluation import Evaluation
+from experiments.provenance import Machine
 from experiments.published_tables import variation
 from experiments.studies.rr9366 import reported
 from experiments.studies.side_by_side import REPORT, direct_runs, phase_rows, rerun_error_rows

@@ -11,17 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from experiments.datasets import (
-    BenchmarkRun,
-    DataSet,
-    Log,
-    Machine,
-    Provenance,
-    Run,
-    read,
-    shipped,
-    write,
-)
+from experiments.datasets import BenchmarkRun, DataSet, Run, read, shipped, write
+from experiments.provenance import Log, Machine, Provenance
 from ioncast.cli import cli
 from ioncast_base.errors import InputError
 

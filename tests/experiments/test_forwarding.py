@@ -21,7 +21,8 @@ from benchdb.store.database import open_database, transaction
 from experiments.applications.running import Run, run_application
 from experiments.applications.spec import Application, Step
 from experiments.platform.description import Storage
-from experiments.platform.emulator import Emulated, find
+from experiments.platform.emulated import Emulated
+from experiments.platform.emulator import find
 from ioncast_base.errors import IoncastError
 from ior_configs import IorConfig
 from ior_configs.campaign_files import campaign_text

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchdb.measurements.storing import Measurement
-from experiments.datasets import Benchmark, DataSet, Log, Machine, Provenance
+from experiments.datasets import Benchmark, DataSet
 from experiments.evaluation import Evaluation, evaluate
 from experiments.held_back import (
     FLOOR,
@@ -25,6 +25,7 @@ from experiments.held_back import (
     hold_back,
     phase_of,
 )
+from experiments.provenance import Log, Machine, Provenance
 from experiments.published import PrintedTable
 from experiments.published_tables import (
     accuracy,

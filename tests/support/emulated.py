@@ -21,7 +21,8 @@ from experiments.platform.description import (
     Storage,
     read_description,
 )
-from experiments.platform.emulator import Emulated, down, up
+from experiments.platform.emulated import Emulated
+from experiments.platform.emulator import down, up
 from tests.support.services import use
 
 _PATIENCE_S = 120.0

@@ -1,4 +1,4 @@
-"""A platform of one folder: no I/O nodes, every rank a process of this machine."""
+"""Platforms of one folder, without I/O nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ exit $status
 
 @dataclass(frozen=True)
 class PlainPlatform:
-    """What `experiments.applications.running` needs of a platform."""
+    """A platform whose ranks are processes of this machine."""
 
     scratch: Path
 
@@ -35,3 +35,14 @@ class PlainPlatform:
         if mpi:
             return ["mpiexec", "-n", str(tasks), *program]
         return ["bash", "-c", _START_RANKS, "ranks", str(tasks), *program]
+
+
+@dataclass(frozen=True)
+class OtherProgram:
+    """A platform that runs another program once; it gets the command of the rank as arguments."""
+
+    scratch: Path
+    instead: tuple[str, ...]
+
+    def rank_command(self, program: Sequence[str], **_: object) -> list[str]:
+        return [*self.instead, *program]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.platform.emulator import check_machine
+from experiments.platform.requirements import check_machine
 from ioncast_base.errors import IoncastError
 
 # Daemons are not on the path of every user.

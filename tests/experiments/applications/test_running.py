@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,9 @@ import pytest
 
 from experiments.applications import running
 from experiments.applications.darshan_writer import Record
+from experiments.applications.installed import find_darshan
 from experiments.applications.rank import page_aligned
-from experiments.applications.running import (
-    find_darshan,
-    find_hacc_io,
-    longest_s,
-    run_application,
-)
+from experiments.applications.running import longest_s, run_application
 from experiments.applications.spec import (
     Application,
     Step,
@@ -40,22 +35,11 @@ from ioncast_base.errors import InputError, IoncastError
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log as read_darshan_log
 from tests.support.darshan_reader import read_log
-from tests.support.plain_platform import PlainPlatform
+from tests.support.plain_platform import OtherProgram, PlainPlatform
 from tests.support.undisturbed import run_at_once
 
 _SCALE = 1 / 64
 _MIB = 1024**2
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """A platform on which, whatever is to be run, something else runs, once."""
-
-    scratch: Path
-    instead: tuple[str, ...]
-
-    def rank_command(self, program: Sequence[str], **_: object) -> list[str]:
-        return [*self.instead, *program]
 
 
 @pytest.fixture
@@ -191,25 +175,6 @@ def test_files_for_the_run_itself_may_lie_deep(
     assert run_application(single_a(2, 1, _SCALE), platform, 0).bytes == 4 * _MIB
 
 
-def test_a_process_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None:
-    platform = _Runs(tmp_path, ("sh", "-c", "echo started >&2; echo no such mount >&2; exit 3"))
-
-    with pytest.raises(IoncastError, match=r"single-a with 4 I/O nodes.*\(3\): no such mount"):
-        run_application(single_a(2, 1, _SCALE), platform, 4)
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_reason_is_what_a_process_of_ours_said_before_mpi_talks(tmp_path: Path) -> None:
-    said = ("a warning", "ioncast: no such mount", "ioncast: me too", "Abort(1) on node 1")
-    platform = _Runs(
-        tmp_path, ("sh", "-c", f"printf '%s\\n' {' '.join(map(repr, said))} >&2; exit 1")
-    )
-
-    with pytest.raises(IoncastError, match=r"\(1\): no such mount$"):
-        run_application(single_a(2, 1, _SCALE), platform, 0)
-
-
 def test_a_process_that_fails_halfway_does_not_leave_the_others_waiting(
     platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,33 +204,6 @@ def test_the_reason_of_a_failed_run_is_that_of_the_process_that_failed_first(
         run_application(application, platform, 0, limit_s=300)
 
 
-def test_a_run_that_takes_too_long_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    communicate = subprocess.Popen.communicate
-
-    def after_its_words(process: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
-        """Let the time run when the process has said what is wrong."""
-        while True:
-            try:
-                return communicate(process, timeout=timeout)
-            except subprocess.TimeoutExpired as error:
-                if error.stderr:
-                    raise
-
-    monkeypatch.setattr(subprocess.Popen, "communicate", after_its_words)
-    pid_file = tmp_path / "pid"
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    slow = f"echo $$ > {pid_file}; echo server lost >&2; exec sleep 600"
-    platform = _Runs(scratch, ("sh", "-c", slow))
-
-    with pytest.raises(IoncastError, match=r"longer than 0\.5 s: server lost$"):
-        run_application(single_a(2, 1, _SCALE), platform, 0, limit_s=0.5)
-
-    assert not Path("/proc", pid_file.read_text().strip()).exists()
-
-
 def test_the_time_that_a_run_may_take_grows_with_its_bytes_and_pauses() -> None:
     assert longest_s(single_a(1, 1, 1.0)) == 600 + 128
     # RR-9366's in full: 16 GiB, at 5 MiB/s as measured in experiments/data/periodic.
@@ -279,7 +217,7 @@ def test_hacc_io_itself_is_measured_by_what_it_prints(tmp_path: Path) -> None:
         "-------- Aggregate Performance --------\n"
         " WRITE Checkpoint Perf: 44.5906 BW[MB/s] 463453184 Bytes 9.91209 MaxTime[sec] \n"
     )
-    platform = _Runs(tmp_path, ("sh", "-c", f"printf '%s' '{printed}'"))
+    platform = OtherProgram(tmp_path, ("sh", "-c", f"printf '%s' '{printed}'"))
 
     run = run_application(hacc_io(16, 8, 1.0), platform, 0, hacc_io_program=Path("hacc_io_write"))
 
@@ -299,34 +237,6 @@ def test_hacc_io_itself_gives_no_log_without_darshan(platform: PlainPlatform, lo
         )
 
 
-def test_what_the_platform_preloads_stays_when_darshan_traces(tmp_path: Path, log: Path) -> None:
-    program = tmp_path / "hacc_io_write"
-    program.write_text(
-        f"""#!/bin/sh
-echo "$LD_PRELOAD" > {tmp_path / "preloaded"}
-touch "$DARSHAN_LOGFILE"
-echo ' WRITE Checkpoint Perf: 2 BW[MB/s] 2097152 Bytes 1 MaxTime[sec]'
-"""
-    )
-    program.chmod(0o755)
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    platform = _Runs(scratch, ("env", "LD_PRELOAD=/absent/yielding.so"))
-
-    run = run_application(
-        hacc_io(2, 1, 1.0),
-        platform,
-        0,
-        log=log,
-        darshan=Path("/absent/libdarshan.so"),
-        hacc_io_program=program,
-    )
-
-    assert run.log_source == "darshan"
-    preloaded = (tmp_path / "preloaded").read_text().strip()
-    assert preloaded == "/absent/libdarshan.so:/absent/yielding.so"
-
-
 def test_what_needs_mpi_says_so_where_there_is_none(
     platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,19 +244,6 @@ def test_what_needs_mpi_says_so_where_there_is_none(
 
     with pytest.raises(InputError, match="mpi4py"):
         run_application(collective(2, 1, _SCALE), platform, 0)
-
-
-def test_darshan_and_hacc_io_are_found_by_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert (find_darshan(), find_hacc_io()) == (None, None)
-    library = tmp_path / "lib" / "libdarshan.so"
-    for file in (library, tmp_path / "bin" / "darshan-config", tmp_path / "bin" / "hacc_io_write"):
-        file.parent.mkdir(exist_ok=True)
-        file.touch(0o755)
-
-    assert (find_darshan(), find_hacc_io()) == (library, tmp_path / "bin" / "hacc_io_write")
 
 
 @needs_mpi

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.applications.running import run_application
 from experiments.applications.spec import Application, Step, irregular
-from experiments.platform.emulator import Emulated
+from experiments.platform.emulated import Emulated
 from ioncast_base.errors import InputError
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log
@@ -66,5 +66,5 @@ def test_what_a_run_reads_no_io_node_has_read_before(platform: Emulated) -> None
 
 
 def test_a_run_with_io_nodes_that_the_platform_has_not_is_refused(platform: Emulated) -> None:
-    with pytest.raises(InputError, match="no runs with 3 I/O nodes; known there are 0, 1, 2"):
+    with pytest.raises(InputError, match="no runs with 3 I/O nodes; choose one of 0, 1, 2"):
         run_application(Application("reader", 4, 2, (_READ,)), platform, 3)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from experiments.platform.emulator import Emulated
+from experiments.platform.emulated import Emulated
 from tests.support.emulated import emulated, leftovers, small, unique_name
 from tests.support.services import use
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.platform import emulator, programs, remains
-from experiments.platform.description import Links, Storage
-from experiments.platform.emulator import Emulated, down, find, up
+from experiments.platform import building, emulator, folders, programs, remains
+from experiments.platform.description import Links
+from experiments.platform.emulated import Emulated
+from experiments.platform.emulator import down, find, up
 from ioncast_base.errors import BusyError, InputError, IoncastError, UnknownNameError
 from tests.support.emulated import (
     emulated,
@@ -140,7 +141,7 @@ def test_a_platform_that_is_not_up_is_not_found() -> None:
 
 
 def test_a_platform_has_no_other_mounts_than_it_was_described_with(platform: Emulated) -> None:
-    with pytest.raises(InputError, match="no runs with 4 I/O nodes; known there are 0, 1, 2"):
+    with pytest.raises(InputError, match="no runs with 4 I/O nodes; choose one of 0, 1, 2"):
         platform.node_directory(4, 0)
     with pytest.raises(InputError, match="no compute node 2"):
         platform.node_directory(1, 2)
@@ -251,7 +252,7 @@ def test_network_namespaces_that_are_no_platforms_stay(name: str) -> None:
     try:
         with _killed_in_the_end(["ip", "netns", "exec", namespace, "sleep", "600"]) as process:
             assert not down(name)
-            with pytest.raises(IoncastError, match=f"{namespace} is there already.*--name"):
+            with pytest.raises(IoncastError, match=f"{namespace} exists already.*--name"):
                 up(small(name))
             assert process.poll() is None
             assert Path(f"/run/netns/{namespace}").exists()
@@ -266,46 +267,11 @@ def test_down_is_not_done_before_the_folder_is_gone(
         monkeypatch.undo()
         raise FileNotFoundError(folder / "removed by its owner")
 
-    remains.make_platforms()
-    remains.folder_of(name).mkdir()
+    folders.make_platforms()
+    folders.folder_of(name).mkdir()
     monkeypatch.setattr(shutil, "rmtree", stop_halfway)
     assert down(name)
     assert leftovers(name) == []
-
-
-def test_only_folders_that_can_be_platforms_are_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remains, "PLATFORMS", tmp_path)
-    (tmp_path / "file").touch()
-    for folder in ("one", "not one", ".hidden"):
-        (tmp_path / folder).mkdir()
-    assert remains.names() == ["one"]
-
-
-@pytest.mark.parametrize("foreign", ["a group's", "another user's", "a link", "a file"])
-def test_a_folder_of_platforms_that_is_not_roots_alone_is_refused(
-    name: str, foreign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "platforms"
-    folder.mkdir(mode=0o700)
-    if foreign == "a group's":
-        folder.chmod(0o770)
-    elif foreign == "another user's":
-        os.chown(folder, 65534, 65534)
-    elif foreign == "a link":
-        folder.rename(tmp_path / "elsewhere")
-        folder.symlink_to(tmp_path / "elsewhere")
-    else:
-        folder.rmdir()
-        folder.touch(mode=0o600)
-    monkeypatch.setattr(remains, "PLATFORMS", folder)
-    said = "platforms: is not a directory of root's alone"
-    with pytest.raises(IoncastError, match=said), emulated(small(name)):
-        pass
-    for command in (down, find):
-        with pytest.raises(IoncastError, match=said):
-            command(name)
 
 
 def test_a_compiler_that_does_not_work_keeps_no_platform_from_coming_up(
@@ -319,38 +285,6 @@ def test_a_compiler_that_does_not_work_keeps_no_platform_from_coming_up(
     with emulated(small(name)) as platform:
         assert find(name) == platform
         assert not platform.yielding.exists()
-
-
-def test_only_root_uses_a_platform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    for command in (lambda: up(small("refused")), lambda: down("refused"), lambda: find("refused")):
-        with pytest.raises(IoncastError, match="only root"):
-            command()
-
-
-def test_storage_that_the_machine_cannot_hold_is_refused(name: str) -> None:
-    storage = Storage.model_validate({"servers": 2, "memory": "900t"})
-    said = f"^platform {name}: its storage may hold 900.0 TiB, .* only .*; .*`storage.memory`"
-    with pytest.raises(InputError, match=said), emulated(small(name, storage=storage)):
-        pass
-
-
-def test_a_machine_without_a_program_is_told_its_package(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(emulator, "system_path", lambda: str(tmp_path))
-    with pytest.raises(IoncastError, match=r"tc.*cannot be found.*glusterfs-server.*iproute2"):
-        up(small("refused"))
-
-
-def test_a_machine_without_fuse_is_refused(name: str) -> None:
-    hidden = 'mount --bind /dev/null /dev/fuse && exec "$@"'
-    command = ["unshare", "--mount", "sh", "-c", hidden, "sh", *IONCAST, "up", "--name", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("ioncast: /dev/fuse: FUSE cannot be used here")
-    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_kernel_that_cannot_shape_links_is_refused_and_nothing_is_left(
@@ -372,7 +306,7 @@ def test_nothing_is_left_of_a_platform_that_does_not_come_up(
     def fail(description: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(emulator, "start_all", fail)
+    monkeypatch.setattr(building, "start_all", fail)
     with pytest.raises(OSError, match="no space left"):
         up(small(name))
     assert leftovers(name) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from experiments.platform import volumes
-from experiments.platform.emulator import Emulated
+from experiments.platform.emulated import Emulated
 from tests.support.emulated import emulated, small, unique_name
 
 pytestmark = pytest.mark.platform

@@ -15,7 +15,7 @@ from benchdb.campaigns.platform_file import read_platform
 from experiments.platform import remains
 from experiments.platform.commands import down_command, exec_command, status_command
 from experiments.platform.description import read_description
-from experiments.platform.emulator import Emulated
+from experiments.platform.emulated import Emulated
 from ioncast_base.errors import IoncastError
 from tests.support.emulated import emulated, leftovers, small, wait_until
 
@@ -123,7 +123,7 @@ def test_somebody_else_than_root_is_told_so(
     command: click.Command, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(IoncastError, match=r"only root may .*; run it with sudo"):
+    with pytest.raises(IoncastError, match=r"only root can .*; run the command with sudo"):
         command.main(arguments, standalone_mode=False)
 
 

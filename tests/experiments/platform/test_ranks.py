@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.platform import ranks
-from experiments.platform.emulator import Emulated
+from experiments.platform.emulated import Emulated
 from experiments.platform.ranks import run_ranks
 from ioncast_base.errors import InputError, IoncastError
 from tests.support.emulated import wait_until
@@ -90,7 +90,7 @@ def test_a_run_may_take_fewer_nodes(platform: Emulated, folder: Path) -> None:
 
 
 def test_more_nodes_than_there_are_is_one_line(platform: Emulated) -> None:
-    with pytest.raises(InputError, match="3 compute nodes were asked for; it has 1 to 2"):
+    with pytest.raises(InputError, match="3 compute nodes are not possible; choose 1 to 2"):
         platform.rank_command(["true"], io_nodes=1, nodes=3)
 
 

@@ -1,4 +1,4 @@
-"""Studies on this machine alone, and what they decide before and after they measure."""
+"""Studies on this machine alone, without an emulated platform."""
 
 from __future__ import annotations
 
@@ -14,24 +14,18 @@ import pytest
 
 from benchdb.campaigns.platform_file import read_platform
 from experiments.applications.running import Run, run_application
-from experiments.applications.spec import Application, collective, multiphase, single_b
+from experiments.applications.spec import Application, single_b
 from experiments.datasets import DataSet
 from experiments.platform.description import Description
-from experiments.platform.emulator import Emulated
-from experiments.studies import run
-from experiments.studies.run import (
-    Settings,
-    check_settings,
-    obstacle,
-    pattern_name,
-    rerun,
-    run_study,
-    worth_measuring,
-)
-from experiments.studies.study import STUDIES, Study
-from ioncast_base.errors import InputError, IoncastError
+from experiments.platform.emulated import Emulated
+from experiments.studies import rerunning, settings
+from experiments.studies.rerunning import rerun
+from experiments.studies.run import run_study
+from experiments.studies.settings import Settings
+from experiments.studies.study import Study
+from ioncast_base.errors import IoncastError
 from summario.reading.log import read_log
-from tests.support.emulated import bundled, small
+from tests.support.emulated import small
 from tests.support.plain_platform import PlainPlatform
 
 SETTINGS = Settings(
@@ -84,12 +78,12 @@ def failing(**reasons: list[str]) -> Iterator[None]:
     def run_or_fail(
         application: Application, platform: Emulated, io_nodes: int, **options: Any
     ) -> Run:
-        if "log" not in options and reasons.get(application.name):
+        if reasons.get(application.name):
             raise IoncastError(reasons[application.name].pop(0))
         return run_application(application, platform, io_nodes, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "run_application", run_or_fail)
+        patch.setattr(rerunning, "run_application", run_or_fail)
         yield
 
 
@@ -102,11 +96,11 @@ def troubled(alone: Emulated, tmp_path_factory: pytest.TempPathFactory) -> tuple
     }
     said = io.StringIO()
     with failing(**failures), redirect_stderr(said), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "has_mpi4py", lambda: False)
-        patch.setattr(run, "find_darshan", lambda: Path("libdarshan.so"))
+        patch.setattr(settings, "has_mpi4py", lambda: False)
+        patch.setattr(settings, "find_darshan", lambda: Path("libdarshan.so"))
         folder = tmp_path_factory.mktemp("troubled") / "tiny"
-        settings = replace(SETTINGS, command="ioncast tiny --output 'a\tb'")
-        return run_study(TINY, alone, folder, settings), said.getvalue()
+        how = replace(SETTINGS, command="ioncast tiny --output 'a\tb'")
+        return run_study(TINY, alone, folder, how), said.getvalue()
 
 
 def test_what_was_measured_stays_when_another_application_never_runs(
@@ -130,8 +124,8 @@ def test_darshan_without_mpi4py_traces_nothing_and_that_is_said(
     known = troubled[0].provenance
     assert known.logs[0].source.startswith("libdarshan-util's writer")
     assert (
-        "the log of single-b has the run's own counters: Darshan's runtime is there, but mpi4py is"
-        " not, without which it traces nothing here"
+        "the log of single-b has the application's own counters: Darshan's runtime is installed,"
+        " but it traces nothing here without mpi4py"
     ) in known.notes
 
 
@@ -161,74 +155,6 @@ def test_a_study_of_which_no_rerun_ends_is_an_error(alone: Emulated) -> None:
         failing(**{"single-b": ["broken", "again"], "other": ["missing", "again"]}),
         pytest.raises(IoncastError) as caught,
     ):
-        rerun(applications, alone, site, SETTINGS)
+        rerun(applications, alone, site.io_nodes, SETTINGS)
     reasons = str(caught.value).removeprefix("every rerun failed: ").split("; ")
     assert sorted(reasons) == ["other: missing", "single-b: broken"]
-
-
-def study(name: str) -> Study:
-    return next(one for one in STUDIES if one.name == name)
-
-
-def test_files_that_the_storage_cannot_hold_are_refused_with_what_fits() -> None:
-    # 16 processes with four files of 128 MiB each, twice; a quarter of it leaves no space at all.
-    with pytest.raises(InputError) as caught:
-        check_settings(study("periodic"), bundled("testbed"), replace(SETTINGS, scale=1.0))
-    assert str(caught.value) == (
-        "platform testbed: periodic-a at scale 1 needs 16g of storage, which has 4g and"
-        " keeps 64m free; the largest scale that fits is 0.246"
-    )
-
-
-@pytest.mark.parametrize("scale", [0.246, 0.001])
-def test_what_fits_is_taken(scale: float) -> None:
-    check_settings(study("periodic"), bundled("testbed"), replace(SETTINGS, scale=scale))
-
-
-@pytest.mark.parametrize("one", STUDIES, ids=lambda one: one.name)
-def test_every_study_fits_on_the_platform_that_comes_with_it(one: Study) -> None:
-    check_settings(one, bundled("testbed"), replace(SETTINGS, scale=one.scale))
-
-
-def test_storage_that_is_too_small_for_anything_is_told() -> None:
-    tiny = small("tiny")
-    storage = tiny.storage.model_copy(update={"memory": 1 << 20})
-    with pytest.raises(InputError, match="which has 1m and keeps 64m free; give it more memory"):
-        check_settings(study("single"), tiny.model_copy(update={"storage": storage}), SETTINGS)
-
-
-def test_a_darshan_library_that_was_asked_for_and_is_of_no_use_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(run, "has_mpi4py", lambda: False)
-    settings = replace(SETTINGS, darshan=Path("libdarshan.so"))
-    with pytest.raises(InputError, match=r"needs mpi4py; .* leave --darshan out"):
-        check_settings(study("single"), bundled("testbed"), settings)
-
-
-def test_the_header_and_the_arrays_of_hacc_io_are_worth_a_benchmark(testbed: DataSet) -> None:
-    [phase] = testbed.jobs["hacc-io"]
-    # By process: 24 MiB, seven times 400,000 bytes; once 800,000 and once 200,000 are less
-    # than a twentieth.
-    assert len(phase.parts) == 4
-    lines = {config.command_line() for config in worth_measuring([phase], nodes=8)}
-    assert lines == {
-        "ior -a POSIX -w -F -b 24m -t 24m",
-        "ior -a POSIX -w -F -b 2800000 -t 400000",
-    }
-
-
-def test_every_phase_of_a_multiphase_application_is_worth_a_benchmark(testbed: DataSet) -> None:
-    phases = testbed.jobs["multiphase"]
-    operations = [config.operation for config in worth_measuring(phases, nodes=8)]
-    assert operations == ["read", "write", "write"]
-
-
-def test_patterns_have_names_of_their_own(testbed: DataSet) -> None:
-    configs = {one.measurement.config for one in testbed.benchmarks}
-    assert len({pattern_name(config) for config in configs}) == len(configs)
-
-
-def test_fio_cannot_stand_for_collective_mpi_io() -> None:
-    assert obstacle(collective(16, 8, 1.0), "fio") == "fio does no MPI-IO"
-    assert obstacle(multiphase(16, 8, 1.0), "fio") is None

@@ -21,7 +21,7 @@ import pytest
 
 from experiments import datasets
 from experiments.datasets import DataSet
-from experiments.platform.emulator import Emulated
+from experiments.platform.emulated import Emulated
 from tests.support.emulated import emulated, leftovers, small, unique_name
 
 pytestmark = pytest.mark.platform
@@ -163,7 +163,7 @@ def test_results_are_never_written_over(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        f"ioncast: {tmp_path}: there is something already; name another with --output\n"
+        f"ioncast: {tmp_path}: it exists already; name another folder with --output\n"
     )
 
 
@@ -241,7 +241,8 @@ def stop(study: subprocess.Popen[str], label: str) -> None:
 def hold_second_rerun(platform: Emulated) -> None:
     """Let its ranks wait, those of the run before the reruns and of the first rerun excepted."""
     begun = platform.folder / "begun"
-    others = f'echo >> {begun}; [ "$(wc -l < {begun})" -le {2 * platform.tasks} ] || sleep 600'
+    begins = 2 * platform.description.tasks
+    others = f'echo >> {begun}; [ "$(wc -l < {begun})" -le {begins} ] || sleep 600'
     rank = platform.folder / "rank"
     rank.write_text(rank.read_text().replace("set -eu\n", f"set -eu\n{others}\n"))
 

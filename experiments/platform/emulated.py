@@ -1,0 +1,172 @@
+"""A platform that is up: its paths, and the commands that run programs on its compute nodes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.platform.description import Description
+from experiments.platform.folders import folder_of, mount_of, platform_file_of, scratch_of
+from ioncast_base.errors import InputError
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The compute nodes of a run's processes.
+
+    Attributes
+    ----------
+    io_nodes : int
+        Number of I/O nodes of the run; 0 is direct access.
+    tasks : int
+        Number of processes.
+    nodes : int
+        Number of compute nodes, counted from the first; process r runs on node
+        r · nodes // tasks.
+    """
+
+    io_nodes: int
+    tasks: int
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A platform that is up.
+
+    Attributes
+    ----------
+    description : Description
+        Its nodes and links.
+    """
+
+    description: Description
+
+    @property
+    def name(self) -> str:
+        """The platform's name."""
+        return self.description.name
+
+    @property
+    def folder(self) -> Path:
+        """Folder of its files."""
+        return folder_of(self.name)
+
+    @property
+    def scratch(self) -> Path:
+        """Mount point of the file system.
+
+        A process on a compute node sees the mount of its node here. All others see a mount
+        that is neither shaped nor cached, for the files that a measurement needs.
+        """
+        return scratch_of(self.name)
+
+    @property
+    def campaign_platform(self) -> Path:
+        """Its platform file for `ioncast campaign`."""
+        return platform_file_of(self.name)
+
+    @property
+    def yielding(self) -> Path:
+        """The library made from yielding.c, for MPI programs; missing without a C compiler."""
+        return self.folder / "yielding.so"
+
+    def node_directory(self, io_nodes: int, node: int) -> Path:
+        """Give the path at which this machine has the file system as a compute node sees it.
+
+        Parameters
+        ----------
+        io_nodes : int
+            Number of I/O nodes of the run; 0 is direct access.
+        node : int
+            Number of the compute node, from 0.
+
+        Returns
+        -------
+        Path
+            A mount point.
+
+        Raises
+        ------
+        InputError
+            If the platform has no such mount.
+        """
+        self._check_io_nodes(io_nodes)
+        if node not in self.description.all_compute_nodes:
+            raise InputError(f"the platform {self.name} has no compute node {node}")
+        return mount_of(self.name, io_nodes, node)
+
+    def rank_command(
+        self,
+        program: Sequence[str],
+        *,
+        io_nodes: int,
+        tasks: int | None = None,
+        nodes: int | None = None,
+        mpi: bool = False,
+    ) -> list[str]:
+        """Write the command that runs a program on the compute nodes.
+
+        Parameters
+        ----------
+        program : sequence of str
+            The program and its arguments; it finds the file system at `scratch`.
+        io_nodes : int
+            Number of I/O nodes of the run; 0 is direct access.
+        tasks : int, optional
+            Number of processes; by default all that the description provides for.
+        nodes : int, optional
+            Number of compute nodes, counted from the first; by default all. Process r of P
+            runs on node r · nodes // P.
+        mpi : bool
+            Whether mpiexec starts the processes. Otherwise IONCAST_RANK and IONCAST_TASKS tell
+            each process its number and the number of all.
+
+        Returns
+        -------
+        list of str
+            The command. It ends when all processes have ended or one has failed; its exit code
+            is then the code of that one.
+
+        Raises
+        ------
+        InputError
+            If the platform has no such numbers of nodes.
+        """
+        placement = self.place(io_nodes=io_nodes, tasks=tasks, nodes=nodes)
+        numbers = {
+            "io-nodes": placement.io_nodes,
+            "tasks": placement.tasks,
+            "nodes": placement.nodes,
+        }
+        options = [f"--{key}={number}" for key, number in numbers.items()]
+        return [*exec_command(self.name), *options, *(["--mpi"] if mpi else []), "--", *program]
+
+    def place(self, *, io_nodes: int, tasks: int | None, nodes: int | None) -> Placement:
+        """Place the processes of a run; parameters and errors are those of `rank_command`."""
+        self._check_io_nodes(io_nodes)
+        most = self.description.compute_nodes.count
+        nodes = most if nodes is None else nodes
+        if not 1 <= nodes <= most:
+            raise InputError(
+                f"{nodes} compute nodes are not possible",
+                where=f"platform {self.name}",
+                remedy=f"choose 1 to {most}",
+            )
+        return Placement(io_nodes, self.description.tasks if tasks is None else tasks, nodes)
+
+    def _check_io_nodes(self, io_nodes: int) -> None:
+        if io_nodes not in self.description.io_nodes:
+            known = ", ".join(map(str, self.description.io_nodes))
+            raise InputError(
+                f"it has no runs with {io_nodes} I/O nodes",
+                where=f"platform {self.name}",
+                remedy=f"choose one of {known}",
+            )
+
+
+def exec_command(name: str) -> list[str]:
+    """Command line of `ioncast platform exec` on a platform, without its other options."""
+    return [sys.executable, "-m", "ioncast", "platform", "exec", f"--name={name}"]

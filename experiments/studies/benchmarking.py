@@ -1,0 +1,158 @@
+"""Runs the benchmarks that stand for the phases in the applications' logs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchdb.campaigns import folder as folders
+from benchdb.campaigns.collecting import failures, measurement_of, result_of
+from benchdb.campaigns.commands import reporting
+from benchdb.campaigns.folder import CampaignFolder
+from benchdb.campaigns.running import run_campaign
+from benchdb.measurements.storing import Measurement
+from benchdb.store.database import opened_database
+from experiments.datasets import BenchmarkRun
+from experiments.studies.settings import Settings
+from experiments.studies.study import Study
+from ioncast_base.errors import IoncastError
+from ioncast_base.sizes import format_size
+from ior_configs import IorConfig
+from ior_configs.campaign_files import Campaign
+from predictor.planning.needs import wanted_of
+from summario.phases.extract import extract_phases
+from summario.phases.values import Phase
+from summario.reading.log import LogReader
+
+# A configuration gets a benchmark if it stands for at least this share of a job's bytes.
+_WORTH = 0.05
+_LAYOUTS = {"contiguous": "contig", "1d-strided": "strided", "random": "random"}
+
+
+def worth_measuring(phases: Sequence[Phase], nodes: int) -> list[IorConfig]:
+    """Choose the configurations that stand for most of a job's bytes.
+
+    The others are left to the model: a benchmark of a few bytes measures how long it takes to
+    open a file.
+
+    Parameters
+    ----------
+    phases : sequence of Phase
+        The job's phases.
+    nodes : int
+        Compute nodes of the platform.
+    """
+    wanted = wanted_of([phases], lambda tasks: min(nodes, tasks))
+    enough = _WORTH * sum(one.bytes for one in wanted.values())
+    return [config for config, one in wanted.items() if one.bytes >= enough]
+
+
+def campaign_of(study: Study, logs: Sequence[Path], nodes: int, settings: Settings) -> Campaign:
+    """Plan the benchmarks that do the I/O in Darshan logs.
+
+    Parameters
+    ----------
+    study : Study
+        The study, for the campaign's name and description.
+    logs : sequence of Path
+        One log of each application.
+    nodes : int
+        Compute nodes of the platform.
+    settings : Settings
+        The settings of the study.
+    """
+    with LogReader() as reader:
+        jobs = [extract_phases(reader.read(log)) for log in logs]
+    return Campaign(
+        name=study.name,
+        description=study.title,
+        repetitions=settings.repetitions,
+        seed=settings.seed,
+        spread_s=None,
+        configurations=tuple(
+            dict.fromkeys(config for phases in jobs for config in worth_measuring(phases, nodes))
+        ),
+    )
+
+
+def run_benchmarks(campaign: CampaignFolder) -> list[str]:
+    """Run all benchmarks of a campaign, and say in clauses which of them failed.
+
+    Raises
+    ------
+    IoncastError
+        If all benchmarks failed, or some have no result.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="ioncast-") as scratch,
+        opened_database(Path(scratch) / "campaign.sqlite") as database,
+        reporting("benchmarks: ") as report,
+    ):
+        left = run_campaign(campaign, database, report).left
+    failed = failures(campaign)
+    if left:
+        raise IoncastError(f"{left} benchmarks have no result", where=str(campaign.path))
+    if len(failed) == len(campaign.runs):
+        reason = failed[0][1].reason
+        raise IoncastError(f"every benchmark failed: {reason}", where=str(campaign.path))
+    return [
+        f"a benchmark failed: {run.cell.config.command_line(launcher=True)} with"
+        f" {run.cell.io_nodes} I/O nodes, repetition {run.repetition}: {result.reason}"
+        for run, result in failed
+    ]
+
+
+def benchmark_runs(campaign: CampaignFolder) -> Iterator[BenchmarkRun]:
+    """Rows of `benchmarks.csv`, one for each benchmark that succeeded."""
+    for run, measured in _measurements(campaign):
+        config = measured.config
+        yield BenchmarkRun(
+            name=pattern_name(config),
+            io_nodes=run.cell.io_nodes,
+            repetition=run.repetition,
+            bytes=run.cell.bytes,
+            time_s=run.cell.bytes / measured.bandwidth_mib_s / (1 << 20),
+            bandwidth_mib_s=measured.bandwidth_mib_s,
+            started=measured.started or "",
+            command=config.command_line(),
+            operation=config.operation,
+            tasks=run.cell.tasks,
+            nodes=run.cell.nodes,
+            engine=measured.engine,
+        )
+
+
+def engine_version(campaign: CampaignFolder) -> dict[str, str]:
+    """The benchmark program and its version, for `provenance.json`."""
+    known = {measured.engine_version for _, measured in _measurements(campaign)}
+    return {campaign.engine: ", ".join(sorted(filter(None, known))) or "not known"}
+
+
+def pattern_name(config: IorConfig) -> str:
+    """A short name for a configuration.
+
+    Examples
+    --------
+    >>> pattern_name(IorConfig.from_command_line("mpiexec -n 16 ior -w -F -b 4m -t 1m"))
+    'w-fpp-contig-1m-of-4m-16p'
+    """
+    words = [
+        config.operation[0],
+        *(["mpiio"] if config.api == "MPIIO" else []),
+        *(["coll"] if config.collective else []),
+        "shared" if config.file_access == "shared" else "fpp",
+        _LAYOUTS[config.layout],
+        format_size(config.transfer_size),
+        "of",
+        format_size(config.bytes_per_process),
+        f"{config.tasks}p",
+    ]
+    return "-".join(words)
+
+
+def _measurements(campaign: CampaignFolder) -> Iterator[tuple[folders.Run, Measurement]]:
+    for run in campaign.runs:
+        result = result_of(campaign, run)
+        if result is not None and result.state == "done":
+            yield run, measurement_of(campaign, run)[-1]
