@@ -20,7 +20,7 @@ from pathlib import Path
 from benchdb.measurements.importers import Source, read_measurements
 from benchdb.measurements.storing import Measurement
 from experiments.provenance import PROVENANCE, Log, Provenance, read_provenance
-from ioncast.service import running
+from experiments.shipped import DATA, TESTBED
 from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
 from ioncast_base.toml_files import read_text
@@ -32,7 +32,6 @@ from summario.reading.log import LogReader
 
 BENCHMARKS, APPLICATIONS = "benchmarks.csv", "applications.csv"
 LOGS, TABLES = "logs", "tables"
-_SHIPPED = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)
@@ -144,8 +143,7 @@ def shipped() -> list[Path]:
 
     Where it is installed, that is the one which the service demonstrates with.
     """
-    folders = sorted(path.parent for path in _SHIPPED.glob(f"*/{PROVENANCE}"))
-    return folders or [Path(running.__file__).parent / "testbed"]
+    return sorted(path.parent for path in DATA.glob(f"*/{PROVENANCE}")) or [TESTBED]
 
 
 def read(folder: Path) -> DataSet:

@@ -8,7 +8,6 @@ I/O nodes, and compares with what its reruns measured.
 from __future__ import annotations
 
 import contextlib
-import csv
 import shlex
 import statistics
 import sys
@@ -18,15 +17,19 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
+from experiments.shipped import DATA
 from ioncast.cli import cli
 from predictor.commands import command_line
 from predictor.composition.asking import Asked, ask
 from predictor.composition.plots import write_html
-from predictor.composition.prediction import Prediction
+from predictor.validation.against_reruns import mean_of_cells
+from predictor.validation.command import hold_against
+from predictor.validation.reruns import read_reruns
+from predictor.validation.result_tables import Validated
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log
 
-TESTBED = Path(__file__).parent / "data" / "testbed"
+TESTBED = DATA / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 APPLICATION = "hacc-io"
 NODES = 8
@@ -51,11 +54,16 @@ def main(plot: Path) -> None:
         run(f"predict {_shown(LOG)} --system testbed --nodes {NODES}", database)
         phases = extract_phases(read_log(LOG))
         prediction = ask(command_line(database), Asked("testbed", nodes=NODES), phases)
-    reruns = read_reruns(APPLICATION)
+    reruns = [
+        rerun
+        for rerun in read_reruns(TESTBED / "applications.csv")
+        if rerun.application == APPLICATION
+    ]
+    result = hold_against(reruns, prediction, (), explained=False)
     click.echo("The same beside its measured reruns:")
-    click.echo(compare(prediction, reruns))
+    click.echo(compare(result))
     plot.parent.mkdir(parents=True, exist_ok=True)
-    write_html(prediction, plot, reruns)
+    write_html(prediction, plot, result.reruns)
     click.echo(f"\nPlot: {plot}")
     command = _shown(Path(sys.executable).with_name("ioncast"))
     click.echo(f"Next: {command} --help")
@@ -76,41 +84,29 @@ def run(command: str, database: str | None = None) -> None:
     click.echo()
 
 
-def read_reruns(application: str) -> dict[int, list[float]]:
-    """Measured bandwidth in MiB/s of an application's reruns by number of I/O nodes."""
-    reruns: dict[int, list[float]] = {}
-    with (TESTBED / "applications.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["name"] == application:
-                reruns.setdefault(int(row["io_nodes"]), []).append(float(row["bandwidth_mib_s"]))
-    return dict(sorted(reruns.items()))
-
-
-def compare(prediction: Prediction, reruns: dict[int, list[float]]) -> str:
-    """Put a prediction beside measured reruns: errors per point, their mean, the regret."""
-    measured = {n: statistics.fmean(values) for n, values in reruns.items()}
-    predicted = {point.io_nodes: point.bandwidth_mib_s for point in prediction.curve}
-    errors = {n: abs(predicted[n].mean - measured[n]) / measured[n] for n in measured}
+def compare(result: Validated) -> str:
+    """Make a table of predicted and measured bandwidths, with their errors and the regret."""
+    measured, expected = mean_of_cells(result.reruns), result.expected
+    errors = {n: error for n, (error,) in result.prediction.cell_errors.items()}
     rows = [
         {
             "I/O nodes": n,
-            "predicted MiB/s": f"{predicted[n].mean:.1f}",
-            "p10 to p90": f"{predicted[n].p10:.1f} to {predicted[n].p90:.1f}",
+            "predicted MiB/s": f"{expected[n].mean:.1f}",
+            "p10 to p90": f"{expected[n].p10:.1f} to {expected[n].p90:.1f}",
             "measured MiB/s": f"{measured[n]:.1f}",
-            "runs": len(reruns[n]),
+            "runs": len(result.reruns[n]),
             "error": f"{errors[n]:.1%}",
         }
         for n in measured
     ]
-    chosen = prediction.best.io_nodes
-    regret = 1 - measured[chosen] / max(measured.values()) if chosen is not None else None
+    best, [regret] = result.choices, result.prediction.regrets
     return "\n".join(
         [
             "",
             tabulate(rows, headers="keys", disable_numparse=True),
             "",
-            f"mean error {statistics.fmean(errors.values()):.1%}; predicted best: {chosen} I/O"
-            f" nodes, measured best: {max(measured, key=measured.__getitem__)}; regret of the"
+            f"mean error {statistics.fmean(errors.values()):.1%}; predicted best:"
+            f" {best['predicted']} I/O nodes, measured best: {best['measured']}; regret of the"
             f" prediction {regret:.1%}",
         ]
     )

@@ -6,19 +6,17 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import harmonic_mean
 
 from benchdb.measurements.curves import curves
 from benchdb.measurements.storing import require_system
 from benchdb.store.database import reading
-from ioncast.service import running
+from experiments.shipped import TESTBED
 from ioncast_base.errors import InputError
 from predictor.matching.basis import choose_engine
 
-# A link to experiments/data, and what it links to where ioncast is installed.
-TESTBED = Path(running.__file__).parent / "testbed" / "benchmarks.csv"
-TESTBED_NODES = 8
+BENCHMARKS = TESTBED / "benchmarks.csv"
+_TESTBED_NODES = 8
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,11 @@ class IoCurve:
 def shipped_curves() -> list[IoCurve]:
     """Curves of the emulated system that the project ships measurements of."""
     repetitions: dict[str, list[tuple[int, float]]] = {}
-    with TESTBED.open(encoding="utf-8", newline="") as file:
+    with BENCHMARKS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             pair = int(row["io_nodes"]), float(row["bandwidth_mib_s"])
             repetitions.setdefault(row["name"], []).append(pair)
-    return [_curve(name, TESTBED_NODES, pairs) for name, pairs in sorted(repetitions.items())]
+    return [_curve(name, _TESTBED_NODES, pairs) for name, pairs in sorted(repetitions.items())]
 
 
 def stored_curves(location: str | None, system: str) -> list[IoCurve]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from experiments.scheduling.curves import TESTBED, shipped_curves, stored_curves
+from experiments.scheduling.curves import BENCHMARKS, shipped_curves, stored_curves
 from ioncast.cli import cli
 from ioncast_base.errors import InputError, UnknownNameError
 
@@ -18,7 +18,7 @@ def imported(location: str, file: Path, system: str = "testbed") -> None:
 
 
 def test_the_expected_bandwidth_is_bytes_over_the_mean_time() -> None:
-    with TESTBED.open(encoding="utf-8") as file:
+    with BENCHMARKS.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["name"] == "w-fpp-contig-1m"]
     [curve] = [curve for curve in shipped_curves() if curve.name == "w-fpp-contig-1m"]
     assert list(curve.mib_s) == [0, 1, 2, 4, 8]
@@ -38,7 +38,7 @@ def test_the_shipped_curves_are_those_of_the_testbed() -> None:
 
 
 def test_curves_out_of_the_database_are_the_same(location: str) -> None:
-    imported(location, TESTBED)
+    imported(location, BENCHMARKS)
     stored = stored_curves(location, "testbed")
     ours = sorted(tuple(curve.mib_s.items()) for curve in shipped_curves())
     theirs = sorted(tuple(curve.mib_s.items()) for curve in stored)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from experiments.commands import experiment
-from experiments.scheduling.curves import TESTBED
+from experiments.scheduling.curves import BENCHMARKS
 from ioncast.cli import cli
 from ioncast_base.errors import InputError, IoncastError
 
@@ -110,7 +110,7 @@ def test_bytes_that_do_not_fit_into_a_run_are_warned_of(tmp_path: Path) -> None:
 
 def test_curves_can_be_a_systems_own(location: str) -> None:
     options = ["--system", "mysite", "--tasks", "16", "--nodes", "8", "--db", location]
-    done = CliRunner().invoke(cli, ["bench", "import", str(TESTBED), *options])
+    done = CliRunner().invoke(cli, ["bench", "import", str(BENCHMARKS), *options])
     assert done.exit_code == 0, done.output
     text = output(*SHORT, "--system", "mysite", "--db", location, "--format", "json")
     record = json.loads(text)
