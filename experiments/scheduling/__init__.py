@@ -1,1 +1,1 @@
-"""A queue of jobs replayed with a pool of I/O nodes: policies side by side."""
+"""Simulator of queues: replays jobs with a pool of I/O nodes, with one policy after the other."""

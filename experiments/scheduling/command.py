@@ -1,4 +1,4 @@
-"""`ioncast experiment scheduling`: policies side by side on a queue of jobs."""
+"""`ioncast experiment scheduling`: compares policies on a queue of jobs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ A queue from Slurm:
       {COMMAND[1]} > queue.txt
 
 \b
-Policies, and what a job gets:
+Policies, and the I/O nodes that a job gets:
 """
     + "\n".join(f"  {policy.name:<7} {policy.meaning}" for policy in POLICIES.values()),
 )
@@ -58,7 +58,7 @@ Policies, and what a job gets:
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Of all that is drawn at random.",
+    help="Seed of everything that is drawn at random.",
 )
 @click.option(
     "--nodes",
@@ -83,21 +83,17 @@ Policies, and what a job gets:
     metavar="LEAST MOST",
     help="Share of I/O in run times.",
 )
-@click.option(
-    "--direct", is_flag=True, help="Jobs may do without I/O nodes, where that was measured."
-)
+@click.option("--direct", is_flag=True, help="Jobs may use direct access, if it was measured.")
 @click.option(
     "--policy",
     "names",
     multiple=True,
     type=click.Choice(list(POLICIES)),
-    help="Only this one; may be given several times.",
+    help="Only this policy; may be given several times.",
 )
+@click.option("--system", help="The system whose curves are used.  [default: the shipped testbed]")
 @click.option(
-    "--system", help="The system whose curves to use.  [default: the testbed that is shipped]"
-)
-@click.option(
-    "--output", metavar="FILE.html", type=click.Path(), help="Write a report with plots as well."
+    "--output", metavar="FILE.html", type=click.Path(), help="Also write a report with plots."
 )
 @click.option(
     "--format",
@@ -125,27 +121,30 @@ def scheduling(
     output_format: Format,
     location: str | None,
 ) -> None:
-    """Replay a queue of jobs with a pool of I/O nodes, by one policy after the other.
+    """Replay a queue of jobs with a pool of I/O nodes, with one policy after the other.
 
-    QUEUE.txt is what sacct printed (see below); without one, jobs come as a Poisson process.
+    QUEUE.txt is the output of sacct (see below). Without it, the queue is synthetic: jobs
+    arrive as a Poisson process.
 
-    A job needs its compute nodes and its I/O nodes from start to end, as licences in Slurm:
-    where either is missing it waits, first come, first served, with EASY backfill. It runs for
-    its compute time and its bytes over the bandwidth that its curve has with its I/O nodes;
-    how many these are is decided once, by the policy (see below).
+    A job needs its compute nodes and its I/O nodes from start to end, as licences in Slurm.
+    It waits while either are missing: first come, first served, with EASY backfill. Its run
+    time is its compute time plus its bytes over the bandwidth of its curve with its I/O nodes.
+    The policy (see below) decides once on the number of I/O nodes.
 
-    Accounting does not know what jobs do for I/O. It is assumed: jobs of one user and name
-    follow one of the curves that were measured on a number of nodes near to theirs, drawn at
-    random, and their recorded run time holds with static allocation, of which a share, drawn
-    too, was I/O. Columns Curve (its name; of a database, the configuration's id) and Bytes
-    tell what is known.
+    Accounting does not know the I/O of jobs. It is assumed: jobs of one user and name follow
+    one curve, drawn from those that were measured on a number of nodes near to theirs. A
+    share of the recorded run time, drawn too, was I/O with static allocation. If the I/O of a
+    job is known, give it in the columns Curve (the name of a pattern, or with --system the id
+    of a configuration) and Bytes.
 
-    The global bandwidth is all bytes over the sum of the times that the jobs' I/O takes.
+    The global bandwidth is the bytes of all jobs over the sum of their I/O times.
     """
     if system is None and context.get_parameter_source("location") is ParameterSource.COMMANDLINE:
-        raise InputError("it has no use without a system", where="--db", remedy="add --system NAME")
+        raise InputError(
+            "a database is used only with a system", where="--db", remedy="add --system NAME"
+        )
     if io_share[0] > io_share[1]:
-        raise InputError("the least is more than the most", where="--io-share")
+        raise InputError("LEAST is more than MOST", where="--io-share")
     settings = Settings(
         queue=queue,
         load=None if queue else load or _LOAD,
@@ -162,7 +161,10 @@ def scheduling(
     jobs = _jobs(settings, count, load)
     work = workload(jobs, curves, settings.machine, io_share=io_share, seed=seed)
     if work.overlong:
-        _warn(f"jobs with more Bytes than fit into their run times, so longer: {work.overlong:,}")
+        _warn(
+            "jobs that run longer because their Bytes do not fit into their run times:"
+            f" {work.overlong:,}"
+        )
     with click.progressbar(
         length=len(work) * len(policies),
         label="replaying",
@@ -190,11 +192,11 @@ def _jobs(settings: Settings, count: int | None, load: float | None) -> Sequence
     for option, value in (("--jobs", count), ("--load", load)):
         if value is not None:
             raise InputError(
-                "a queue that is given has its own", where=option, remedy="leave one of them out"
+                "only for synthetic queues", where=option, remedy="leave it out, or QUEUE.txt"
             )
     extract = read_extract(settings.queue)
     if extract.left_out:
-        _warn(f"{settings.queue}: left out are {extract.left_out_in_words}")
+        _warn(f"{settings.queue}: left out: {extract.left_out_in_words}")
     return extract.jobs
 
 

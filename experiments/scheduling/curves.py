@@ -21,17 +21,17 @@ _TESTBED_NODES = 8
 
 @dataclass(frozen=True)
 class IoCurve:
-    """A kind of I/O, and how fast it is.
+    """The bandwidth of one kind of I/O by number of I/O nodes.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        Name of the curve.
     nodes : int or None
-        Compute nodes that it was measured with.
+        Compute nodes of the measurements; None if unknown.
     mib_s : mapping of int to float
-        Expected MiB/s by number of I/O nodes, in their order; 0 is direct access. It is the
-        harmonic mean of the repetitions: so many bytes over the mean time they take.
+        Expected MiB/s by number of I/O nodes, in ascending order; 0 is direct access. Each is
+        the harmonic mean of the repetitions: the bytes over the mean time that they take.
     """
 
     name: str
@@ -40,12 +40,12 @@ class IoCurve:
 
     @property
     def forwarded(self) -> tuple[int, ...]:
-        """The numbers of I/O nodes above 0 that were measured."""
+        """The measured numbers of I/O nodes, without 0."""
         return tuple(n for n in self.mib_s if n)
 
 
 def shipped_curves() -> list[IoCurve]:
-    """Curves of the emulated system that the project ships measurements of."""
+    """Curves of the shipped measurements of an emulated system."""
     repetitions: dict[str, list[tuple[int, float]]] = {}
     with BENCHMARKS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -55,24 +55,24 @@ def shipped_curves() -> list[IoCurve]:
 
 
 def stored_curves(location: str | None, system: str) -> list[IoCurve]:
-    """Curves of a system in the benchmark database, by the ids of their configurations.
+    """Curves of a system in the benchmark database; their names are the ids of configurations.
 
     Parameters
     ----------
     location : str or None
         The database (see `benchdb.store.database.open_database`).
     system : str
-        The system's name. Where several programs measured on it, those of IOR count, or
-        of the one that measured most.
+        The system's name. If several programs measured on it, the measurements of IOR count,
+        else those of the program with most configurations.
 
     Raises
     ------
     UnknownNameError
-        When the database does not know the system.
+        If the database does not know the system.
     InputError
-        When nothing was measured with I/O nodes on it.
+        If the system has no measurements with I/O nodes.
     DatabaseError
-        When the database cannot be read.
+        If the database cannot be read.
     """
     with reading(location) as connection:
         found = curves(connection, require_system(connection, system))
@@ -90,7 +90,7 @@ def stored_curves(location: str | None, system: str) -> list[IoCurve]:
     usable = [curve for curve in made if curve.forwarded]
     if not usable:
         raise InputError(
-            "nothing was measured with I/O nodes on it",
+            "it has no measurements with I/O nodes",
             where=f"system {system!r}",
             remedy="see `ioncast bench coverage`",
         )

@@ -1,4 +1,4 @@
-"""What a replay says of a policy."""
+"""Measures of a replay: bandwidth, waiting, slowdown, and the use of the machine."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from experiments.scheduling.replay import Schedule
 from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import Floats, Ints, Workload
 
-# A job of a second that waited for a minute would say more than all others.
+# The slowdown takes shorter jobs for jobs of this length: otherwise a job of a second that waits
+# for a minute would outweigh all others in the mean.
 SHORTEST_RUN_S = 10.0
 
 
 @dataclass(frozen=True)
 class Measures:
-    """How a policy did with a queue; means and percentiles are over all of its jobs.
+    """Measures of one policy; means and percentiles are over all jobs of the queue.
 
     Attributes
     ----------
     policy : str
         The policy's name.
     jobs : int
-        How many ran.
+        Number of jobs.
     bandwidth_mib_s : float
-        The global bandwidth: what all jobs read and wrote, over the sum of the times that their
-        I/O took.
+        The global bandwidth: the bytes of all jobs over the sum of their I/O times.
     io_mean_s, io_median_s, io_p90_s : float
-        How long the I/O of a job took.
+        I/O time of a job.
     waiting_mean_s, waiting_median_s, waiting_p90_s : float
-        From submission to start.
+        Time from submission to start.
     turnaround_mean_s : float
-        From submission to end.
+        Time from submission to end.
     slowdown_mean : float
-        From submission to end, over the recorded run time or 10 s, whichever is longer: the
-        same divisor with every policy.
+        Time from submission to end, over the recorded run time or 10 s, whichever is longer.
+        The divisor of a job is the same with every policy.
     held_up_share : float
-        Jobs that would have started earlier, had there been more I/O nodes: their compute nodes
-        were free, and nothing else was in their way.
+        Share of jobs that waited for I/O nodes only, at any time: their compute nodes were
+        free, and nothing else held them up.
     makespan_s : float
-        From the first submission to the last end.
+        Time from the first submission to the last end.
     nodes_used, pool_used : float
-        The share of compute nodes and I/O nodes that jobs had in the makespan.
+        Share of the compute nodes and of the I/O nodes that jobs held during the makespan.
     """
 
     policy: str
@@ -63,7 +63,7 @@ class Measures:
 
 
 def measure(policy: str, work: Workload, schedule: Schedule, machine: Machine) -> Measures:
-    """Sum up a replay."""
+    """Compute the measures of a replay."""
     waiting_s = schedule.start_s - work.submit_s
     turnaround_s = schedule.end_s - work.submit_s
     run_s = schedule.end_s - schedule.start_s
@@ -90,21 +90,21 @@ def measure(policy: str, work: Workload, schedule: Schedule, machine: Machine) -
 
 
 def in_use(start_s: Floats, end_s: Floats, counts: Ints, edges_s: Floats) -> Floats:
-    """How many were in use on average between one moment and the next.
+    """Average number of nodes in use between one moment and the next.
 
     Parameters
     ----------
     start_s, end_s : array of float
-        From when to when each job had them.
+        Start and end of each job.
     counts : array of int
-        How many it had.
+        Number of nodes of each job.
     edges_s : array of float, ascending
         Moments.
 
     Returns
     -------
     array of float
-        One less than there are moments.
+        One average for each pair of neighbouring moments.
 
     Examples
     --------
@@ -117,6 +117,7 @@ def in_use(start_s: Floats, end_s: Floats, counts: Ints, edges_s: Floats) -> Flo
     times = times[order]
     level = np.cumsum(np.concatenate([counts, -counts])[order])
     used = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
-    # Outside of all times nothing is in use, which is what interpolation takes it for.
+    # Before the first start and after the last end nothing is in use. There, np.interp repeats the
+    # outermost values, so their differences are 0.
     found: Floats = np.diff(np.interp(edges_s, times, used)) / np.diff(edges_s)
     return found

@@ -1,4 +1,4 @@
-"""How many I/O nodes a job asks for: the policies that are compared."""
+"""The policies: the number of I/O nodes that a job needs to start, and arbitration."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from ioncast_base.errors import InputError
 
 @dataclass(frozen=True)
 class Policy:
-    """A way to give jobs I/O nodes.
+    """A rule for the number of I/O nodes of each job.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        The policy's name.
     meaning : str
-        What a job gets.
+        The I/O nodes that a job gets, in words.
     asks : callable
-        A workload and a machine to how many I/O nodes each job must get to start.
+        Takes a workload and a machine, and returns the number of I/O nodes that each job needs
+        to start.
     arbitrates : bool
-        Whether jobs that start get more where that pays, as far as the pool has it.
+        Whether free I/O nodes are divided among the jobs that start.
     is_direct : bool
-        Whether jobs get no I/O nodes at all, which all curves must have been measured with.
+        Whether all jobs use direct access; every curve must have been measured with it.
     """
 
     name: str
@@ -41,17 +42,17 @@ class Policy:
 
 
 class Arbiter:
-    """Divides what is free among jobs that start at the same time.
+    """Divides free I/O nodes among jobs that start at the same time.
 
-    It is the arbitration of `ioncast_base.allocation.dividing` with every job that runs fixed, and
-    at least the fewest I/O nodes that its curve allows for every job that starts.
+    This is the arbitration of `ioncast_base.allocation.dividing`: running jobs keep their I/O
+    nodes, and every starting job gets at least the fewest that its curve allows.
 
     Parameters
     ----------
     curves : sequence of IoCurve
-        Of all jobs.
+        The curves that jobs follow.
     machine : Machine
-        Where they run.
+        The machine that the jobs run on.
     """
 
     def __init__(self, curves: Sequence[IoCurve], machine: Machine) -> None:
@@ -63,21 +64,21 @@ class Arbiter:
         self._divided = cache(self._divide)
 
     def divide(self, curves: Sequence[int], free: int) -> list[int]:
-        """Divide what is free.
+        """Divide free I/O nodes.
 
         Parameters
         ----------
         curves : sequence of int
-            For each job that starts, the place of its curve.
+            Index of the curve of each job that starts.
         free : int
-            I/O nodes beside the fewest that each of them has.
+            Number of I/O nodes to divide, beyond the fewest that each job has already.
 
         Returns
         -------
         list of int
-            I/O nodes of each job.
+            I/O nodes of each job, in the same order.
         """
-        # The same jobs in another order are the same question.
+        # Sorted jobs, so that the cache knows the same jobs in another order.
         order = sorted(range(len(curves)), key=lambda place: curves[place])
         wanted = sum(max(self._above[curve]) for curve in curves)
         shares = self._divided(tuple(curves[place] for place in order), min(free, wanted))
@@ -94,7 +95,7 @@ class Arbiter:
 
 
 def jobs_at_once(work: Workload, machine: Machine) -> float:
-    """How many jobs run at once on a machine that is full."""
+    """Average number of jobs that run at the same time on a full machine."""
     node_seconds = float(work.nodes @ work.recorded_s)
     return machine.nodes * float(work.recorded_s.sum()) / node_seconds
 
@@ -125,7 +126,7 @@ def _direct(work: Workload, machine: Machine) -> Ints:
 
 
 def _of_each(work: Workload, ask: Callable[[IoCurve, int], int]) -> Ints:
-    """Ask for each job by its curve and its compute nodes."""
+    """Compute the I/O nodes of each job from its curve and its compute nodes."""
     asked = cache(lambda curve, nodes: ask(work.curves[curve], nodes))
     pairs = zip(work.curve.tolist(), work.nodes.tolist(), strict=True)
     return np.array([asked(*pair) for pair in pairs], dtype=np.int64)
@@ -135,22 +136,36 @@ POLICIES = {
     policy.name: policy
     for policy in (
         Policy("static", "in proportion to its compute nodes", _static),
-        Policy("equal", "the pool over the jobs that run at once on a full machine", _equal),
+        Policy(
+            "equal",
+            "the pool divided by the number of jobs that run at once on a full machine",
+            _equal,
+        ),
         Policy("one", "one I/O node", _one),
-        Policy("best", "its own best", _best),
-        Policy("mckp", "what arbitration gives it of what is free", _fewest, arbitrates=True),
-        Policy("direct", "none, where all curves were measured so", _direct, is_direct=True),
+        Policy("best", "the number with its highest bandwidth", _best),
+        Policy(
+            "mckp",
+            "its smallest number, and more of the free I/O nodes by arbitration",
+            _fewest,
+            arbitrates=True,
+        ),
+        Policy(
+            "direct",
+            "no I/O nodes; only if all curves were measured with direct access",
+            _direct,
+            is_direct=True,
+        ),
     )
 }
 
 
 def chosen_policies(names: Sequence[str], curves: Sequence[IoCurve]) -> list[Policy]:
-    """The policies of these names, or all that the curves allow.
+    """Take the policies of these names, or without names all that the curves allow.
 
     Raises
     ------
     InputError
-        When direct access is asked for and not all curves have it.
+        If a policy of direct access is named, and not all curves were measured with it.
     """
     asked = [POLICIES[name] for name in dict.fromkeys(names)]
     without = sum(0 not in curve.mib_s for curve in curves)
@@ -158,7 +173,7 @@ def chosen_policies(names: Sequence[str], curves: Sequence[IoCurve]) -> list[Pol
     for policy in asked:
         if policy not in possible:
             raise InputError(
-                f"{without} of {len(curves)} curves were not measured without I/O nodes",
+                f"{without} of {len(curves)} curves were not measured with direct access",
                 where=f"--policy {policy.name}",
                 remedy="leave it out",
             )

@@ -1,4 +1,4 @@
-"""What a queue consists of, and queues that nobody submitted."""
+"""The jobs of a queue, and synthetic queues."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-# What makes jobs of a synthetic queue differ from each other, and from other queues.
+# Run times of a synthetic queue, and the number of applications that its jobs belong to.
 MEAN_RUN_S = 3600.0
 APPLICATIONS = 100
-# Users ask for more time than their jobs need.
+# Time limit of a job over its run time: users ask for more time than their jobs need.
 LIMIT_FACTOR = 2.0
 
 
 class Job(NamedTuple):
-    """A job as an accounting database knows it.
+    """A job as Slurm's accounting knows it.
 
     Attributes
     ----------
     submit_s : float
-        When it was submitted; seconds since any moment that is the same for all.
+        Time of submission, in seconds since a moment that is the same for all jobs.
     run_s : float
-        How long it ran.
+        Run time in seconds.
     limit_s : float
-        How long it was allowed to run.
+        Time limit in seconds.
     nodes : int
-        Compute nodes.
+        Number of compute nodes.
     application : str
-        What it ran; jobs of one application do the same I/O.
+        Name of the application; jobs of one application do the same I/O.
     curve : str or None
-        The name of the curve that its I/O follows, if that is known.
+        Name of the curve that its I/O follows; None if unknown.
     bytes : float or None
-        What it read and wrote, if that is known.
+        Bytes that it reads and writes; None if unknown.
     """
 
     submit_s: float
@@ -44,22 +44,22 @@ class Job(NamedTuple):
 
 
 def poisson_queue(count: int, *, load: float, machine_nodes: int, seed: int) -> list[Job]:
-    """Jobs that come independently of each other.
+    """Make a synthetic queue whose jobs arrive independently of each other (a Poisson process).
 
-    Sizes are powers of two up to half of the machine, each as likely; run times are
-    exponential with a mean of an hour; each job is of one of a hundred applications.
+    Sizes are powers of two up to half of the machine, all equally likely. Run times are
+    exponential with a mean of an hour. Each job belongs to one of a hundred applications.
 
     Parameters
     ----------
     count : int
-        How many jobs.
+        Number of jobs.
     load : float
-        Which share of the machine they would keep busy: nodes times run time that come, over
-        nodes times time.
+        Share of the machine that the jobs would keep busy: compute nodes times run time of the
+        jobs that arrive, over compute nodes of the machine times time.
     machine_nodes : int
         Compute nodes of the machine.
     seed : int
-        The same one gives the same queue.
+        Seed of the random numbers; the same seed gives the same queue.
 
     Examples
     --------

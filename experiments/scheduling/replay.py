@@ -1,8 +1,8 @@
-"""A queue replayed: first come, first served, with EASY backfill.
+"""Replays a queue: first come, first served, with EASY backfill.
 
-A job needs its compute nodes and its I/O nodes from its start to its end. When the first job in
-the queue lacks either, it gets a reservation at the time when, by the time limits of those that
-run, there will be enough of both; jobs behind it start before it where they do not delay that.
+A job needs its compute nodes and its I/O nodes from its start to its end. If there are not enough
+for the first job in the queue, it gets a reservation: the time at which, by the time limits of the
+running jobs, there will be enough of both. Jobs behind it start now if that does not delay it.
 
 References
 ----------
@@ -23,25 +23,25 @@ from experiments.scheduling.policies import Arbiter, Policy
 from experiments.scheduling.replayed_machine import Machine
 from experiments.scheduling.workload import Floats, Ints, Workload
 
-# How many jobs behind the first are looked at: Slurm's default (bf_max_job_test).
+# Number of jobs behind the first that backfill looks at: Slurm's default for bf_max_job_test.
 DEPTH = 500
 _JOBS_BETWEEN_REPORTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """When each job ran and with what; arrays have a place for each job, by submission.
+    """The start, end and I/O of each job; arrays have one element for each job, by submission.
 
     Attributes
     ----------
     start_s, end_s : array of float
-        When it started and ended.
+        Time of start and end.
     io_nodes : array of int
-        I/O nodes that it had.
+        Number of I/O nodes.
     io_s : array of float
-        How long its I/O took.
+        I/O time in seconds.
     held_up : array of bool
-        Whether it could have started earlier, had there been more I/O nodes.
+        Whether it waited for I/O nodes only, at any time.
     """
 
     start_s: Floats
@@ -57,18 +57,18 @@ def replay(
     policy: Policy,
     progress: Callable[[int], object] = lambda jobs: None,
 ) -> Schedule:
-    """Run all jobs of a queue.
+    """Replay all jobs of a queue.
 
     Parameters
     ----------
     work : Workload
-        The queue; no job is larger than the machine.
+        The queue with its I/O; no job is larger than the machine.
     machine : Machine
-        Where it runs.
+        The machine to replay on.
     policy : Policy
-        How many I/O nodes jobs get.
+        The rule for the I/O nodes of each job.
     progress : callable
-        Called now and then with how many more jobs have started.
+        Called now and then with the number of jobs that started since the last call.
     """
     replayed = _Replay(work, machine, policy, progress)
     replayed.run()
@@ -84,7 +84,8 @@ def replay(
 class _Replay:
     """The state of a machine with a queue.
 
-    Lists, because single numbers are read from them several times faster than from arrays.
+    It is kept in lists, because reading single numbers is several times faster from lists than
+    from arrays.
     """
 
     def __init__(
@@ -108,21 +109,21 @@ class _Replay:
         self.start_s, self.end_s, self.io_s = [0.0] * count, [0.0] * count, [0.0] * count
         self.held_up = [False] * count
         self.free_nodes, self.free_io_nodes = machine.nodes, machine.pool
-        # By when they end, and by when their limits say so.
+        # Running jobs in the order of their ends, and in the order of their time limits.
         self.running: list[tuple[float, int]] = []
         self.limits: list[tuple[float, int]] = []
-        # The first of the queue that are looked at; those that follow have not yet come or wait.
+        # The first jobs of the queue, which backfill looks at; `next` is the first job behind them.
         self.front: list[int] = []
         self.next = self.submitted = 0
         self.started = 0
 
     def run(self) -> None:
-        """Go from event to event: jobs end, come, start."""
+        """Go from event to event: jobs end, arrive and start."""
         count = len(self.submit_s)
         while self.submitted < count or self.running:
             coming_s = self.submit_s[self.submitted] if self.submitted < count else inf
             now_s = min(coming_s, self.running[0][0]) if self.running else coming_s
-            # Who comes behind all that are looked at changes nothing.
+            # A job that arrives behind those that backfill looks at changes nothing.
             is_news = len(self.front) <= DEPTH
             while self.running and self.running[0][0] <= now_s:
                 self._end(heappop(self.running)[1])
@@ -168,13 +169,13 @@ class _Replay:
         insort(self.limits, (now_s + self.limit_s[job], job))
 
     def _backfill(self, now_s: float, starting: list[int]) -> int:
-        """Start jobs that do not delay the first; gives the I/O nodes that it leaves for long."""
+        """Start jobs that do not delay the first; return the I/O nodes that its start leaves."""
         first = self.front[0]
         self.held_up[first] |= self.nodes[first] <= self.free_nodes
         reserved_s, spare_nodes, spare_io_nodes = self._reservation(first, now_s)
         if not self.free_nodes:
             return spare_io_nodes
-        # Most of the time of a replay is spent here, so it is written without calls.
+        # A replay spends most of its time here, so this loop does without calls.
         nodes, io_nodes, limit_s, held_up = self.nodes, self.io_nodes, self.limit_s, self.held_up
         free_nodes, free_io_nodes = self.free_nodes, self.free_io_nodes
         longest_s = reserved_s - now_s
@@ -204,7 +205,7 @@ class _Replay:
         return spare_io_nodes
 
     def _reservation(self, job: int, now_s: float) -> tuple[float, int, int]:
-        """When there will be enough for a job, and what nodes and I/O nodes are left then."""
+        """Time at which there is enough for a job, and the nodes and I/O nodes left free then."""
         spare_nodes = self.free_nodes - self.nodes[job]
         spare_io_nodes = self.free_io_nodes - self.io_nodes[job]
         reserved_s = inf
@@ -214,7 +215,7 @@ class _Replay:
             spare_nodes += self.nodes[other]
             spare_io_nodes += self.io_nodes[other]
             if reserved_s == inf and spare_nodes >= 0 and spare_io_nodes >= 0:
-                # Who runs for longer than allowed may end at any time.
+                # A job that is over its limit may end at any time, so the time is not in the past.
                 reserved_s = max(limit_s, now_s)
         return reserved_s, spare_nodes, spare_io_nodes
 
@@ -225,7 +226,7 @@ class _Replay:
             self.io_nodes[job] = io_nodes
 
     def _begin(self, starting: list[int]) -> None:
-        """Run those that have what they need."""
+        """Compute I/O time and end of the jobs that start now."""
         for job in starting:
             bandwidth_mib_s = self.mib_s[self.curve[job]][self.io_nodes[job]]
             self.io_s[job] = self.moved_mib[job] / bandwidth_mib_s

@@ -1,4 +1,4 @@
-"""The machine that a queue is replayed on, and what a curve lets a job ask it for."""
+"""The machine that a queue is replayed on, and the numbers of I/O nodes that jobs can get."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Machine:
     Attributes
     ----------
     nodes : int
-        Compute nodes.
+        Number of compute nodes.
     pool : int
-        I/O nodes.
+        Number of I/O nodes.
     direct : bool
-        Whether jobs may do without I/O nodes, where that was measured.
+        Whether jobs may use direct access, if their curve was measured with it.
     """
 
     nodes: int
@@ -30,38 +30,38 @@ class Machine:
 
 
 def choices(curve: IoCurve, machine: Machine) -> list[int]:
-    """The numbers of I/O nodes that a job can have, the fewest first."""
+    """Numbers of I/O nodes that a job can get, in ascending order."""
     return [n for n in curve.mib_s if (n or machine.direct) and n <= machine.pool]
 
 
 def best(curve: IoCurve, machine: Machine) -> int:
-    """The number of I/O nodes with the highest bandwidth; of equals the fewest."""
+    """Number of I/O nodes with the highest bandwidth; the fewest of equals."""
     return fewest_near_best({n: curve.mib_s[n] for n in choices(curve, machine)}, 0)
 
 
 def at_most(most: int, curve: IoCurve, machine: Machine) -> int:
-    """Round down to what was measured, but give at least one I/O node or what comes next."""
+    """Round down to a measured number of I/O nodes, but not below the smallest above 0."""
     some = [n for n in choices(curve, machine) if n]
     return max((n for n in some if n <= most), default=some[0])
 
 
 def static(curve: IoCurve, nodes: int, machine: Machine) -> int:
-    """I/O nodes in proportion to compute nodes, as machines have them that fix a ratio."""
+    """I/O nodes in proportion to compute nodes, as on machines with a fixed ratio."""
     return at_most(nodes * machine.pool // machine.nodes, curve, machine)
 
 
 def check_pool(curves: Iterable[IoCurve], machine: Machine) -> None:
-    """Refuse a pool that is too small for what was measured.
+    """Check that the pool has enough I/O nodes for every curve.
 
     Raises
     ------
     InputError
-        When a curve has no number of I/O nodes that the pool can serve.
+        If the pool has fewer I/O nodes than the smallest measured number of a curve.
     """
     needed = max(min(curve.forwarded) for curve in curves)
     if machine.pool < needed:
         raise InputError(
-            f"a pool of {machine.pool} is less than the fewest I/O nodes of a measured curve",
+            f"a pool of {machine.pool} is too small for the measured curves",
             where="--pool",
             remedy=f"give at least {needed}",
         )

@@ -1,4 +1,4 @@
-"""Queues out of Slurm's accounting, as `sacct` prints them."""
+"""Reads queues from Slurm's accounting, as `sacct` prints them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ COMMAND = (
     "sacct --allusers --parsable2 --starttime=2026-01-01",
     "--format=JobID,User,JobName,Submit,Start,End,NNodes,Timelimit",
 )
-"""The command that makes an extract, in two parts, so that help texts can break the line."""
+"""The command that makes an extract, in two parts, so that a help text can break the line."""
 
 _NEEDED = ("JobID", "Submit", "Start", "End", "NNodes")
 _NO_LIMIT = {"", "unlimited", "partition_limit", "invalid"}
 _DURATION = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
-# Numbers of nodes as sacct shortens them.
+# A number of nodes; sacct shortens large ones, such as 1.50K for 1,536.
 _NODES = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(K|M)?", re.ASCII)
 _SECONDS = re.compile(r"\d{1,12}", re.ASCII)
 _UNITS = {None: 1, "K": 1 << 10, "M": 1 << 20}
@@ -58,22 +58,22 @@ class Extract:
 
     @property
     def left_out_in_words(self) -> str:
-        """The reasons and numbers of `left_out`, such as "jobs that took no time (1)"."""
+        """The reasons and numbers of `left_out`, such as "jobs that did not start (1)"."""
         return ", ".join(f"{reason.value} ({count:,})" for reason, count in self.left_out.items())
 
 
 def read_extract(path: str | Path) -> Extract:
-    """Read what `sacct --parsable2` (or `--parsable`) printed, or a CSV with its columns.
+    """Read the output of `sacct --parsable2` (or `--parsable`), or a CSV with the same columns.
 
-    Needed are JobID, Submit, Start, End and NNodes; User and JobName tell applications apart;
-    a job without a Timelimit is taken to have asked for what it needed. Columns Curve and
-    Bytes tell what a job's I/O was, where that is known. Others are ignored, and so are steps
-    of jobs.
+    The columns JobID, Submit, Start, End and NNodes are needed. User and JobName tell
+    applications apart. The limit of a job without Timelimit is its run time. Curve and Bytes
+    describe the I/O of a job if it is known. Other columns and the steps of jobs are ignored.
 
     Raises
     ------
     InputError
-        When the file is something else, a value cannot be, or no job in it ran.
+        If the file cannot be read, a column is missing, a value is not possible, or no job in
+        it ran.
     """
     where = str(path)
     try:
@@ -99,16 +99,16 @@ def read_extract(path: str | Path) -> Extract:
 
 
 def _rows(lines: Sequence[str], where: str) -> Iterator[tuple[int, Row | None]]:
-    """Each line's number and its values by their columns' names in small letters."""
+    """Number and values of each line, by names of columns in small letters; None if it is cut."""
     header = lines[0] if lines else ""
-    # What sacct prints has no quotes, whatever names hold.
+    # sacct quotes nothing, so a quote in a name must not be taken for that of a CSV.
     is_sacct = "|" in header
     table = (line.split("|") for line in lines) if is_sacct else _csv(lines, where)
     names = [name.strip().lower() for name in next(iter(table), [])]
     missing = [name for name in _NEEDED if name.lower() not in names]
     if missing:
         raise InputError(
-            f"no column {' or '.join(missing)}",
+            f"missing columns: {', '.join(missing)}",
             where=where,
             remedy=f"make it with `{' '.join(COMMAND)}`",
         )
@@ -127,7 +127,7 @@ def _csv(lines: Sequence[str], where: str) -> Iterator[list[str]]:
 
 
 def _rejoined(values: list[str], names: Sequence[str]) -> list[str]:
-    """Of all that sacct prints, only a job's name can hold what parts columns."""
+    """Join the pieces of a job's name: of sacct's columns, only this one can hold a "|"."""
     more = len(values) - len(names)
     if more <= 0 or "jobname" not in names:
         return values
@@ -146,7 +146,7 @@ def _did_not_run(row: Row) -> LeftOut | None:
 
 
 def _time_s(text: str) -> float | None:
-    """Seconds since 1970; None for Unknown, None and what else is no time."""
+    """Seconds since 1970; None for a text that is not a time, such as sacct's Unknown."""
     if _SECONDS.fullmatch(text):
         return float(text)
     time = instant(text)
@@ -173,7 +173,7 @@ def _limit_s(text: str, where: str) -> float | None:
         return None
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise InputError(f"Timelimit: {text!r} is no time such as 1-12:00:00", where=where)
+        raise InputError(f"Timelimit: {text!r} is not a duration such as 1-12:00:00", where=where)
     days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
@@ -182,7 +182,7 @@ def _nodes(text: str, where: str) -> int:
     match = _NODES.fullmatch(text)
     count = round(float(match[1]) * _UNITS[match[2]]) if match else 0
     if count < 1:
-        raise InputError(f"NNodes: {text!r} is no number of nodes", where=where)
+        raise InputError(f"NNodes: {text!r} is not a number of nodes", where=where)
     return count
 
 
@@ -192,5 +192,5 @@ def _bytes(text: str, where: str) -> float:
     except ValueError:
         count = -1
     if not 0 <= count < math.inf:
-        raise InputError(f"Bytes: {text!r} is no number of bytes", where=where)
+        raise InputError(f"Bytes: {text!r} is not a number of bytes", where=where)
     return count

@@ -1,4 +1,4 @@
-"""What the jobs of a queue do for I/O: known of few, assumed of all others."""
+"""The I/O of the jobs of a queue: given by the queue, or assumed."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """A queue with its I/O; arrays have a place for each job, by submission.
+    """A queue with its I/O; arrays have one element for each job, by submission.
 
     Attributes
     ----------
     curves : tuple of IoCurve
-        What the jobs' I/O follows.
+        The curves that the jobs' I/O follows.
     submit_s, recorded_s, limit_s : array of float
-        When each was submitted, how long it ran, and was allowed to.
+        Time of submission, recorded run time and time limit.
     nodes : array of int
-        Compute nodes.
+        Number of compute nodes.
     curve : array of int
-        Its I/O, a place in `curves`.
+        Index in `curves` of the curve that the job follows.
     compute_s : array of float
-        What of its run is no I/O.
+        Run time without I/O.
     moved_mib : array of float
         MiB that it reads and writes.
     overlong : int
-        How many jobs are told to move more bytes than static allocation could in their run.
+        Number of jobs whose given bytes need more than their recorded run time with static
+        allocation.
     """
 
     curves: tuple[IoCurve, ...]
@@ -68,28 +69,28 @@ def workload(
 ) -> Workload:
     """Give each job the I/O that it did when its run time was recorded.
 
-    Where the queue does not tell, an application follows one of the curves that were measured
-    with a number of compute nodes near to the job's, and spends a share of its run on I/O; both
-    are drawn. Bytes are what takes that share with static allocation, as which the run time is
-    taken to be recorded.
+    If the queue does not tell, an application follows one of the curves that were measured
+    with a number of compute nodes near to the job's, and spends a share of its run time on I/O.
+    Curve and share are drawn. The recorded run times are taken as those with static allocation,
+    so the share, the run time and the curve give the bytes.
 
     Parameters
     ----------
     jobs : sequence of Job
-        By the time of their submission.
+        The jobs, by the time of their submission.
     curves : sequence of IoCurve
-        What I/O can be like.
+        The curves to choose from.
     machine : Machine
-        Where the jobs ran.
+        The machine that the jobs ran on.
     io_share : tuple of float
         The least and the largest share of I/O in run times, above 0 and below 1.
     seed : int
-        The same one draws the same.
+        Seed of the random numbers; the same seed draws the same.
 
     Raises
     ------
     InputError
-        When a job is larger than the machine, or names a curve that there is not.
+        If a job is larger than the machine, or names an unknown curve.
     """
     _check_sizes(jobs, machine)
     places = {curve.name: place for place, curve in enumerate(curves)}
@@ -134,20 +135,20 @@ def _check_sizes(jobs: Sequence[Job], machine: Machine) -> None:
     largest = max(job.nodes for job in jobs)
     if largest > machine.nodes:
         raise InputError(
-            f"a job of the queue has {largest} nodes, the machine {machine.nodes}",
+            f"a job of the queue has {largest} nodes, but the machine has {machine.nodes}",
             where="--nodes",
             remedy=f"give at least {largest}",
         )
 
 
 def _drawn(seed: int, application: str, io_share: tuple[float, float]) -> tuple[float, float]:
-    """Which curve, from 0 to 1, and what share of I/O; the same for an application always."""
+    """Draw a number from 0 to 1 that chooses the curve, and the share of I/O, of an application."""
     random = Random(f"{seed} {application}")  # noqa: S311
     return random.random(), random.uniform(*io_share)
 
 
 def _near(nodes: int, curves: Sequence[IoCurve]) -> list[int]:
-    """Places of the curves whose nodes are nearest in their logarithm, or are not known."""
+    """Indexes of the curves whose nodes are unknown, or nearest by the logarithm."""
     distances = [abs(log2(curve.nodes / nodes)) if curve.nodes else None for curve in curves]
     least = min((distance for distance in distances if distance is not None), default=None)
     return [place for place, distance in enumerate(distances) if distance in {None, least}]
@@ -156,7 +157,7 @@ def _near(nodes: int, curves: Sequence[IoCurve]) -> list[int]:
 def _named(name: str, places: dict[str, int]) -> int:
     if name not in places:
         raise InputError(
-            f"no curve {name!r}",
+            f"there is no curve {name!r}",
             where="column Curve",
             remedy=f"known are {', '.join(list(places)[:20])}",
         )

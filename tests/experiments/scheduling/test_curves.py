@@ -26,7 +26,7 @@ def test_the_expected_bandwidth_is_bytes_over_the_mean_time() -> None:
         cell = [row for row in rows if int(row["io_nodes"]) == io_nodes]
         moved = sum(int(row["bytes"]) for row in cell) / 2**20
         time = sum(float(row["time_s"]) for row in cell)
-        # Times in the file are rounded to a tenth of a millisecond.
+        # The file rounds times to a tenth of a millisecond.
         assert bandwidth == pytest.approx(moved / time, rel=1e-3)
 
 
@@ -37,7 +37,7 @@ def test_the_shipped_curves_are_those_of_the_testbed() -> None:
     assert all(curve.forwarded == (1, 2, 4, 8) for curve in curves)
 
 
-def test_curves_out_of_the_database_are_the_same(location: str) -> None:
+def test_curves_from_the_database_are_the_same(location: str) -> None:
     imported(location, BENCHMARKS)
     stored = stored_curves(location, "testbed")
     ours = sorted(tuple(curve.mib_s.items()) for curve in shipped_curves())
@@ -49,15 +49,15 @@ def test_curves_out_of_the_database_are_the_same(location: str) -> None:
     assert all(curve.name.isdigit() for curve in stored)
 
 
-def test_a_system_that_is_not_known_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_system_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError):
         stored_curves(str(tmp_path / "none.sqlite"), "mysite")
 
 
-def test_curves_without_io_nodes_are_of_no_use(tmp_path: Path) -> None:
+def test_a_system_without_measurements_with_io_nodes_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "direct.csv"
     file.write_text("io_nodes,bandwidth_mib_s,command\n0,50,ior -w -b 4m -t 1m\n")
     location = str(tmp_path / "bench.sqlite")
     imported(location, file, "mysite")
-    with pytest.raises(InputError, match="nothing was measured with I/O nodes"):
+    with pytest.raises(InputError, match="no measurements with I/O nodes"):
         stored_curves(location, "mysite")

@@ -16,9 +16,10 @@ from experiments.scheduling.workload import Workload
 Make = Callable[..., Workload]
 
 
-def test_what_is_told_of_two_jobs(a_workload: Make) -> None:
-    # 300 MiB in 10 s and 100 MiB in 30 s: 10 MiB/s. Waiting 0 and 40; till the end 20 and 100.
-    # Recorded run times of 40 s and 2 s: slowdowns of a half and, over 10 s, of ten.
+def test_the_measures_of_two_jobs(a_workload: Make) -> None:
+    # 300 MiB in 10 s and 100 MiB in 30 s: 10 MiB/s. The jobs wait 0 s and 40 s, and end after
+    # 20 s and 100 s. Their recorded run times are 40 s and 2 s, which counts as 10 s: slowdowns of
+    # 0.5 and 10.
     work = a_workload([(0, 2, 10, 300, 0), (100, 1, 30, 100, 0)], [{1: 1.0, 2: 2.0}])
     work = replace(work, recorded_s=np.array([40.0, 2.0]))
     schedule = Schedule(
@@ -38,7 +39,7 @@ def test_what_is_told_of_two_jobs(a_workload: Make) -> None:
     assert found.slowdown_mean == pytest.approx((0.5 + 10) / 2)
     assert found.held_up_share == 0.5
     assert found.makespan_s == 200
-    # Two nodes for 20 s and one for 60 s, of four for 200 s; the same I/O nodes, of five.
+    # Two nodes for 20 s and one for 60 s, of four nodes for 200 s. The same with five I/O nodes.
     assert found.nodes_used == pytest.approx(100 / 800)
     assert found.pool_used == pytest.approx(100 / 1000)
 
@@ -54,7 +55,7 @@ spans = st.tuples(st.integers(0, 50), st.integers(1, 50), st.integers(0, 9))
 
 
 @given(st.lists(spans, min_size=1, max_size=20), st.integers(1, 30))
-def test_what_is_in_use_adds_up_to_what_jobs_had(
+def test_the_nodes_in_use_add_up_to_those_of_the_jobs(
     jobs: list[tuple[int, int, int]], intervals: int
 ) -> None:
     start, length, counts = (np.array(column) for column in zip(*jobs, strict=True))

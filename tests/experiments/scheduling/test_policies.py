@@ -26,12 +26,12 @@ def sized(a_workload: Make, *nodes: int) -> Workload:
 
 
 def test_static_gives_in_proportion_rounded_down_but_at_least_one(a_workload: Make) -> None:
-    # 16 for 128: one for each 8 nodes; of 3 there is no measurement, of 16 neither.
+    # 16 for 128 nodes: one for each 8 nodes. 3 and 16 I/O nodes were not measured.
     work = sized(a_workload, 1, 8, 16, 31, 32, 128)
     assert asked(work, "static", Machine(128, 16)) == [1, 1, 2, 2, 4, 8]
 
 
-def test_static_is_that_of_the_arbitration(a_workload: Make) -> None:
+def test_static_gives_the_same_as_the_arbiter(a_workload: Make) -> None:
     sizes = (1, 8, 16, 31, 32)
     forwarded = {n: value for n, value in CURVE.items() if n}
     jobs = [JobCurve(str(size), size, forwarded) for size in sizes]
@@ -41,11 +41,11 @@ def test_static_is_that_of_the_arbitration(a_workload: Make) -> None:
 
 
 def test_equal_gives_the_pool_over_the_jobs_of_a_full_machine(a_workload: Make) -> None:
-    # Jobs of 16 nodes on average: eight at once on 128, so two for each of 16 and four of 32.
+    # Jobs have 16 nodes on average, so eight run at once on 128: two of 16 I/O nodes for each.
     work = sized(a_workload, 8, 24)
     assert asked(work, "equal", Machine(128, 16)) == [2, 2]
     assert asked(work, "equal", Machine(128, 32)) == [4, 4]
-    # There are not enough for all, but nobody can do with less than one.
+    # Four I/O nodes are not enough for eight jobs, but a job needs at least one.
     assert asked(work, "equal", Machine(128, 4)) == [1, 1]
 
 
@@ -55,7 +55,7 @@ def test_best_is_the_fastest_that_the_pool_has(a_workload: Make) -> None:
     assert asked(work, "best", Machine(128, 3)) == [2]
 
 
-def test_direct_access_is_a_choice_only_where_it_is_allowed(a_workload: Make) -> None:
+def test_direct_access_is_a_choice_only_if_it_is_allowed(a_workload: Make) -> None:
     work = sized(a_workload, 8)
     machine = Machine(128, 16, direct=True)
     assert asked(work, "best", machine) == [0]
@@ -65,24 +65,24 @@ def test_direct_access_is_a_choice_only_where_it_is_allowed(a_workload: Make) ->
     assert asked(work, "direct", Machine(128, 16)) == [0]
 
 
-def test_where_one_was_not_measured_one_gives_the_fewest_that_were(a_workload: Make) -> None:
+def test_one_gives_the_fewest_measured_if_one_was_not_measured(a_workload: Make) -> None:
     work = a_workload([(0, 1, 10, 0, 0)], [{2: 1.0, 4: 2.0}])
     assert asked(work, "one", Machine(8, 8)) == [2]
 
 
-def test_the_order_of_jobs_changes_nothing_of_what_each_is_given() -> None:
+def test_the_order_of_jobs_does_not_change_the_io_nodes_of_each() -> None:
     curves = [IoCurve("steep", 8, {1: 10.0, 4: 40.0}), IoCurve("flat", 8, {1: 10.0, 2: 11.0})]
     arbiter = Arbiter(curves, Machine(8, 16))
     assert arbiter.divide([0, 1], 3) == [4, 1]
     assert arbiter.divide([1, 0], 3) == [1, 4]
 
 
-def test_direct_is_compared_only_where_all_curves_have_it() -> None:
+def test_direct_is_compared_only_if_all_curves_have_it() -> None:
     both = IoCurve("both", 8, {0: 1.0, 1: 2.0})
     forwarded = IoCurve("forwarded", 8, {1: 2.0})
     assert [policy.name for policy in chosen_policies((), [both])] == list(POLICIES)
     assert "direct" not in [policy.name for policy in chosen_policies((), [both, forwarded])]
-    with pytest.raises(InputError, match="not measured without"):
+    with pytest.raises(InputError, match="not measured with direct access"):
         chosen_policies(("direct",), [both, forwarded])
 
 
@@ -92,9 +92,9 @@ def test_policies_are_compared_in_the_order_asked_for_and_once() -> None:
     assert [policy.name for policy in found] == ["mckp", "static"]
 
 
-def test_a_pool_smaller_than_anything_measured_is_refused() -> None:
+def test_a_pool_that_is_too_small_for_a_curve_is_rejected() -> None:
     curves = [IoCurve("a", 8, {1: 2.0}), IoCurve("b", 8, {0: 1.0, 4: 2.0})]
     check_pool(curves, Machine(8, 4))
-    with pytest.raises(InputError, match="less than the fewest") as refused:
+    with pytest.raises(InputError, match="a pool of 3 is too small") as refused:
         check_pool(curves, Machine(8, 3))
     assert "give at least 4" in str(refused.value)

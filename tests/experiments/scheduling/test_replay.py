@@ -1,4 +1,4 @@
-"""Queues worked out by hand, what holds of every queue, and queueing theory."""
+"""Queues worked out by hand, properties of every queue, and queueing theory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Make = Callable[..., Workload]
 
 
 def asking(*io_nodes: int) -> Policy:
-    """A policy that asks for just these."""
+    """A policy that gives the jobs these numbers of I/O nodes."""
     return Policy("as told", "", lambda work, machine: np.array(io_nodes, dtype=np.int64))
 
 
@@ -34,7 +34,7 @@ def test_a_job_runs_for_its_compute_time_and_its_bytes_over_its_bandwidth(a_work
 
 
 def test_two_jobs_with_a_pool_of_one_run_one_after_the_other(a_workload: Make) -> None:
-    # There are nodes for both, but B has to wait for the I/O node: 0 to 10, 10 to 20.
+    # There are compute nodes for both, but the second job waits for the I/O node.
     work = a_workload([(0, 1, 6, 40, 0), (1, 1, 6, 40, 0)], [ANY])
     found = replay(work, Machine(2, 1), POLICIES["one"])
     assert found.start_s.tolist() == [0, 10]
@@ -42,33 +42,33 @@ def test_two_jobs_with_a_pool_of_one_run_one_after_the_other(a_workload: Make) -
     assert found.held_up.tolist() == [False, True]
 
 
-def test_who_waits_for_compute_nodes_is_not_held_up_by_the_pool(a_workload: Make) -> None:
+def test_a_job_that_waits_for_compute_nodes_is_not_held_up_by_the_pool(a_workload: Make) -> None:
     work = a_workload([(0, 2, 6, 40, 0), (1, 1, 6, 40, 0)], [ANY])
     found = replay(work, Machine(2, 1), POLICIES["one"])
     assert found.start_s.tolist() == [0, 10]
     assert not found.held_up.any()
 
 
-def test_jobs_behind_the_first_start_earlier_only_where_they_do_not_delay_it(
+def test_jobs_behind_the_first_start_earlier_only_if_they_do_not_delay_it(
     a_workload: Make,
 ) -> None:
-    # Four nodes. A has three till 10; B wants all four, so it is to start at 10 and ends at 20.
-    # C, five seconds on the free node, is done before; D, twenty seconds, would delay B.
+    # Four nodes. A holds three until 10. B needs all four, so it starts at 10 and ends at 20.
+    # C runs for 5 s on the free node and ends before. D would run for 20 s and delay B.
     rows = [(0, 3, 10, 0, 0), (1, 4, 10, 0, 0), (2, 1, 5, 0, 0), (3, 1, 20, 0, 0)]
     found = replay(a_workload(rows, [ANY]), Machine(4, 9), POLICIES["one"])
     assert found.start_s.tolist() == [0, 10, 2, 20]
 
 
-def test_a_long_job_starts_earlier_on_nodes_that_the_first_will_not_need(a_workload: Make) -> None:
-    # As before, but B wants three of the four nodes, so one is left for D beside it.
+def test_a_long_job_starts_earlier_on_nodes_that_the_first_does_not_need(a_workload: Make) -> None:
+    # As before, but B needs only three of the four nodes, so D can run beside it.
     rows = [(0, 3, 10, 0, 0), (1, 3, 10, 0, 0), (3, 1, 20, 0, 0)]
     found = replay(a_workload(rows, [ANY]), Machine(4, 9), POLICIES["one"])
     assert found.start_s.tolist() == [0, 10, 3]
 
 
 def test_backfill_leaves_the_first_its_io_nodes(a_workload: Make) -> None:
-    # Nodes for all, four I/O nodes. A has three till 10; B wants four, at 10. C takes the free
-    # one for 5 s; D would keep it for 20 s and delay B, which ends at 20.
+    # Nodes for all, four I/O nodes. A holds three until 10. B needs four, so it starts at 10 and
+    # ends at 20. C takes the free one for 5 s. D would hold it for 20 s and delay B.
     rows = [(0, 1, 10, 0, 0), (1, 1, 10, 0, 0), (2, 1, 5, 0, 0), (3, 1, 20, 0, 0)]
     work = a_workload(rows, [dict.fromkeys((1, 3, 4), 10.0)])
     found = replay(work, Machine(9, 4), asking(3, 4, 1, 1))
@@ -76,15 +76,15 @@ def test_backfill_leaves_the_first_its_io_nodes(a_workload: Make) -> None:
     assert found.held_up.tolist() == [False, True, False, True]
 
 
-def test_who_runs_for_longer_than_allowed_is_waited_for(a_workload: Make) -> None:
-    # A's limit says 5, but it ends at 10. B has been first since 1; C, short as it is, cannot
-    # be known not to delay it once A is overdue.
+def test_a_job_that_runs_over_its_limit_is_waited_for(a_workload: Make) -> None:
+    # A's limit is 5, but it ends at 10. B is first since 1. When A is over its limit, it may end at
+    # any time, so even the short C could delay B.
     rows = [(0, 3, 10, 0, 0), (1, 4, 10, 0, 0), (6, 1, 2, 0, 0)]
     found = replay(a_workload(rows, [ANY], [5, 10, 2]), Machine(4, 9), POLICIES["one"])
     assert found.start_s.tolist() == [0, 10, 20]
 
 
-def test_a_job_that_comes_when_another_ends_has_its_place(a_workload: Make) -> None:
+def test_a_job_that_arrives_when_another_ends_gets_its_nodes(a_workload: Make) -> None:
     rows = [(0, 1, 10, 0, 0), (10, 1, 10, 0, 0)]
     found = replay(a_workload(rows, [ANY]), Machine(1, 1), POLICIES["one"])
     assert found.start_s.tolist() == [0, 10]
@@ -96,13 +96,13 @@ STEEP, FLAT = {1: 10.0, 4: 40.0, 8: 50.0}, {1: 10.0, 4: 12.0}
 @pytest.mark.parametrize(
     ("pool", "expected"),
     [
-        # Sums of MiB/s: 40 + 12 are more than 50 + 10, which need 9.
+        # 40 + 12 MiB/s. The better 50 + 10 would need 9 I/O nodes.
         (8, [4, 4]),
         # 50 + 10 are more than 40 + 12.
         (9, [8, 1]),
-        # 40 + 10 are all that five give.
+        # 40 + 10 are the most that five give.
         (5, [4, 1]),
-        # The first alone would get 10 to 40 with three more; both must start.
+        # The first job alone would reach 40 with all four, but both must start.
         (4, [1, 1]),
     ],
 )
@@ -116,16 +116,16 @@ def test_arbitration_divides_the_pool_among_jobs_that_start_together(
 
 
 def test_arbitration_leaves_running_jobs_what_they_have(a_workload: Make) -> None:
-    # A takes 8 of 9 when it is alone, so one is left for B.
+    # A gets 8 of 9 while it is alone, so one is left for B.
     work = a_workload([(0, 1, 9, 9, 0), (1, 1, 1, 1, 0)], [STEEP])
     found = replay(work, Machine(2, 9), POLICIES["mckp"])
     assert found.io_nodes.tolist() == [8, 1]
 
 
-def test_arbitration_keeps_what_is_reserved_for_the_first_in_the_queue(a_workload: Make) -> None:
-    # Three nodes, four I/O nodes. L (30 s) and A (10 s) start with one each; B wants two nodes
-    # and at least two I/O nodes, so it is to start at 10. Of the two that are left now, L would
-    # take both, but then B had only one besides A's at 10.
+def test_arbitration_leaves_the_io_nodes_reserved_for_the_first_job(a_workload: Make) -> None:
+    # Three nodes, four I/O nodes. L (30 s) and A (10 s) start with one I/O node each. B needs two
+    # nodes and at least two I/O nodes, so it starts at 10. L could use both free I/O nodes, but
+    # then at 10 only A's one would be free for B.
     rows = [(0, 1, 30, 0, 0), (0, 1, 10, 0, 1), (0, 2, 10, 0, 2)]
     work = a_workload(rows, [{1: 1.0, 2: 20.0, 3: 40.0}, ANY, {2: 10.0}])
     found = replay(work, Machine(3, 4), POLICIES["mckp"])
@@ -133,13 +133,13 @@ def test_arbitration_keeps_what_is_reserved_for_the_first_in_the_queue(a_workloa
     assert found.start_s.tolist() == [0, 0, 10]
 
 
-def test_without_io_nodes_the_pool_makes_nobody_wait(a_workload: Make) -> None:
+def test_with_direct_access_no_job_waits_for_the_pool(a_workload: Make) -> None:
     work = a_workload([(0, 1, 6, 40, 0)] * 3, [{0: 10.0, 1: 20.0}])
     found = replay(work, Machine(3, 1), POLICIES["direct"])
     assert found.end_s.tolist() == [10, 10, 10]
 
 
-# What holds of every queue.
+# Properties of every queue.
 
 OPTIONS = (0, 1, 2, 4, 8)
 bandwidths = st.floats(0.5, 1000)
@@ -159,7 +159,7 @@ jobs = st.tuples(
 
 
 def in_use_at_most(found: Schedule, counts: np.ndarray) -> int:
-    """The most that are in use at any time; who ends makes room for who starts then."""
+    """The most nodes in use at any time; a job that ends frees its nodes before others start."""
     events = sorted(
         [(end, -int(count)) for end, count in zip(found.end_s, counts, strict=True)]
         + [(start, int(count)) for start, count in zip(found.start_s, counts, strict=True)]
@@ -175,7 +175,7 @@ def in_use_at_most(found: Schedule, counts: np.ndarray) -> int:
     pool=st.integers(1, 12),
     policy=st.sampled_from([name for name in POLICIES if name != "direct"]),
 )
-def test_of_every_queue_all_jobs_run_once_on_what_there_is(
+def test_all_jobs_run_once_and_never_use_more_than_the_machine_has(
     a_workload: Make,
     rows: list[tuple[float, int, float, float, int]],
     curves: list[dict[int, float]],
@@ -197,7 +197,7 @@ def test_of_every_queue_all_jobs_run_once_on_what_there_is(
 
 
 @given(rows=st.lists(jobs, min_size=1, max_size=25), policy=st.sampled_from(["one", "mckp"]))
-def test_jobs_that_leave_no_room_for_others_start_in_the_order_they_came(
+def test_jobs_that_fill_the_machine_start_in_the_order_they_came(
     a_workload: Make, rows: list[tuple[float, int, float, float, int]], policy: str
 ) -> None:
     work = a_workload([(row[0], 6, *row[2:4], 0) for row in sorted(rows)], [ANY])
@@ -229,14 +229,14 @@ def simple_easy(
     machine: Machine,
     depth: int,
 ) -> list[int]:
-    """When jobs (submitted, nodes, run time) start; second by second, as EASY is told."""
+    """Start times of jobs (submitted, nodes, run time): EASY, step by step for each second."""
     start: dict[int, int] = {}
     waiting: list[int] = []
     seen: set[int] = set()
     now = 0
 
     def left(when: int) -> tuple[int, int]:
-        """Nodes and I/O nodes that will be free, as far as is known now."""
+        """Nodes and I/O nodes that will be free by the time limits of the running jobs."""
         held = [
             job
             for job in start
@@ -259,7 +259,7 @@ def simple_easy(
 
     while len(start) < len(rows):
         coming = [job for job, row in enumerate(rows) if row[0] == now]
-        # It looks only when something has changed: a job ended, or is among the first now.
+        # Look only after a change: a job ended, or a new one is among the first.
         is_news = any(start[job] + rows[job][2] == now for job in start)
         waiting += coming
         is_news |= bool(coming) and not seen.issuperset(waiting[: depth + 1])
@@ -313,11 +313,8 @@ def test_jobs_start_when_a_simple_scheduler_starts_them(
     assert found.start_s.tolist() == simple_easy(rows, asked, limits, machine, depth)
 
 
-# Queueing theory.
-
-
 def erlang_c_wait(servers: int, load: float) -> float:
-    """The mean wait of M/M/c in mean service times (Erlang 1917)."""
+    """Mean wait of the queue M/M/c, as a multiple of the mean service time (Erlang 1917)."""
     offered = servers * load
     terms = [offered**k / math.factorial(k) for k in range(servers)]
     last = offered**servers / math.factorial(servers) / (1 - load)

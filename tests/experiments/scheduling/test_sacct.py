@@ -1,4 +1,4 @@
-"""The fixture is what Slurm 22.05.8's sacct printed of a cluster with slurmdbd and MariaDB.
+"""Extracts from accounting. The fixture is the output of Slurm 22.05.8, slurmdbd and MariaDB.
 
     sacct --allusers --parsable2 --starttime=now-1hour \\
         --format=JobID,User,JobName,Submit,Start,End,NNodes,NTasks,Timelimit,State
@@ -46,7 +46,7 @@ def the_job(folder: Path, **told: str) -> Job:
 
 def test_a_genuine_extract_is_read() -> None:
     found = read_extract(GENUINE)
-    # Of 16 lines that are no steps: jobs 7 and 17 still ran, 9 was cancelled in the queue.
+    # 16 lines are jobs: 7 and 17 were still running, and 9 was cancelled in the queue.
     assert dict(found.left_out) == {LeftOut.NOT_ENDED: 2, LeftOut.NO_TIME: 1}
     by_name = {job.application: job for job in found.jobs}
     assert [job.application for job in found.jobs].count("root render") == 4
@@ -55,13 +55,13 @@ def test_a_genuine_extract_is_read() -> None:
     climate = by_name["root climate"]
     assert (climate.run_s, climate.limit_s, climate.nodes) == (4, 180, 4)
     assert by_name["nobody checkpoint"].nodes == 2
-    # The partition's limit, because it asked for none.
+    # The partition's limit, because the job has no limit of its own.
     assert by_name["root no limit"].limit_s == 600
-    # What was cancelled after it started did run.
+    # A job that is cancelled after its start did run.
     assert by_name["root stopped"].run_s == 4
 
 
-def test_a_name_with_the_sign_that_parts_columns_is_read() -> None:
+def test_a_name_with_the_separator_of_columns_is_read() -> None:
     found = read_extract(GENUINE)
     [odd] = [job for job in found.jobs if job.application == "root a|b"]
     assert (odd.run_s, odd.limit_s, odd.nodes) == (1, 300, 1)
@@ -72,7 +72,7 @@ def test_jobs_are_in_the_order_of_their_submission() -> None:
     assert submits == sorted(submits)
 
 
-def test_submission_run_time_limit_and_nodes_are_told(tmp_path: Path) -> None:
+def test_submission_run_time_limit_and_nodes_are_read(tmp_path: Path) -> None:
     job = the_job(tmp_path)
     assert (job.run_s, job.limit_s, job.nodes, job.application) == (3600, 7200, 4, "ann app")
     assert job.curve is None
@@ -84,7 +84,7 @@ def test_submission_run_time_limit_and_nodes_are_told(tmp_path: Path) -> None:
     [
         ("1-12:00:00", 129_600),
         ("00:01:30", 90),
-        # A job without a limit is taken to have asked for its hour.
+        # The limit of a job without one is its run time, an hour.
         ("UNLIMITED", 3600),
         ("Partition_Limit", 3600),
         ("", 3600),
@@ -100,7 +100,7 @@ def test_times_in_seconds_and_shortened_numbers_are_read(tmp_path: Path) -> None
     assert (job.submit_s, job.run_s, job.nodes) == (100, 100, 1536)
 
 
-def test_trailing_separators_of_parsable_are_no_column(tmp_path: Path) -> None:
+def test_the_trailing_separator_of_parsable_is_not_a_column(tmp_path: Path) -> None:
     [job] = read(tmp_path, f"{HEADER}|", f"{a_line(JobName='a|b')}|").jobs
     assert job.application == "ann a|b"
 
@@ -114,7 +114,7 @@ def test_columns_may_be_in_any_order_and_case(tmp_path: Path) -> None:
     assert (job.nodes, job.run_s, job.limit_s) == (2, 3600, 3600)
 
 
-def test_a_csv_may_tell_curve_and_bytes(tmp_path: Path) -> None:
+def test_a_csv_may_have_curve_and_bytes(tmp_path: Path) -> None:
     [known, unknown] = read(
         tmp_path,
         "JobID,JobName,Submit,Start,End,NNodes,Curve,Bytes",
@@ -142,7 +142,7 @@ def test_jobs_that_did_not_run_are_left_out_and_counted(
     assert dict(found.left_out) == {reason: 1}
 
 
-def test_steps_are_no_jobs(tmp_path: Path) -> None:
+def test_steps_are_not_jobs(tmp_path: Path) -> None:
     steps = [a_line(JobID=step) for step in ("7.batch", "7.extern", "7.0", "7_1.0", "7+1.batch")]
     found = read(tmp_path, HEADER, a_line(), *steps)
     assert len(found.jobs) == 1
@@ -157,19 +157,22 @@ def test_a_line_cut_short_is_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [
-        ((), "no column JobID or Submit or Start or End or NNodes; make it with `sacct "),
-        (("hello",), "no column JobID or Submit or Start or End or NNodes; make it with `sacct "),
-        (("JobID|Submit|Start|NNodes", "1|2|3|4"), "no column End; make it with `sacct "),
+        ((), "missing columns: JobID, Submit, Start, End, NNodes; make it with `sacct "),
+        (("hello",), "missing columns: JobID, Submit, Start, End, NNodes; make it with `sacct "),
+        (("JobID|Submit|Start|NNodes", "1|2|3|4"), "missing columns: End; make it with `sacct "),
         ((HEADER,), "no job in it ran"),
         ((HEADER, a_line(End="Unknown")), "no job in it ran: jobs that have not ended (1)"),
-        ((HEADER, a_line(NNodes="x")), "NNodes: 'x' is no number of nodes"),
-        ((HEADER, a_line(NNodes="9" * 400)), "is no number of nodes"),
-        ((HEADER, a_line(NNodes="0")), "NNodes: '0' is no number of nodes"),
+        ((HEADER, a_line(NNodes="x")), "NNodes: 'x' is not a number of nodes"),
+        ((HEADER, a_line(NNodes="9" * 400)), "is not a number of nodes"),
+        ((HEADER, a_line(NNodes="0")), "NNodes: '0' is not a number of nodes"),
         (("JobID,Submit,Start,End,NNodes", "1" * 200_000), "field larger than field limit"),
-        ((HEADER, a_line(Timelimit="soon")), "Timelimit: 'soon' is no time such as 1-12:00:00"),
+        (
+            (HEADER, a_line(Timelimit="soon")),
+            "Timelimit: 'soon' is not a duration such as 1-12:00:00",
+        ),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_line(
+def test_an_unusable_file_is_an_error_of_one_line(
     tmp_path: Path, lines: tuple[str, ...], complaint: str
 ) -> None:
     with pytest.raises(InputError) as refused:
@@ -180,12 +183,12 @@ def test_what_cannot_be_used_is_told_in_one_line(
 
 
 @pytest.mark.parametrize("bytes_", ["many", "-1", "nan", "inf"])
-def test_bytes_that_cannot_be_are_refused_with_their_line(tmp_path: Path, bytes_: str) -> None:
+def test_impossible_bytes_are_rejected_with_their_line(tmp_path: Path, bytes_: str) -> None:
     with pytest.raises(InputError, match="Bytes") as refused:
         read(tmp_path, "JobID,Submit,Start,End,NNodes,Bytes", f"1,1,1,2,1,{bytes_}")
     assert "queue.txt:2: " in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         read_extract(tmp_path / "none.txt")

@@ -29,7 +29,7 @@ def output(*args: str) -> str:
 
 
 def complaint(*args: str) -> str:
-    """The one line of a run that fails."""
+    """The error of a run that fails."""
     result = run(*args)
     if isinstance(result.exception, IoncastError):
         return str(result.exception)
@@ -44,12 +44,12 @@ def test_policies_stand_side_by_side() -> None:
     assert [line.split()[0] for line in lines[2:]] == names
 
 
-def test_the_same_seed_says_the_same_and_another_something_else() -> None:
+def test_the_same_seed_gives_the_same_result_and_another_seed_another() -> None:
     assert output(*SHORT) == output(*SHORT)
     assert output(*SHORT) != output(*SHORT, "--seed", "2")
 
 
-def test_csv_and_json_say_the_same_without_rounding() -> None:
+def test_csv_and_json_hold_the_same_numbers_without_rounding() -> None:
     rows = list(csv.DictReader(io.StringIO(output(*SHORT, "--format", "csv"))))
     record = json.loads(output(*SHORT, "--format", "json"))
     assert (record["nodes"], record["pool"], record["direct"]) == (128, 16, False)
@@ -70,7 +70,7 @@ def test_arbitration_beats_static_in_the_queue_by_default() -> None:
     found = {row["policy"]: row for row in rows}
     assert found["mckp"]["bandwidth_mib_s"] > found["static"]["bandwidth_mib_s"]
     assert found["mckp"]["waiting_mean_s"] < found["static"]["waiting_mean_s"]
-    # Nothing is faster than the best for each, wherever the pool makes jobs wait for it.
+    # However long jobs wait for their best number, no policy gives more bandwidth.
     assert found["best"]["bandwidth_mib_s"] == max(row["bandwidth_mib_s"] for row in rows)
 
 
@@ -90,22 +90,22 @@ def test_direct_access_can_be_allowed() -> None:
     assert allowed["bandwidth_mib_s"] >= without["bandwidth_mib_s"]
 
 
-def test_a_genuine_queue_is_replayed_and_what_is_left_out_is_said() -> None:
+def test_a_genuine_queue_is_replayed_with_a_warning_of_lines_left_out() -> None:
     result = run(GENUINE, "--nodes", "4", "--pool", "8", "--format", "json")
     assert result.exit_code == 0
     assert {row["jobs"] for row in json.loads(result.stdout)["policies"]} == {13}
     assert result.stderr.splitlines() == [
-        f"ioncast: warning: {GENUINE}: left out are jobs that have not ended (2),"
+        f"ioncast: warning: {GENUINE}: left out: jobs that have not ended (2),"
         " jobs that took no time (1)"
     ]
 
 
-def test_bytes_that_do_not_fit_into_a_run_are_warned_of(tmp_path: Path) -> None:
+def test_bytes_that_do_not_fit_into_a_run_give_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "queue.csv"
     file.write_text("JobID,Submit,Start,End,NNodes,Curve,Bytes\n1,0,0,1,1,w-fpp-contig-1m,1e12\n")
     result = run(str(file), "--policy", "static")
     assert result.exit_code == 0
-    assert "more Bytes than fit into their run times, so longer: 1" in result.stderr
+    assert "because their Bytes do not fit into their run times: 1" in result.stderr
 
 
 def test_curves_can_be_a_systems_own(location: str) -> None:
@@ -134,12 +134,15 @@ def test_the_report_has_everything_it_needs_inside(tmp_path: Path) -> None:
     ("args", "said"),
     [
         (("none.txt",), "none.txt: No such file or directory"),
-        ((GENUINE, "--jobs", "5"), "--jobs: a queue that is given has its own"),
-        ((GENUINE, "--load", "0.5"), "--load: a queue that is given has its own"),
-        ((GENUINE, "--nodes", "3"), "--nodes: a job of the queue has 4 nodes, the machine 3"),
-        (("--db", "x.sqlite"), "--db: it has no use without a system; add --system NAME"),
+        ((GENUINE, "--jobs", "5"), "--jobs: only for synthetic queues; leave it out, or QUEUE.txt"),
+        ((GENUINE, "--load", "0.5"), "--load: only for synthetic queues"),
+        (
+            (GENUINE, "--nodes", "3"),
+            "--nodes: a job of the queue has 4 nodes, but the machine has 3",
+        ),
+        (("--db", "x.sqlite"), "--db: a database is used only with a system; add --system NAME"),
         (("--system", "x", "--db", "no.sqlite"), "'x'"),
-        (("--io-share", "0.5", "0.2"), "--io-share: the least is more than the most"),
+        (("--io-share", "0.5", "0.2"), "--io-share: LEAST is more than MOST"),
         (("--io-share", "0", "0.2"), "--io-share"),
         (("--load", "0"), "--load"),
         (("--pool", "0"), "--pool"),
@@ -149,26 +152,26 @@ def test_the_report_has_everything_it_needs_inside(tmp_path: Path) -> None:
         ((*SHORT, "--output", "/proc/none/report.html"), "/proc/none/report.html"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(args: tuple[str, ...], said: str) -> None:
+def test_impossible_options_are_an_error_of_one_line(args: tuple[str, ...], said: str) -> None:
     assert said in complaint(*args)
 
 
-def test_a_pool_too_small_for_the_curves_is_refused(tmp_path: Path) -> None:
+def test_a_pool_too_small_for_the_curves_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "two.csv"
     file.write_text("io_nodes,bandwidth_mib_s,command\n2,50,ior -w -b 4m -t 1m\n")
     place = str(tmp_path / "bench.sqlite")
     CliRunner().invoke(cli, ["bench", "import", str(file), "--system", "mysite", "--db", place])
     said = complaint("--pool", "1", "--system", "mysite", "--db", place)
-    assert said.startswith("--pool: a pool of 1 is less than")
+    assert said.startswith("--pool: a pool of 1 is too small")
 
 
-def test_the_help_states_what_is_assumed() -> None:
+def test_the_help_states_the_assumptions() -> None:
     text = " ".join(output("--help").split())
     for words in ("as licences in Slurm", "EASY backfill", "static allocation", "It is assumed"):
         assert words in text
 
 
-def test_what_is_refused_is_an_input_error() -> None:
+def test_a_missing_file_is_an_input_error() -> None:
     assert isinstance(run("none.txt").exception, InputError)
 
 

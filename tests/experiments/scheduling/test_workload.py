@@ -36,7 +36,7 @@ def test_recorded_run_times_hold_with_static_allocation() -> None:
     assert (share <= 0.3 + 1e-9).all()
 
 
-def test_jobs_of_one_application_do_the_same_io_and_others_other() -> None:
+def test_jobs_of_one_application_do_the_same_io() -> None:
     names = [f"user{i % 40} app" for i in range(200)]
     work = with_io(*(a_job(name) for name in names))
     same = {name: set() for name in names}
@@ -58,7 +58,7 @@ def test_another_seed_draws_other_io() -> None:
     ("nodes", "near"), [(1, range(5)), (4, range(5)), (15, range(5)), (17, range(5, 10))]
 )
 def test_a_job_follows_a_curve_of_about_its_size(nodes: int, near: range) -> None:
-    # In logarithms, 16 is in the middle between 4 and 64.
+    # By logarithms, 16 is in the middle between 4 and 64.
     jobs = [a_job(f"user{i} app", nodes) for i in range(50)]
     assert set(with_io(*jobs, curves=SMALL + LARGE).curve.tolist()) == set(near)
 
@@ -77,40 +77,37 @@ def test_what_is_known_of_a_job_is_not_drawn() -> None:
     assert work.compute_s.tolist() == [80]
 
 
-def test_a_job_that_is_told_to_move_more_than_it_can_only_does_io() -> None:
+def test_a_job_whose_bytes_do_not_fit_into_its_run_time_only_does_io() -> None:
     work = with_io(a_job(curve="small 0", bytes=2000 * MIB), a_job())
     assert work.compute_s[0] == 0
     assert work.overlong == 1
 
 
-def test_a_curve_that_there_is_not_is_refused_by_name() -> None:
+def test_an_unknown_curve_is_rejected_by_name() -> None:
     with pytest.raises(InputError, match="no curve 'huge'") as refused:
         with_io(a_job(curve="huge"))
     assert "small 0, small 1" in str(refused.value)
 
 
-def test_a_job_larger_than_the_machine_is_refused() -> None:
+def test_a_job_larger_than_the_machine_is_rejected() -> None:
     with pytest.raises(InputError) as refused:
         with_io(a_job(nodes=300), a_job(nodes=200))
     assert str(refused.value) == (
-        "--nodes: a job of the queue has 300 nodes, the machine 128; give at least 300"
+        "--nodes: a job of the queue has 300 nodes, but the machine has 128; give at least 300"
     )
 
 
-# Synthetic queues.
-
-
-def test_a_poisson_queue_has_the_load_that_is_asked_for() -> None:
+def test_a_synthetic_queue_has_the_load_that_was_asked_for() -> None:
     jobs = poisson_queue(100_000, load=0.7, machine_nodes=128, seed=1)
     work = sum(job.nodes * job.run_s for job in jobs)
-    # Standard error: about 0.5 %.
+    # The standard error is about 0.5 %.
     assert work / (128 * jobs[-1].submit_s) == pytest.approx(0.7, rel=0.02)
 
 
-def test_a_poisson_queue_has_exponential_times_and_sizes_as_likely_as_others() -> None:
+def test_a_synthetic_queue_has_exponential_times_and_equally_likely_sizes() -> None:
     jobs = poisson_queue(100_000, load=0.7, machine_nodes=128, seed=1)
     for times in (np.diff([job.submit_s for job in jobs]), np.array([job.run_s for job in jobs])):
-        # Of an exponential distribution mean and standard deviation are the same.
+        # The mean and the standard deviation of an exponential distribution are the same.
         assert times.std() == pytest.approx(times.mean(), rel=0.02)
     assert np.mean([job.run_s for job in jobs]) == pytest.approx(MEAN_RUN_S, rel=0.02)
     sizes, counts = np.unique([job.nodes for job in jobs], return_counts=True)
