@@ -1,1 +1,1 @@
-"""Applications of the case studies: programs that do I/O, and the Darshan logs of their runs."""
+"""The applications of the case studies: programs that do I/O, and Darshan logs of their runs."""

@@ -1,4 +1,4 @@
-"""Where processes that have nothing in common but a file system wait for one another."""
+"""A barrier at which processes in different network namespaces wait for each other."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from pathlib import Path
 
 @contextmanager
 def barrier(path: Path, tasks: int) -> Iterator[None]:
-    """Serve a socket at which `tasks` processes meet, as often as they like.
+    """Serve a socket at which `tasks` processes meet any number of times.
 
-    Each connects once, and at every meeting sends one byte and gets one when all have come.
-    When one hangs up, all others are hung up on: nobody waits for the dead. Sockets with a
-    path are found across network namespaces.
+    Each process connects once. At every meeting it sends one byte, and gets one byte back when
+    all have sent theirs. When a process hangs up, the barrier hangs up on all others, so that
+    they do not wait for a dead one. Processes find a socket with a path from every network
+    namespace.
 
     Parameters
     ----------
     path : Path
-        Of the socket. Only the name of its file has to be short, for who connects from its
-        folder: addresses are at most 107 bytes long.
+        Path of the socket. An address is at most 107 bytes long; under a longer path, processes
+        connect from the socket's folder by its name alone.
     tasks : int
-        How many processes.
+        Number of processes.
     """
     peers: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as listener:
@@ -36,17 +37,18 @@ def barrier(path: Path, tasks: int) -> Iterator[None]:
         try:
             yield
         finally:
-            # Wakes the server where it still waits for processes that never came.
+            # Wake the server if it still waits for processes that never came.
             listener.shutdown(socket.SHUT_RDWR)
             for peer in list(peers):
-                # Or for one that cannot even be killed, since the file system does not answer.
+                # Also if it waits for a process that cannot be killed, because the file system
+                # does not answer.
                 with contextlib.suppress(OSError):
                     peer.shutdown(socket.SHUT_RDWR)
             server.join()
 
 
 def _bind(listener: socket.socket, path: Path) -> None:
-    """Bind a socket to a path of any length."""
+    """Bind a socket to a path of any length, through a short path to its folder."""
     folder = os.open(path.parent, os.O_PATH)
     try:
         listener.bind(f"/proc/self/fd/{folder}/{path.name}")
@@ -55,7 +57,7 @@ def _bind(listener: socket.socket, path: Path) -> None:
 
 
 def _serve(listener: socket.socket, tasks: int, peers: list[socket.socket]) -> None:
-    # What fails here fails because a process is gone, and its exit code tells why.
+    # An error here means that a process is gone; its exit code tells why.
     with ExitStack() as connections, contextlib.suppress(OSError):
         while len(peers) < tasks:
             peers.append(connections.enter_context(listener.accept()[0]))

@@ -1,6 +1,6 @@
-"""Darshan's counters of what the bundled ranks did, from the requests as they noted them.
+"""Computes Darshan's counters from the requests that the bundled ranks noted.
 
-The meaning of each counter is that of Darshan 3.5's POSIX and MPI-IO modules; counters of what
+The counters mean the same as in Darshan 3.5's POSIX and MPI-IO modules. Counters of things that
 the ranks do not note (alignment, strides, heatmaps) stay 0.
 """
 
@@ -17,7 +17,8 @@ from typing import Literal
 
 from experiments.applications.darshan_writer import CounterModule, Record, write_log
 
-# Upper edges in bytes, inclusive, of Darshan's histogram of request sizes.
+# Upper edge in bytes, inclusive, of each bar of Darshan's histogram of request sizes, and the end
+# of its counter's name.
 _SIZE_BINS = (
     (100, "0_100"),
     (1 << 10, "100_1K"),
@@ -30,6 +31,7 @@ _SIZE_BINS = (
     (1 << 30, "100M_1G"),
     (math.inf, "1G_PLUS"),
 )
+# Darshan lists so many of the most common request sizes.
 _COMMON_SIZES = 4
 
 
@@ -45,22 +47,22 @@ class Request:
 
 @dataclass(frozen=True)
 class FileUse:
-    """All that one process did with one file, opened once; times in seconds since the job's start.
+    """The I/O of one process on one file, opened once; times are seconds since the job's start.
 
     Attributes
     ----------
     path : str
-        The file.
+        Path of the file.
     rank : int
-        The process.
+        Number of the process.
     api : {"POSIX", "MPIIO"}
-        MPI-IO is collective.
+        The interface; MPI-IO calls are collective.
     operation : {"write", "read"}
-        Of all requests.
+        Operation of all requests.
     opened_s, closed_s : (float, float)
-        Start and end of the calls.
+        Start and end of the calls that open and close the file.
     requests : tuple of Request
-        In order; at least one.
+        The requests in their order; at least one.
     """
 
     path: str
@@ -73,7 +75,7 @@ class FileUse:
 
     @property
     def bytes(self) -> int:
-        """Bytes moved."""
+        """Bytes of all requests."""
         return sum(request.size for request in self.requests)
 
     @property
@@ -97,22 +99,22 @@ def write_counters_log(
     run_time_s: float,
     scratch: Path,
 ) -> Path:
-    """Write the Darshan log of a run; its metadata say that no Darshan ran.
+    """Write the Darshan log of a run; its metadata say that ioncast wrote it.
 
     Parameters
     ----------
     path : Path
-        The log.
+        Path of the log.
     uses : iterable of FileUse
         One for each file and process.
     tasks : int
-        Processes of the job.
+        Number of processes of the job.
     program : str
-        What ran.
+        Name of the program that ran.
     started_s, run_time_s : float
-        The job's start in seconds since the epoch, and how long it took.
+        Start of the job in seconds since the epoch, and its run time in seconds.
     scratch : Path
-        Where the file system is mounted.
+        Mount point of the file system.
 
     Returns
     -------
@@ -132,19 +134,19 @@ def write_counters_log(
 
 
 def records(uses: Iterable[FileUse], tasks: int) -> list[Record]:
-    """Count as Darshan does: a file of all processes has one record, of rank -1.
+    """Count as Darshan does: a file that all processes use has one record, of rank -1.
 
     Parameters
     ----------
     uses : iterable of FileUse
         One for each file and process.
     tasks : int
-        Processes of the job.
+        Number of processes of the job.
 
     Returns
     -------
     list of Record
-        By file, then rank.
+        Ordered by file, then by rank.
     """
     by_file: dict[str, list[FileUse]] = {}
     for use in uses:
@@ -161,7 +163,7 @@ def records(uses: Iterable[FileUse], tasks: int) -> list[Record]:
 
 
 def size_bin(size_bytes: int) -> str:
-    """Name the bar of Darshan's histogram of request sizes that a request belongs to.
+    """Find the bar of Darshan's histogram of request sizes that counts a request.
 
     Parameters
     ----------
@@ -171,7 +173,7 @@ def size_bin(size_bytes: int) -> str:
     Returns
     -------
     str
-        The end of the counters' names.
+        The end of the counter's name.
 
     Examples
     --------
@@ -182,7 +184,7 @@ def size_bin(size_bytes: int) -> str:
 
 
 def _reduced(uses: Sequence[FileUse]) -> Record:
-    """Reduce the records of all ranks to one, with the extremes among them."""
+    """Reduce the records of all ranks to one, with the fastest and the slowest rank."""
     record = _record(uses, rank=-1)
     prefix = uses[0].api
     times = [use.transfer_time_s + use.meta_time_s for use in uses]
@@ -203,7 +205,7 @@ def _reduced(uses: Sequence[FileUse]) -> Record:
 
 
 def _record(uses: Sequence[FileUse], rank: int) -> Record:
-    """Sum what some ranks did with one file."""
+    """Sum the I/O of some ranks on one file."""
     api, operation = uses[0].api, uses[0].operation
     module: CounterModule = "POSIX" if api == "POSIX" else "MPI-IO"
     counters = _order_counters(uses) if api == "POSIX" else _collective_counters(uses)
@@ -230,11 +232,11 @@ def _record(uses: Sequence[FileUse], rank: int) -> Record:
 
 
 def _order_counters(uses: Sequence[FileUse]) -> dict[str, int]:
-    """Count opens and requests of POSIX, and how many follow the one before them."""
+    """Count POSIX opens and requests, and the consecutive and sequential requests among them."""
     verbs, moved = _plural(uses)
     consecutive = sequential = 0
     for use in uses:
-        # Darshan starts as if byte 0 had been accessed.
+        # Darshan starts as if byte 0 had been accessed before.
         lasts = itertools.chain([0], (r.offset + r.size - 1 for r in use.requests))
         for last, request in zip(lasts, use.requests, strict=False):
             consecutive += request.offset == last + 1

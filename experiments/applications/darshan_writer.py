@@ -1,7 +1,7 @@
-"""Writes genuine Darshan logs, through the library that Darshan's own tools read them with.
+"""Writes Darshan logs through libdarshan-util, the library of Darshan's own tools.
 
-The layout of the file, its compression and its checks are libdarshan-util's; this module
-only fills in the records. The library is taken from the `darshan` wheel without importing it.
+The library makes the layout of the file, its compression and its checksums; this module only fills
+in the records. It loads the library from the `darshan` wheel without importing the wheel.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MODULES = {
     "DXT_MPIIO": (11, 2),
     "HEATMAP": (15, 1),
 }
-# Readers know heatmaps by these ids, whatever their names.
+# Readers know heatmaps by these ids, which are not hashes of the names.
 _HEATMAP_IDS = {
     "heatmap:POSIX": 16592106915301738621,
     "heatmap:MPIIO": 3668870418325792824,
@@ -49,7 +49,7 @@ _HEATMAP_IDS = {
 
 @dataclass(frozen=True)
 class Record:
-    """The counters of one file, of one rank or (rank -1) reduced over all; unnamed ones are 0."""
+    """The counters of one file for one rank, or for all (rank -1); missing counters are 0."""
 
     module: CounterModule
     path: str
@@ -60,7 +60,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """The bytes that one rank moved through one module in each bin of time."""
+    """The bytes that one rank read and wrote through one module in each bin of time."""
 
     module: HeatmapModule
     rank: int
@@ -70,13 +70,13 @@ class Heatmap:
 
     @property
     def name(self) -> str:
-        """As Darshan names it among the files."""
+        """Name of the heatmap's record in the log's table of file names."""
         return f"heatmap:{self.module}"
 
 
 @dataclass(frozen=True)
 class Dxt:
-    """Every access of one rank to one file."""
+    """Every request of one rank to one file."""
 
     module: DxtModule
     path: str
@@ -103,14 +103,14 @@ def write_log(
     dxt: Sequence[Dxt] = (),
     metadata: str = "lib_ver=3.5.0\n",
 ) -> Path:
-    """Write a log, in place of the one that may be there.
+    """Write a log, and replace an existing file.
 
     Parameters
     ----------
     path : Path
-        Where to write it.
+        Path of the log.
     names : iterable of str, optional
-        What gets a name record; without it, all that has a record.
+        Names that get a name record; by default those of all records.
     start, end : tuple of int
         Seconds and nanoseconds since the epoch.
     mounts : sequence of (path, type)
@@ -126,12 +126,11 @@ def write_log(
     Raises
     ------
     KeyError
-        For a counter or module that Darshan does not have.
+        If Darshan has no such counter or module.
     ValueError
-        For a text that is longer than its place in the log.
+        If a text is longer than its place in the log.
     OSError
-        When libdarshan-util refuses; it gives its
-        reason on the standard error.
+        If libdarshan-util fails; it prints its reason to the standard error.
     """
     job = _job(nprocs, jobid, uid, start, end, metadata)
     mount_table = _mount_table(mounts, exe)
@@ -143,7 +142,7 @@ def write_log(
         *((trace.module, _dxt_bytes(trace)) for trace in dxt),
         *(("HEATMAP", _heatmap_bytes(heatmap)) for heatmap in heatmaps),
     ]
-    # The library refuses to go back to a part of the log that it has left.
+    # The library writes the parts of a log in order, and fails if it would have to go back.
     module_records.sort(key=lambda item: _MODULES[item[0]])
     partial_flag = sum(1 << _MODULES[module][0] for module in set(partial_modules))
 
@@ -162,14 +161,14 @@ def write_log(
 
 
 def record_id(name: str) -> int:
-    """Return the id under which the records of a file or heatmap are stored."""
+    """Id of a file or heatmap in its records."""
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     return _HEATMAP_IDS.get(name, int.from_bytes(digest, "little"))
 
 
 @cache
 def counter_names(module: CounterModule) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of a module's integer and floating-point counters, in Darshan's order."""
+    """Names of a module's integer and floating-point counters, in Darshan's order."""
     prefix = module.replace("-", "").lower()
     return _exported(f"{prefix}_counter_names"), _exported(f"{prefix}_f_counter_names")
 
@@ -201,7 +200,7 @@ class _Mount(ctypes.Structure):
 
 
 class _NameTable(ctypes.Structure):
-    """A hash table (uthash) of one name, for a writer that only follows `next`."""
+    """A hash table (uthash) of one name; the library only follows `next`, so the rest stays 0."""
 
     _fields_ = (
         ("name_record", ctypes.c_char_p),
@@ -237,7 +236,7 @@ def _library() -> ctypes.CDLL:
 
 @contextmanager
 def _created(path: Path, partial_flag: int) -> Iterator[int]:
-    """Open a new log; closing it writes its header and lets its owner change the file."""
+    """Open a new log; at the end, write its header and make the file writable."""
     path.unlink(missing_ok=True)
     log = _library().darshan_log_create(str(path).encode(), _ZLIB, partial_flag)
     if log is None:
@@ -260,7 +259,7 @@ def _check(what: str, status: int) -> None:
 def _job(
     nprocs: int, jobid: int, uid: int, start: tuple[int, int], end: tuple[int, int], metadata: str
 ) -> _Job:
-    # The library may add one newline and always needs the final NUL.
+    # Leave room for the newline that the library may add, and for the final NUL.
     _require_room("metadata", metadata, _METADATA_LENGTH - 1)
     return _Job(uid, *start, *end, nprocs, jobid, metadata.encode())
 
@@ -274,7 +273,7 @@ def _mount_table(mounts: Sequence[tuple[str, str]], exe: str) -> ctypes.Array[_M
 def _names(
     records: Iterable[Record], heatmaps: Iterable[Heatmap], dxt: Iterable[Dxt]
 ) -> Iterable[str]:
-    """Name everything that has a record, once, in the order of first use."""
+    """Names of everything that has a record, once each, in the order of first use."""
     return dict.fromkeys(
         [
             *(record.path for record in records),
@@ -310,7 +309,7 @@ def _heatmap_bytes(heatmap: Heatmap) -> bytes:
     if len(heatmap.read_bins) != n_bins:
         msg = f"{n_bins} write bins but {len(heatmap.read_bins)} read bins"
         raise ValueError(msg)
-    # The two pointers of Darshan's structure are in the log but mean nothing there.
+    # Darshan writes its whole structure, with two pointers that mean nothing in a log.
     head = (record_id(heatmap.name), heatmap.rank, heatmap.bin_width_seconds, n_bins, 0, 0)
     return struct.pack(f"<QqdqQQ{2 * n_bins}q", *head, *heatmap.write_bins, *heatmap.read_bins)
 
@@ -332,7 +331,7 @@ def _dxt_bytes(trace: Dxt) -> bytes:
 
 
 def _require_room(what: str, text: str, length: int) -> None:
-    """Refuse a text that does not fit `length` bytes with its final NUL."""
+    """Check that a text with its final NUL fits into `length` bytes."""
     size = len(text.encode())
     if size >= length:
         msg = f"{what}: {size} bytes, but Darshan has room for {length - 1}"

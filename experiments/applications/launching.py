@@ -21,7 +21,7 @@ _PRELOAD = 'export LD_PRELOAD="$0${LD_PRELOAD:+:$LD_PRELOAD}"; exec "$@"'
 
 
 class Platform(Protocol):
-    """What a run needs of a platform; `experiments.platform` emulates one."""
+    """The platform of a run; `experiments.platform` emulates one."""
 
     @property
     def scratch(self) -> Path:
@@ -36,7 +36,7 @@ class Platform(Protocol):
         nodes: int | None = None,
         mpi: bool = False,
     ) -> list[str]:
-        """Return the command that runs a program once for each task."""
+        """Write the command that runs a program once for each process."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Launch:
         Raises
         ------
         IoncastError
-            When a process fails, or the run takes too long.
+            If a process fails, or the run takes too long.
         """
         command = self.platform.rank_command(
             [*self._tracing(), *program],

@@ -1,9 +1,9 @@
-"""One process of an application: `python rank.py FOLDER` does what the plan in FOLDER says.
+"""One process of a bundled application: `python rank.py FOLDER` follows the plan in FOLDER.
 
-Runs wherever a rank runs, so it needs nothing but Python, and mpi4py for a plan that says so.
-It reads ``plan.RANK.json``, meets the other ranks at the socket ``barrier`` before each step,
-and writes ``result.RANK.json``: when it opened, closed and made each request of its steps, on
-the clock that all processes of a machine share.
+It runs on compute nodes, so it imports only the standard library, and mpi4py if the plan needs
+MPI. It reads ``plan.RANK.json``, meets the other ranks at the socket ``barrier`` before each
+step, and writes ``result.RANK.json``: start and end of each open, request and close, on the
+monotonic clock that all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -20,29 +20,30 @@ from pathlib import Path
 from typing import Any
 
 ERROR_PREFIX = "ioncast: "
-"""Beginning of every line in which a program of ioncast names its error."""
+"""The beginning of every line in which a program of ioncast prints its error."""
 
 _now = time.monotonic
 
 
 def main(folder: Path) -> None:
-    """Do this rank's steps."""
+    """Do the steps of this rank."""
     communicator = _communicator() if (folder / "mpi").exists() else None
     rank = communicator.Get_rank() if communicator else int(os.environ["IONCAST_RANK"])
     with socket.socket(socket.AF_UNIX) as barrier:
         try:
-            # A socket's address is at most 107 bytes long, and the folder's may be longer.
+            # An address is at most 107 bytes long, and the path of the folder may be longer.
             os.chdir(folder)
             barrier.connect("barrier")
             steps = json.loads((folder / f"plan.{rank}.json").read_text())
             results = _do_all(steps, barrier, communicator)
             (folder / f"result.{rank}.json").write_text(json.dumps(results))
         except Exception as error:
-            # To be said before the others are hung up on: when one of them ends, so do all.
+            # Print the reason before the socket closes: then the other ranks end, and with the
+            # first of them the launcher ends all.
             reason = " ".join(str(error).split())
             print(f"{ERROR_PREFIX}{type(error).__name__}: {reason}", file=sys.stderr, flush=True)
             if communicator:
-                # MPI's end would wait for those that wait for this rank in collective I/O.
+                # MPI_Finalize would wait for ranks that wait for this one in collective I/O.
                 communicator.Abort(1)
             sys.exit(1)
 
@@ -62,26 +63,26 @@ def _do_all(
 
 
 def page_aligned(size: int) -> memoryview:
-    """Give a buffer that begins with a page, as those of IOR and fio do.
+    """Make a buffer that begins with a page, like those of IOR and fio.
 
-    A request of 128 KiB from any other one touches 33 pages, which FUSE sends in two.
+    A request of 128 KiB from any other buffer touches 33 pages, and FUSE sends it in two.
     """
     return memoryview(mmap.mmap(-1, max(1, size)))
 
 
 def _communicator() -> Any:
-    from mpi4py import MPI  # noqa: PLC0415  # without MPI, ranks start much faster
+    from mpi4py import MPI  # noqa: PLC0415  # ranks without MPI start much faster
 
     return MPI.COMM_WORLD
 
 
 def _meet(barrier: socket.socket) -> None:
-    """Wait for all ranks; waiting in MPI would take the processor from the ranks that work."""
+    """Wait for all ranks; waiting in MPI would use the cores that working ranks need."""
     with contextlib.suppress(ConnectionError):
         barrier.sendall(b".")
         if barrier.recv(1):
             return
-    # The rank that failed has said why.
+    # The rank that failed has printed the reason.
     sys.exit(1)
 
 

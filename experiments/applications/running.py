@@ -1,4 +1,4 @@
-"""Runs applications on a platform and measures them."""
+"""Runs applications on a platform and measures their bandwidth."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from experiments.applications.spec import Application, Step, hacc_io_particles
 from ioncast_base.errors import InputError, IoncastError
 
 LogSource = Literal["darshan", "counters"]
-"""Darshan's runtime, or the bundled ranks' own counters in libdarshan-util's writer."""
+"""The origin of a log: Darshan's runtime, or the bundled ranks' own counters."""
 
 _MIB = 1024**2
-# What no run takes: so long to start, and half of the least bandwidth in experiments/data.
+# No run takes longer to start, and none is slower: this is half of the lowest bandwidth in
+# experiments/data.
 _LONGEST_START_S = 600.0
 _SLOWEST_MIB_S = 1.0
 _HACC_IO_RESULT = re.compile(r"WRITE Checkpoint Perf:.*\] (\d+) Bytes (\S+) MaxTime")
@@ -50,15 +51,15 @@ class Run:
     Attributes
     ----------
     application : str
-        Its name.
+        Name of the application.
     io_nodes : int
-        With how many I/O nodes.
+        Number of I/O nodes of the run; 0 is direct access.
     started : str
-        When, in UTC, as in ISO 8601.
+        Time of the start, in UTC, ISO 8601.
     steps : tuple of StepRun
-        In order.
+        The steps in their order.
     log_source : {"darshan", "counters"} or None
-        Where the run's Darshan log comes from; None without a log.
+        Origin of the run's Darshan log; None without a log.
     """
 
     application: str
@@ -69,7 +70,7 @@ class Run:
 
     @property
     def bytes(self) -> int:
-        """Bytes that all processes moved."""
+        """Bytes of all steps."""
         return sum(step.bytes for step in self.steps)
 
     @property
@@ -79,7 +80,7 @@ class Run:
 
     @property
     def bandwidth_mib_s(self) -> float:
-        """All bytes by the time of all steps."""
+        """Bytes of all steps over their time."""
         return self.bytes / _MIB / self.time_s
 
 
@@ -93,38 +94,38 @@ def run_application(
     hacc_io_program: Path | None = None,
     limit_s: float | None = None,
 ) -> Run:
-    """Run an application once, on files that are made for it and removed after it.
+    """Run an application once, on files that are created before and removed after it.
 
-    The files are always called the same, so they lie on the same servers in every run.
+    The files have the same names in every run, so they lie on the same servers.
 
     Parameters
     ----------
     application : Application
-        What to run, by Python processes that start before the first step begins.
+        The application. Its processes are in Python, and start before the first step begins.
     platform : Platform
-        Where.
+        The platform to run on.
     io_nodes : int
-        With how many I/O nodes; 0 is direct access.
+        Number of I/O nodes; 0 is direct access.
     log : Path, optional
-        Where to write a Darshan log of the run.
+        Path at which a Darshan log of the run is written.
     darshan : Path, optional
-        libdarshan.so, to take the log from; the processes then run under MPI (mpi4py).
-        Without it the log holds the processes' own counters. See `find_darshan`.
+        Darshan's library (`find_darshan`), which then writes the log; the processes run under
+        MPI (mpi4py). Without it, the log holds the processes' own counters.
     hacc_io_program : Path, optional
-        HACC-IO itself, to run under MPI in place of the bundled processes. Its log can come
-        from Darshan only. See `find_hacc_io`.
+        HACC-IO itself (`find_hacc_io`), to run under MPI in place of the bundled processes.
+        Only Darshan can write its log.
     limit_s : float, optional
-        A run that takes longer is ended and an error. Without it, `longest_s`.
+        A run that takes longer is ended, and is an error. By default `longest_s`.
 
     Returns
     -------
     Run
-        What was measured.
+        The measured steps.
 
     Raises
     ------
     IoncastError
-        When a process fails, or what the run needs is missing.
+        If a process fails, the run takes too long, or a program that it needs is missing.
     """
     _check_programs(application, log, darshan, hacc_io_program)
     traced = darshan if log else None
@@ -163,12 +164,12 @@ def run_application(
 
 
 def longest_s(application: Application) -> float:
-    """Say after how many seconds a run of an application does not move any more.
+    """Seconds after which a run of an application must be stuck.
 
     Parameters
     ----------
     application : Application
-        What runs.
+        The application that runs.
 
     Returns
     -------
@@ -185,15 +186,15 @@ def _check_programs(
     if hacc_io_program:
         if hacc_io_particles(application) is None:
             raise InputError(
-                "HACC-IO does not do this: its header is always 24 MiB",
+                "HACC-IO cannot do this: its header is always 24 MiB",
                 where=application.name,
-                remedy="run it at scale 1, or leave it to the bundled processes",
+                remedy="run it at scale 1, or with the bundled processes",
             )
         if log and not darshan:
             raise InputError(
-                "HACC-IO does not count its requests",
+                "HACC-IO does not count its requests, so it cannot write a log",
                 where=application.name,
-                remedy="give Darshan's library, or leave the run to the bundled processes",
+                remedy="give Darshan's library, or run the bundled processes",
             )
     elif _needs_mpi(application, darshan if log else None) and not has_mpi4py():
         raise InputError(
@@ -209,9 +210,9 @@ def _needs_mpi(application: Application, darshan: Path | None) -> bool:
 
 @contextlib.contextmanager
 def _data_folder(application: Application, scratch: Path) -> Iterator[Path]:
-    """Make the folder of the run's files, with what the run reads."""
+    """Create the folder for the run's files, with the files that the run reads."""
     folder = scratch / application.name
-    # What a run that was killed has left.
+    # A run that was killed may have left files.
     shutil.rmtree(folder, ignore_errors=True)
     try:
         _fill(application, folder)
@@ -228,7 +229,7 @@ def _fill(application: Application, folder: Path) -> None:
                 _write_input(application, step, folder)
     except OSError as error:
         raise IoncastError(
-            f"the application's files cannot be made: {error.strerror}", where=str(folder)
+            f"the application's files cannot be created: {error.strerror}", where=str(folder)
         ) from None
 
 
@@ -246,7 +247,7 @@ def _write_input(application: Application, step: Step, folder: Path) -> None:
 
 
 def _run_bundled(launch: Launch, data: Path) -> dict[str, list[FileUse]]:
-    """Run the bundled processes; what each did in each step, times since now."""
+    """Run the bundled processes; return the I/O of each in each step, with times since now."""
     application, folder = launch.application, launch.folder
     origin_s = time.monotonic()
     for task in range(application.tasks):
@@ -254,7 +255,7 @@ def _run_bundled(launch: Launch, data: Path) -> dict[str, list[FileUse]]:
     mpi = _needs_mpi(application, launch.darshan)
     if mpi:
         (folder / "mpi").touch()
-    # Ranks start faster without site-packages, where mpi4py is.
+    # Ranks start faster without site-packages, which only mpi4py needs.
     python = [sys.executable, "-I", *([] if mpi else ["-S"])]
     with barrier(folder / "barrier", application.tasks):
         launch.run([*python, str(rank.__file__), str(folder)], mpi=mpi)
@@ -319,7 +320,7 @@ def _step_run(step: Step, uses: Sequence[FileUse]) -> StepRun:
 
 
 def _run_hacc_io(launch: Launch, program: Path, data: Path) -> StepRun:
-    """Run HACC-IO; it prints the time of its slowest process, from before the open to the close."""
+    """Run HACC-IO; it prints the time of its slowest process, from the open to the close."""
     (step,) = launch.application.steps
     particles = hacc_io_particles(launch.application)
     output = launch.run([str(program), str(particles), str(data / step.name)], mpi=True)

@@ -1,7 +1,7 @@
-"""What the applications of the case studies do: steps of I/O, the same in every run.
+"""The applications of the case studies: steps of I/O that are the same in every run.
 
-The sizes of SINGLE, PERIODIC and HACC-IO are those of Inria RR-9366; a scale multiplies the
-bytes of each process and leaves the size of a request as it is.
+The sizes of SINGLE, PERIODIC and HACC-IO are those of Inria RR-9366. A scale multiplies the bytes
+of each process and does not change the size of a request.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ioncast_base.kinds import FileAccess
 
 _KIB = 1024
 _MIB = 1024**2
-# IOR moves words of 8 bytes, so no request is a fraction of them.
+# IOR reads and writes words of 8 bytes, so every request is a multiple of them.
 _WORD_BYTES = 8
-# xx, yy, zz, vx, vy, vz, phi, pid and mask: bytes of one particle in each of HACC-IO's arrays.
+# Bytes of one particle in each of HACC-IO's arrays: xx, yy, zz, vx, vy, vz, phi, pid and mask.
 _PARTICLE_BYTES = (4, 4, 4, 4, 4, 4, 4, 8, 2)
 _HACC_HEADER_BYTES = 24 * _MIB
 
@@ -27,28 +27,28 @@ Access = tuple[int, int]
 
 @dataclass(frozen=True)
 class Step:
-    """I/O of one kind, to files of its own; all processes begin it together.
+    """I/O of one kind on files of its own; all processes begin it together.
 
     Attributes
     ----------
     name : str
-        Of the step's files; a file per process adds a dot and the rank.
+        Name of the step's file; files per process add a dot and the rank.
     operation : {"write", "read"}
-        What is read was written before, by somebody else.
+        The operation. Another program has written the files that a step reads.
     file_access : {"shared", "unique"}
         One file, or a file per process.
     layout : {"contiguous", "1d-strided"}
-        Where the requests of a process lie in a shared file: one after the other,
-        or by turns with those of the other processes.
+        Place of a process's requests in a shared file: one after the other, or in turn with
+        those of the other processes.
     requests : tuple of (int, int)
         Size in bytes and number of the requests of each process, in this order.
     header_bytes : int
-        Size of a last request in front of all others of a process; 0 for none.
+        Size of a header at the start of a process's file, written last; 0 without a header.
     api : {"POSIX", "MPIIO"}
-        MPI-IO is collective.
+        The interface; MPI-IO calls are collective.
     weights : tuple of int
-        For each process, how many times it makes its requests; 0 takes no part, but not
-        all. Empty: each makes them once.
+        Number of times that each process repeats its requests; 0 for a process that takes no
+        part. Without weights, each process makes its requests once.
     """
 
     name: str
@@ -64,16 +64,16 @@ class Step:
         positive = self.requests and all(size > 0 and count > 0 for size, count in self.requests)
         by_turns = self.layout == "1d-strided"
         refusals = {
-            "its requests need a size and a number": not positive,
-            "none of its processes takes part": bool(self.weights) and not any(self.weights),
-            "only files per process have a header": (
+            "its requests need a size and a number above 0": not positive,
+            "at least one process must take part": bool(self.weights) and not any(self.weights),
+            "only files per process can have a header": (
                 self.header_bytes > 0 and self.file_access == "shared"
             ),
-            "only requests of one size lie by turns in a shared file": by_turns
+            "a 1D-strided file must be shared, with requests of one size": by_turns
             and (self.file_access == "unique" or len(self.requests) > 1),
-            "processes that take turns make equally many requests": by_turns
+            "all processes of a 1D-strided file must make equally many requests": by_turns
             and len(set(self.weights) - {0}) > 1,
-            "collective I/O is that of all processes, equally, in a shared file": (
+            "collective I/O needs a shared file, and all processes equally": (
                 self.api == "MPIIO" and (self.file_access == "unique" or bool(self.weights))
             ),
         }
@@ -86,11 +86,11 @@ class Step:
         return self.name if self.file_access == "shared" else f"{self.name}.{rank:08d}"
 
     def weight(self, rank: int) -> int:
-        """How many times a process makes its requests."""
+        """Number of times that a process makes its requests."""
         return self.weights[rank] if self.weights else 1
 
     def process_bytes(self, rank: int) -> int:
-        """Bytes that a process moves."""
+        """Bytes that a process reads or writes."""
         weight = self.weight(rank)
         body = sum(size * count for size, count in self.requests)
         return weight * body + (self.header_bytes if weight else 0)
@@ -101,12 +101,13 @@ class Step:
         Parameters
         ----------
         rank, tasks : int
-            The process, of how many.
+            Number of the process, and of all processes.
 
         Returns
         -------
         list of (int, int)
-            Offset and size in bytes of each, in order; empty if it takes no part.
+            Offset and size in bytes of each request, in order; empty for a process that takes no
+            part.
         """
         if not self.weight(rank):
             return []
@@ -124,19 +125,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Application:
-    """Processes that do steps of I/O one after the other, with pauses between them.
+    """An application: its processes do steps of I/O one after the other, with pauses.
 
     Attributes
     ----------
     name : str
-        Letters, digits and dashes.
+        Name of letters, digits and dashes.
     tasks, nodes : int
-        Processes, and compute nodes that they are spread over.
+        Number of processes, and of the compute nodes that they are spread over.
     steps : tuple of Step
-        Their names differ.
+        The steps; their names differ.
     pause_s : float
-        Between two steps, in seconds. Darshan's counters tell steps of one kind
-        apart if it is longer than the extraction's `time_distance`.
+        Seconds between two steps. The extraction tells steps of one kind apart only if the
+        pause is longer than its `time_distance`.
     """
 
     name: str
@@ -153,15 +154,15 @@ class Application:
                     where=f"step {step.name}",
                 )
         if len({step.name for step in self.steps}) < len(self.steps):
-            raise InputError("two steps have one name", where=self.name)
+            raise InputError("two steps have the same name", where=self.name)
 
     def step_bytes(self, step: Step) -> int:
-        """Bytes that all processes move in one of the steps."""
+        """Bytes that all processes read or write in one step."""
         return sum(step.process_bytes(rank) for rank in range(self.tasks))
 
     @property
     def bytes(self) -> int:
-        """Bytes that all processes move in all steps."""
+        """Bytes that all processes read and write in all steps."""
         return sum(self.step_bytes(step) for step in self.steps)
 
 
@@ -171,9 +172,9 @@ def single_a(tasks: int, nodes: int, scale: float) -> Application:
     Parameters
     ----------
     tasks, nodes : int
-        Processes and compute nodes.
+        Number of processes and of compute nodes.
     scale : float
-        Of the bytes per process, as for all applications; the report's is 1.
+        Share of the report's bytes per process.
     """
     step = Step("data", "write", "shared", "contiguous", _requests(128 * _MIB, 2 * _MIB, scale))
     return Application("single-a", tasks, nodes, (step,))
@@ -195,9 +196,9 @@ def periodic_a(
     tasks, nodes, scale : int, int, float
         As for `single_a`.
     phases : int
-        How many.
+        Number of phases.
     pause_s : float
-        Between them, in seconds.
+        Seconds between two phases.
     """
     requests = _requests(128 * _MIB, 512 * _KIB, scale)
     steps = tuple(
@@ -212,7 +213,7 @@ def periodic_b(
 ) -> Application:
     """RR-9366's PERIODIC-B: in each phase a file per process, 128 MiB in requests of 4 KiB.
 
-    The parameters are those of `periodic_a`.
+    Its parameters are those of `periodic_a`.
     """
     requests = _requests(128 * _MIB, 4 * _KIB, scale)
     steps = tuple(
@@ -223,14 +224,14 @@ def periodic_b(
 
 
 def hacc_io(tasks: int, nodes: int, scale: float, *, particles: int = 100_000) -> Application:
-    """HACC-IO's checkpoint: a file per process, of nine arrays and, written last, a header.
+    """HACC-IO's checkpoint: a file per process with nine arrays and a header, written last.
 
     Parameters
     ----------
     tasks, nodes, scale : int, int, float
-        As for `single_a`; HACC-IO itself is of scale 1: its header is always 24 MiB.
+        As for `single_a`. HACC-IO itself has scale 1, because its header is always 24 MiB.
     particles : int
-        Of each process, before scaling.
+        Particles of each process, before scaling.
     """
     scaled = max(1, round(particles * scale))
     arrays = tuple((size * scaled, 1) for size in _PARTICLE_BYTES)
@@ -295,7 +296,7 @@ def collective(tasks: int, nodes: int, scale: float) -> Application:
 
 
 def _requests(process_bytes: int, request_bytes: int, scale: float) -> tuple[tuple[int, int], ...]:
-    """Scale the bytes of a process; only a process with less than one request makes it smaller."""
+    """Scale the bytes of a process; a request gets smaller only if they are less than one."""
     scaled = _whole_words(process_bytes * scale)
     if scaled < request_bytes:
         return ((scaled, 1),)

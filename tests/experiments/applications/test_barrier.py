@@ -16,7 +16,7 @@ def _connected(path: Path) -> socket.socket:
     return peer
 
 
-def test_nobody_goes_on_before_all_have_come(tmp_path: Path) -> None:
+def test_no_process_goes_on_before_all_have_come(tmp_path: Path) -> None:
     path = tmp_path / "barrier"
     with barrier(path, 2), _connected(path) as first, _connected(path) as second:
         for _ in range(3):
@@ -34,7 +34,7 @@ def test_nobody_goes_on_before_all_have_come(tmp_path: Path) -> None:
             assert (first.recv(1), second.recv(1)) == (b".", b".")
 
 
-def test_all_are_hung_up_on_when_one_hangs_up(tmp_path: Path) -> None:
+def test_the_barrier_hangs_up_on_all_when_one_hangs_up(tmp_path: Path) -> None:
     path = tmp_path / "barrier"
     with barrier(path, 2), _connected(path) as left:
         _connected(path).close()
@@ -43,7 +43,7 @@ def test_all_are_hung_up_on_when_one_hangs_up(tmp_path: Path) -> None:
         assert left.recv(1) == b""
 
 
-def test_a_process_that_is_stuck_elsewhere_is_not_waited_for(tmp_path: Path) -> None:
+def test_the_end_does_not_wait_for_a_process_that_is_stuck_elsewhere(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as stuck:
 
         def meet_once() -> None:
@@ -59,7 +59,7 @@ def test_a_process_that_is_stuck_elsewhere_is_not_waited_for(tmp_path: Path) -> 
         assert not meeting.is_alive()
 
 
-def test_a_barrier_that_nobody_came_to_ends(tmp_path: Path) -> None:
+def test_a_barrier_that_no_process_came_to_ends(tmp_path: Path) -> None:
     before = set(threading.enumerate())
 
     with barrier(tmp_path / "barrier", 2):

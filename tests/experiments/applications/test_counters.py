@@ -14,7 +14,7 @@ _MIB = 1024**2
 
 
 def _uses(application: Application) -> list[FileUse]:
-    """Make up the times: every call takes 1 s, ranks start 1 s apart."""
+    """The I/O of an application with made-up times: each call takes 1 s, ranks start 1 s apart."""
     return [
         FileUse(
             path=f"/scratch/{step.file_name(rank)}",
@@ -34,15 +34,15 @@ def _uses(application: Application) -> list[FileUse]:
     ]
 
 
-def _what_was_done(record: Record) -> dict[str, int]:
-    """The counters that say what was done, not how long it took or how the file was opened."""
+def _request_counters(record: Record) -> dict[str, int]:
+    """The counters of requests, without times and without those of opening the file."""
     kinds = ("POSIX_READS", "POSIX_WRITES", "BYTES", "CONSEC", "SEQ_", "SIZE_READ", "SIZE_WRITE")
     counters = {
         name: value
         for name, value in record.counters.items()
         if value and any(kind in name for kind in (*kinds, "MAX_BYTE")) and "RANK" not in name
     }
-    # Darshan lists equally frequent sizes in an order of its own.
+    # The order of equally frequent sizes does not matter.
     sizes = {
         f"requests of {record.counters[f'POSIX_ACCESS{k}_ACCESS']}": record.counters[
             f"POSIX_ACCESS{k}_COUNT"
@@ -64,9 +64,9 @@ def test_the_counters_are_those_that_darshan_itself_counted(
     log: str, application: Application
 ) -> None:
     darshan = read_log(_LOGS / log)["records"]
-    counted = [_what_was_done(record) for record in darshan if record.module == "POSIX"]
+    counted = [_request_counters(record) for record in darshan if record.module == "POSIX"]
 
-    own = [_what_was_done(record) for record in records(_uses(application), application.tasks)]
+    own = [_request_counters(record) for record in records(_uses(application), application.tasks)]
 
     def key(counters: dict[str, int]) -> list[tuple[str, int]]:
         return sorted(counters.items())

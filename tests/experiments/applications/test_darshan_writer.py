@@ -68,7 +68,7 @@ def test_counters_without_a_name_are_zero(log_path: Path) -> None:
         Record("STDIO", "/scratch/f", 0, {}, {"POSIX_F_WRITE_TIME": 1.0}),
     ],
 )
-def test_an_unknown_counter_is_refused_before_anything_is_written(
+def test_an_unknown_counter_is_rejected_before_anything_is_written(
     log_path: Path, record: Record
 ) -> None:
     with pytest.raises(KeyError, match="POSIX_"):
@@ -114,12 +114,12 @@ def test_the_job_comes_back(log_path: Path) -> None:
         {"dxt": [Dxt("DXT_POSIX", "/f", 0, "h" * 64)]},
     ],
 )
-def test_a_text_longer_than_its_place_is_refused(log_path: Path, too_long: dict[str, Any]) -> None:
+def test_a_text_longer_than_its_place_is_rejected(log_path: Path, too_long: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="Darshan has room for"):
         write_log(log_path, nprocs=1, **too_long)
 
 
-def test_everything_with_a_record_has_a_name_once(log_path: Path) -> None:
+def test_everything_with_a_record_has_one_name_record(log_path: Path) -> None:
     write_log(
         log_path,
         nprocs=2,
@@ -156,7 +156,7 @@ def test_heatmap_bins_come_back(log_path: Path) -> None:
     assert read_log(log_path)["heatmaps"] == heatmaps
 
 
-def test_a_heatmap_with_unequal_bins_is_refused(log_path: Path) -> None:
+def test_a_heatmap_with_unequal_bins_is_rejected(log_path: Path) -> None:
     with pytest.raises(ValueError, match="2 write bins but 1 read bins"):
         write_log(log_path, nprocs=1, heatmaps=[Heatmap("POSIX", 0, 0.1, [1, 2], [3])])
 
@@ -198,7 +198,7 @@ def test_a_written_log_can_be_overwritten_and_damaged(log_path: Path) -> None:
     log_path.write_bytes(log_path.read_bytes()[:100])
 
 
-def test_a_refusal_of_the_library_is_an_error(tmp_path: Path) -> None:
+def test_a_failure_of_the_library_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot create"):
         write_log(tmp_path / "no folder" / "written.darshan", nprocs=1)
 

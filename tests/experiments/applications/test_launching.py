@@ -24,7 +24,7 @@ def test_a_process_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_reason_is_what_a_process_of_ours_said_before_mpi_talks(tmp_path: Path) -> None:
+def test_the_reason_is_the_first_error_of_a_program_of_ioncast(tmp_path: Path) -> None:
     said = ("a warning", "ioncast: no such mount", "ioncast: me too", "Abort(1) on node 1")
     platform = OtherProgram(
         tmp_path, ("sh", "-c", f"printf '%s\\n' {' '.join(map(repr, said))} >&2; exit 1")
@@ -40,7 +40,7 @@ def test_a_run_that_takes_too_long_is_ended(
     communicate = subprocess.Popen.communicate
 
     def after_its_words(process: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
-        """Let the time run when the process has said what is wrong."""
+        """Do not let the time run out before the process has printed its error."""
         while True:
             try:
                 return communicate(process, timeout=timeout)
@@ -61,7 +61,7 @@ def test_a_run_that_takes_too_long_is_ended(
     assert not Path("/proc", pid_file.read_text().strip()).exists()
 
 
-def test_what_the_platform_preloads_stays_when_darshan_traces(tmp_path: Path) -> None:
+def test_libraries_that_the_platform_preloads_stay_when_darshan_traces(tmp_path: Path) -> None:
     program = tmp_path / "hacc_io_write"
     program.write_text(
         f"""#!/bin/sh

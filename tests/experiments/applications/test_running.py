@@ -55,7 +55,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def _mpi_in_python() -> str | None:
-    """Say why there is no MPI in Python, if so."""
+    """Reason why Python cannot use MPI; None if it can."""
     if find_spec("mpi4py") is None or shutil.which("mpiexec") is None:
         return "mpi4py or mpiexec is not installed"
     loaded = subprocess.run(
@@ -113,7 +113,7 @@ def test_the_phases_of_a_runs_log_are_the_applications_steps(
         assert phase.end_seconds - phase.start_seconds <= step.time_s + 1e-6
 
 
-def test_a_runs_bandwidth_is_all_bytes_by_the_time_of_all_steps_without_the_pauses(
+def test_the_bandwidth_is_all_bytes_over_the_time_of_all_steps_without_pauses(
     platform: PlainPlatform,
 ) -> None:
     run = run_application(periodic_a(2, 1, _SCALE, phases=3, pause_s=0.3), platform, 0)
@@ -124,7 +124,7 @@ def test_a_runs_bandwidth_is_all_bytes_by_the_time_of_all_steps_without_the_paus
     assert run.log_source is None
 
 
-def test_a_log_of_the_bundled_processes_says_that_no_darshan_wrote_it(
+def test_a_log_of_the_bundled_processes_says_that_ioncast_wrote_it(
     platform: PlainPlatform, log: Path
 ) -> None:
     run = run_application(single_a(2, 1, _SCALE), platform, 0, log=log)
@@ -133,7 +133,7 @@ def test_a_log_of_the_bundled_processes_says_that_no_darshan_wrote_it(
     assert "written_by=ioncast" in read_log(log)["metadata"]
 
 
-def test_nothing_is_left_of_a_run_nor_in_its_way(platform: PlainPlatform) -> None:
+def test_a_run_removes_its_files_and_those_of_a_killed_run(platform: PlainPlatform) -> None:
     left_by_a_killed_run = platform.scratch / "single-a" / "data"
     left_by_a_killed_run.parent.mkdir()
     left_by_a_killed_run.write_bytes(b"old")
@@ -143,12 +143,12 @@ def test_nothing_is_left_of_a_run_nor_in_its_way(platform: PlainPlatform) -> Non
     assert list(platform.scratch.iterdir()) == []
 
 
-def test_a_file_system_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
-    with pytest.raises(IoncastError, match=r"files cannot be made: No such file or directory"):
+def test_a_missing_file_system_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(IoncastError, match=r"files cannot be created: No such file or directory"):
         run_application(single_a(2, 1, _SCALE), PlainPlatform(tmp_path / "unmounted"), 0)
 
 
-def test_of_input_that_does_not_fit_nothing_stays(
+def test_nothing_stays_of_input_that_does_not_fit(
     platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_input = running._write_input
@@ -159,13 +159,13 @@ def test_of_input_that_does_not_fit_nothing_stays(
 
     monkeypatch.setattr(running, "_write_input", fill_up)
 
-    with pytest.raises(IoncastError, match=r"multiphase: .* cannot be made: No space left"):
+    with pytest.raises(IoncastError, match=r"multiphase: .* cannot be created: No space left"):
         run_application(multiphase(2, 1, _SCALE), platform, 0)
 
     assert list(platform.scratch.iterdir()) == []
 
 
-def test_files_for_the_run_itself_may_lie_deep(
+def test_the_folder_for_temporary_files_may_have_a_long_path(
     platform: PlainPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = tmp_path / ("d" * 100)
@@ -188,7 +188,7 @@ def test_a_process_that_fails_halfway_does_not_leave_the_others_waiting(
 def test_the_reason_of_a_failed_run_is_that_of_the_process_that_failed_first(
     platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others follow it without a word."""
+    """The other processes end without an error of their own."""
     read = Step("input", "read", "unique", "contiguous", ((8, 1),))
     write = Step("output", "write", "shared", "contiguous", ((8, 1),))
     write_input = running._write_input
@@ -204,9 +204,9 @@ def test_the_reason_of_a_failed_run_is_that_of_the_process_that_failed_first(
         run_application(application, platform, 0, limit_s=300)
 
 
-def test_the_time_that_a_run_may_take_grows_with_its_bytes_and_pauses() -> None:
+def test_the_longest_time_of_a_run_grows_with_its_bytes_and_pauses() -> None:
     assert longest_s(single_a(1, 1, 1.0)) == 600 + 128
-    # RR-9366's in full: 16 GiB, at 5 MiB/s as measured in experiments/data/periodic.
+    # RR-9366's PERIODIC-A: 16 GiB, at 5 MiB/s as measured in experiments/data/periodic.
     full = periodic_a(16, 8, 1.0)
     assert longest_s(full) == 600 + 7 * 10 + 16 * 1024
     assert longest_s(full) > 2 * 16 * 1024 / 5
@@ -230,14 +230,14 @@ def test_hacc_io_itself_cannot_be_scaled(platform: PlainPlatform) -> None:
         run_application(hacc_io(2, 1, 0.5), platform, 0, hacc_io_program=Path("hacc_io_write"))
 
 
-def test_hacc_io_itself_gives_no_log_without_darshan(platform: PlainPlatform, log: Path) -> None:
+def test_hacc_io_itself_writes_no_log_without_darshan(platform: PlainPlatform, log: Path) -> None:
     with pytest.raises(InputError, match="does not count"):
         run_application(
             hacc_io(2, 1, 1.0), platform, 0, log=log, hacc_io_program=Path("hacc_io_write")
         )
 
 
-def test_what_needs_mpi_says_so_where_there_is_none(
+def test_a_run_that_needs_mpi_is_an_error_without_mpi4py(
     platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -259,7 +259,7 @@ def test_collective_steps_are_collective_in_the_log(platform: PlainPlatform, log
 def test_a_process_that_fails_ends_those_that_wait_for_it_in_collective_io(
     platform: PlainPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No file has the offset of its last request."""
+    """The offset of its last request is not possible in a file."""
     plan = running._plan
 
     def fail_one(application: Application, task: int, data: Path) -> list[dict[str, Any]]:
@@ -300,7 +300,7 @@ def _requests(records: list[Record]) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("size", [0, 1, 38 * 12_500, 1 << 20])
-def test_what_is_written_begins_with_a_page(size: int) -> None:
+def test_buffers_begin_with_a_page(size: int) -> None:
     buffer = page_aligned(size)
     assert len(buffer) >= size
     assert ctypes.addressof(ctypes.c_char.from_buffer(buffer)) % mmap.PAGESIZE == 0

@@ -42,7 +42,7 @@ def test_a_run_leaves_its_log_and_nothing_else(
     assert list(platform.scratch.iterdir()) == []
 
 
-def test_io_nodes_carry_the_bytes_of_a_run_that_has_them_and_of_no_other(
+def test_io_nodes_carry_the_bytes_of_the_runs_that_use_them(
     platform: Emulated,
 ) -> None:
     step = Step("data", "write", "unique", "contiguous", ((_MIB, 2),))
@@ -57,7 +57,7 @@ def test_io_nodes_carry_the_bytes_of_a_run_that_has_them_and_of_no_other(
     assert forwarded >= application.bytes
 
 
-def test_what_a_run_reads_no_io_node_has_read_before(platform: Emulated) -> None:
+def test_no_io_node_has_the_input_of_a_run_in_its_cache(platform: Emulated) -> None:
     application = Application("reader", 4, 2, (_READ,))
     for _ in range(2):
         before = received_bytes(platform, "io0")
@@ -65,6 +65,6 @@ def test_what_a_run_reads_no_io_node_has_read_before(platform: Emulated) -> None
         assert received_bytes(platform, "io0") - before >= application.bytes
 
 
-def test_a_run_with_io_nodes_that_the_platform_has_not_is_refused(platform: Emulated) -> None:
+def test_a_run_with_io_nodes_that_the_platform_lacks_is_rejected(platform: Emulated) -> None:
     with pytest.raises(InputError, match="no runs with 3 I/O nodes; choose one of 0, 1, 2"):
         run_application(Application("reader", 4, 2, (_READ,)), platform, 3)

@@ -44,13 +44,13 @@ def test_unscaled_applications_move_the_bytes_and_requests_of_the_reports_tables
     assert sum(map(len, requests)) == n_requests
 
 
-def test_a_scale_takes_bytes_but_leaves_the_requests_their_size() -> None:
+def test_a_scale_changes_the_bytes_but_not_the_size_of_requests() -> None:
     (step,) = single_a(16, 8, 1 / 32).steps
 
     assert step.requests == ((2 * _MIB, 2),)
 
 
-def test_a_process_with_less_than_a_request_makes_one_of_what_it_has() -> None:
+def test_a_process_with_fewer_bytes_than_a_request_makes_a_smaller_one() -> None:
     (step,) = single_b(16, 8, 1 / 1000).steps
 
     assert step.requests == ((67_112, 1),)
@@ -95,7 +95,7 @@ _REQUESTS = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5)), min_size=
 
 
 @given(requests=_REQUESTS, weights=st.lists(st.integers(0, 3), min_size=1, max_size=6).filter(any))
-def test_contiguous_processes_cover_a_shared_file_once_and_in_the_order_of_ranks(
+def test_contiguous_processes_cover_a_shared_file_once_in_the_order_of_ranks(
     requests: tuple[tuple[int, int], ...], weights: list[int]
 ) -> None:
     step = Step("f", "write", "shared", "contiguous", requests, weights=tuple(weights))
@@ -130,14 +130,14 @@ def test_processes_that_take_turns_cover_a_shared_file_once(
     [
         ({"requests": ()}, "need a size and a number"),
         ({"requests": ((0, 1),)}, "need a size and a number"),
-        ({"header_bytes": 8}, "only files per process have a header"),
+        ({"header_bytes": 8}, "only files per process can have a header"),
         ({"layout": "1d-strided", "requests": ((8, 1), (16, 1))}, "of one size"),
         ({"layout": "1d-strided", "weights": (1, 2)}, "equally many"),
         ({"api": "MPIIO", "weights": (1, 0)}, "collective"),
-        ({"weights": (0, 0)}, "none of its processes takes part"),
+        ({"weights": (0, 0)}, "at least one process must take part"),
     ],
 )
-def test_a_step_that_cannot_be_done_is_refused(changes: dict[str, object], refusal: str) -> None:
+def test_an_impossible_step_is_rejected(changes: dict[str, object], refusal: str) -> None:
     step = {"layout": "contiguous", "requests": ((8, 1),), **changes}
 
     with pytest.raises(InputError, match=refusal):
@@ -154,5 +154,5 @@ def test_weights_are_one_for_each_process() -> None:
 def test_steps_do_not_share_their_files() -> None:
     step = Step("f", "write", "unique", "contiguous", ((8, 1),))
 
-    with pytest.raises(InputError, match="two steps have one name"):
+    with pytest.raises(InputError, match="two steps have the same name"):
         Application("twice", 2, 1, (step, step))
