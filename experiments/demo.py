@@ -23,7 +23,7 @@ from predictor.commands import command_line
 from predictor.composition.asking import Asked, ask
 from predictor.composition.plots import write_html
 from predictor.validation.against_reruns import mean_of_cells
-from predictor.validation.command import hold_against
+from predictor.validation.one_application import hold_against
 from predictor.validation.reruns import read_reruns
 from predictor.validation.result_tables import Validated
 from summario.phases.extract import extract_phases
