@@ -11,7 +11,14 @@ import click
 from tabulate import tabulate
 
 from benchdb.measurements.cells import OUTLIER_RULE
-from benchdb.measurements.coverage import Cell, CoverageRow, blocks, coverage, summarise
+from benchdb.measurements.coverage import (
+    STALE_AFTER_DAYS,
+    Cell,
+    CoverageRow,
+    blocks,
+    coverage,
+    summarise,
+)
 from benchdb.store.database import reading
 from ioncast_base.command_options import database_option, format_option, system_option
 from ioncast_base.durations import parse_duration
@@ -28,7 +35,7 @@ Examples:
 @system_option
 @click.option(
     "--stale-after",
-    default="365d",
+    default=f"{STALE_AFTER_DAYS}d",
     show_default=True,
     metavar="TIME",
     help="How old a cell's newest repetition may be, such as 90d or 12h.",

@@ -20,6 +20,9 @@ from ioncast_base.times import instant
 from ior_configs import IorConfig
 
 _ROWS_AT_ONCE = 10_000
+# A cell is stale when its newest repetition is older, unless somebody asks for another limit.
+STALE_AFTER_DAYS = 365
+STALE_AFTER_S = STALE_AFTER_DAYS * 86_400
 
 
 @dataclass(frozen=True)

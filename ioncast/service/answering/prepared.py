@@ -40,7 +40,12 @@ CREATE TABLE progress (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE heartbeat (at_s REAL NOT NULL, database_ok INTEGER NOT NULL);
 """
 
+# The keeper gives a sign each second. A large transaction may take it longer.
+LATE_S = 60.0
+
 Role = Literal["reader", "scheduler", "admin"]
+KeeperState = Literal["ok", "late", "unseen"]
+DatabaseState = Literal["ok", "unavailable", "unknown"]
 
 
 class Heartbeat(NamedTuple):
@@ -132,6 +137,30 @@ class Reader:
         self._file: tuple[int, int] | None = None
         self._change = -1
         self._version = -1
+
+    def keeper_state(self, now_s: float) -> KeeperState:
+        """Judge the keeper by its heartbeat.
+
+        Parameters
+        ----------
+        now_s : float
+            Seconds since 1970.
+
+        Returns
+        -------
+        str
+            "ok"; "late" when the heartbeat is older than `LATE_S`; "unseen" before the first one.
+        """
+        if self.heartbeat is None:
+            return "unseen"
+        return "late" if self.heartbeat.at_s < now_s - LATE_S else "ok"
+
+    @property
+    def database_state(self) -> DatabaseState:
+        """Whether the keeper could use the database, "unknown" before its first heartbeat."""
+        if self.heartbeat is None:
+            return "unknown"
+        return "ok" if self.heartbeat.database_ok else "unavailable"
 
     def refresh(self) -> bool:
         """Read what has changed; whether anything has. What cannot be read stays as it was."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field
 
 from benchdb.measurements.cells import OUTLIER_RULE
+from benchdb.measurements.coverage import STALE_AFTER_S
 from ioncast.service.api.fields import (
     TEXT,
     Bandwidth,
@@ -25,7 +26,6 @@ _MOST_CURVES = 500
 _MOST_CELLS = 1_000
 _MOST_CONFIGURATIONS = 500
 _MOST_POINTS = 64
-_YEAR_S = 365 * 86_400
 
 Command = Annotated[
     str,
@@ -309,7 +309,7 @@ class CoveragePage(Page[CoverageItem]):
 class CoverageQuery(PageOfSystem):
     """Which cells."""
 
-    stale_after_s: _StaleAfter = _YEAR_S
+    stale_after_s: _StaleAfter = STALE_AFTER_S
 
 
 class CoverageAsked(Given):
@@ -327,7 +327,7 @@ class CoverageAsked(Given):
         description="Numbers of I/O nodes that are wanted.",
         examples=[[0, 1, 2, 4, 8]],
     )
-    stale_after_s: _StaleAfter = _YEAR_S
+    stale_after_s: _StaleAfter = STALE_AFTER_S
 
 
 class WantedItem(BaseModel):

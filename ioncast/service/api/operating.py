@@ -8,15 +8,13 @@ from typing import Literal
 from flask import Blueprint, Response
 from pydantic import BaseModel, Field
 
+from ioncast.service.answering.prepared import LATE_S, DatabaseState, KeeperState
 from ioncast.service.api import openapi
 from ioncast.service.api.framework import JSON, operation
 from ioncast.service.context import service
 from ioncast.service.running import metrics
 
 operations = Blueprint("operations", __name__)
-
-# The keeper is seen every second; a fit of a model may keep it busy for longer.
-_LATE_S = 60.0
 
 
 class Health(BaseModel):
@@ -30,11 +28,12 @@ class Readiness(BaseModel):
 
     ready: bool = Field(description="Whether decisions are answered from prepared answers.")
     entries: int = Field(description="Keys with a prepared answer.")
-    keeper: Literal["ok", "late", "unseen"] = Field(
-        description="Whether what happens is prepared and stored."
+    keeper: KeeperState = Field(
+        description="Whether decisions are stored and answers are prepared: late when the keeper"
+        f" gave no sign for {LATE_S:.0f} s, unseen when it gave none yet."
     )
-    database: Literal["ok", "unavailable", "unknown"] = Field(
-        description="As the keeper found it last. Decisions do not need it."
+    database: DatabaseState = Field(
+        description="As the keeper last found it. Decisions do not need it."
     )
 
 
@@ -55,12 +54,11 @@ def healthz() -> Health:
 def readyz() -> tuple[Readiness, int]:
     """Answer 503 until prepared answers were read once."""
     prepared = service().prepared
-    beat = prepared.heartbeat
     found = Readiness(
-        ready=beat is not None,
+        ready=prepared.heartbeat is not None,
         entries=len(prepared.entries),
-        keeper="unseen" if beat is None else "late" if beat.at_s < time.time() - _LATE_S else "ok",
-        database="unknown" if beat is None else "ok" if beat.database_ok else "unavailable",
+        keeper=prepared.keeper_state(time.time()),
+        database=prepared.database_state,
     )
     return found, 200 if found.ready else 503
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ from predictor.matching.basis import Survey, read_survey
 from predictor.matching.configurations import configuration
 from predictor.matching.same_application import Identity, identities, scaled, variants
 from predictor.model.system_model import Knowledge
-from summario.phases.tables import from_record
+from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
 
 MOST_SIZES = 20
@@ -86,13 +87,10 @@ class Surveys:
         earlier: Sequence[EarlierRun],
         policy: Policy,
     ) -> Decided:
-        """What is decided for some phases; of the same ones the same, without a prediction."""
-        # Neither which job it was nor what it took counts.
-        asked = [replace(phase, job=0, io_time_seconds=0.0) for phase in phases]
-        digest = sha256(repr((asked, nodes, earlier, policy)).encode()).digest()
+        """Decide for some phases; the decisions for the same phases are made once."""
         return _kept(
             self._decided,
-            (system, digest),
+            (system, _digest(phases, nodes, earlier, policy)),
             lambda: decide_all(
                 self._prediction(connection, system, phases, nodes, earlier).choice, policy
             ),
@@ -123,6 +121,16 @@ class Surveys:
         if system not in self._surveys:
             self._surveys[system] = read_survey(connection, system)
         return self._surveys[system]
+
+
+def _digest(
+    phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun], policy: Policy
+) -> bytes:
+    """SHA-256 of everything that a decision depends on, besides the system."""
+    # The job id, the I/O time and the log's name do not change a decision.
+    records = [to_record(replace(phase, job=0, io_time_seconds=0.0, log="")) for phase in phases]
+    asked = [records, nodes, [asdict(run) for run in earlier], asdict(policy)]
+    return sha256(json.dumps(asked).encode()).digest()
 
 
 _Key = TypeVar("_Key")
@@ -182,7 +190,7 @@ class Preparing:
         self._outcomes: dict[int, list[JoinedOutcome]] = {}
         self._systems_with_outcomes: set[str] = set()
         # What the identities of an application have in common is read and predicted once.
-        self._runs: dict[tuple[str, str], list[Run]] = {}
+        self._runs: dict[tuple[str, tuple[tuple[str, str | None], ...]], list[Run]] = {}
         self._phases: dict[int, list[Phase] | None] = {}
         self._groups: dict[tuple[object, ...], PreparedGroup | None] = {}
 
@@ -211,21 +219,20 @@ class Preparing:
     def _runs_of(self, of: Application, identity: Identity) -> list[Run]:
         """The newest runs of an identity that a run of an application has."""
         if identity.executable is None:
-            return self._runs_like(of.system, identity, user=identity.user, name=identity.name)
-        everybody = self._runs_like(of.system, of.program, program=of.program)
+            return self._runs_like(of.system, user=identity.user, name=identity.name)
+        everybody = self._runs_like(of.system, program=of.program)
         if len(everybody) < _RUNS:
             return [run for run in everybody if _has(run, identity)]
         which = "executable" if identity.executable.startswith("/") else "program"
         return self._runs_like(
             of.system,
-            identity,
             user=identity.user,
             name=identity.name,
             **{which: identity.executable},
         )
 
-    def _runs_like(self, system: str, which: object, **told: str | None) -> list[Run]:
-        key = system, repr(which)
+    def _runs_like(self, system: str, **told: str | None) -> list[Run]:
+        key = system, tuple(told.items())
         if key not in self._runs:
             self._runs[key] = runs_like(self._connection, system, limit=_RUNS, **told)
         return self._runs[key]

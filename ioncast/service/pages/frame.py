@@ -30,8 +30,6 @@ _UNAUTHORISED, _NOT_FOUND = 401, 404
 # Our own pages only: a browser takes // and /\ for another site's.
 _TICKED = re.compile(r"`([^`]+)`")
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20]*")
-# The keeper is seen every second; a fit of a model may keep it busy for longer.
-_LATE_S = 60.0
 
 
 class Link(NamedTuple):
@@ -167,7 +165,9 @@ def _teach(app: Flask) -> None:
         program=program_of,
         sentence=_sentence,
     )
-    app.jinja_env.globals.update(asset_url=asset_url, menu=MENU, keeper_state=_keeper_state)
+    app.jinja_env.globals.update(
+        asset_url=asset_url, menu=MENU, keeper_state=_keeper_state, database_state=_database_state
+    )
     app.context_processor(_of_request)
 
 
@@ -176,11 +176,13 @@ def _of_request() -> dict[str, Any]:
 
 
 def _keeper_state() -> str:
-    """Whether what happens is prepared and stored: ok, late or unseen."""
-    beat = service().prepared.heartbeat
-    if beat is None:
-        return "unseen"
-    return "late" if beat.at_s < time.time() - _LATE_S else "ok"
+    """Whether decisions are stored and answers are prepared: ok, late or unseen."""
+    return service().prepared.keeper_state(time.time())
+
+
+def _database_state() -> str:
+    """Whether the keeper could use the database: ok, unavailable or unknown."""
+    return service().prepared.database_state
 
 
 def _percent(value: float, digits: int = 0) -> str:

@@ -14,7 +14,13 @@ from benchdb.history import applications as stored_applications
 from benchdb.history.decisions import decisions, decisions_per_hour
 from benchdb.history.outcomes import newest_outcomes, systems_with_outcomes
 from benchdb.measurements.cells import OUTLIER_RULE, bimodal, outliers, spread
-from benchdb.measurements.coverage import blocks, coverage, summarise
+from benchdb.measurements.coverage import (
+    STALE_AFTER_DAYS,
+    STALE_AFTER_S,
+    blocks,
+    coverage,
+    summarise,
+)
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
 from benchdb.measurements.storing import require_system, system_names
@@ -49,7 +55,6 @@ page_frame.register(pages, _PUBLIC)
 
 _DECISIONS, _APPLICATIONS, _CONFIGURATIONS = 8, 50, 25
 _DAYS = timedelta(days=3)
-_STALE_AFTER = timedelta(days=365)
 _TOKEN_LIFE_S = 30 * 24 * 3600
 
 _LABELS = {
@@ -82,7 +87,6 @@ def overview() -> Response:
         has_runs=has_runs,
         known=glance(_errors_by_system(), _counted("drift", [])),
         coverage=_coverage(systems),
-        heartbeat=of.prepared.heartbeat,
         entries=len(of.prepared.entries),
     )
 
@@ -134,7 +138,7 @@ def benchmarks() -> Response:
             connection,
             system,
             now=now,
-            stale_after_s=_STALE_AFTER.total_seconds(),
+            stale_after_s=STALE_AFTER_S,
             ids=ids[:_CONFIGURATIONS],
         )
     return page(
@@ -145,7 +149,7 @@ def benchmarks() -> Response:
         is_first=not _after(),
         following=ids[_CONFIGURATIONS - 1] if len(ids) > _CONFIGURATIONS else None,
         rule=OUTLIER_RULE,
-        stale_after_days=_STALE_AFTER.days,
+        stale_after_days=STALE_AFTER_DAYS,
     )
 
 

@@ -18,6 +18,7 @@ from benchdb.store.database import open_database, opened_database, transaction
 from benchdb.store.tokens import add_token
 from ioncast.service.context import Service
 from ioncast.service.keeper import process as keepers
+from ioncast.service.keeper import summary_step
 from ioncast.service.keeper.process import Keeper
 from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import fill
@@ -44,7 +45,7 @@ def patient_keepers() -> Iterator[None]:
     """On a busy machine keepers of this process, who say nothing, would give up and count less."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(keepers, "_PATIENCE_S", 60.0)
-        patched.setattr(keepers, "_COUNTING_S", 60.0)
+        patched.setattr(summary_step, "_COUNTING_S", 60.0)
         yield
 
 

@@ -194,7 +194,7 @@ def counted(
     service: Service, keep: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:
     """Let outcomes be counted now rather than within a minute."""
-    monkeypatch.setattr("ioncast.service.keeper.process._BETWEEN_SUMMARIES_S", 0.0)
+    monkeypatch.setattr("ioncast.service.keeper.summary_step._BETWEEN_SUMMARIES_S", 0.0)
     service.prepared.summaries.clear()
     return keep
 
@@ -249,7 +249,7 @@ def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
 ) -> None:
     for module in (
         "predictor.validation.decision_errors",
-        "ioncast.service.keeper.process",
+        "ioncast.service.keeper.summary_step",
         "ioncast.service.pages.views",
     ):
         monkeypatch.setattr(f"{module}.COUNTED", 10)

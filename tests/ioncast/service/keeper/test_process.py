@@ -26,7 +26,7 @@ from benchdb.store.tokens import add_token, digest, revoke_token
 from ioncast.service.answering.answers import answer
 from ioncast.service.answering.prepared import Heartbeat, Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder
-from ioncast.service.keeper import preparing
+from ioncast.service.keeper import answer_step, learning_systems, preparing, summary_step
 from ioncast.service.keeper import process as keeper
 from ioncast.service.keeper.preparing import Prepared, Preparing
 from ioncast.service.keeper.process import Keeper
@@ -439,7 +439,7 @@ def test_what_applications_share_is_prepared_again_for_what_came_meanwhile(
         return prepare(of, application_id)
 
     monkeypatch.setattr(Preparing, "prepare", slowly)
-    monkeypatch.setattr(keeper, "_BUSY_S", 0.01)
+    monkeypatch.setattr(answer_step, "_BUSY_S", 0.01)
     while not prepared:
         site.keeper.round(site.now_s)
         time.sleep(0.01)
@@ -637,7 +637,7 @@ def test_lines_that_are_no_decisions_are_passed_over(
         spool.append(each)
     site.seconds(2)
     assert stored(site) == ["good"]
-    assert caplog.text.count("is no decision") == len(lines)
+    assert caplog.text.count("is not a decision") == len(lines)
 
 
 def test_a_line_is_read_when_it_is_whole(site: Site, spool: SpoolWriter) -> None:
@@ -694,7 +694,7 @@ def test_the_database_is_summed_up_each_minute(site: Site, spool: SpoolWriter) -
 
 
 def test_no_more_outcomes_are_read_than_count(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "COUNTED", 2)
+    monkeypatch.setattr(summary_step, "COUNTED", 2)
     site.measure()
     for number in range(3):
         told = {"system": "here", "job_id": f"{number}", "io_nodes": 4, "bandwidth_mib_s": 150.0}
@@ -789,7 +789,7 @@ def test_a_database_that_goes_while_a_system_is_learned_is_no_defect(
     def refuse(*_: object) -> None:
         raise DatabaseError("the database refused")
 
-    monkeypatch.setattr(keeper, "read_unlearned", refuse)
+    monkeypatch.setattr(learning_systems, "read_unlearned", refuse)
     site.measure()
     site.run()
     site.seconds()

@@ -1,0 +1,170 @@
+"""The keeper's step that prepares answers for everything that changed in the database."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from benchdb.history.applications import applications
+from benchdb.history.revisions import applications_after, newest
+from benchdb.measurements.storing import system_names
+from benchdb.store.database import transaction
+from benchdb.store.fitted_models import state_of
+from ioncast.service.answering.prepared import Writer
+from ioncast.service.keeper.known_database import is_known, remember
+from ioncast.service.keeper.learning_systems import Learning
+from ioncast.service.keeper.preparing import Prepared, Preparing, Surveys
+from ioncast.service.keeper.keeper_progress import Progress
+from ioncast.service.keeper.state_file import StateFile
+from ioncast.service.keeper.wanted_sizes import WantedSizes
+from ioncast.service.settings import Settings
+
+# A longer transaction would keep other writers waiting on SQLite.
+_BUSY_S = 1.0
+# A campaign stores measurements all the time. Fitting a model takes seconds, and preparing all
+# answers again takes minutes.
+_BETWEEN_MODELS_S = 300.0
+_APPLICATIONS_AT_ONCE = 1000
+
+_LOG = logging.getLogger("ioncast.keeper")
+
+
+class AnswerStep:
+    """Prepares applications with new runs, outcomes, measurements, settings or wanted sizes.
+
+    Parameters
+    ----------
+    settings : Settings
+        The site's.
+    database : Engine
+        The database.
+    file : StateFile
+        The file that gets the answers.
+    progress : Progress
+        The state of the database that answers were prepared from.
+    wanted : WantedSizes
+        Sizes to prepare besides those of runs.
+    is_stopping : callable
+        Tells whether the keeper must end; the step ends early then.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Engine,
+        file: StateFile,
+        progress: Progress,
+        wanted: WantedSizes,
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._file = file
+        self._progress = progress
+        self._wanted = wanted
+        self._is_stopping = is_stopping
+        self._surveys = Surveys()
+        self._learning = Learning(database, self._surveys)
+        # When the change of a system's measurements was last noted.
+        self._changed_at_s: dict[str, float] = {}
+        # Ids of applications, in the order in which they are prepared.
+        self._pending: dict[int, None] = {}
+        # Systems and keys of the entries that were prepared since the last change.
+        self._done: set[tuple[str, str]] = set()
+        file.when_opened(self._begin)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether applications wait to be prepared."""
+        return bool(self._pending)
+
+    def pend(self, applications: Iterable[int]) -> None:
+        """Prepare applications again, by their ids."""
+        self._pending |= dict.fromkeys(applications)
+        self._done = set()
+
+    def step(self, now_s: float) -> None:
+        """Note what changed, and prepare applications for about a second."""
+        writer = self._file.writer
+        with transaction(self._database) as connection:
+            self._note_changes(connection, now_s)
+        if not is_known(self._settings):
+            remember(self._settings)
+        if not self._pending or not self._learning.is_done():
+            return
+        done, prepared = [], []
+        with transaction(self._database) as connection:
+            preparing = Preparing(
+                connection,
+                self._settings,
+                self._surveys,
+                self._wanted.by_application,
+                several=len(self._pending),
+                done=self._done,
+            )
+            give_up_at = time.monotonic() + _BUSY_S
+            for application_id in self._pending:
+                if self._is_stopping() or time.monotonic() > give_up_at:
+                    break
+                prepared += _prepared(preparing, application_id)
+                done.append(application_id)
+        with writer.transaction():
+            for each in prepared:
+                writer.put_entries(each.system, each.entries)
+            if len(done) == len(self._pending):
+                self._progress.store(writer)
+        for application_id in done:
+            del self._pending[application_id]
+        self._done = preparing.done if self._pending else set()
+
+    def _begin(self, _writer: Writer) -> None:
+        # The last keeper may have ended before it prepared these.
+        self.pend(self._wanted.by_application)
+
+    def _note_changes(self, connection: Connection, now_s: float) -> None:
+        """Note the applications that changes in the database concern."""
+        found = newest(connection)
+        if any(now < held for now, held in zip(found, self._progress.newest, strict=True)):
+            _LOG.info("the database is older than the prepared answers: preparing all again")
+            self._pending.clear()
+            self._file.renew()
+        if found != self._progress.newest:
+            self.pend(applications_after(connection, *self._progress.newest))
+            self._progress.note_newest(*found)
+        for system in system_names(connection):
+            basis = self._basis(connection, system)
+            is_due = now_s >= self._changed_at_s.get(system, -inf) + _BETWEEN_MODELS_S
+            if self._progress.basis(system) != basis and is_due:
+                self._changed_at_s[system] = now_s
+                self._learning.add(system)
+                self._progress.note_basis(system, basis)
+                self.pend(_applications_of(connection, system))
+
+    def _basis(self, connection: Connection, system: str) -> str:
+        """Make a text that changes with the measurements of a system and with its settings."""
+        settings = [self._settings.tolerance_of(system), self._settings.default_of(system)]
+        return json.dumps([state_of(connection, system, ""), *settings])
+
+
+def _prepared(preparing: Preparing, application_id: int) -> list[Prepared]:
+    try:
+        return [preparing.prepare(application_id)]
+    except SQLAlchemyError:
+        raise
+    except Exception:
+        # A defect with one application must not keep all others from their answers.
+        _LOG.exception("application %d keeps the answers that it has", application_id)
+        return []
+
+
+def _applications_of(connection: Connection, system: str) -> Iterator[int]:
+    after = 0
+    while page := applications(connection, system=system, after=after, limit=_APPLICATIONS_AT_ONCE):
+        yield from (found.application.id for found in page)
+        after = page[-1].application.id

@@ -1,0 +1,54 @@
+"""The keeper's step that moves decisions from the spool into the database."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from sqlalchemy import Engine
+
+from benchdb.history.decisions import store_decisions
+from benchdb.store.database import transaction
+from ioncast.service.keeper.draining import Drain
+from ioncast.service.keeper.wanted_sizes import WantedSizes
+
+_LOG = logging.getLogger("ioncast.keeper")
+
+
+class DecisionStep:
+    """Stores decisions, and notes the sizes of jobs that no prepared answer was for.
+
+    Parameters
+    ----------
+    database : Engine
+        The database.
+    drain : Drain
+        Reads the workers' files in the spool.
+    wanted : WantedSizes
+        Gets the sizes.
+    pend : callable
+        Gets the ids of applications that must be prepared for new sizes.
+    """
+
+    def __init__(
+        self,
+        database: Engine,
+        drain: Drain,
+        wanted: WantedSizes,
+        pend: Callable[[Iterable[int]], None],
+    ) -> None:
+        self._database = database
+        self._drain = drain
+        self._wanted = wanted
+        self._pend = pend
+
+    def step(self, now_s: float) -> None:
+        """Store the decisions that workers appended since the last time."""
+        with self._drain.batch(now_s) as batch:
+            if batch.rows:
+                with transaction(self._database, write=True) as connection:
+                    store_decisions(connection, batch.rows)
+        for line in batch.unusable:
+            _LOG.warning("a line of the spool is not a decision: %s", line)
+        if new := self._wanted.add(batch.rows):
+            self._pend(new)

@@ -1,0 +1,47 @@
+"""How far the keeper is: the state of the database that answers were prepared from."""
+
+from __future__ import annotations
+
+from ioncast.service.answering.prepared import Writer
+from ioncast.service.keeper.state_file import StateFile
+
+_NOTHING = {"runs": "0", "outcomes": "0"}
+
+
+class Progress:
+    """The state of the database that answers are prepared from, kept in the state file.
+
+    Parameters
+    ----------
+    file : StateFile
+        The file, which the last keeper left its progress in.
+    """
+
+    def __init__(self, file: StateFile) -> None:
+        self._database = file.database
+        self._values = dict(_NOTHING)
+        file.when_opened(self._load)
+
+    @property
+    def newest(self) -> tuple[int, int]:
+        """The ids of the newest run and of the newest outcome that were noted."""
+        return int(self._values["runs"]), int(self._values["outcomes"])
+
+    def note_newest(self, run: int, outcome: int) -> None:
+        """Note the ids of the newest run and of the newest outcome."""
+        self._values |= {"runs": str(run), "outcomes": str(outcome)}
+
+    def basis(self, system: str) -> str:
+        """The fingerprint of the measurements and settings noted for a system, or nothing."""
+        return self._values.get(f"basis of {system}", "")
+
+    def note_basis(self, system: str, basis: str) -> None:
+        """Note the fingerprint of the measurements and settings for a system."""
+        self._values[f"basis of {system}"] = basis
+
+    def store(self, writer: Writer) -> None:
+        """Write everything that was noted into the state file."""
+        writer.put_progress(self._values)
+
+    def _load(self, writer: Writer) -> None:
+        self._values = {**_NOTHING, **writer.progress(), "database": self._database}

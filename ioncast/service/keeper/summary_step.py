@@ -1,0 +1,146 @@
+"""The keeper's step that sums the database up for the pages: outcomes and coverage."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import datetime, timezone
+
+from sqlalchemy import Connection, Engine
+
+from benchdb.history.outcomes import newest_outcomes
+from benchdb.history.revisions import newest
+from benchdb.measurements.coverage import STALE_AFTER_S
+from benchdb.measurements.storing import system_names
+from benchdb.store.database import transaction
+from ioncast.service.answering.prepared import Writer
+from ioncast.service.keeper.counting import Count
+from ioncast.service.keeper.keeper_progress import Progress
+from ioncast.service.keeper.state_file import StateFile
+from predictor.validation.decision_errors import (
+    COUNTED,
+    drift,
+    drift_to_json,
+    errors_so_far,
+    errors_to_json,
+)
+
+_BETWEEN_SUMMARIES_S = 60.0
+# Counting all cells of a large system takes many seconds, in which the other steps would wait.
+_COUNTING_S = 0.3
+
+
+class SummaryStep:
+    """Writes summaries into the state file, once a minute if anything changed.
+
+    Parameters
+    ----------
+    database : Engine
+        The database.
+    file : StateFile
+        The file that workers read.
+    progress : Progress
+        Knows which measurements changed.
+    """
+
+    def __init__(self, database: Engine, file: StateFile, progress: Progress) -> None:
+        self._database = database
+        self._file = file
+        self._outcomes = _Outcomes()
+        self._coverage = _Coverage(progress)
+        self._summed_up_at_s = 0.0
+        file.when_opened(self._begin)
+
+    def step(self, now_s: float) -> None:
+        """Sum outcomes up if a minute has passed, and count cells for a while."""
+        if now_s >= self._summed_up_at_s + _BETWEEN_SUMMARIES_S:
+            with transaction(self._database) as connection:
+                self._put(self._outcomes.summaries(connection), now_s)
+                self._coverage.begin_counting(connection, now_s)
+            self._summed_up_at_s = now_s
+        if self._coverage.is_counting:
+            with transaction(self._database) as connection:
+                self._coverage.count(connection)
+            if not self._coverage.is_counting:
+                self._put({"coverage": self._coverage.summary()}, now_s)
+
+    def _begin(self, _writer: Writer) -> None:
+        self._summed_up_at_s = 0.0
+        self._outcomes.forget()
+        self._coverage.forget()
+
+    def _put(self, summaries: dict[str, object], now_s: float) -> None:
+        at = _moment(now_s).isoformat(timespec="seconds")
+        writer = self._file.writer
+        with writer.transaction():
+            for name, value in summaries.items():
+                writer.put_summary(name, value, at)
+
+
+class _Outcomes:
+    """Errors of predictions and drift, made again when there is a new outcome."""
+
+    def __init__(self) -> None:
+        self._judged = -1
+
+    def forget(self) -> None:
+        """Make the summaries again the next time."""
+        self._judged = -1
+
+    def summaries(self, connection: Connection) -> dict[str, object]:
+        """Make the summaries; empty if no outcome came since the last time."""
+        revision = newest(connection)[1]
+        if revision == self._judged:
+            return {}
+        rows = newest_outcomes(connection, limit=COUNTED)
+        self._judged = revision
+        return {
+            "validation": errors_to_json(errors_so_far(rows)),
+            "drift": drift_to_json(drift(rows)),
+        }
+
+
+class _Coverage:
+    """The coverage of each system, counted again when its measurements change."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        # By system: the fingerprint of its measurements, and its summary or its count so far.
+        self._counted: dict[str, tuple[str, dict[str, object]]] = {}
+        self._counting: dict[str, tuple[str, Count]] = {}
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether a system's cells are not all counted."""
+        return bool(self._counting)
+
+    def forget(self) -> None:
+        """Count all systems again the next time."""
+        self._counted, self._counting = {}, {}
+
+    def begin_counting(self, connection: Connection, now_s: float) -> None:
+        """Begin to count systems whose measurements changed since they were counted."""
+        bases = {name: self._progress.basis(name) for name in system_names(connection)}
+        for system, basis in bases.items():
+            if system not in self._counting and self._counted.get(system, ("",))[0] != basis:
+                self._counting[system] = basis, Count(system, _moment(now_s), STALE_AFTER_S)
+        for system in self._counted.keys() - bases:
+            del self._counted[system]
+
+    def count(self, connection: Connection) -> None:
+        """Go on counting, for a part of a second."""
+        give_up_at = time.monotonic() + _COUNTING_S
+        while self._counting and time.monotonic() < give_up_at:
+            system, (basis, count) = next(iter(self._counting.items()))
+            if count.read_page(connection):
+                continue
+            self._counted[system] = basis, {"system": system, **asdict(count.summary())}
+            del self._counting[system]
+
+    def summary(self) -> list[dict[str, object]]:
+        """The coverage of all systems, by name."""
+        return [summary for _, (_, summary) in sorted(self._counted.items())]
+
+
+def _moment(now_s: float) -> datetime:
+    return datetime.fromtimestamp(now_s, timezone.utc)
