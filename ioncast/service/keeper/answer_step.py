@@ -17,10 +17,10 @@ from benchdb.measurements.storing import system_names
 from benchdb.store.database import transaction
 from benchdb.store.fitted_models import state_of
 from ioncast.service.answering.prepared import Writer
+from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.known_database import is_known, remember
 from ioncast.service.keeper.learning_systems import Learning
 from ioncast.service.keeper.preparing import Prepared, Preparing, Surveys
-from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.settings import Settings
