@@ -95,12 +95,12 @@ class Site:
         self.keeper.close()
         self.keeper = Keeper(self.settings)
 
-    def write(self, what: Callable[..., Any], **told: Any) -> Any:
+    def write(self, what: Callable[..., Any], *told: Any, **named: Any) -> Any:
         with (
             opened_database(self.settings.database) as database,
             transaction(database, write=True) as connection,
         ):
-            return what(connection, **told)
+            return what(connection, *told, **named)
 
     def read(self, what: Callable[..., Any], *told: Any, **named: Any) -> Any:
         with opened_database(self.settings.database) as database, transaction(database) as c:
