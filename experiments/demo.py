@@ -46,11 +46,11 @@ def main(plot: Path) -> None:
             f"bench import {benchmarks} --system testbed --tasks {TASKS} --nodes {NODES}",
             database,
         )
-        click.echo("The application's earlier run, from its Darshan log:")
+        click.echo("The I/O phases of an earlier run, from its Darshan log:")
         run(f"phases {_shown(LOG)}")
         click.echo("The IOR runs that do the same:")
         run(f"match {_shown(LOG)} --nodes {NODES}")
-        click.echo("What it will reach with each number of I/O nodes:")
+        click.echo("The predicted bandwidth with each number of I/O nodes:")
         run(f"predict {_shown(LOG)} --system testbed --nodes {NODES}", database)
         phases = extract_phases(read_log(LOG))
         prediction = ask(command_line(database), Asked("testbed", nodes=NODES), phases)
@@ -60,7 +60,7 @@ def main(plot: Path) -> None:
         if rerun.application == APPLICATION
     ]
     result = hold_against(reruns, prediction, (), explained=False)
-    click.echo("The same beside its measured reruns:")
+    click.echo("The prediction beside measured reruns:")
     click.echo(compare(result))
     plot.parent.mkdir(parents=True, exist_ok=True)
     write_html(prediction, plot, result.reruns)

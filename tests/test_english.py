@@ -22,6 +22,8 @@ DONE = (
     "docs/slurm.md",
     "docs/validation.md",
     "docs/words.md",
+    "ioncast_base",
+    "ior_configs",
     "pyproject.toml",
     "setup.cfg",
 )
