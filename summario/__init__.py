@@ -1,1 +1,1 @@
-"""Darshan logs to I/O phases (the SummarIO method, Inria RR-9366, Appendix A)."""
+"""I/O phases of Darshan logs (the SummarIO method, Inria RR-9366, Appendix A)."""

@@ -1,4 +1,4 @@
-"""`ioncast phases`."""
+"""`ioncast phases`: print the I/O phases of Darshan logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from summario.phases.extract import LAYERS, extract_phases
 from summario.phases.values import Phase
 from summario.reading.log import LogReader
 
-# Logs that are read before anyone wonders.
+# Fewer logs are read so fast that they need no progress bar.
 FEW = 20
 FORMATS = {"table": tables.to_text, "csv": tables.to_csv, "json": tables.to_json}
 
@@ -34,7 +34,7 @@ Examples:
     type=click.Choice(list(FORMATS)),
     default="table",
     show_default=True,
-    help="What to print.",
+    help="Print a table for people, CSV or JSON.",
 )
 @click.option(
     "--threshold",
@@ -48,16 +48,16 @@ Examples:
     type=click.FloatRange(min=0),
     default=1.0,
     show_default=True,
-    help="Seconds without I/O that end a phase.",
+    help="A longer time without I/O, in seconds, ends a phase.",
 )
 @click.option(
     "--layer",
     type=click.Choice(LAYERS),
     default="highest",
     show_default=True,
-    help="Which calls count: each file's highest layer, one layer, or all.",
+    help="Calls to count: those of each file's highest layer, of one layer, or of all.",
 )
-@click.option("--all-files", is_flag=True, help="Keep system files and standard streams.")
+@click.option("--all-files", is_flag=True, help="Also count system files and standard streams.")
 def phases(
     logs: tuple[str, ...],
     output_format: str,
@@ -68,8 +68,8 @@ def phases(
 ) -> None:
     """Print the I/O phases of Darshan logs.
 
-    A log that cannot be used is reported on standard error; the others are printed all
-    the same and the exit code is 2.
+    Errors in a log go to standard error. Then the exit code is 2, but the phases of the other
+    logs are printed.
     """
 
     def extract(path: str) -> tuple[list[Phase], tuple[str, ...]] | IoncastError:
@@ -86,7 +86,7 @@ def phases(
             return error
         return found, log.warnings
 
-    # Each log is read by a process of its own; the threads only wait for them.
+    # A process of its own reads each log; the threads only wait for these processes.
     found: list[Phase] = []
     exit_code = 0
     with (

@@ -1,1 +1,1 @@
-"""I/O phases: their values, and how they are extracted from the records of a log."""
+"""I/O phases, and their extraction from the records of a log."""

@@ -1,7 +1,8 @@
-"""Darshan log to I/O phases: the extraction of Inria RR-9366, Appendix A.
+"""Extraction of I/O phases from a Darshan log, by Inria RR-9366, Appendix A.
 
-Its steps, as functions on tables: streams (`summario.phases.streams`), one layer per file,
-merged ranks, pauses that traces show (`summario.phases.pauses`), merged files.
+The steps are functions on tables: read streams (`summario.phases.streams`), keep one layer for
+each file, merge ranks (`summario.phases.merge`), split at pauses (`summario.phases.pauses`), merge
+files.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from summario.phases.values import Part, Phase
 from summario.reading.log import DarshanLog
 
 LAYERS = ("highest", "posix", "mpiio", "stdio", "all")
-# Highest first: what of one file's records speaks for it.
+# The highest layer comes first. Its records of a file hide those of lower layers.
 _LAYER_ORDER = ("MPIIO", "STDIO", "POSIX")
 _MAX_PARTS = 4
 
@@ -45,27 +46,28 @@ def extract_phases(
     layer: str = "highest",
     all_files: bool = False,
 ) -> list[Phase]:
-    """Find the I/O phases of a log.
+    """Extract the I/O phases of a log.
 
     Parameters
     ----------
     log : DarshanLog
-        From `summario.reading.log.read_log`.
+        A log from `summario.reading.log.read_log`.
     threshold : float
-        The share of requests that may be out of order in a phase of one spatiality.
+        The share of requests that may be out of order in a contiguous or sequential phase, or
+        not collective in a collective phase.
     time_distance : float
-        Seconds without I/O that end a phase.
+        A longer time without I/O, in seconds, ends a phase.
     layer : str
-        One of `LAYERS`: each file at the highest layer the application used for it, one
-        layer for all files, or all layers side by side (bytes then count twice).
+        One of `LAYERS`: for each file the highest layer that the application used, one layer for
+        all files, or all layers. With all layers the same bytes may count twice.
     all_files : bool
-        Keep the files a launcher touches: /proc, /sys, /dev, /etc, shared libraries,
-        compiled Python modules, standard streams.
+        Also count files of the system: /proc, /sys, /dev, /etc, shared libraries, compiled
+        Python modules, standard streams.
 
     Returns
     -------
     list of Phase
-        By start.
+        The phases by start.
 
     References
     ----------
@@ -94,7 +96,7 @@ def extract_phases(
 
 
 def read_streams(log: DarshanLog) -> Streams | None:
-    """Step 1: one row per (file, api, operation, rank); None in a log without records."""
+    """Step 1: read a row for each (file, api, operation, rank); None for a log without records."""
     tables = [
         streams_of(log.records[MODULE_OF_API[api]], api, operation, log.job.nprocs, log.path)
         for api in APIS
@@ -105,12 +107,12 @@ def read_streams(log: DarshanLog) -> Streams | None:
 
 
 def system_file_ids(log: DarshanLog) -> NDArray[np.uint64]:
-    """Record ids of files that belong to the system rather than to the application."""
+    """List the record ids of files that belong to the system, not to the application."""
     return np.array([id_ for id_, path in log.names.items() if _is_system_file(path)], np.uint64)
 
 
 def _is_system_file(path: str) -> bool:
-    # Logs name files by the ten thousand: the regular expression is for the few that may match.
+    # A log may name ten thousand files, so match the slow pattern only where it can match.
     return (
         path.startswith(_SYSTEM_FOLDERS)
         or path in _STANDARD_STREAMS
@@ -120,10 +122,10 @@ def _is_system_file(path: str) -> bool:
 
 
 def select_layer(streams: Streams, layer: str) -> Streams:
-    """Step 4: keep one layer, or each file's highest.
+    """Step 4: keep one layer, or the highest layer of each file.
 
-    A file used through MPI-IO hides all its POSIX records, also reads that only a
-    read-modify-write under a collective write made.
+    If a file was used through MPI-IO, all its POSIX records are dropped. They may contain reads
+    that the application did not ask for, because a collective write reads, modifies and writes.
     """
     if layer == "all" or (layer == "highest" and (streams.api == streams.api[:1]).all()):
         return streams
@@ -141,7 +143,7 @@ def select_layer(streams: Streams, layer: str) -> Streams:
 def merge_files(
     file_phases: FilePhases, log: DarshanLog, threshold: float, time_distance: float
 ) -> list[Phase]:
-    """Step 3: rows of one kind that follow each other closely become one phase."""
+    """Step 3: merge rows of one kind that follow each other closely to one phase."""
     spatiality = spatialities(file_phases, threshold)
     kind = np.stack(
         [
@@ -167,7 +169,7 @@ def merge_files(
     ranks = _distinct_ranks(file_phases, group, nprocs)
     modes = _modes(group, file_phases.processes)
     parts = _merged_parts(file_phases, group)
-    # Pieces of one file count once.
+    # Several pieces of one file count as one file.
     files = np.bincount(_distinct_pairs(group, file_phases.file_id)[0], minlength=len(first))
     start = np.minimum.reduceat(file_phases.start[order], first)
     end = np.maximum.reduceat(file_phases.end[order], first)
@@ -202,7 +204,7 @@ def merge_files(
 
 
 def _close_groups(kind: Ints, start: Floats, end: Floats, time_distance: float) -> Ints:
-    """Number the groups of rows sorted by kind and start."""
+    """Number the groups of rows, which are sorted by kind and start."""
     new = np.ones(len(start), bool)
     new[1:] = (np.diff(kind, axis=1) != 0).any(axis=0)
     first_of_kind = np.flatnonzero(new)
@@ -214,10 +216,10 @@ def _close_groups(kind: Ints, start: Floats, end: Floats, time_distance: float) 
 
 
 def _slowest_process(file_phases: FilePhases, group: Ints) -> Floats:
-    """The longest I/O time of a process in each group.
+    """Compute the longest I/O time of a process in each group.
 
-    A process uses one file after the other, so its files' times add up; different
-    processes work in parallel, so the longest counts.
+    A process uses its files one after the other, so their times add up. Different processes work
+    in parallel, so the longest time counts.
     """
     member_group = group[file_phases.member_row]
     member_time = file_phases.time[file_phases.member_row]
@@ -235,7 +237,7 @@ def _slowest_process(file_phases: FilePhases, group: Ints) -> Floats:
 def _distinct_ranks(
     file_phases: FilePhases, group: Ints, nprocs: int
 ) -> list[tuple[int, int | None]]:
-    """How many processes each group has, and which one if it is a single rank's."""
+    """Count the processes of each group; a group of one process also gets its rank."""
     member_group = group[file_phases.member_row]
     everyone = file_phases.member_rank < 0
     groups = int(group.max()) + 1
@@ -258,7 +260,7 @@ def _distinct_ranks(
 def _distinct_pairs(
     left: Ints, right: NDArray[np.int64] | NDArray[np.uint64]
 ) -> tuple[Ints, NDArray[np.int64] | NDArray[np.uint64], Ints]:
-    """The distinct (left, right) pairs, and each row's index among them."""
+    """List the distinct (left, right) pairs, and the index of each row's pair."""
     order = np.lexsort((right, left))
     new = np.ones(len(order), bool)
     new[1:] = (np.diff(left[order]) != 0) | (right[order][1:] != right[order][:-1])
@@ -268,7 +270,7 @@ def _distinct_pairs(
 
 
 def _modes(group: Ints, values: Ints) -> Ints:
-    """The most frequent value of each group; the smallest of several."""
+    """Find the most frequent value of each group; of several the smallest."""
     pair_group, pair_value, pair = _distinct_pairs(group, values)
     frequency = np.bincount(pair)
     best = np.lexsort((-pair_value.astype(np.int64), frequency, pair_group))
@@ -278,7 +280,7 @@ def _modes(group: Ints, values: Ints) -> Ints:
 
 
 def _merged_parts(file_phases: FilePhases, group: Ints) -> list[tuple[Part, ...]]:
-    """Each group's requests by size: its largest parts, and the rest as one."""
+    """Merge each group's requests by size; the smallest parts become one part."""
     part_group = group[file_phases.part_row]
     order = np.lexsort((file_phases.part_size, part_group))
     size = file_phases.part_size[order]

@@ -1,4 +1,4 @@
-"""Step 2 of the extraction: merged ranks, one row per (file, api, operation).
+"""Step 2 of the extraction: merge ranks to one row per (file, api, operation).
 
 Source: Inria RR-9366, Appendix A.
 """
@@ -17,7 +17,7 @@ from summario.phases.streams import Floats, Ints, Streams
 
 @dataclass(frozen=True)
 class FilePhases:
-    """One row per (file, api, operation), or per piece of one between two pauses.
+    """A table with a row for each (file, api, operation), or for each piece between two pauses.
 
     Attributes
     ----------
@@ -30,18 +30,18 @@ class FilePhases:
     processes, bytes, requests : ndarray of int64
         Sums over ranks.
     counted, unordered : ndarray of int64
-        Requests behind the order counters, and how many of them were the first of a
-        stream, which follows no other request: one per process and piece.
+        The number of requests that the order counters describe, and how many of them can be
+        neither consecutive nor sequential: the first request of each process in each piece.
     consecutive, sequential, collective : ndarray of int64
-        Order counters, of the whole record where the row is a piece.
+        Order counters. A piece has the counters of its whole record.
     start, end, time : ndarray of float64
-        Earliest, latest, longest, in seconds.
+        Earliest start, latest end and longest I/O time, in seconds.
     member_row, member_rank : ndarray of int64
-        The ranks behind each row; -1 stands for all of them.
+        Each rank of each row; -1 stands for all ranks.
     part_row, part_requests, part_bytes : ndarray of int64
-        The requests of each row by size; every row's parts add up to its bytes.
+        The requests of each row by size. The bytes of a row's parts add up to the row's bytes.
     part_size : ndarray of float64
-        Their size in bytes.
+        The size of a request in each part, in bytes.
     """
 
     api: Ints
@@ -71,7 +71,7 @@ class FilePhases:
 
 
 def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
-    """Step 2: one row per (file, api, operation), of at least one stream."""
+    """Step 2: merge at least one stream to one row per (file, api, operation)."""
     order = np.lexsort((streams.rank, streams.file_id, streams.operation, streams.api))
     streams = streams.take(order)
     new = np.ones(len(streams), bool)
@@ -86,7 +86,7 @@ def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
     processes = np.minimum(np.add.reduceat(streams.processes, first), nprocs)
     requests = np.add.reduceat(streams.requests, first)
     part_row, part_size, part_requests, part_bytes = _parts(streams, row)
-    # A reduced record comes first and speaks for all ranks.
+    # A record that Darshan reduced over all ranks comes first; it stands for all ranks.
     member = (streams.rank < 0) | (streams.rank[first][row] >= 0)
     return FilePhases(
         api=streams.api[first],
@@ -114,7 +114,7 @@ def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
 
 
 def spatialities(file_phases: FilePhases, threshold: float) -> Ints:
-    """Indices into `SPATIALITIES` by the share of requests that kept the order."""
+    """Classify rows by the share of requests in order, as indices into `SPATIALITIES`."""
     possible = np.maximum(file_phases.counted - file_phases.unordered, 0)
     posix = np.select(
         [
@@ -133,7 +133,7 @@ def spatialities(file_phases: FilePhases, threshold: float) -> Ints:
 
 
 def take_rows(table: FilePhases, rows: NDArray[np.bool_]) -> FilePhases:
-    """Keep the rows of a mask, with their members and parts."""
+    """Select rows by a mask, with their members and parts."""
     renumbered = np.cumsum(rows) - 1
     members, parts = rows[table.member_row], rows[table.part_row]
     values = {}
@@ -146,7 +146,7 @@ def take_rows(table: FilePhases, rows: NDArray[np.bool_]) -> FilePhases:
 
 
 def rows_apart(table: FilePhases, rows: Ints) -> Iterator[FilePhases]:
-    """Each of some rows as a table of its own; the members and parts are sorted only once."""
+    """Yield each of some rows as a table of its own; members and parts are sorted only once."""
     member_order = np.argsort(table.member_row, kind="stable")
     part_order = np.argsort(table.part_row, kind="stable")
     slices = [
@@ -165,7 +165,7 @@ def rows_apart(table: FilePhases, rows: Ints) -> Iterator[FilePhases]:
 
 
 def stack_rows(tables: list[FilePhases]) -> FilePhases:
-    """Put tables under one another."""
+    """Stack tables."""
     offsets = np.cumsum([0, *(len(table) for table in tables[:-1])])
     values = {}
     for field in fields(FilePhases):
@@ -177,11 +177,12 @@ def stack_rows(tables: list[FilePhases]) -> FilePhases:
 
 
 def _parts(streams: Streams, row: Ints) -> tuple[Ints, Floats, Ints, Ints]:
-    """Split each stream's requests by size; what the four counters miss is one part.
+    """Split the requests of each stream by size.
 
-    Streams whose counters contradict each other have one part of their mean size.
+    Darshan counts the four most common sizes. All other requests become one part of their mean
+    size. If counters contradict each other, all requests become one part.
     """
-    # Darshan 3.2.0 wrote sizes that were none.
+    # Darshan 3.2.0 wrote impossible sizes.
     likely = (streams.sizes > 0) & (
         streams.sizes.astype(np.float64) * streams.counts <= streams.bytes[:, np.newaxis]
     )
@@ -196,7 +197,7 @@ def _parts(streams: Streams, row: Ints) -> tuple[Ints, Floats, Ints, Ints]:
     counts[contradictory] = 0
     rest_requests = np.where(contradictory, streams.requests, rest_requests)
     rest_bytes = np.where(contradictory, streams.bytes, rest_bytes)
-    # Bytes without a request are mapped memory: counted as one.
+    # Mapped memory has bytes but no requests; count it as one request.
     rest_requests = np.where((rest_requests == 0) & (rest_bytes > 0), 1, rest_requests)
     rest_size = rest_bytes / np.maximum(rest_requests, 1)
 

@@ -1,8 +1,8 @@
-"""Step 5 of the extraction: pauses that Darshan's counters hide and its traces show.
+"""Step 5 of the extraction: split records at pauses that only Darshan's traces show.
 
-A file used again and again has one record with the first start and the last end. Where
-the log carries DXT segments or the HEATMAP's histogram over time, such a record is split
-where nothing moved, in any rank, for longer than the time distance.
+A file that is used again and again has one record with the first start and the last end. If the
+log has DXT segments or a HEATMAP, which is a histogram of bytes over time, such a record is split
+at each pause: a time longer than the time distance in which no rank moved bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from summario.phases.streams import Floats, Ints, Streams, is_among
 from summario.reading.log import DarshanLog
 
 _DXT_MODULE = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
-# The module version from which a segment carries a thread id after its times.
+# From this version of a module on, a segment has a thread id after its times.
 _DXT_WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 
 
@@ -33,7 +33,7 @@ class Heatmap:
     Attributes
     ----------
     bin_seconds : float
-        Width of a bin; the first starts with the job.
+        The width of a bin; the first bin starts with the job.
     bytes : ndarray of int64, shape (bins,)
         Bytes moved in each bin.
     """
@@ -42,7 +42,7 @@ class Heatmap:
     bytes: Ints
 
     def pauses(self, time_distance: float) -> list[tuple[int, int]]:
-        """Runs of empty bins longer than `time_distance`, as [first, end) indices."""
+        """Find runs of empty bins longer than `time_distance` seconds, as [first, end) indices."""
         edges = np.flatnonzero(np.diff(np.concatenate([[1], self.bytes != 0, [1]])))
         runs = edges.reshape(-1, 2)
         long = (runs[:, 1] - runs[:, 0]) * self.bin_seconds > time_distance
@@ -51,14 +51,14 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class Windows:
-    """What a heat map shows between its pauses.
+    """The windows of a heat map: the times between its pauses.
 
     Attributes
     ----------
     starts, ends : ndarray of float64, shape (windows,)
-        In seconds; the first starts and the last ends in infinity.
+        Seconds; the first start and the last end are infinite.
     moved : ndarray of float64, shape (windows,)
-        Bytes moved, without those of files that lie within one window.
+        Moved bytes, without the bytes of files that were used in only one window.
     """
 
     starts: Floats
@@ -68,14 +68,14 @@ class Windows:
 
 @dataclass(frozen=True)
 class Segments:
-    """Traced requests of one file and operation: lengths in bytes, times in seconds."""
+    """Traced requests of one file and operation; lengths in bytes, times in seconds."""
 
     length: Ints
     start: Floats
     end: Floats
 
     def are_all_of(self, row: FilePhases) -> bool:
-        """Whether they are a row's requests: a full trace buffer keeps only the first."""
+        """Whether they are all requests of a row; a full trace buffer has only the first ones."""
         return bool(
             len(self.length) == row.requests[0]
             and (self.length >= 0).all()
@@ -88,21 +88,22 @@ class Segments:
 def split_at_pauses(
     file_phases: FilePhases, log: DarshanLog, streams: Streams, time_distance: float
 ) -> FilePhases:
-    """Split the rows that a pause of more than `time_distance` seconds interrupts.
+    """Split rows at pauses of more than `time_distance` seconds.
 
-    DXT is exact and comes first, where it holds all of a file's requests; the HEATMAP
-    shares a row's requests out by the bytes moved before and after each pause.
+    If DXT has all requests of a file, the split is exact. Otherwise the requests of a row are
+    shared out by the bytes that the HEATMAP counted before and after each pause.
 
     Parameters
     ----------
     file_phases : FilePhases
-        From `summario.phases.merge.merge_ranks`.
+        Rows from `summario.phases.merge.merge_ranks`.
     log : DarshanLog
-        The log they came from.
+        The log of the rows.
     streams : Streams
-        All of the log's, also of other layers and of system files: the HEATMAP counts them.
+        All streams of the log, also of other layers and of system files, because the HEATMAP
+        counts their bytes.
     time_distance : float
-        Seconds.
+        The longest time without I/O, in seconds, that is not a pause.
     """
     long_rows = np.flatnonzero(file_phases.end - file_phases.start > time_distance)
     if not log.traces or not len(long_rows):
@@ -139,7 +140,7 @@ def _windows(
     operation: str,
     time_distance: float,
 ) -> Windows:
-    """The windows of a heat map, without the bytes of files that lie within one."""
+    """Find the windows of a heat map; subtract the bytes of files used in only one window."""
     pauses = np.array(heatmap.pauses(time_distance), np.int64).reshape(-1, 2)
     starts = np.append(-np.inf, pauses[:, 1] * heatmap.bin_seconds)
     ends = np.append(pauses[:, 0] * heatmap.bin_seconds, np.inf)
@@ -185,14 +186,14 @@ def _split_by_segments(
 
 def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
     start, end = float(row.start[0]), float(row.end[0])
-    # A start or an end within a pause belongs to what comes after or before it.
+    # A start within a pause belongs to the window after it, an end to the window before it.
     first = int(np.searchsorted(windows.ends, start, side="right"))
     last = int(np.searchsorted(windows.starts, end, side="left")) - 1
     if first >= last:
         return None
     starts = np.append(start, windows.starts[first + 1 : last + 1])
     ends = np.append(windows.ends[first:last], end)
-    # The row moved something when it began and when it ended.
+    # The row moved bytes at its start and at its end, so these windows have at least one byte.
     moved = np.maximum(windows.moved[first : last + 1], [1, *np.zeros(last - first - 1), 1])
     busy = moved > 0
     if busy.sum() > row.requests[0]:
@@ -201,17 +202,17 @@ def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
 
 
 def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> FilePhases:
-    """The row once per window, its requests shared out.
+    """Copy a row for each window and share out its requests.
 
-    `start`, `end` and `share` are per window; the shares add up to 1.
+    `start`, `end` and `share` have an entry for each window; the shares add up to 1.
     """
     until = np.append(0, np.cumsum(share))
     until[-1] = 1
     requests_until = np.rint(np.outer(until, row.part_requests)).astype(np.int64)
-    # Whole requests move, so a piece's bytes follow from its requests.
+    # A request is not split, so the bytes of a piece follow from its requests.
     bytes_until = np.rint(requests_until * (row.part_bytes / row.part_requests)).astype(np.int64)
     bytes_until[-1] = row.part_bytes
-    # Reads at the end of a file move nothing and are in no part.
+    # Reads at the end of a file move no bytes, so they are in no part.
     empty = row.requests[0] - row.part_requests.sum()
     empty_until = np.rint(until * empty).astype(np.int64)
     requests = np.diff(requests_until.sum(axis=1) + empty_until)
@@ -236,9 +237,9 @@ def _pieces(
     busy_share: Floats,
     sizes: list[tuple[Floats, Ints, Ints]],
 ) -> FilePhases:
-    """The row once per piece, with the piece's times, requests and parts.
+    """Copy a row for each piece, with the piece's times, requests and parts.
 
-    `sizes` holds, per piece, request sizes, their counts and the bytes they moved.
+    `sizes` has for each piece the request sizes, their counts and their bytes.
     """
     count = len(start)
     whole = stack_rows([row] * count)
@@ -263,15 +264,15 @@ def _pieces(
 
 
 def _first_accesses(row: FilePhases, count: int) -> Ints:
-    """Each piece has first accesses of its own, where that leaves any to judge the order by."""
+    """Count first accesses in each piece, if enough requests are left to tell the order."""
     once, requests = row.unordered[0], row.counted[0]
     return np.full(count, once * count if once * count < requests else once)
 
 
 def _heatmaps(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
-    """The log's heat maps by (api, operation)."""
+    """Read the log's heat maps by (api, operation)."""
     order = log.header.byte_order
-    # A runtime bug gave some ranks one bin more or less; missing ones are empty.
+    # By a bug of the runtime some ranks have one bin more or less; missing bins are empty.
     head = struct.Struct(f"{order}Qqdq2Q")
     sums: dict[tuple[str, str], tuple[float, list[Ints]]] = {}
     data = log.traces.get("HEATMAP", b"")
@@ -297,7 +298,7 @@ def _padded_sum(rows: list[Ints]) -> Ints:
 
 
 def _segments_of(log: DarshanLog, file_ids: set[int]) -> dict[tuple[str, str, int], Segments]:
-    """The traced segments of some files by (api, operation, file id)."""
+    """Read the traced segments of some files by (api, operation, file id)."""
     found: dict[tuple[str, str, int], list[NDArray[np.void]]] = {}
     for api, module in _DXT_MODULE.items():
         if module in log.traces and module not in log.header.partial_modules:
@@ -316,7 +317,7 @@ _SEGMENT = ("length", "start", "end")
 def _dxt_records(
     log: DarshanLog, module: str
 ) -> Iterator[tuple[int, Literal["write", "read"], NDArray[np.void]]]:
-    """Every (file id, operation, segments) of a DXT module."""
+    """Yield each (file id, operation, segments) of a DXT module."""
     order = log.header.byte_order
     head = struct.Struct(f"{order}Qqq64s2q")
     names = [("offset", f"{order}i8"), ("length", f"{order}i8")]

@@ -1,6 +1,6 @@
-"""Step 1 of the extraction: every (file, api, operation, rank) with its counters.
+"""Step 1 of the extraction: read each (file, api, operation, rank) with its counters.
 
-Source: Inria RR-9366, Appendix A; the counters are Darshan's.
+Source: Inria RR-9366, Appendix A; Darshan's documentation explains the counters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Beyond these no counter is what a run did: bytes or requests of a log, seconds of a job.
+# No run has larger counters: bytes or requests of a log, seconds of a job.
 _MOST = 1 << 60
 _LONGEST_SECONDS = 1e9
 
@@ -43,7 +43,7 @@ _SIZE_BINS = (
 
 @dataclass(frozen=True)
 class Streams:
-    """One row per (file, api, operation, rank) with at least one request.
+    """A table with a row for each (file, api, operation, rank) with at least one request.
 
     Attributes
     ----------
@@ -52,16 +52,17 @@ class Streams:
     file_id : ndarray of uint64
         Darshan's record id.
     rank : ndarray of int64
-        -1 where Darshan reduced the records of all ranks into one.
+        The rank; -1 if Darshan reduced the records of all ranks to one.
     processes : ndarray of int64
-        Ranks behind the row: 1, or all of the job's.
+        The number of ranks in the row: 1, or all ranks of the job.
     bytes, requests, consecutive, sequential, collective : ndarray of int64
-        Counters of this operation.
+        Counters of the operation.
     start, end, time : ndarray of float64
-        Seconds since the job's start; I/O time in seconds of one process.
+        First and last moment in seconds since the job's start; mean I/O time of a process in
+        seconds.
     sizes, counts : ndarray of int64, shape (rows, 4)
-        The most common access sizes in bytes and how many requests of this operation
-        had them.
+        The most common request sizes in bytes, and the number of requests of this operation
+        with each size.
     """
 
     api: Ints
@@ -89,7 +90,7 @@ class Streams:
 
 
 def concatenate(tables: list[Streams]) -> Streams:
-    """Stack tables of streams; at least one."""
+    """Stack at least one table of streams."""
     return Streams(
         **{
             field.name: np.concatenate([getattr(table, field.name) for table in tables])
@@ -99,7 +100,10 @@ def concatenate(tables: list[Streams]) -> Streams:
 
 
 def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """`numpy.isin` for ids; that one loads NumPy's masked arrays, which takes as long as a log."""
+    """Tell which ids are among the known ones.
+
+    `numpy.isin` would do the same, but loads masked arrays, which takes as long as to read a log.
+    """
     if not len(known):
         return np.zeros(len(values), bool)
     known = np.sort(known)
@@ -109,7 +113,7 @@ def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[n
 
 
 def streams_of(records: Records, api: str, operation: str, nprocs: int, where: str) -> Streams:
-    """The rows of one module and operation.
+    """Read the rows of one module and operation.
 
     Parameters
     ----------
@@ -127,7 +131,7 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
     Raises
     ------
     DamagedLogError
-        When a counter or a time cannot be.
+        When a counter or a time is impossible.
     """
     requests, collective = _requests(records, api, operation)
     moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
@@ -166,10 +170,10 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
 
 
 def _requests(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
-    """All requests, and the collective ones among them."""
+    """Count all requests, and the collective requests among them."""
     plural = f"{operation.upper()}S"
     if api != "MPIIO":
-        # Module version 1 counted stdio calls apart, with their bytes in the same sum.
+        # Version 1 of the POSIX module counts stdio calls separately, but adds their bytes.
         requests = records.integer(f"{api}_{plural}") + records.integer(f"{api}_F{plural}")
         return requests, np.zeros_like(requests)
     collective = records.integers(f"MPIIO_COLL_{plural}", f"MPIIO_SPLIT_{plural}").sum(axis=1)
@@ -180,7 +184,7 @@ def _requests(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
 def _order(
     records: Records, api: str, operation: str, requests: Ints, processes: Ints
 ) -> tuple[Ints, Ints]:
-    """Consecutive and sequential requests."""
+    """Count consecutive and sequential requests."""
     if api == "POSIX":
         plural = f"{operation.upper()}S"
         return (
@@ -188,7 +192,7 @@ def _order(
             records.integer(f"POSIX_SEQ_{plural}"),
         )
     if api == "STDIO":
-        # A stream moves on by itself: only a seek can break the order.
+        # The position of a stream advances with each request, so only a seek breaks the order.
         steady = np.maximum(requests - processes - records.integer("STDIO_SEEKS"), 0)
         return steady, steady
     nothing = np.zeros_like(requests)
@@ -196,11 +200,10 @@ def _order(
 
 
 def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
-    """The four most common access sizes with this operation's share of their counts.
+    """Read the four most common request sizes, with this operation's share of their counts.
 
-    Darshan counts reads and writes of a size together; its histograms are kept apart, so
-    they tell which operation a size belongs to. Where both used a size's bin, the counts
-    are shared out as the bins are.
+    Darshan counts reads and writes of a size together, but has a histogram for each operation. So
+    the count of a size is shared out in proportion to the two histograms' bins for that size.
     """
     shape = (len(records.words), 4)
     if api == "STDIO":

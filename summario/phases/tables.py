@@ -1,4 +1,4 @@
-"""Phases as CSV, JSON and text, and back from CSV."""
+"""Phases as CSV, JSON and text, and readers of CSV and JSON."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tabulate import tabulate
 
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, FILE_ACCESSES, OPERATIONS, SPATIALITIES
+from ioncast_base.limits import LARGEST_BYTES
 from summario.phases.values import Part, Phase
 
 # SummarIO's columns, in its order.
@@ -39,7 +40,7 @@ _AS_WRITTEN = "write it as `ioncast phases --format json` does"
 
 
 def to_record(phase: Phase) -> dict[str, Any]:
-    """One phase under the names of its columns; `parts` as a list of objects."""
+    """Convert a phase to a record with the names of columns; `parts` is a list of objects."""
     return {
         "job": phase.job,
         "start": phase.start_seconds,
@@ -70,12 +71,12 @@ def to_record(phase: Phase) -> dict[str, Any]:
 
 
 def to_json(phases: Iterable[Phase]) -> str:
-    """All phases as a JSON list of objects."""
+    """Write phases as a JSON list of objects."""
     return json.dumps([to_record(phase) for phase in phases], indent=1)
 
 
 def to_csv(phases: Iterable[Phase]) -> str:
-    """All phases as CSV with a header; parts as `SIZExREQUESTS;…`."""
+    """Write phases as CSV with a header; parts are written as `SIZExREQUESTS;…`."""
     text = io.StringIO()
     writer = csv.DictWriter(text, (*COLUMNS, *EXTRA_COLUMNS), lineterminator="\n")
     writer.writeheader()
@@ -86,7 +87,7 @@ def to_csv(phases: Iterable[Phase]) -> str:
 
 
 def to_text(phases: Iterable[Phase]) -> str:
-    """All phases as a table for people; which log they are of, where there are several."""
+    """Write phases as a table for people; it names the logs if there are several."""
     phases = list(phases)
     several = len({phase.log for phase in phases}) > 1
     rows = [
@@ -114,17 +115,17 @@ def to_text(phases: Iterable[Phase]) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes for people, in binary units."""
+    """Write bytes for people, in binary units."""
     return humanize.naturalsize(count, binary=True, format="%.3g")
 
 
 def read_csv(path: str | Path) -> list[Phase]:
-    """Read phases from CSV: ours, or SummarIO's thirteen columns.
+    """Read phases from CSV, ours or SummarIO's with thirteen columns.
 
     Raises
     ------
     InputError
-        Naming the line and the column that cannot be used.
+        For a file that cannot be used; the error names the line and the column.
     """
     where = str(path)
     try:
@@ -145,7 +146,7 @@ def read_csv(path: str | Path) -> list[Phase]:
             )
         for row in reader:
             if None in row:
-                raise ValueError("more cells than columns")
+                raise ValueError("there are more cells than columns")
             phases.append(_from_row(row))
     except (ValueError, KeyError, TypeError, ArithmeticError, csv.Error) as error:
         raise InputError(
@@ -157,12 +158,12 @@ def read_csv(path: str | Path) -> list[Phase]:
 
 
 def from_record(record: Mapping[str, Any]) -> Phase:
-    """Read what `to_record` wrote, from JSON that may be anybody's.
+    """Read a record that `to_record` may have written; nothing in it is trusted.
 
     Raises
     ------
     InputError
-        Saying what cannot be used.
+        For a record that cannot be used.
     """
     try:
         job = record["job"]
@@ -190,14 +191,14 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
     moved, requests = _count(row["bytes"]), _count(row["requests"])
     n_files, mode_processes = _count(row["n_files"]), _count(row["mode_processes"])
     if not all(math.isfinite(float(row[name])) for name in ("start", "end", "time")):
-        raise ValueError("a time is not finite")
+        raise ValueError("a time is not a finite number")
     nprocs = _count(row["nprocs"]) if row.get("nprocs") else None
     processes = _processes(row, n_files, mode_processes, nprocs)
     parts = _parts(row.get("parts") or "", moved, requests) if parts is None else parts
     if any(min(part.requests, part.bytes) < 1 for part in parts):
-        raise ValueError("a part without requests or bytes")
+        raise ValueError("a part has no requests or no bytes")
     if sum(part.bytes for part in parts) != moved:
-        raise ValueError("the parts do not add up to the bytes")
+        raise ValueError("the bytes of the parts do not add up to those of the phase")
     return Phase(
         job=int(row["job"]) if row["job"].isdecimal() else row["job"],
         start_seconds=float(row["start"]),
@@ -223,10 +224,10 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
 def _processes(
     row: Mapping[str, str], n_files: int, mode_processes: int, nprocs: int | None
 ) -> int:
-    """How many processes took part.
+    """Count the processes that took part.
 
-    SummarIO's `rank` is a rank or a number of ranks; without our own column, one process
-    and one file mean the first.
+    SummarIO's `rank` is a rank or a number of ranks. Without our own column `processes`, it is a
+    rank if one process used one file.
     """
     if row.get("processes"):
         return _count(row["processes"])
@@ -236,7 +237,7 @@ def _processes(
 
 
 def whole(value: float) -> float:
-    """The value as an integer where it is one, for JSON."""
+    """Convert a whole number to an integer, for JSON."""
     return int(value) if value == int(value) else value
 
 
@@ -248,14 +249,14 @@ def _parts(text: str, moved: int, requests: int) -> tuple[Part, ...]:
 
 
 def _count(text: str | None) -> int:
-    """A count, also as other programs write it: 1024.0."""
+    """Read a count; other programs write it as 1024.0."""
     if text is None:
-        raise ValueError("it has fewer cells than columns")
+        raise ValueError("there are fewer cells than columns")
     count = int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     if count < 0:
         raise ValueError(f"a count is negative: {text}")
-    if not count < 1 << 63 or count != int(count):
-        raise ValueError(f"{text} is no count")
+    if not count <= LARGEST_BYTES or count != int(count):
+        raise ValueError(f"{text} is not a count")
     return int(count)
 
 

@@ -1,4 +1,4 @@
-"""The values that extraction returns."""
+"""`Phase` and `Part`: the result of the extraction."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Part:
     Attributes
     ----------
     requests : int
-        How many there were.
+        The number of requests.
     bytes : int
-        What they moved together.
+        The bytes of all requests together.
     """
 
     requests: int
@@ -24,33 +24,33 @@ class Part:
 
     @property
     def request_bytes(self) -> float:
-        """Bytes per request; a mean where the log does not know the sizes apart."""
+        """Bytes per request; a mean if the log does not tell the sizes apart."""
         return self.bytes / self.requests
 
 
 @dataclass(frozen=True)
 class Phase:
-    """I/O of one kind: one api, operation, spatiality and file access.
+    """I/O of one kind: one operation, api, spatiality and file access.
 
-    Times are seconds since the job's start. `io_time_seconds` is the time the slowest
-    process spent in I/O calls, which is at most the phase's duration.
+    Times are seconds since the job's start. `io_time_seconds` is the time that the slowest
+    process spent in I/O calls; it is at most the phase's duration.
 
     Attributes
     ----------
     job : int or str
-        Darshan's job id, or what a table calls the job.
+        Darshan's job id, or the job's name in a table.
     start_seconds, end_seconds : float
         First and last moment of I/O.
     operation : str
         "read" or "write".
     rank : int or None
-        The process, where it was a single one.
+        The rank of the process, if only one took part.
     processes : int
-        How many processes took part.
+        The number of processes that took part.
     nprocs : int or None
-        How many the job has; None where the source does not say.
+        The number of the job's processes; None if the source does not tell.
     bytes, requests : int
-        What was moved, in how many calls.
+        The moved bytes, and the number of read or write calls.
     io_time_seconds : float
         The longest I/O time of a process.
     api : str
@@ -64,11 +64,11 @@ class Phase:
     mode_processes : int
         The most frequent number of processes per file.
     parts : tuple of Part
-        The requests by size, most bytes first; the bytes add up to `bytes`.
+        The requests by size, most bytes first. Their bytes add up to `bytes`.
     partial : bool
-        Darshan left records of this api out.
+        Whether Darshan left out records of this api.
     log : str
-        The log it was found in.
+        The log of the phase.
     """
 
     job: int | str

@@ -1,1 +1,1 @@
-"""Reading Darshan logs, whatever is in them."""
+"""Safe reading of Darshan logs, also of damaged ones."""

@@ -1,18 +1,18 @@
-"""Copies Darshan logs' records out of libdarshan-util, in processes of its own.
+"""Program: copies the records of Darshan logs with libdarshan-util, in processes of its own.
 
-The C library aborts, loops or corrupts memory on some damaged logs, so what needs the
-records starts this program and survives it. It serves requests on a socket and reads each
-log in a fork of itself, which is disposable and quick to make. Only the standard library
-is imported: start-up is most of the time a small log takes.
+The C library aborts, loops or corrupts memory on some damaged logs. So `summario.reading.log`
+starts this program, which may crash. It serves requests on a socket and reads each log in a fork
+of itself, which is quick to make. It imports only the standard library, because its start takes
+most of the time of a small log.
 
     python -I -S _child.py LIBRARY SOCKET_FD
 
-A request is a JSON object with `log`, `max_bytes`, `max_seconds` and `modules` (name to
-index), along with two file descriptors: the raw records go to the first, one module after
-the other; the second gets a JSON object with each module's `[offset, length]` (or null
-where the library could not read it) and the counters' names of each module; or with what
-it `refused`, or why it `failed` for reasons that are not the log's. A reply that is empty
-means that the process died.
+A request is a JSON object with `log`, `max_bytes`, `max_seconds` and `modules` (name to index),
+with two file descriptors. The raw records go to the first one, one module after the other. The
+second one gets a JSON object: the `[offset, length]` of each module, or null if the library could
+not read it, and the counters' names of each module. If the log is rejected, the object has the
+reason as `refused`; after another failure it has the reason as `failed`. An empty reply means that
+the process crashed.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ COUNTER_TABLES = {"POSIX": "posix", "MPI-IO": "mpiio", "STDIO": "stdio"}
 
 
 class RefusedError(Exception):
-    """What the library does not read."""
+    """A log that is rejected; the message is the reason."""
 
 
 class Output:

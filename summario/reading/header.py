@@ -1,9 +1,9 @@
-"""The uncompressed header of a Darshan 3.x log, and what it promises about the rest.
+"""The uncompressed header of a Darshan 3.x log, the job record and the file names.
 
-The header maps every module to a compressed region of the file. In every log that
-Darshan or its converters write, these regions follow one another without gap or
-overlap up to the end of the file, so a truncated file or a damaged map shows before
-anything is decompressed. Layout: darshan-log-format.h of Darshan 3.0 to 3.5.
+The header maps each module to a compressed region of the file. In every log that Darshan or its
+converters write, these regions follow one another without gaps or overlaps up to the end of the
+file. So a truncated file or a damaged map is found before anything is decompressed. The layout is
+that of darshan-log-format.h of Darshan 3.0 to 3.5.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ioncast_base.errors import DamagedLogError, InputError
 
 MAGIC_NUMBER = 6567223
 KNOWN_VERSIONS = ("3.00", "3.10", "3.20", "3.21", "3.41")
-# Longer than any header, so one read suffices.
+# Longer than any header, so one read is enough.
 MAX_HEADER_BYTES = 2048
 
-# Module indices as of format 3.41; earlier formats lack some, see `_module_names`.
+# Modules by index in format 3.41. Earlier formats lack some of them (see `_module_names`).
 MODULES = (
     "NULL",
     "POSIX",
@@ -53,7 +53,7 @@ _ZLIB = 0
 
 @dataclass(frozen=True)
 class Region:
-    """Where a module's compressed records lie: `offset` and `length` in bytes."""
+    """The place of a module's compressed records: `offset` and `length` in bytes."""
 
     offset: int
     length: int
@@ -61,7 +61,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Header:
-    """What the first bytes of a log say of its contents."""
+    """The header of a log, which tells where its contents are."""
 
     version: str
     byte_order: Literal["<", ">"]
@@ -72,7 +72,7 @@ class Header:
     partial_modules: frozenset[str]
 
     def regions(self) -> list[Region]:
-        """All regions after the job's, in file order."""
+        """List all regions behind the job record, in the order of the file."""
         used = [region for region in (self.names, *self.modules.values()) if region.length]
         return sorted(used, key=lambda region: region.offset)
 
@@ -102,7 +102,7 @@ def parse_header(blob: bytes, where: str) -> Header:
     Raises
     ------
     InputError
-        When this is no Darshan log, or one of a version that cannot be read.
+        When this is not a Darshan log, or a log of an unknown version or compression.
     DamagedLogError
         When the file ends within the header.
     """
@@ -122,7 +122,7 @@ def parse_header(blob: bytes, where: str) -> Header:
     _, _, compression, partial, *rest = layout.unpack_from(blob)
     if compression != _ZLIB:
         raise InputError(
-            "the log is not compressed with zlib, the only method the Darshan wheel reads",
+            "the log is not compressed with zlib, the only method that can be read",
             where=where,
             remedy="convert it with darshan-convert",
         )
@@ -147,7 +147,7 @@ def parse_header(blob: bytes, where: str) -> Header:
 
 
 def check_regions(header: Header, file_bytes: int, where: str) -> None:
-    """Refuse a log whose regions do not fill the file, one after the other."""
+    """Reject a log whose regions do not fill the file one after the other."""
     regions = header.regions()
     position = regions[0].offset if regions else file_bytes
     if position < header.size:
@@ -160,7 +160,7 @@ def check_regions(header: Header, file_bytes: int, where: str) -> None:
         raise truncated(where)
     if position < file_bytes:
         raise DamagedLogError(
-            f"{file_bytes - position} bytes follow the last module the header names",
+            f"{file_bytes - position} bytes follow the last module in the header",
             where=where,
             remedy="fetch the log again",
         )
@@ -174,21 +174,23 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
     header : Header
         The log's header.
     region : bytes
-        Everything between the header and the next region, compressed. Logs written
-        through some MPI-IO libraries have zeros in front of the stream; Darshan's own
-        reader stops there, this one does not.
+        All bytes between the header and the next region, compressed. Some MPI-IO libraries
+        write zeros in front of the stream. Darshan's own reader stops there; this function
+        skips them.
     where : str
         The file's name, for errors.
     """
     streams = _inflate(region.lstrip(b"\0"), _MAX_JOB_BYTES, "job record", where)
     if len(streams) != 1:
-        # One process writes it: more are modules that a damaged map does not name.
+        # One process writes one stream. More streams belong to modules that a damaged map lacks.
         raise _inconsistent(where)
     [record] = streams
     with_nanoseconds = header.version >= "3.41"
     fields = struct.Struct(f"{header.byte_order}{7 if with_nanoseconds else 5}q")
     if len(record) < fields.size + _METADATA_BYTES:
-        raise DamagedLogError("the job record is short", where=where, remedy="fetch the log again")
+        raise DamagedLogError(
+            "the job record is too short", where=where, remedy="fetch the log again"
+        )
     values = fields.unpack_from(record)
     if with_nanoseconds:
         uid, start, start_ns, end, end_ns, nprocs, job_id = values
@@ -218,7 +220,7 @@ def parse_names(header: Header, region: bytes, where: str) -> dict[int, str]:
     header : Header
         The log's header.
     region : bytes
-        The names' region, compressed.
+        The region of the names, compressed.
     where : str
         The file's name, for errors.
     """
@@ -230,13 +232,13 @@ def parse_names(header: Header, region: bytes, where: str) -> dict[int, str]:
     texts = b"\0".join(name for _, name in records).decode("utf-8", "replace").split("\0")
     names = dict(zip(ids, texts, strict=False))
     if len(names) < len(records):
-        # Each process writes its names, and not all know them.
+        # Each process writes the ids, but some write empty names; do not let these win.
         names |= {id_: text for id_, text in zip(ids, texts, strict=True) if text}
     return names
 
 
 def _split_names(data: bytes) -> list[tuple[bytes, bytes]] | None:
-    """Split records of an id and a name that a zero ends; None if they are not such."""
+    """Split records of an id and a name that ends with a zero; None for other bytes."""
     if data.count(0) > _MAX_NAMES:
         return None
     records: list[tuple[bytes, bytes]] = _NAME_RECORD.findall(data)
@@ -244,7 +246,7 @@ def _split_names(data: bytes) -> list[tuple[bytes, bytes]] | None:
 
 
 def _split_names_3_00(header: Header, data: bytes) -> list[tuple[bytes, bytes]] | None:
-    """Split records of an id, the length of a name, and the name; None if they are not such."""
+    """Split records of an id, the length of a name and the name; None for other bytes."""
     length = struct.Struct(f"{header.byte_order}I")
     records: list[tuple[bytes, bytes]] = []
     position = 0
@@ -256,7 +258,7 @@ def _split_names_3_00(header: Header, data: bytes) -> list[tuple[bytes, bytes]] 
 
 
 def truncated(where: str) -> DamagedLogError:
-    """The error for a file that ends before the data its header names."""
+    """Make the error for a file that is shorter than its header says."""
     return DamagedLogError(
         "the log is truncated", where=where, remedy="fetch it again, or use the log of another run"
     )
@@ -284,7 +286,7 @@ def _module_names(version: str, slots: int) -> list[str]:
 
 
 def _inflate(region: bytes, max_bytes: int, what: str, where: str) -> list[bytes]:
-    """Decompress a region: one zlib stream per process that wrote to it."""
+    """Decompress a region, with a zlib stream for each process that wrote to it."""
     streams: list[bytes] = []
     position = 0
     while position < len(region):

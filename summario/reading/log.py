@@ -1,8 +1,8 @@
-"""Reading a Darshan log safely: one array of records per module.
+"""Safe reading of a Darshan log to one array of records for each module.
 
-The records come from libdarshan-util, which runs in a disposable child process; this
-module checks what it returned against the header (see `summario.reading.header`) and against
-what any record must satisfy, so a damaged log is an error and never a shorter list.
+libdarshan-util reads the records in a child process that may crash. This module compares the
+records with the header (see `summario.reading.header`) and checks their ranks and sizes. So a
+damaged log is an error and never a shorter list.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SHARED = -1
 
 @dataclass(frozen=True)
 class Limits:
-    """What reading one log may cost: bytes of memory or of records, and whole seconds."""
+    """Limits of reading one log: bytes of memory, which also limit the records, and seconds."""
 
     max_bytes: int = 2 << 30
     max_seconds: int = 300
@@ -57,12 +57,12 @@ class Records:
     module : str
         Darshan's name of the module.
     words : ndarray of int64, shape (records, 2 + counters)
-        Record id, rank and every counter as it stands in the log, in native byte order;
-        floating-point counters as their bits.
+        Record id, rank and all counters of the log, in native byte order. A word of a
+        floating-point counter has the bits of the number.
     columns : dict of str to int
-        Counter name to its column in `words`.
+        The column in `words` of each counter, by name.
     partial : bool
-        Darshan's own flag: the module ran out of memory and left records out.
+        Darshan's own flag: the module ran out of memory and left out records.
     """
 
     module: str
@@ -72,25 +72,25 @@ class Records:
 
     @property
     def ids(self) -> NDArray[np.uint64]:
-        """Record ids: hashes of the files' paths."""
+        """The record ids, which are hashes of the files' paths."""
         return self.words[:, 0].view(np.uint64)
 
     @property
     def ranks(self) -> NDArray[np.int64]:
-        """Ranks; -1 for a record reduced over all ranks."""
+        """The ranks; -1 stands for a record that is reduced over all ranks."""
         return self.words[:, 1]
 
     def integers(self, *names: str) -> NDArray[np.int64]:
-        """Counters by name, shape (records, names)."""
+        """Read several counters, shape (records, names)."""
         return self.words[:, [self.columns[name] for name in names]]
 
     def integer(self, name: str) -> NDArray[np.int64]:
-        """One counter, shape (records,); zeros where the log's version lacks it."""
+        """Read a counter, shape (records,); zeros if the log's version does not have it."""
         column = self.columns.get(name)
         return np.zeros(len(self.words), np.int64) if column is None else self.words[:, column]
 
     def real(self, name: str) -> NDArray[np.float64]:
-        """One floating-point counter (seconds), shape (records,)."""
+        """Read a floating-point counter in seconds, shape (records,)."""
         return np.ascontiguousarray(self.words[:, self.columns[name]]).view(np.float64)
 
 
@@ -101,19 +101,19 @@ class DarshanLog:
     Attributes
     ----------
     path : str
-        The file it was read from.
+        The file.
     job : Job
         The job record.
     records : dict of str to Records
-        By module, those of `RECORD_MODULES` that the log has.
+        The records by module, for the modules of `RECORD_MODULES` that the log has.
     traces : dict of str to bytes
-        Raw HEATMAP and DXT data by module, where the log has them and they are readable.
+        Raw HEATMAP and DXT data by module, if the log has them and they can be read.
     names : dict of int to str
-        The path behind each record id; not all ids have one.
+        The path of each record id; some ids have no path.
     header : Header
-        The file's own map of its contents.
+        The header of the file.
     warnings : tuple of str
-        What a reader should know: partial modules, unreadable traces.
+        Sentences about partial modules and unreadable traces.
     """
 
     path: str
@@ -128,13 +128,13 @@ class DarshanLog:
 class LogReader:
     """Reads any number of Darshan logs, also from several threads.
 
-    Holds the process that forks a reader for each log (see `summario.reading._child`); the first
-    log waits for its start, the others do not. A context manager.
+    It keeps the process that forks a reader for each log (see `summario.reading._child`), so only
+    the first log waits for the start of that process. It is a context manager.
 
     Parameters
     ----------
     limits : Limits, optional
-        What reading one log may cost.
+        Limits of reading one log.
 
     Examples
     --------
@@ -164,9 +164,9 @@ class LogReader:
         Raises
         ------
         InputError
-            When the file cannot be opened or is no Darshan log.
+            When the file cannot be opened or is not a Darshan log.
         DamagedLogError
-            When its contents are not what its header promises.
+            When its contents contradict its header.
         """
         where = str(path)
         try:
@@ -234,7 +234,7 @@ def _server_command(descriptor: int) -> list[str | Path]:
 
 
 def read_log(path: str | Path, limits: Limits | None = None) -> DarshanLog:
-    """Read one Darshan log; for several, a `LogReader` is faster."""
+    """Read one Darshan log; a `LogReader` is faster for several."""
     with LogReader(limits) as reader:
         return reader.read(path)
 
@@ -247,7 +247,7 @@ def _collect(
     report: dict[str, Any],
     output: IO[bytes],
 ) -> DarshanLog:
-    """Turn the child's report and output into a checked log."""
+    """Make a checked log from the report and the output of the child process."""
     output.seek(0, os.SEEK_END)
     blob: memoryview | bytes = b""
     if output.tell():
@@ -312,9 +312,9 @@ def _parse_records(
 
 
 def _record_layout(module: str, version: int, counters: list[str], where: str) -> list[str]:
-    """Name the counters of a record of an older module version, in their order.
+    """List the counters of a record of an older module version, in their order.
 
-    `counters` are the current version's. What changed when: the up-conversions in
+    `counters` are those of the current version. The changes are taken from the conversions in
     darshan-posix-logutils.c, darshan-mpiio-logutils.c and darshan-stdio-logutils.c.
     """
     current = _RECORD_VERSIONS[module]
@@ -349,7 +349,7 @@ _LATE_TIMESTAMPS = ("CLOSE_START_TIMESTAMP", "OPEN_END_TIMESTAMP")
 
 
 def _library_path() -> str:
-    """The shared library that the darshan wheel ships, without importing darshan."""
+    """Find the shared library of the darshan wheel without importing darshan."""
     package = importlib.util.find_spec("darshan")
     if package is not None and package.origin is not None:
         folder = Path(package.origin).parent

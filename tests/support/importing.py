@@ -23,7 +23,7 @@ _LIBRARIES = f"{os.sep}site-packages{os.sep}"
 
 
 def _callers() -> Iterator[FrameType]:
-    """The frames of all callers, the nearest first."""
+    """Yield the frames of all callers, the nearest first."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back
@@ -31,9 +31,9 @@ def _callers() -> Iterator[FrameType]:
 
 
 def _imported() -> str | None:
-    """The file whose body runs; None while no module is imported."""
+    """Find the file whose body runs; None while no module is imported."""
     bodies = (one.f_code.co_filename for one in _callers() if one.f_code.co_name == "<module>")
-    file = next(bodies)
+    file = next(bodies, None)
     return file if file != __file__ else None
 
 

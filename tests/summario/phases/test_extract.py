@@ -1,4 +1,4 @@
-"""Phases of genuine logs, against what is known of the runs that made them."""
+"""Phases of real logs, compared with the known facts about their runs."""
 
 import csv
 from pathlib import Path
@@ -12,8 +12,8 @@ from summario.phases.values import Phase
 from summario.reading.log import DarshanLog, read_log
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-# Nothing tells how MPI-IO's independent requests lie, and the manifest says what the
-# program was told about its file, which one process alone does not share.
+# The manifest has the words of the benchmarks' options. The spatiality of independent MPI-IO is
+# unknown, and a single process does not share its file, whatever the options say.
 SPATIALITY = {"1d-strided": "sequential"}
 
 
@@ -22,7 +22,7 @@ def phases_of(name: str, **options: object) -> list[Phase]:
 
 
 def major(phases: list[Phase]) -> list[Phase]:
-    """Phases with at least 1 % of the bytes, as the manifest counts them."""
+    """Select phases with at least 1 % of the bytes; the manifest counts only these."""
     total = sum(phase.bytes for phase in phases)
     return [phase for phase in phases if phase.bytes >= 0.01 * total]
 
@@ -33,7 +33,7 @@ def manifest(shared_data: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_every_run_has_the_phases_its_program_made(shared_data: Path) -> None:
+def test_every_run_has_the_phases_of_its_program(shared_data: Path) -> None:
     wrong = []
     for run in manifest(shared_data):
         found = major(extract_phases(read_log(shared_data / "runs" / run["log"])))
@@ -94,7 +94,7 @@ def test_mixed_request_sizes_become_parts(shared_data: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_all_logs_of_other_sites_keep_every_byte(shared_data: Path) -> None:
-    """Against PyDarshan, which reads the same counters another way."""
+    """Compare with PyDarshan, which reads the same counters in another way."""
     backend = pytest.importorskip("darshan.backend.cffi_backend")
     logs = sorted((shared_data / "darshan-logs").rglob("*.darshan"))
     assert len(logs) > 60
@@ -119,9 +119,9 @@ def pydarshan_bytes(backend: object, path: Path) -> int:
     return int(total)
 
 
-def test_a_file_used_through_mpiio_hides_what_posix_did_below() -> None:
-    # Two-phase writes over few aggregators: 256 MiB above, about 3.3 GB written and
-    # 3.1 GB read below.
+def test_a_file_used_through_mpiio_hides_its_posix_records() -> None:
+    # Collective writes through few aggregators: MPI-IO counts 256 MiB, POSIX about 3.3 GB of writes
+    # and 3.1 GB of reads.
     [phase] = phases_of("mpiio-coll-contig-cb4")
     assert (phase.api, phase.operation, phase.bytes) == ("MPIIO", "write", 256 << 20)
     below = {
@@ -131,7 +131,7 @@ def test_a_file_used_through_mpiio_hides_what_posix_did_below() -> None:
     assert below["read"] > 3e9
 
 
-def test_the_launchers_files_are_left_out_unless_asked_for() -> None:
+def test_files_of_the_launcher_are_left_out_by_default() -> None:
     names = {phase.api for phase in phases_of("mpi4py-partial-mpiio")}
     assert names == {"MPIIO"}
     kept = phases_of("mpi4py-partial-mpiio", all_files=True)
@@ -149,7 +149,7 @@ def test_stdio_streams_are_contiguous_without_seeks() -> None:
     assert (phase.api, phase.spatiality, phase.requests) == ("STDIO", "contiguous", 8 * 4096)
 
 
-def test_a_threshold_of_one_takes_any_order_for_contiguous() -> None:
+def test_with_a_threshold_of_one_any_order_is_contiguous() -> None:
     assert {p.spatiality for p in phases_of("multiphase", threshold=1)} == {"contiguous"}
     assert "sequential" in {p.spatiality for p in phases_of("multiphase", threshold=0)}
 
@@ -159,7 +159,7 @@ def test_a_long_time_distance_merges_phases_of_one_kind() -> None:
 
 
 def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: list[int]) -> float:
-    """I/O time of a phase of files of 1 s each, with these times and ranks."""
+    """I/O time of a phase of files with these times and ranks; each file takes 1 s."""
     streams = select_layer(read_streams(log), "posix")
     rows = np.zeros(len(seconds), np.int64)
     table = streams.take(rows)
@@ -176,7 +176,7 @@ def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: li
     return phase.io_time_seconds
 
 
-def test_files_of_one_process_add_up_and_those_of_others_do_not() -> None:
+def test_times_of_one_process_add_up_and_those_of_several_do_not() -> None:
     log = read_log(FIXTURES / "hacc-posix-fpp-8x100k.darshan")
     one_after_the_other = [(0.0, 1.0), (1.1, 2.1), (2.2, 3.2)]
     assert written_files(log, one_after_the_other, [0, 0, 0]) == 3.0

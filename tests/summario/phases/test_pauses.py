@@ -1,4 +1,4 @@
-"""Pauses that only HEATMAP and DXT show."""
+"""Pauses that only the HEATMAP and DXT show."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_file_reopened_five_times_is_five_phases(shared_data: Path, name: str)
         assert offset == pytest.approx(real["t_io_first"] - begin, abs=0.15)
 
 
-def test_the_pieces_io_time_is_the_whole_files() -> None:
+def test_the_io_times_of_pieces_add_up_to_that_of_the_file() -> None:
     log = read_log(FIXTURES / "reopen-same-5x.darshan")
     pieces = extract_phases(log)
     [whole] = extract_phases(log, time_distance=60)
@@ -44,7 +44,7 @@ def test_pauses_are_runs_of_empty_bins_longer_than_the_distance() -> None:
 
 
 @given(st.lists(st.integers(0, 2), min_size=1), st.floats(0.1, 4), st.floats(0, 5))
-def test_a_pause_is_empty_long_enough_and_as_long_as_can_be(
+def test_a_pause_is_empty_and_long_enough_and_cannot_be_longer(
     moved: list[int], width: float, distance: float
 ) -> None:
     for first, end in Heatmap(width, np.array(moved)).pauses(distance):

@@ -1,4 +1,4 @@
-"""The rules of the extraction and of safe reading, one made-up log per rule."""
+"""The rules of the extraction and of safe reading, with a made-up log for each rule."""
 
 import bisect
 import math
@@ -40,7 +40,7 @@ BINS = {
 
 
 def size_bin(size: int) -> str:
-    """The bin of Darshan's histograms of sizes up to 4 MiB."""
+    """Name the bin of Darshan's histograms for a size up to 4 MiB."""
     edges = list(BINS)
     return BINS[edges[bisect.bisect_left(edges, size)]]
 
@@ -65,7 +65,7 @@ def posix(
     seconds: float = 0.25,
     operation: str = "WRITE",
 ) -> Record:
-    """One file's requests of one size; all but the first consecutive, unless told."""
+    """Make requests of one size to one file; by default all but the first are consecutive."""
     order = requests - 1 if consecutive is None else consecutive
     counters = {
         f"POSIX_{operation}S": requests,
@@ -80,7 +80,7 @@ def posix(
 
 
 def mpiio(path: str, start: float = 0, end: float = 1, **writes: int) -> Record:
-    """Writes of 1 MiB by rank 0: `COLL`, `INDEP`, `SPLIT` and `NB` ones."""
+    """Make writes of 1 MiB by rank 0, of the kinds `COLL`, `INDEP`, `SPLIT` and `NB`."""
     counters = {f"MPIIO_{kind}_WRITES": count for kind, count in writes.items()}
     counters["MPIIO_BYTES_WRITTEN"] = sum(writes.values()) * MIB
     return Record("MPI-IO", path, 0, counters, times("MPIIO", "WRITE", start, end, 0.25))
@@ -113,7 +113,7 @@ def bytes_of(phases: Iterable[Phase]) -> list[tuple[str, int]]:
 # One layer only
 
 
-def test_a_file_used_through_stdio_hides_what_posix_did_below(tmp_path: Path) -> None:
+def test_a_file_used_through_stdio_hides_its_posix_records(tmp_path: Path) -> None:
     log = log_of(tmp_path, [stdio("/a", requests=10), posix("/a", 0, 1, requests=20)])
     assert bytes_of(extract_phases(log)) == [("STDIO", 10)]
     assert bytes_of(extract_phases(log, layer="posix")) == [("POSIX", 20)]
@@ -130,7 +130,7 @@ def test_a_file_used_through_mpiio_hides_every_other_layer(tmp_path: Path, below
     assert bytes_of(extract_phases(log)) == [("MPIIO", 10)]
 
 
-# Merged files. Times are binary fractions, whose sums are exact, where nothing else is said.
+# Merged files. By default times are binary fractions, whose sums are exact.
 
 
 @pytest.mark.parametrize(("start", "phases"), [(1.5, 1), (1.5 + 2**-20, 2)])
@@ -155,10 +155,10 @@ def test_a_phase_of_another_kind_in_between_changes_nothing(
 @pytest.mark.parametrize(
     ("end", "longest"), [(7.21, 67.31), (3.14, 188.83), (7.03, 300.7), (21.02, 1000.1)]
 )
-def test_rounding_does_not_part_what_is_the_time_distance_apart(
+def test_rounding_does_not_split_files_at_exactly_the_time_distance(
     tmp_path: Path, end: float, longest: float
 ) -> None:
-    # No binary fractions: adding a common offset to all times would part some of them.
+    # These times are not binary fractions: a common offset, added to all, would split some files.
     other = posix("/r", 0, longest, operation="READ")
     log = log_of(tmp_path, [other, posix("/a", 0, end), posix("/b", end + 1, end + 2)])
     [write] = [phase for phase in extract_phases(log) if phase.operation == "write"]
@@ -177,8 +177,8 @@ def test_the_group_ends_with_the_latest_of_its_members(tmp_path: Path) -> None:
     assert (phase.n_files, phase.start_seconds, phase.end_seconds) == (3, 0, 6)
 
 
-def test_a_processs_time_is_that_in_shared_files_and_in_its_own(tmp_path: Path) -> None:
-    # Rank -1 has the sum over all ranks: 2 s of each. The longest of /b's ranks adds 3 s.
+def test_a_processs_times_in_shared_files_and_in_its_own_add_up(tmp_path: Path) -> None:
+    # Rank -1 has the sum over all ranks, which is 2 s for each. The slowest rank of /b adds 3 s.
     everyone = posix("/a", 0, 2, rank=-1, requests=40, seconds=2.0 * NPROCS)
     some = [posix("/b", 2, 5, rank=0, seconds=3), posix("/b", 2, 5, rank=1, seconds=1)]
     [phase] = extract_phases(log_of(tmp_path, [everyone, *some]))
@@ -215,14 +215,14 @@ def test_a_file_with_a_record_of_all_and_one_of_a_rank_has_no_more_processes_tha
         ({"COLL": 70, "NB": 30}, "unknown"),
     ],
 )
-def test_mpiio_is_collective_from_one_less_the_threshold_on(
+def test_mpiio_is_collective_from_a_share_of_one_minus_the_threshold_on(
     tmp_path: Path, writes: dict[str, int], spatiality: str
 ) -> None:
     [phase] = extract_phases(log_of(tmp_path, [mpiio("/a", **writes)]), threshold=0.2)
     assert (phase.spatiality, phase.requests) == (spatiality, 100)
 
 
-def test_a_higher_threshold_takes_a_smaller_collective_share(tmp_path: Path) -> None:
+def test_with_a_higher_threshold_a_smaller_collective_share_is_enough(tmp_path: Path) -> None:
     log = log_of(tmp_path, [mpiio("/a", COLL=70, INDEP=30)])
     assert [phase.spatiality for phase in extract_phases(log, threshold=0.4)] == ["collective"]
 
@@ -233,7 +233,7 @@ def test_a_higher_threshold_takes_a_smaller_collective_share(tmp_path: Path) -> 
 def test_seeks_break_the_order_of_a_stdio_stream(
     tmp_path: Path, seeks: int, spatiality: str
 ) -> None:
-    # Of 51 requests 50 could be consecutive, of which 40 make a contiguous phase.
+    # 50 of 51 requests could be consecutive; 40 of them are enough for a contiguous phase.
     [phase] = extract_phases(log_of(tmp_path, [stdio("/a", requests=51, seeks=seeks)]))
     assert phase.spatiality == spatiality
 
@@ -241,13 +241,13 @@ def test_seeks_break_the_order_of_a_stdio_stream(
 # DXT
 
 PAUSED = [(i * MIB, MIB, at, at + 0.02) for i, at in enumerate([*([0.0] * 20), *([9.5] * 20)])]
-"""40 requests of 1 MiB: 20 at the start and 20 after 9.5 s."""
+"""40 requests of 1 MiB: 20 at the start, and 20 after 9.5 s."""
 
 
 def traced(
     folder: Path, segments: Sequence[Segment], module: str = "DXT_POSIX", **contents: object
 ) -> DarshanLog:
-    """40 requests of 1 MiB in 10 s, with these segments in the trace."""
+    """Make a log of 40 requests of 1 MiB in 10 s, with these segments in the trace."""
     used = (
         mpiio("/a", 0, 10, INDEP=40) if module == "DXT_MPIIO" else posix("/a", 0, 10, requests=40)
     )
@@ -353,7 +353,7 @@ def test_a_pause_outside_a_files_time_does_not_split_it(tmp_path: Path, bins: tu
     ],
     ids=["a file", "a file of another kind", "a system file", "below MPI-IO"],
 )
-def test_another_files_bytes_are_not_charged_to_the_one_that_pauses(
+def test_bytes_of_other_files_do_not_count_for_the_file_with_a_pause(
     tmp_path: Path, busy: list[Record], its_phase: list[tuple[str, int]]
 ) -> None:
     paused = posix("/a", 0, 10, requests=40)
@@ -376,7 +376,7 @@ def test_a_file_with_fewer_requests_than_windows_is_not_split(tmp_path: Path) ->
 
 
 def test_a_random_file_of_few_requests_per_process_stays_random_in_pieces(tmp_path: Path) -> None:
-    # Four pieces of 16 processes would leave no request that could follow another.
+    # In four pieces with 16 processes each request would be the first of its process.
     record = posix("/a", 0, 10, rank=-1, requests=60, consecutive=0)
     bins = heatmap(15, 0, 0, 15, 0, 0, 15, 0, 0, 15)
     found = extract_phases(log_of(tmp_path, [record], 16, heatmaps=[bins]))
@@ -387,7 +387,7 @@ def test_a_random_file_of_few_requests_per_process_stays_random_in_pieces(tmp_pa
 # Sizes and bytes
 
 
-def test_sizes_that_only_one_operation_used_are_not_the_others(tmp_path: Path) -> None:
+def test_a_size_of_only_one_operation_does_not_count_for_the_other(tmp_path: Path) -> None:
     counters = {
         "POSIX_READS": 120,
         "POSIX_BYTES_READ": 60 * 80 * KIB,
@@ -408,7 +408,7 @@ def test_sizes_that_only_one_operation_used_are_not_the_others(tmp_path: Path) -
     }
 
 
-def test_a_size_that_both_operations_used_is_shared_as_the_histograms_are(tmp_path: Path) -> None:
+def test_the_count_of_a_size_of_both_operations_is_shared_by_the_histograms(tmp_path: Path) -> None:
     counters = {
         "POSIX_READS": 50,
         "POSIX_BYTES_READ": 30 * MIB + 20 * 4 * MIB,
@@ -432,7 +432,7 @@ def test_a_size_that_both_operations_used_is_shared_as_the_histograms_are(tmp_pa
 
 
 def parts_of(folder: Path, counters: dict[str, int]) -> dict[str, list[tuple[int, float]]]:
-    """Requests and size of the parts of a file's only read and only write phase."""
+    """Requests and request sizes of a file's read phase and write phase."""
     seconds = times("POSIX", "READ", 0, 1, 0.25) | times("POSIX", "WRITE", 0, 1, 0.25)
     found = extract_phases(log_of(folder, [Record("POSIX", "/a", 0, counters, seconds)]))
     assert len(found) == 2
@@ -468,7 +468,7 @@ def test_bytes_without_a_request_still_count(tmp_path: Path) -> None:
         "<STDERR>",
     ],
 )
-def test_system_files_are_left_out_unless_asked_for(tmp_path: Path, path: str) -> None:
+def test_system_files_are_left_out_by_default(tmp_path: Path, path: str) -> None:
     log = log_of(tmp_path, [stdio(path) if path.startswith("<") else posix(path, 0, 1)])
     assert extract_phases(log) == []
     assert [phase.bytes for phase in extract_phases(log, all_files=True)] == [10 * MIB]
@@ -477,7 +477,7 @@ def test_system_files_are_left_out_unless_asked_for(tmp_path: Path, path: str) -
 @pytest.mark.parametrize(
     "path", ["/scratch/etc/a", "/system/a", "/scratch/a.so.gz", "/scratch/a.sorted", "/scratch/so"]
 )
-def test_files_that_only_look_like_the_systems_are_kept(tmp_path: Path, path: str) -> None:
+def test_files_with_names_like_those_of_the_system_are_kept(tmp_path: Path, path: str) -> None:
     assert len(extract_phases(log_of(tmp_path, [posix(path, 0, 1)]))) == 1
 
 
@@ -490,7 +490,7 @@ def test_a_rank_outside_the_job_is_an_error(tmp_path: Path, rank: int) -> None:
         log_of(tmp_path, [posix("/a", 0, 1, rank=rank)])
 
 
-def test_the_last_rank_of_the_job_is_none(tmp_path: Path) -> None:
+def test_the_last_rank_of_the_job_is_not_an_error(tmp_path: Path) -> None:
     [phase] = extract_phases(log_of(tmp_path, [posix("/a", 0, 1, rank=NPROCS - 1)]))
     assert phase.rank == NPROCS - 1
 
@@ -539,7 +539,7 @@ def small_log(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_two_threads_read_what_one_reads(tmp_path: Path) -> None:
+def test_two_threads_read_the_same_as_one(tmp_path: Path) -> None:
     logs = [
         write_log(
             tmp_path / f"{number}.darshan",
@@ -572,7 +572,9 @@ def ends_soon(reader: LogReader) -> bool:
 @pytest.mark.parametrize(
     "reads", [True, False], ids=["reads before its end", "reads after its end"]
 )
-def test_a_fork_can_read_and_does_not_hold_up_its_parents_end(small_log: Path, reads: bool) -> None:
+def test_a_fork_can_read_and_does_not_delay_the_end_of_its_parent(
+    small_log: Path, reads: bool
+) -> None:
     reader = LogReader()
     expected = reader.read(small_log).names
     waits, go_on = os.pipe()
@@ -654,12 +656,12 @@ print(*read_log(sys.argv[1], Limits(8 << 30, 300)).names.values())
 
 
 def with_names(log: Path, names: bytes) -> bytes:
-    """The log with another names' region, and its header's map set right."""
+    """Replace the region of the names in a log, and correct the map in its header."""
     data = bytearray(log.read_bytes())
     old = parse_header(bytes(data[:MAX_HEADER_BYTES]), str(log)).names
     data[old.offset : old.offset + old.length] = names
     struct.pack_into("<Q", data, 40, len(names))
-    # Pairs of offset and length from byte 48 on.
+    # From byte 48 on, the map has pairs of offset and length.
     for entry in range(48, 48 + 64 * 16, 16):
         offset, length = struct.unpack_from("<QQ", data, entry)
         if length:
@@ -667,7 +669,7 @@ def with_names(log: Path, names: bytes) -> bytes:
     return bytes(data)
 
 
-def test_other_names_in_place_of_a_logs_are_read(small_log: Path) -> None:
+def test_replaced_names_are_read(small_log: Path) -> None:
     record = struct.pack("<Q", 5) + b"/other\0"
     small_log.write_bytes(with_names(small_log, zlib.compress(record)))
     log = read_log(small_log)
@@ -676,8 +678,8 @@ def test_other_names_in_place_of_a_logs_are_read(small_log: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_bomb_in_place_of_the_names_is_refused_before_it_is_taken_apart(small_log: Path) -> None:
-    # 198 MiB of records of nine zeros, an id and an empty name: each by itself could be one.
+def test_a_decompression_bomb_as_names_is_rejected_before_it_is_split(small_log: Path) -> None:
+    # 198 MiB of zeros: each nine of them are a valid record with an id and an empty name.
     packer = zlib.compressobj(1)
     packed = [packer.compress(bytes(9 * MIB)) for _ in range(22)]
     small_log.write_bytes(with_names(small_log, b"".join([*packed, packer.flush()])))
@@ -688,5 +690,5 @@ def test_a_bomb_in_place_of_the_names_is_refused_before_it_is_taken_apart(small_
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # It is unpacked, and joined; its 20 million names would take thousands of MiB.
+    # The zeros are decompressed and joined. Their 20 million names would take thousands of MiB.
     assert peak_bytes < 1000 * MIB

@@ -1,4 +1,4 @@
-"""Phases as CSV, JSON and text, and back."""
+"""Phases as CSV, JSON and text, and read back."""
 
 import csv
 import io
@@ -47,7 +47,7 @@ counts = st.integers(1, 1 << 40)
     st.lists(st.builds(Part, requests=counts, bytes=st.integers(1, 1 << 60)), max_size=5),
     st.integers() | st.text(),
 )
-def test_json_keeps_the_parts_and_what_a_job_is_called(parts: list[Part], job: int | str) -> None:
+def test_json_keeps_the_parts_and_the_name_of_a_job(parts: list[Part], job: int | str) -> None:
     if sum(part.bytes for part in parts) < 1 << 63:
         before = replace(phase(tuple(parts)), job=job)
         assert tables.from_record(json.loads(json.dumps(tables.to_record(before)))) == before
@@ -57,10 +57,10 @@ def test_json_keeps_the_parts_and_what_a_job_is_called(parts: list[Part], job: i
     ("change", "message"),
     [
         ({"bytes": -1}, "negative"),
-        ({"bytes": 1.5}, "no count"),
+        ({"bytes": 1.5}, "not a count"),
         ({"bytes": 7}, "do not add up"),
         ({"start": None}, "float"),
-        ({"end": float("inf")}, "not finite"),
+        ({"end": float("inf")}, "not a finite number"),
         ({"type": "seek"}, "'seek' is not one of read, write"),
         ({"api": "HDF5"}, "not one of"),
         ({"job": []}, "the job is neither"),
@@ -68,16 +68,16 @@ def test_json_keeps_the_parts_and_what_a_job_is_called(parts: list[Part], job: i
         ({"parts": 3}, "not iterable"),
         ({"parts": [None]}, "subscriptable"),
         ({"parts": [{"requests": 1}]}, "'bytes' is missing"),
-        ({"parts": [{"requests": 0, "bytes": 5}]}, "without requests"),
+        ({"parts": [{"requests": 0, "bytes": 5}]}, "has no requests"),
     ],
 )
-def test_json_that_is_no_phase_is_refused(change: dict[str, object], message: str) -> None:
+def test_json_that_is_not_a_phase_is_rejected(change: dict[str, object], message: str) -> None:
     record = tables.to_record(phase((Part(1, 5),)))
     with pytest.raises(InputError, match=message):
         tables.from_record({**record, **change})
 
 
-def test_what_json_lacks_is_named() -> None:
+def test_a_field_that_json_lacks_is_named() -> None:
     record = tables.to_record(phase((Part(1, 5),)))
     del record["api"]
     with pytest.raises(InputError, match="not a phase: 'api' is missing"):
@@ -148,7 +148,7 @@ def test_a_table_of_summarios_own_columns_is_read(tmp_path: Path) -> None:
         (f"{SUMMARIO},processes\n{PERIODIC_A},-4\n", "negative"),
     ],
 )
-def test_what_is_no_table_of_phases_is_one_clear_line(
+def test_a_wrong_table_of_phases_is_one_clear_line(
     tmp_path: Path, content: str, clause: str
 ) -> None:
     file = tmp_path / "phases.csv"
@@ -160,5 +160,5 @@ def test_what_is_no_table_of_phases_is_one_clear_line(
     assert "\n" not in str(raised.value)
 
 
-def test_no_phases_are_said_to_be_none() -> None:
+def test_without_phases_the_text_says_so() -> None:
     assert tables.to_text([]) == "no I/O phases"

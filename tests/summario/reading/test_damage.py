@@ -1,4 +1,4 @@
-"""Damaged, truncated and hostile logs: an error, never a crash or fewer bytes."""
+"""Damaged, truncated and hostile logs give an error, never a crash or fewer bytes."""
 
 import random
 import struct
@@ -91,7 +91,7 @@ def test_a_truncated_log_says_so(tmp_path: Path, share: float) -> None:
 
 def test_a_log_that_loses_its_last_module_with_its_map_is_damaged(tmp_path: Path) -> None:
     data = bytearray((Path(__file__).parents[1] / "fixtures/multiphase.darshan").read_bytes())
-    # The map's entries are (offset, length) pairs from byte 48 on, POSIX the second.
+    # The map has (offset, length) pairs from byte 48 on; POSIX is the second one.
     offset, length = struct.unpack_from("<QQ", data, 48 + 16)
     struct.pack_into("<QQ", data, 48 + 16, offset, 0)
     path = tmp_path / "without-posix.darshan"
@@ -101,9 +101,9 @@ def test_a_log_that_loses_its_last_module_with_its_map_is_damaged(tmp_path: Path
         read_log(path)
 
 
-def test_modules_whose_maps_are_gone_are_not_taken_for_the_job(tmp_path: Path) -> None:
+def test_modules_without_a_map_are_not_read_as_the_job_record(tmp_path: Path) -> None:
     data = bytearray((Path(__file__).parents[1] / "fixtures/multiphase.darshan").read_bytes())
-    # The names' map and those up to POSIX: what follows the header is then the "job".
+    # Without the map of the names and of POSIX, their bytes look like a part of the job record.
     data[32 : 48 + 2 * 16] = bytes(48)
     path = tmp_path / "without-maps.darshan"
     path.write_bytes(data)
@@ -123,7 +123,7 @@ def test_damage_to_the_heatmap_alone_costs_a_warning_only(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", bytes(4096), b"3.41\0\0\0\0" + bytes(8)])
-def test_what_is_no_log_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_not_called_logs(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other.darshan"
     path.write_bytes(content)
     with pytest.raises(InputError, match="not a Darshan log"):
@@ -144,7 +144,7 @@ def test_limits_end_a_log_that_costs_too_much() -> None:
         read_log(FIXTURES[0], Limits(max_bytes=1 << 20))
 
 
-def test_a_log_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_missing_log_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         read_log(tmp_path / "missing.darshan")
     with pytest.raises(InputError, match="directory"):

@@ -1,4 +1,4 @@
-"""What reading a log returns, against PyDarshan reading the same log."""
+"""The content of logs, compared with what PyDarshan reads from them."""
 
 import tempfile
 import warnings
@@ -47,10 +47,10 @@ def compare(darshan: object, path: Path) -> None:
 
 
 def spoilt_by_the_library(header: object, module: str, name: str) -> bool:
-    """Floats of old POSIX records that libdarshan-util 3.5.0 gets wrong itself.
+    """Whether libdarshan-util 3.5.0 itself reads this counter of an old POSIX record wrongly.
 
-    Its up-conversion to version 4 cuts the last two off, and leaves three of big-endian
-    records unswapped.
+    Its conversion to version 4 cuts off the last two floating-point counters, and leaves three
+    counters of big-endian records in the wrong byte order.
     """
     if module != "POSIX" or header.module_versions[module] >= 4:
         return False
@@ -82,7 +82,7 @@ def test_darshans_partial_flag_is_reported(shared_data: Path) -> None:
 
 
 def test_a_job_record_behind_zeros_is_found(shared_data: Path) -> None:
-    """Some MPI-IO libraries leave a hole there; Darshan's own reader gives up on it."""
+    """Some MPI-IO libraries write zeros first; Darshan's own reader stops there."""
     path = next((shared_data / "io500-traces").glob("ior-easy_api_POSIX*4MB*"))
     assert read_log(path).job.nprocs == 4
 

@@ -197,7 +197,7 @@ def test_a_value_that_cannot_be_is_named(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"bytes": 1}, "phases.0: not a phase: the parts do not add up to the bytes"),
+        ({"bytes": 1}, "phases.0: not a phase: the bytes of the parts do not add up"),
         ({"type": "append"}, "body.phases.0.type: "),
         ({"time": 1e400}, "body.phases.0.time: "),
         ({"bytes": -1}, "body.phases.0.bytes: "),
