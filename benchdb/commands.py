@@ -14,8 +14,8 @@ from benchdb.coverage_command import coverage_command
 from benchdb.export_command import export
 from benchdb.import_command import import_files
 from benchdb.measurements.curves import Curve, curves, curves_of_ids
-from benchdb.measurements.storing import require_system, system_names
 from benchdb.store.database import reading
+from benchdb.store.systems import require_system, system_names
 from ioncast_base.command_options import database_option, format_option, system_option
 from ioncast_base.errors import UnknownNameError
 from ioncast_base.limits import LARGEST_ID

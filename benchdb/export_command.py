@@ -11,8 +11,8 @@ import click
 
 from benchdb.measurements.exports import csv_lines, export_rows
 from benchdb.measurements.parquet import write_parquet
-from benchdb.measurements.storing import require_system
 from benchdb.store.database import reading
+from benchdb.store.systems import require_system
 from ioncast_base.command_options import database_option, system_option
 from ioncast_base.errors import InputError
 from ioncast_base.files import whole_file

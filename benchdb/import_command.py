@@ -20,8 +20,9 @@ from benchdb.measurements.importers import (
 from benchdb.measurements.parquet import MAGIC, csv_of
 from benchdb.measurements.progress import counted
 from benchdb.measurements.restore import Origin, Repetition, restore
-from benchdb.measurements.storing import Measurement, check_system_name, count, store
+from benchdb.measurements.storing import Measurement, count, store
 from benchdb.store.database import opened_database, transaction
+from benchdb.store.systems import check_system_name
 from ioncast_base.command_options import database_option
 from ioncast_base.errors import InputError, IoncastError
 

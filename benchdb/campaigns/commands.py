@@ -35,8 +35,8 @@ from benchdb.campaigns.running import (
     progress_of,
     run_campaign,
 )
-from benchdb.measurements.storing import check_new_system
 from benchdb.store.database import opened_database, transaction
+from benchdb.store.systems import check_new_system
 from ioncast_base.command_options import database_option, format_option
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import read_text

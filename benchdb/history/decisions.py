@@ -22,7 +22,6 @@ from sqlalchemy import (
 )
 
 from benchdb.history.revisions import next_revision
-from benchdb.measurements.storing import check_system_name
 from benchdb.store.accepted_values import (
     check_bandwidth,
     check_count,
@@ -33,6 +32,7 @@ from benchdb.store.accepted_values import (
 )
 from benchdb.store.schema import decisions as decisions_table
 from benchdb.store.schema import outcomes
+from benchdb.store.systems import check_system_name
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.limits import LARGEST_ID
 from ioncast_base.times import in_utc

@@ -10,7 +10,6 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, func, insert, se
 from benchdb.history.applications import Application
 from benchdb.history.decisions import DecisionRow, decision_of_row
 from benchdb.history.revisions import next_revision
-from benchdb.measurements.storing import system_id_of
 from benchdb.store.accepted_values import (
     check_bandwidth,
     check_count,
@@ -19,6 +18,7 @@ from benchdb.store.accepted_values import (
 )
 from benchdb.store.schema import applications, decisions, runs, systems
 from benchdb.store.schema import outcomes as outcomes_table
+from benchdb.store.systems import system_id_of
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.limits import LARGEST_ID
 from ioncast_base.times import now

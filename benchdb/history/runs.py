@@ -22,7 +22,6 @@ from benchdb.history.applications import (
     program_of,
 )
 from benchdb.history.revisions import next_revision
-from benchdb.measurements.storing import check_system_name, system_id_of
 from benchdb.store.accepted_values import (
     check_bandwidth,
     check_count,
@@ -31,6 +30,7 @@ from benchdb.store.accepted_values import (
     stored_time,
 )
 from benchdb.store.schema import applications, longest, runs, systems
+from benchdb.store.systems import check_system_name, system_id_of
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.times import now

@@ -14,8 +14,9 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, select
 
 from benchdb.measurements.cells import bimodal, outliers, spread
-from benchdb.measurements.storing import config_of, ids_of_patterns, pattern_of, require_system
+from benchdb.measurements.storing import config_of, ids_of_patterns, pattern_of
 from benchdb.store.schema import configurations, imports, measurements, systems
+from benchdb.store.systems import require_system
 from ioncast_base.times import instant
 from ior_configs import IorConfig
 

@@ -142,4 +142,4 @@ def _cell(value: object) -> str:
         return '"' + value.replace('"', '""') + '"' if _NEEDS_QUOTES.search(value) else value
     if value is None:
         return ""
-    return repr(int(value)) if isinstance(value, bool) else repr(value)
+    return str(int(value) if isinstance(value, bool) else value)

@@ -13,10 +13,9 @@ from benchdb.measurements.storing import (
     Measurement,
     config_of,
     configuration_ids,
-    require_system,
-    system_names,
 )
 from benchdb.store.schema import configurations, imports, measurements, systems
+from benchdb.store.systems import require_system, system_names
 from ioncast_base.errors import UnknownNameError
 from ioncast_base.limits import LARGEST_ID
 from ior_configs import IorConfig

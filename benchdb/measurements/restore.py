@@ -13,17 +13,15 @@ from sqlalchemy import Connection, func, select
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.storing import (
     Measurement,
-    check_system_name,
     configuration_ids,
     delete_import,
     insert_import,
     insert_measurements,
     pattern_of,
-    revise,
     stored_values,
-    system_id_of,
 )
 from benchdb.store.schema import imports, longest, measurements
+from benchdb.store.systems import check_system_name, revise, system_id_of
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.times import instant
 

@@ -1,19 +1,17 @@
-"""Measurements into the database."""
+"""Stores measurements in the database, and identifies configurations by their pattern."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from itertools import islice
 from typing import Any, TypeVar
-from uuid import uuid4
 
-from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select
 
 from benchdb.measurements.progress import Progress, silently
 from benchdb.store.accepted_values import check_bandwidth, check_text
@@ -23,24 +21,18 @@ from benchdb.store.schema import (
     imports,
     longest,
     measurements,
-    systems,
 )
-from ioncast_base.errors import InputError, Remedy, UnknownNameError
+from benchdb.store.systems import revise, system_id_of
+from ioncast_base.errors import InputError, Remedy
 from ioncast_base.limits import LARGEST_BYTES, LARGEST_COUNT
 from ior_configs import IorConfig
 
 _T = TypeVar("_T")
-# How many rows or keys go to the database at once.
+# Number of rows in one insert, and of keys in one query; databases limit the number of parameters.
 _CHUNK = 10_000
 _KEYS = 500
 
-_REVISE = (
-    update(systems)
-    .where(systems.c.id == bindparam("of_system"))
-    .values(revision=bindparam("new_revision"))
-)
-
-# The longest text that each column takes.
+# The longest text that fits into each column.
 _LONGEST_API = longest(configurations.c.api)
 _TEXT_LENGTHS = {
     name: longest(measurements.c[name])
@@ -57,30 +49,30 @@ class Measurement:
     config : IorConfig
         A pattern (see `IorConfig.pattern`) of one operation.
     io_nodes : int
-        I/O nodes it ran with; 0 is direct access.
+        Number of I/O nodes of the run; 0 is direct access.
     bandwidth_mib_s : float
         Total bytes over the time of the slowest process; from 1e-9 to 1e15.
     bytes : int or None
-        Bytes moved.
+        Number of bytes moved.
     time_s : float or None
-        The slowest process's time.
+        Time of the slowest process.
     started : str or None
-        When, ISO 8601.
+        Start of the run, ISO 8601.
     engine, engine_version : str, str or None
-        The program that measured.
+        The benchmark program and its version.
     command : str or None
-        Its command line as it was given.
+        The command line of the run as it was given.
     used : bool
-        False where the file sets the row apart from the others.
+        False if the file excludes the measurement; it then enters no curve.
     note : str or None
-        Why it is set apart, or a warning of the benchmark's.
+        The reason why the measurement is excluded, or a warning of the benchmark.
     campaign : str or None
-        The campaign whose run it was.
+        The campaign of the run.
 
     Raises
     ------
     InputError
-        For quantities that cannot be, and texts that the database does not take.
+        If a number is out of range, or the database cannot hold a text.
     """
 
     config: IorConfig
@@ -99,20 +91,22 @@ class Measurement:
     def __post_init__(self) -> None:
         check_bandwidth(self.bandwidth_mib_s)
         if not 0 <= self.io_nodes <= LARGEST_COUNT:
-            raise InputError(f"{self.io_nodes} I/O nodes")
+            raise InputError(f"{self.io_nodes} I/O nodes, not from 0 to {LARGEST_COUNT}")
         if (self.config.tasks or 0) > LARGEST_COUNT or (self.config.nodes or 0) > LARGEST_COUNT:
-            raise InputError(f"{self.config.tasks} tasks on {self.config.nodes} nodes")
+            raise InputError(
+                f"{self.config.tasks} tasks on {self.config.nodes} nodes, more than {LARGEST_COUNT}"
+            )
         if len(self.config.api) > _LONGEST_API or not self.config.api.isprintable():
-            raise InputError(f"an API named {self.config.api!r}")
+            raise InputError(f"{self.config.api!r} is not a valid name of an api")
         if not 0 <= (self.bytes or 0) <= LARGEST_BYTES:
-            raise InputError(f"{self.bytes} bytes")
+            raise InputError(f"{self.bytes} bytes, not from 0 to {LARGEST_BYTES}")
         if not 0 <= (self.time_s or 0) < math.inf:
-            raise InputError(f"a time of {self.time_s} s")
+            raise InputError(f"{self.time_s} is not a valid time in seconds")
         for name, most in _TEXT_LENGTHS.items():
             check_text(name, getattr(self, name), most)
 
 
-# The fields of a measurement that are columns by the same name.
+# The fields of a measurement that are columns of the same name.
 MEASUREMENT_FIELDS = tuple(field.name for field in fields(Measurement) if field.name != "config")
 
 
@@ -127,32 +121,33 @@ def store(
     replace: bool = False,
     progress: Progress = silently,
 ) -> bool:
-    """Store a file's measurements.
+    """Store the measurements of a file.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction (see `benchdb.store.database.transaction`).
+        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
     system : str
-        The system's name; it is created on first use.
+        Name of the system, which is created if the database does not have it.
     file, content, file_format : str, bytes, str
-        Where the rows are from; the content's hash keeps a file from counting twice.
+        Name, content and format of the file. A system stores a file with the same content once.
     rows : iterable of Measurement
-        What the file says.
+        The measurements in the file.
     replace : bool
-        Put them in the place of all of an earlier import of the file.
+        Replace all measurements of an earlier import of the same file.
     progress : callable
-        What the rows pass through while they are stored.
+        A function that returns the rows unchanged and shows how many have passed.
 
     Returns
     -------
     bool
-        False if the system has these measurements of this file already; nothing is changed.
+        False if the system already has these measurements of this file; nothing is changed.
 
     Raises
     ------
     InputError
-        When an earlier import of the file said otherwise what was run, and `replace` is off.
+        If an earlier import of the file has other configurations, numbers of I/O nodes or numbers
+        of repetitions, and `replace` is False.
     """
     rows = list(rows)
     system_id = system_id_of(connection, system)
@@ -165,8 +160,8 @@ def store(
             return False
         if not replace:
             raise InputError(
-                f"{system} has this file already, with other I/O nodes, tasks, nodes or"
-                " numbers of repetitions",
+                f"{system} already has this file, with other numbers of I/O nodes, tasks, nodes or"
+                " repetitions",
                 where=file,
                 remedy=Remedy("correct it with {}", ("replace",)),
             )
@@ -195,79 +190,24 @@ def store(
     return True
 
 
-def system_id_of(connection: Connection, name: str) -> int:
-    """The id of a system, created if it is not there yet.
-
-    Raises
-    ------
-    InputError
-        For a name that differs from another system's only in case or blanks, or is none.
-    """
-    check_new_system(connection, name)
-    known = connection.scalar(select(systems.c.id).where(systems.c.name == name))
-    if known is not None:
-        return int(known)
-    return _inserted(connection, systems, name=name)
-
-
-def check_new_system(connection: Connection, name: str) -> None:
-    """Refuse a name that a database cannot take beside those it has; the same one it can.
-
-    Raises
-    ------
-    InputError
-        For a name that differs from another system's only in case or blanks, or is none.
-    """
-    check_system_name(name)
-    names = system_names(connection)
-    alike = next((other for other in names if _spelling(other) == _spelling(name)), None)
-    if alike is not None and name not in names:
-        raise InputError(
-            f"the database has {alike!r} already",
-            where=f"system {name!r}",
-            remedy="spell it like that, or choose a name that differs in more than case and blanks",
-        )
-
-
-def check_system_name(name: str) -> None:
-    """Refuse what no database takes as the name of a system.
-
-    Raises
-    ------
-    InputError
-        When the name cannot be printed and typed, or is too long.
-    """
-    if not name or name != " ".join(name.split()) or not name.isprintable():
-        raise InputError(f"{name!r} is no name of a system", remedy="use words and single blanks")
-    if len(name) > longest(systems.c.name):
-        raise InputError(f"the name of the system has {len(name)} characters, more than 200")
-
-
-def _spelling(name: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", name).split()).casefold()
-
-
 def insert_import(connection: Connection, **values: Any) -> int:
-    """Store where measurements are from, and give its id."""
-    return _inserted(connection, imports, **values)
+    """Store the origin of measurements, and return its id."""
+    query = insert(imports).values(values).returning(imports.c.id)
+    return int(connection.scalars(query).one())
 
 
 def delete_import(connection: Connection, import_id: int) -> None:
-    """Forget an import and its measurements."""
+    """Delete an import and its measurements."""
     connection.execute(delete(measurements).where(measurements.c.import_id == import_id))
     connection.execute(delete(imports).where(imports.c.id == import_id))
 
 
-def revise(connection: Connection, system_id: int) -> None:
-    """Tell from now on that a system's measurements are others than before."""
-    connection.execute(_REVISE, {"of_system": system_id, "new_revision": uuid4().hex})
-
-
 def configuration_ids(connection: Connection, rows: Iterable[Measurement]) -> dict[int, int]:
-    """The database's ids of the rows' configurations, by Python's id of each `IorConfig`.
+    """Map the `id()` of each `IorConfig` object to the id of the configuration in the database.
 
-    Importers share one object among the rows of a configuration; to compare a million
-    objects by value takes as long as to store them.
+    New configurations are stored. Importers use one object for all rows of a configuration, and
+    the key is the object's `id()`, because comparing a million objects by value takes as long as
+    storing them.
     """
     configs = {id(row.config): row.config for row in rows}
     patterns = {key: pattern_of(config) for key, config in configs.items()}
@@ -287,7 +227,7 @@ def insert_measurements(
     ids: dict[int, int],
     rows: Iterable[tuple[int, Measurement]],
 ) -> None:
-    """Store measurements with their repetitions; `ids` is from `configuration_ids`."""
+    """Store measurements with their repetitions; `ids` comes from `configuration_ids`."""
     values = (
         {
             "system_id": system_id,
@@ -303,42 +243,14 @@ def insert_measurements(
 
 
 def stored_values(row: Measurement) -> dict[str, Any]:
-    """What the columns of a measurement hold; an empty text is the same as none."""
+    """The values of a measurement's columns; an empty text is stored as NULL."""
     values = {name: getattr(row, name) for name in MEASUREMENT_FIELDS}
     return {name: None if value == "" else value for name, value in values.items()}
 
 
 def count(connection: Connection) -> int:
-    """How many measurements the database has."""
+    """The number of measurements in the database."""
     return int(connection.scalars(select(func.count()).select_from(measurements)).one())
-
-
-def system_names(connection: Connection) -> list[str]:
-    """All systems, in the order of their names' bytes."""
-    return sorted(connection.scalars(select(systems.c.name)))
-
-
-def measured_systems(connection: Connection) -> list[str]:
-    """Those that something was measured on, in the order of their names' bytes."""
-    measured = select(imports.c.id).where(imports.c.system_id == systems.c.id).exists()
-    return sorted(connection.scalars(select(systems.c.name).where(measured)))
-
-
-def require_system(connection: Connection, name: str) -> str:
-    """The name of a system that the database has.
-
-    Raises
-    ------
-    UnknownNameError
-        When it has none of that name.
-    """
-    names = system_names(connection)
-    if name not in names:
-        raise UnknownNameError(
-            f"no system {name!r} in the database",
-            remedy=f"known are {', '.join(names)}" if names else "import measurements first",
-        )
-    return name
 
 
 def pattern_of(config: IorConfig) -> str:
@@ -347,7 +259,7 @@ def pattern_of(config: IorConfig) -> str:
 
 
 def ids_of_patterns(connection: Connection, patterns: Iterable[str]) -> dict[str, int]:
-    """The ids of those configurations that the database has, by what `pattern_of` them is."""
+    """Map the patterns of stored configurations to their ids; unknown patterns are left out."""
     found: dict[str, int] = {}
     for some in _in_chunks(patterns):
         query = select(configurations.c.pattern, configurations.c.id)
@@ -359,14 +271,14 @@ def ids_of_patterns(connection: Connection, patterns: Iterable[str]) -> dict[str
 
 
 def config_of(row: dict[str, Any]) -> IorConfig:
-    """The configuration in a row with the `configurations` columns."""
+    """The configuration in a row that has the columns of `configurations`."""
     values = {name: row[name] for name in CONFIGURATION_FIELDS}
     operation = row["operation"]
     return IorConfig(**values, write=operation == "write", read=operation == "read")
 
 
 def _cells(rows: Iterable[Measurement]) -> Counter[tuple[str, int]]:
-    """How many measurements there are of each configuration and number of I/O nodes."""
+    """The number of measurements by pattern and number of I/O nodes."""
     configs = {id(row.config): row.config for row in rows}
     patterns = {key: pattern_of(config) for key, config in configs.items()}
     return Counter((patterns[id(row.config)], row.io_nodes) for row in rows)
@@ -408,8 +320,3 @@ def _in_chunks(keys: Iterable[_T]) -> Iterator[list[_T]]:
     rest = iter(keys)
     while chunk := list(islice(rest, _KEYS)):
         yield chunk
-
-
-def _inserted(connection: Connection, table: Table, **values: Any) -> int:
-    query = insert(table).values(values).returning(table.c.id)
-    return int(connection.scalars(query).one())

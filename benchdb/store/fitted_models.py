@@ -1,31 +1,32 @@
-"""Fitted models in the database, and whether what they were fitted on is still the same."""
+"""Fitted models in the database, with the state of the measurements that they were fitted to."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from benchdb.measurements.storing import require_system
 from benchdb.store.schema import imports, models, systems
+from benchdb.store.systems import require_system
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """What the predictor fitted on a system's measurements of one engine.
+    """A model that the predictor fitted to a system's measurements of one engine.
 
     Attributes
     ----------
     engine : str
-        The program that measured.
+        The benchmark program of the measurements.
     state : str
-        `state_of` the measurements when it was fitted.
+        `state_of` the measurements when the model was fitted.
     fitted_at : str
-        When, ISO 8601 with zone.
+        Time of the fit, ISO 8601 with a time zone.
     document : str
-        JSON that the predictor wrote.
+        The model as JSON; only the predictor reads it.
     """
 
     engine: str
@@ -34,7 +35,8 @@ class StoredModel:
     document: str
 
 
-# Statements are made once: SQLAlchemy needs longer for that than a database for an answer.
+# Statements are built once, because SQLAlchemy needs longer to build one than a database to
+# answer it.
 _MODELS = select(
     systems.c.name,
     models.c.engine,
@@ -49,7 +51,7 @@ _FORGET = delete(models).where(
     models.c.system_id == bindparam("of_system"), models.c.engine == bindparam("of_engine")
 )
 _STORE = insert(models)
-# Programs that write without ioncast may not know of revisions, but add imports.
+# Another program that writes measurements may not change the revision, but it adds an import.
 _STATE = select(
     systems.c.revision,
     select(func.max(imports.c.id)).where(imports.c.system_id == systems.c.id).scalar_subquery(),
@@ -57,7 +59,7 @@ _STATE = select(
 
 
 def stored_model(connection: Connection, system: str, engine: str) -> StoredModel | None:
-    """The model of a system and an engine, of whatever state; None if none was stored."""
+    """The stored model of a system and an engine, even if it is out of date; None without one."""
     row = connection.execute(_OF_ENGINE, {"system": system, "engine": engine}).one_or_none()
     return row and StoredModel(*row[1:])
 
@@ -65,12 +67,12 @@ def stored_model(connection: Connection, system: str, engine: str) -> StoredMode
 def stored_models(
     connection: Connection, system: str | None = None
 ) -> list[tuple[str, StoredModel]]:
-    """All models, or those of a system, with their systems' names.
+    """All models, or the models of one system, with the names of their systems.
 
     Returns
     -------
     list of (str, StoredModel)
-        By system and engine, in the order of their names' bytes.
+        Sorted by the names of system and engine.
     """
     query, values = (_MODELS, {}) if system is None else (_OF_SYSTEM, {"system": system})
     rows = connection.execute(query, values)
@@ -81,23 +83,23 @@ def stored_models(
 def store_model(
     connection: Connection, system: str, engine: str, state: str, document: str
 ) -> None:
-    """Store a model in the place of the one that the system and the engine had.
+    """Store a model; it replaces the model that the system and the engine had.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction that writes (see `benchdb.store.database.transaction`).
+        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
     system, engine : str
-        Whose measurements it was fitted on.
+        The system and the engine of the measurements that the model was fitted to.
     state : str
-        Their `state_of`, from the transaction that read them.
+        `state_of` these measurements, from the transaction that read them.
     document : str
-        The model, as the predictor writes it.
+        The model as JSON.
 
     Raises
     ------
     UnknownNameError
-        When the database has no such system.
+        If the database does not have the system.
     """
     name = require_system(connection, system)
     system_id = connection.execute(_SYSTEM_ID, {"system": name}).scalar_one()
@@ -113,25 +115,25 @@ def store_model(
 
 
 def state_of(connection: Connection, system: str, engine: str) -> str:
-    """A fingerprint that changes whenever a system's measurements of an engine may have.
+    """A digest that changes whenever a system's measurements of an engine may have changed.
 
     Parameters
     ----------
     connection : Connection
-        In the transaction that reads the measurements, where they are to be of this state.
+        A connection in a transaction. Measurements read in the same transaction have this state.
     system, engine : str
-        Whose measurements.
+        The system and the engine of the measurements.
 
     Returns
     -------
     str
-        A SHA-256. Other engines' measurements change it too; in another database with the
-        same measurements it is another one.
+        A SHA-256. Measurements of other engines change it too, and two databases with the same
+        measurements have different digests.
 
     Raises
     ------
     UnknownNameError
-        When the database has no such system.
+        If the database does not have the system.
     """
     row = connection.execute(_STATE, {"system": require_system(connection, system)}).one()
-    return hashlib.sha256(repr((system, engine, *row)).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([system, engine, *row]).encode()).hexdigest()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import harmonic_mean
 
 from benchdb.measurements.curves import curves
-from benchdb.measurements.storing import require_system
 from benchdb.store.database import reading
+from benchdb.store.systems import require_system
 from experiments.shipped import TESTBED
 from ioncast_base.errors import InputError
 from predictor.matching.basis import choose_engine

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from benchdb.measurements.storing import measured_systems, require_system
+from benchdb.store.systems import measured_systems, require_system
 from ioncast_base.errors import DatabaseError, UnknownNameError
 from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict

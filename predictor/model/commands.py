@@ -6,9 +6,9 @@ import json
 
 import click
 
-from benchdb.measurements.storing import require_system
 from benchdb.store.database import reading
 from benchdb.store.fitted_models import stored_model, stored_models
+from benchdb.store.systems import require_system
 from ioncast_base.command_options import database_option, format_option, system_option
 from predictor.commands import command_line
 from predictor.composition.asking import fit_anew

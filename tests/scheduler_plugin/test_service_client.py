@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from benchdb.measurements.storing import insert_import, system_id_of
+from benchdb.measurements.storing import insert_import
 from benchdb.store.database import opened_database, transaction
+from benchdb.store.systems import system_id_of
 from benchdb.store.tokens import add_token
 from scheduler_plugin.service_client import (
     Ioncast,

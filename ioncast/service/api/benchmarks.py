@@ -18,8 +18,8 @@ from benchdb.measurements.coverage import (
     coverage_of_configs,
 )
 from benchdb.measurements.curves import Curve, curves_of_ids
-from benchdb.measurements.storing import system_id_of, system_names
 from benchdb.store.database import transaction
+from benchdb.store.systems import system_id_of, system_names
 from ioncast.service.api.benchmark_values import (
     CellItem,
     ConfigurationItem,

@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 from benchdb.history.applications import ApplicationSummary, application, applications
 from benchdb.history.decisions import DecisionRow, decision, decisions
 from benchdb.history.runs import NewRun, Run, runs_of, store_run
-from benchdb.measurements.storing import measured_systems
 from benchdb.store.database import transaction
+from benchdb.store.systems import measured_systems
 from ioncast.service.api.fields import (
     TEXT,
     JobId,

@@ -13,9 +13,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchdb.history.applications import applications
 from benchdb.history.revisions import applications_after, newest
-from benchdb.measurements.storing import system_names
 from benchdb.store.database import transaction
 from benchdb.store.fitted_models import state_of
+from benchdb.store.systems import system_names
 from ioncast.service.answering.prepared import Writer
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.known_database import is_known, remember

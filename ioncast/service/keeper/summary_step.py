@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Engine
 from benchdb.history.outcomes import newest_outcomes
 from benchdb.history.revisions import newest
 from benchdb.measurements.coverage import STALE_AFTER_S
-from benchdb.measurements.storing import system_names
 from benchdb.store.database import transaction
+from benchdb.store.systems import system_names
 from ioncast.service.answering.prepared import Writer
 from ioncast.service.keeper.counting import Count
 from ioncast.service.keeper.keeper_progress import Progress

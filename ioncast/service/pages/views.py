@@ -23,8 +23,8 @@ from benchdb.measurements.coverage import (
 )
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
-from benchdb.measurements.storing import require_system, system_names
 from benchdb.store.database import transaction
+from benchdb.store.systems import require_system, system_names
 from ioncast.service.api import openapi
 from ioncast.service.api.access import COOKIE, limit_client, role_of, without_cookie
 from ioncast.service.api.predictions import PredictionOfLog

@@ -496,7 +496,7 @@ def test_a_system_is_spelled_one_way(site: Site) -> None:
     file.write_text(file.read_text().replace('system = "here"', 'system = "HERE"'))
     refused = site.ioncast(*site.run_arguments[:4], "--dir", "other", "--engine", "fio")
     assert refused.returncode == 2
-    assert "the database has 'here' already" in refused.stderr
+    assert "the database already has a system 'here'" in refused.stderr
     assert not (site.root / "other").exists()
 
 

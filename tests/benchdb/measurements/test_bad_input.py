@@ -159,7 +159,7 @@ def test_two_systems_cannot_have_one_name(filled: Engine, tmp_path: Path, name: 
     before = everything(filled)
     code, output, said = imported(filled, path, "--system", name)
     assert (code, output, said.count("\n")) == (2, "", 1)
-    assert "the database has 'MareNostrum' already" in said
+    assert "the database already has a system 'MareNostrum'" in said
     assert everything(filled) == before
 
 
@@ -218,7 +218,7 @@ def test_a_number_that_no_configuration_has_is_refused(filled: Engine, number: s
 def test_an_empty_name_is_no_system_and_not_all(filled: Engine, command: tuple[str, ...]) -> None:
     url = filled.url.render_as_string(hide_password=False)
     result = CliRunner().invoke(bench, [*command, "--system", "", "--db", url])
-    assert str(result.exception) == "no system '' in the database; known are MareNostrum"
+    assert str(result.exception) == "the database has no system ''; known are MareNostrum"
 
 
 Damage = Callable[[str], str]

@@ -468,7 +468,7 @@ def test_a_file_that_was_restored_in_part_is_not_known(location: str, tmp_path: 
     rows = rows_of(output("export", db=location))
     export.write_text(csv_of(rows[:1]))
     output("import", export, "--replace", db=location)
-    assert "numbers of repetitions" in complaint("import", path, *told, db=location)
+    assert "nodes or repetitions" in complaint("import", path, *told, db=location)
     said = output("import", path, *told, "--replace", db=location)
     assert "3 measurements of 1 configurations (ioncast-csv), in the place of 1;" in said
     assert len(rows_of(output("export", db=location))) == 3
@@ -545,7 +545,7 @@ def test_an_export_of_systems_with_one_name_is_refused(tmp_path: Path, small: Sm
     _, rows = small
     path, new = tmp_path / "export.csv", str(tmp_path / "new.sqlite")
     path.write_text(csv_of([rows[0], {**rows[1], "system": "X"}]))
-    assert "the database has 'X' already" in complaint("import", path, db=new)
+    assert "the database already has a system 'X'" in complaint("import", path, db=new)
 
 
 # Any measurement

@@ -12,14 +12,9 @@ from sqlalchemy import Engine
 
 from benchdb.measurements.curves import curves
 from benchdb.measurements.exports import export_rows
-from benchdb.measurements.storing import (
-    Measurement,
-    config_of,
-    pattern_of,
-    store,
-    system_names,
-)
+from benchdb.measurements.storing import Measurement, config_of, pattern_of, store
 from benchdb.store.database import transaction
+from benchdb.store.systems import system_names
 from ioncast_base.errors import InputError, IoncastError
 from ior_configs import IorConfig
 
@@ -88,7 +83,7 @@ def test_a_file_that_is_stored_in_part_or_doubled_is_not_the_same(
 ) -> None:
     row = Measurement(SHARED, 0, 1.0)
     put(database, *[row] * stored, content=b"same")
-    with pytest.raises(InputError, match="numbers of repetitions; correct it with --replace"):
+    with pytest.raises(InputError, match="nodes or repetitions; correct it with --replace"):
         put(database, row, row, content=b"same")
     assert len(exported(database)) == stored
 
@@ -148,7 +143,7 @@ def test_engines_number_their_own_repetitions(database: Engine) -> None:
 )
 def test_a_system_has_one_spelling(database: Engine, other: str) -> None:
     put(database, Measurement(SHARED, 0, 1.0), system="MareNostrum")
-    with pytest.raises(InputError, match="the database has 'MareNostrum' already"):
+    with pytest.raises(InputError, match="the database already has a system 'MareNostrum'"):
         put(database, Measurement(SHARED, 0, 2.0), system=other)
     assert exported(database) == [("MareNostrum", 0, 0, 1.0)]
 

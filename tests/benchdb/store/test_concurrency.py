@@ -131,7 +131,7 @@ def test_of_two_spellings_of_one_system_the_first_stays(location: str, tmp_path:
     assert sorted(code for code, _, _ in outcomes) == [0, 2, 2, 2]
     [row] = stored(location)
     refusals = [said for code, _, said in outcomes if code]
-    assert all(f"the database has '{row['system']}' already" in said for said in refusals)
+    assert all(f"the database already has a system '{row['system']}'" in said for said in refusals)
 
 
 def test_exports_are_restored_beside_imports(location: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, QueuePool, create_engine, inspect
 from sqlalchemy.exc import InterfaceError
 
 from benchdb.measurements.exports import export_rows
-from benchdb.measurements.storing import Measurement, store, system_names
+from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import (
     NEWEST,
     default_location,
@@ -25,6 +25,7 @@ from benchdb.store.database import (
     without_password,
 )
 from benchdb.store.schema import metadata, systems
+from benchdb.store.systems import system_names
 from ioncast_base.errors import DatabaseError, InputError
 from ior_configs import IorConfig
 

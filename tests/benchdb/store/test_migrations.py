@@ -18,10 +18,11 @@ from sqlalchemy import Connection, create_engine, inspect, text
 from benchdb.history.decisions import DecisionRow, store_decisions
 from benchdb.history.outcomes import joined_outcomes, store_outcome
 from benchdb.history.runs import NewRun, store_run
-from benchdb.measurements.storing import Measurement, store, system_names
+from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import NEWEST, open_database, transaction
 from benchdb.store.fitted_models import state_of, store_model, stored_models
 from benchdb.store.schema import metadata
+from benchdb.store.systems import system_names
 from benchdb.store.tokens import add_token
 from ior_configs import IorConfig
 
@@ -191,18 +192,27 @@ def test_version_0004_keeps_every_row(location: str) -> None:
     assert everything(url_of(location)) == before
 
 
-def test_models_of_version_0003_stay_current(location: str) -> None:
-    load("0003", location)
+@pytest.mark.parametrize("version", ["0003", "0004"])
+def test_old_models_are_out_of_date_and_can_be_replaced(location: str, version: str) -> None:
+    """The state of their measurements came from a `repr`, so they are fitted once more."""
+    load(version, location)
     engine = open_database(location)
-    with transaction(engine) as connection:
+    with transaction(engine, write=True) as connection:
         found = stored_models(connection)
         assert [(name, model.engine) for name, model in found] == [
             ("local", "ior"),
             ("testbed", "ior"),
         ]
         for name, model in found:
-            assert model.state == state_of(connection, name, model.engine)
+            state = state_of(connection, name, model.engine)
+            assert model.state != state
+            store_model(connection, name, model.engine, state, "{}")
+        replaced = stored_models(connection)
     engine.dispose()
+    assert [(name, model.engine, model.document) for name, model in replaced] == [
+        ("local", "ior", "{}"),
+        ("testbed", "ior", "{}"),
+    ]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

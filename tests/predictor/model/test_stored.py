@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import sqlite3
@@ -322,6 +323,19 @@ def test_a_database_that_can_only_be_read_predicts_with_a_warning(testbed: Path)
 def test_a_damaged_model_does_not_stop_a_prediction(testbed: Path) -> None:
     good = predicted(testbed).stdout
     overwrite(testbed, '{"version": 1, "features": 7}')
+    again = predicted(testbed)
+    assert FITTING in again.stderr
+    assert again.stdout == good
+    assert predicted(testbed).stderr == ""
+
+
+def test_a_model_with_the_state_of_an_earlier_version_is_fitted_once_more(testbed: Path) -> None:
+    """Earlier versions computed the state of the measurements from a `repr`."""
+    good = predicted(testbed).stdout
+    with sqlite3.connect(testbed) as database:
+        [row] = database.execute("SELECT revision, (SELECT max(id) FROM imports) FROM systems")
+        old = hashlib.sha256(repr(("testbed", "ior", *row)).encode()).hexdigest()
+        database.execute("UPDATE models SET state = ?", [old])
     again = predicted(testbed)
     assert FITTING in again.stderr
     assert again.stdout == good

@@ -458,7 +458,7 @@ def test_a_system_can_be_named_before_it_is_measured(post: Post, client: FlaskCl
     assert answer(post("/v1/systems", json={"name": "mn4"}), 201) == named
     assert answer(post("/v1/systems", json={"name": "mn4"})) == named
     said = answer(post("/v1/systems", json={"name": "MN4"}), 422)["detail"]
-    assert "the database has 'mn4' already" in said
+    assert "the database already has a system 'mn4'" in said
     assert everything(client, "/v1/measurements?system=mn4") == []
     assert everything(client, "/v1/coverage?system=mn4") == []
     assert everything(client, "/v1/configurations?system=mn4") == []
