@@ -20,7 +20,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 # Wrong anywhere. "There is no token" is right, "it is no token" should be "it is not a token".
 PHRASES = re.compile(
     r"\b(?:(?:is|are|was|were) none|yet to be|such a one|is not what it was|what there is"
-    r"|its like|there is that|so (?:is|are|does|do) that(?: one)?)\b"
+    r"|its like|there is that|to be had|so (?:is|are|does|do) that(?: one)?)\b"
     r"|(?<![Tt]here )\bis no (?:number|whole|time|date|name|text|line|file|folder|field|setting"
     r"|option|tolerance|bandwidth|address|token|decision|CSV|TOML|JSON|UTF-8|Lua|HTTP|Darshan|IOR|fio)\b"
 )
