@@ -98,6 +98,8 @@ def test_the_tests_and_names_of_the_recipes_exist() -> None:
     for recipe in recipes.split("\n### ")[1:]:
         linked = re.findall(r"\]\(([\w./]+\.(?:py|html|toml))\)", recipe)
         text = "".join((PROJECT / path).read_text(encoding="utf-8") for path in linked)
+        for path in re.findall(r"`pytest ([^`]*)`", recipe):
+            assert all((PROJECT / each).exists() for each in path.split()), path
         names = re.findall(r"`_?(\w+)`", recipe)
         assert [name for name in names if name not in text] == []
 

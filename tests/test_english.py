@@ -26,6 +26,8 @@ DONE = (
     "ior_configs",
     "pyproject.toml",
     "setup.cfg",
+    "summario",
+    "tests/summario",
 )
 
 
