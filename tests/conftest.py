@@ -1,7 +1,7 @@
-"""Where the real data are, `../shared/data` beside the project, and databases.
+"""Fixtures of all tests: the real data in `../shared/data` beside the project, and databases.
 
-A test that takes `database` or `location` runs on SQLite; marked with `both_databases`, on
-PostgreSQL as well.
+A test with `database` or `location` runs on SQLite. Marked with `both_databases`, it also runs on
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.databases import BOTH_DATABASES
 from tests.support.examples import examples
 from tests.support.postgresql import Server, running_server
 
-# Machines are noisy: what looks at a clock fails where nothing is wrong.
+# Machines are noisy: a deadline would fail although nothing is wrong.
 settings.register_profile(
     "without a clock",
     deadline=None,
@@ -39,8 +39,8 @@ _OWN_FOLDER = pytest.StashKey[str]()
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.basetemp is None:
-        # Each start of pytest closes its usual folder to other users, also while another run has
-        # daemons of other users in it.
+        # Each start of pytest closes its usual folder to other users, although daemons of another
+        # run may use it as other users.
         config.option.basetemp = tempfile.mkdtemp(prefix="ioncast-tests-")
         config.stash[_OWN_FOLDER] = config.option.basetemp
     for name, service in services.SERVICES.items():
@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         services.mark(item)
-    # Files that take minutes are begun first, so that the end does not wait for one of them.
+    # Files that take minutes start first, so that no worker waits for one of them at the end.
     items.sort(key=services.position)
 
 
@@ -80,7 +80,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def shared_data() -> Path:
     folder = PROJECT.parent / "shared" / "data"
     if not folder.is_dir():
-        message = f"the real data are not here: {folder.name} beside the project is missing"
+        message = f"the real data are missing: there is no folder {folder}"
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
@@ -113,26 +113,26 @@ def _location(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterat
 
 @pytest.fixture
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A database that is not there yet, by what `--db` takes."""
+    """The location of a database that does not exist yet, as `--db` accepts it."""
     yield from _location(getattr(request, "param", "sqlite"), request, tmp_path)
 
 
 @pytest.fixture
 def postgresql_location(postgresql: Server) -> Iterator[str]:
-    """One on PostgreSQL, for what only a server does."""
+    """The location of a database on PostgreSQL, for tests that need a server."""
     with postgresql.lent_database() as url:
         yield url
 
 
 @pytest.fixture(params=BOTH_DATABASES)
 def other_location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A second one, for what goes from one database to another."""
+    """The location of a second database, for tests that copy between databases."""
     yield from _location(request.param, request, tmp_path)
 
 
 @pytest.fixture(scope="session")
 def new_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database without any content; to be copied, which costs far less than making one."""
+    """A database without content; to copy it costs far less than to create one."""
     path = tmp_path_factory.mktemp("new") / "new.sqlite"
     open_database(path).dispose()
     return path
@@ -148,7 +148,7 @@ def database(location: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests have measured and recorded as such."""
+    """Print the measurements that tests recorded."""
     reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
     for report in reports:
         for name, value in report.user_properties:

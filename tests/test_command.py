@@ -42,7 +42,7 @@ Run = Callable[..., "Result[str]"]
 def start(
     *args: str | Path, stdout: int = subprocess.PIPE, **environment: str
 ) -> subprocess.Popen[str]:
-    """A process of its own, for what a command has from its own: pipes and encodings."""
+    """Start a command in a process of its own, with its own pipes and encoding."""
     variables = {name: value for name, value in os.environ.items() if name != "IONCAST_DB"}
     return subprocess.Popen(
         [sys.executable, "-m", "ioncast", *map(str, args)],
@@ -68,7 +68,7 @@ def ioncast(*args: str | Path, **environment: str) -> Result[str]:
 
 
 def output(*args: str | Path, **environment: str) -> str:
-    """The output of a command that succeeds without a word on standard error but warnings."""
+    """Output of a command that succeeds and writes only warnings to standard error."""
     return checked(ioncast(*args, **environment))
 
 
@@ -83,7 +83,7 @@ def is_warning(line: str) -> bool:
 
 
 def complaint(result: Result[str]) -> str:
-    """The one line of a command that fails."""
+    """The only line that a failing command writes to standard error."""
     lines = [line for line in result.stderr.splitlines() if not is_warning(line)]
     assert result.returncode == 2, result.stderr
     assert len(lines) == 1, result.stderr
@@ -93,7 +93,7 @@ def complaint(result: Result[str]) -> str:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the testbed's benchmarks and their model; to be read only."""
+    """A database with the testbed's benchmarks and their model; tests must not change it."""
     place = tmp_path_factory.mktemp("database") / "bench.sqlite"
     output(
         *("bench", "import", BENCHMARKS, "--system", "testbed"),
@@ -130,7 +130,7 @@ def test_the_help_of_every_command_has_examples(command: list[str]) -> None:
     assert " ".join(["ioncast", *command]) in examples[0]
 
 
-def test_the_commands_of_the_issue_are_there() -> None:
+def test_the_documented_commands_exist() -> None:
     assert {" ".join(words) for words in all_commands()} >= {
         "phases",
         "match",
@@ -163,7 +163,7 @@ def test_the_commands_of_the_issue_are_there() -> None:
     ],
     ids=lambda args: " ".join(Path(word).name for word in args),
 )
-def test_a_command_used_wrongly_says_so(args: tuple[str | Path, ...]) -> None:
+def test_a_wrong_use_of_a_command_is_an_error(args: tuple[str | Path, ...]) -> None:
     result = CliRunner().invoke(cli, [str(word) for word in args])
     assert result.exit_code == 2
     assert isinstance(result.exception, SystemExit)
@@ -192,7 +192,7 @@ def test_phases_as_csv_begin_with_the_known_columns() -> None:
     }
 
 
-def test_phases_as_json_say_the_same_as_csv() -> None:
+def test_phases_are_the_same_as_json_and_as_csv() -> None:
     from_json = json.loads(output("phases", "--format", "json", MULTIPHASE))
     from_csv = list(csv.DictReader(io.StringIO(output("phases", "--format", "csv", MULTIPHASE))))
     assert len(from_json) == len(from_csv) == 3
@@ -220,7 +220,9 @@ def test_a_missing_log_among_good_ones_is_named_and_the_others_are_printed(tmp_p
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "empty", "text", "cut off", "csv"])
 @pytest.mark.parametrize("command", ["phases", "match"])
-def test_what_is_no_log_is_named_in_one_line(tmp_path: Path, kind: str, command: str) -> None:
+def test_a_file_that_is_not_a_log_is_named_in_one_line(
+    tmp_path: Path, kind: str, command: str
+) -> None:
     path = tmp_path / "log.darshan"
     if kind == "folder":
         path.mkdir()
@@ -233,7 +235,7 @@ def test_what_is_no_log_is_named_in_one_line(tmp_path: Path, kind: str, command:
         )
     result = ioncast(command, path)
     assert str(path) in complaint(result)
-    # A log that cannot be read is not one without I/O.
+    # An unreadable log is not a log without I/O.
     assert "no I/O" not in result.stdout
 
 
@@ -269,11 +271,11 @@ def test_phases_starts_without_the_other_rooms_libraries() -> None:
 
 def test_a_prediction_starts_without_the_libraries_of_plots_and_models(filled: Path) -> None:
     loaded = modules_after("predict", HACC, "--system", "testbed", "--db", filled)
-    # Nor are those that learn, where a model is stored.
+    # With a stored model, libraries that fit models are not needed either.
     assert loaded & {*_HEAVY, "sklearn"} == {"sqlalchemy"}
 
 
-def test_what_runs_campaigns_starts_without_the_predictor() -> None:
+def test_commands_of_campaigns_start_without_the_predictor() -> None:
     loaded = modules_after("campaign", "status", "--help")
     assert loaded & {*_HEAVY, "numpy", "predictor"} == {"sqlalchemy"}
 
@@ -295,7 +297,7 @@ def test_match_prints_a_line_of_ior_for_every_size() -> None:
         assert IorConfig.from_command_line(row["ior"]).problems() == []
 
 
-def test_match_gives_the_benchmarks_that_the_application_is_made_of() -> None:
+def test_match_prints_the_benchmarks_that_the_application_consists_of() -> None:
     rows = json.loads(output("match", MULTIPHASE, "--format", "json"))
     assert [(row["type"], row["ior"]) for row in rows] == [
         ("read", "mpiexec -n 16 ior -a POSIX -r -b 4m -t 1m"),
@@ -304,7 +306,7 @@ def test_match_gives_the_benchmarks_that_the_application_is_made_of() -> None:
     ]
 
 
-def test_match_says_the_same_of_a_log_and_of_its_phases(tmp_path: Path) -> None:
+def test_match_prints_the_same_for_a_log_and_for_its_phases(tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(output("phases", "--format", "csv", MULTIPHASE))
     for output_format in ("table", "json"):
@@ -313,7 +315,7 @@ def test_match_says_the_same_of_a_log_and_of_its_phases(tmp_path: Path) -> None:
         )
 
 
-def test_a_table_is_printed_where_only_ascii_is_known() -> None:
+def test_a_table_is_printed_on_a_terminal_with_only_ascii() -> None:
     assert "mpiexec" in checked(process("match", HACC, LC_ALL="C"))
 
 
@@ -328,7 +330,7 @@ def exported(db: Path, *args: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(output("bench", "export", "--db", db, *args))))
 
 
-def test_a_file_imported_twice_counts_once_and_is_said_to(database: Path) -> None:
+def test_a_file_that_is_imported_twice_counts_once_with_a_note(database: Path) -> None:
     first = imported(BENCHMARKS, "--system", "testbed", db=database)
     assert (first.returncode, first.stderr) == (0, "")
     assert "440" in first.stdout
@@ -350,7 +352,7 @@ def test_the_export_has_the_promised_columns(filled: Path) -> None:
     assert sorted(float(row["bandwidth_mib_s"]) for row in rows) == measured
 
 
-def test_what_is_exported_can_be_imported_and_exported_the_same(
+def test_an_export_can_be_imported_and_exported_again_the_same(
     filled: Path, database: Path, tmp_path: Path
 ) -> None:
     table = tmp_path / "export.csv"
@@ -395,7 +397,7 @@ def test_good_files_are_imported_although_others_are_bad(database: Path, tmp_pat
     assert len(exported(database)) == 2
 
 
-def test_ior_outputs_are_imported_with_what_they_do_not_know(database: Path) -> None:
+def test_ior_outputs_are_imported_with_options_for_what_they_lack(database: Path) -> None:
     for path, io_nodes in ((IOR_JSON, "1"), (IOR_TEXT, "4")):
         result = imported(
             *(path, "--system", "x", "--io-nodes", io_nodes, "--nodes", "8"), db=database
@@ -435,7 +437,7 @@ def test_ior_outputs_are_imported_with_what_they_do_not_know(database: Path) -> 
         "cut off",
     ],
 )
-def test_what_cannot_be_imported_is_said_in_one_line(
+def test_a_file_that_cannot_be_imported_gives_one_line(
     database: Path, tmp_path: Path, content: bytes, told: tuple[str, ...]
 ) -> None:
     path = tmp_path / "results"
@@ -443,7 +445,7 @@ def test_what_cannot_be_imported_is_said_in_one_line(
     result = imported(path, "--system", "x", *told, db=database)
     assert str(path) in complaint(result)
     assert result.stdout == ""
-    # Nothing is left of it, not even the system's name.
+    # The database is as before, without the new system's name.
     listed = ioncast("bench", "list", "--system", "x", "--db", database)
     assert "no system" in complaint(listed)
 
@@ -458,7 +460,7 @@ def test_a_byte_order_mark_does_not_matter(database: Path, tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "darwin", reason="file names are always UTF-8 there")
-def test_a_file_name_that_is_no_text_does_not_matter(database: Path, tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_text_does_not_matter(database: Path, tmp_path: Path) -> None:
     path = os.fsencode(tmp_path / "results") + b"\xff.csv"
     Path(os.fsdecode(path)).write_text(OWN_CSV)
     result = imported(os.fsdecode(path), "--system", "x", db=database)
@@ -502,7 +504,7 @@ def test_an_empty_database_can_be_listed_and_exported(database: Path) -> None:
     assert exported(database) == []
 
 
-def test_a_configuration_that_is_not_there_is_said_in_one_line(filled: Path) -> None:
+def test_a_missing_configuration_gives_one_line(filled: Path) -> None:
     assert "999" in complaint(ioncast("bench", "show", "999", "--db", filled))
 
 
@@ -511,9 +513,7 @@ def test_a_configuration_that_is_not_there_is_said_in_one_line(filled: Path) -> 
     [("bench", "list"), ("bench", "show", "1"), ("bench", "export"), ("predict", HACC)],
     ids=["list", "show", "export", "predict"],
 )
-def test_a_system_that_is_not_there_lists_the_known_ones(
-    filled: Path, args: tuple[str | Path, ...]
-) -> None:
+def test_an_unknown_system_lists_the_known_ones(filled: Path, args: tuple[str | Path, ...]) -> None:
     result = ioncast(*args, "--system", "nowhere", "--db", filled)
     line = complaint(result)
     assert "nowhere" in line
@@ -521,10 +521,10 @@ def test_a_system_that_is_not_there_lists_the_known_ones(
     assert result.stdout == ""
 
 
-# The database's place
+# The location of the database
 
 
-def test_the_database_is_where_the_environment_says(tmp_path: Path) -> None:
+def test_the_environment_gives_the_location_of_the_database(tmp_path: Path) -> None:
     path, results = tmp_path / "by-variable.sqlite", tmp_path / "results.csv"
     results.write_text(OWN_CSV)
     output("bench", "import", results, "--system", "x", IONCAST_DB=str(path))
@@ -532,7 +532,7 @@ def test_the_database_is_where_the_environment_says(tmp_path: Path) -> None:
     assert len(exported(path)) == 2
 
 
-def test_the_option_is_stronger_than_the_environment(tmp_path: Path) -> None:
+def test_the_option_overrides_the_environment(tmp_path: Path) -> None:
     by_option, by_variable = tmp_path / "option.sqlite", tmp_path / "variable.sqlite"
     results = tmp_path / "results.csv"
     results.write_text(OWN_CSV)
@@ -568,7 +568,7 @@ def test_the_database_can_be_a_url(tmp_path: Path, filled: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["file", "below", "folder", "url", "port"])
-def test_a_database_that_cannot_be_used_is_said_in_one_line(tmp_path: Path, place: str) -> None:
+def test_a_database_that_cannot_be_used_gives_one_line(tmp_path: Path, place: str) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("these are notes\n" * 100)
     places = {
@@ -596,7 +596,7 @@ def predicted(source: Path, db: Path, *args: str) -> dict[str, Any]:
     return record
 
 
-def test_a_prediction_as_json_and_as_a_table_say_the_same(filled: Path) -> None:
+def test_a_prediction_is_the_same_as_json_and_as_a_table(filled: Path) -> None:
     record = predicted(HACC, filled, "--nodes", "8")
     assert list(record) == [
         *("system", "job", "curve", "best", "decision", "earlier_run", "phases", "warnings")
@@ -615,7 +615,7 @@ def test_a_prediction_as_json_and_as_a_table_say_the_same(filled: Path) -> None:
     assert record["earlier_run"] is None
 
 
-def test_a_prediction_from_phases_is_that_from_the_log(filled: Path, tmp_path: Path) -> None:
+def test_a_prediction_from_phases_is_the_same_as_from_the_log(filled: Path, tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(output("phases", "--format", "csv", MULTIPHASE))
     assert predicted(table, filled, "--nodes", "8") == predicted(MULTIPHASE, filled, "--nodes", "8")
@@ -630,15 +630,15 @@ def test_the_thirteen_columns_are_enough_for_a_prediction(filled: Path, tmp_path
     assert record["best"]["io_nodes"] == 8
 
 
-def test_only_the_numbers_of_io_nodes_asked_for_are_predicted(filled: Path) -> None:
+def test_only_the_given_numbers_of_io_nodes_are_predicted(filled: Path) -> None:
     record = predicted(HACC, filled, "--nodes", "8", "--io-nodes", "4, 0,3")
-    # Benchmarks with three are not there; the model says so.
+    # No benchmark ran with 3 I/O nodes, so this point rests on the model.
     assert [point["io_nodes"] for point in record["curve"]] == [0, 3, 4]
     assert record["curve"][1]["basis"] == "model"
     assert any("with 3 I/O nodes; the model" in warning for warning in record["warnings"])
 
 
-def test_a_decision_follows_what_the_site_wants(filled: Path) -> None:
+def test_a_decision_follows_the_options_of_the_site(filled: Path) -> None:
     record = predicted(HACC, filled, "--nodes", "8", "--tolerance", "0")
     assert record["decision"]["io_nodes"] == record["best"]["io_nodes"] == 8
     assert record["decision"]["tolerance"] == 0
@@ -654,9 +654,7 @@ def test_a_decision_follows_what_the_site_wants(filled: Path) -> None:
     )
 
 
-def test_where_nothing_is_known_the_decision_is_the_sites_default(
-    filled: Path, tmp_path: Path
-) -> None:
+def test_without_benchmarks_the_decision_is_the_sites_default(filled: Path, tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(phase(type="read", spatiality="random"))
     for told, source, io_nodes in (((), "none", None), (("--default", "4"), "default", 4)):
@@ -690,9 +688,7 @@ def test_an_explanation_is_a_list_of_sentences(filled: Path) -> None:
     assert "explanation" not in predicted(HACC, filled, "--nodes", "8")
 
 
-def test_an_earlier_run_that_took_no_time_is_refused_in_one_line(
-    filled: Path, tmp_path: Path
-) -> None:
+def test_an_earlier_run_that_took_no_time_gives_one_line(filled: Path, tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(phase(time="0"))
     result = ioncast(
@@ -705,7 +701,7 @@ def test_an_earlier_run_that_took_no_time_is_refused_in_one_line(
 
 @pytest.mark.parametrize("number", ["10001", "1000000", "9" * 30])
 @pytest.mark.parametrize("option", ["--io-nodes", "--ran-with"])
-def test_more_io_nodes_than_any_machine_has_are_refused_in_one_line(
+def test_more_io_nodes_than_any_machine_has_give_one_line(
     filled: Path, option: str, number: str
 ) -> None:
     result = ioncast("predict", HACC, "--system", "testbed", "--db", filled, option, number)
@@ -714,20 +710,18 @@ def test_more_io_nodes_than_any_machine_has_are_refused_in_one_line(
 
 
 @pytest.mark.parametrize("value", ["", "0,-1", "0,,4", "four", "٣", "9" * 5000])
-def test_what_is_no_list_of_numbers_of_io_nodes_is_refused_in_one_line(
-    filled: Path, value: str
-) -> None:
+def test_a_wrong_list_of_numbers_of_io_nodes_gives_one_line(filled: Path, value: str) -> None:
     result = ioncast("predict", HACC, "--system", "testbed", "--db", filled, "--io-nodes", value)
     assert "--io-nodes" in complaint(result)
 
 
-def test_one_io_node_is_one(filled: Path) -> None:
+def test_one_io_node_is_singular(filled: Path) -> None:
     table = output("predict", HACC, "--system", "testbed", "--db", filled, "--io-nodes", "1")
     assert "best: 1 I/O node (" in table
     assert "decision: 1 I/O node (" in table
 
 
-def test_where_nothing_predicted_is_available_there_is_no_decision_and_why(filled: Path) -> None:
+def test_without_a_predicted_number_that_is_available_there_is_no_decision(filled: Path) -> None:
     table = output(
         *("predict", HACC, "--system", "testbed", "--db", filled, "--nodes", "8"),
         *("--io-nodes", "4,8", "--available", "0"),
@@ -736,7 +730,7 @@ def test_where_nothing_predicted_is_available_there_is_no_decision_and_why(fille
     assert "no decision (no bandwidth is known with" in table
 
 
-def test_a_number_of_io_nodes_of_the_earlier_run_that_nobody_measured_is_said(
+def test_an_unmeasured_number_of_io_nodes_of_the_earlier_run_is_named(
     filled: Path,
 ) -> None:
     for ran_with, said in (("4", False), ("3", True)):
@@ -744,7 +738,7 @@ def test_a_number_of_io_nodes_of_the_earlier_run_that_nobody_measured_is_said(
         assert any("that the earlier run had" in line for line in found["warnings"]) is said
 
 
-def test_a_plot_has_all_warnings_and_says_where_nothing_is_predicted(
+def test_a_plot_has_all_warnings_and_names_gaps_in_the_prediction(
     filled: Path, tmp_path: Path
 ) -> None:
     table, page, place = (tmp_path / name for name in ("phases.csv", "curve.html", "b.sqlite"))
@@ -763,7 +757,7 @@ def test_a_plot_has_all_warnings_and_says_where_nothing_is_predicted(
         assert f"<li>{line}</li>" in text
 
 
-def test_a_plot_is_one_file_that_holds_all_it_needs(filled: Path, tmp_path: Path) -> None:
+def test_a_plot_is_one_file_that_needs_no_other(filled: Path, tmp_path: Path) -> None:
     page = tmp_path / "curve.html"
     output("predict", HACC, "--system", "testbed", "--db", filled, "--plot", page)
     text = page.read_text(encoding="utf-8")
@@ -771,15 +765,13 @@ def test_a_plot_is_one_file_that_holds_all_it_needs(filled: Path, tmp_path: Path
     assert not re.search(r"<script[^>]*\bsrc\s*=", text)
 
 
-def test_a_plot_in_a_folder_that_is_not_there_is_said_in_one_line(
-    filled: Path, tmp_path: Path
-) -> None:
+def test_a_plot_in_a_missing_folder_gives_one_line(filled: Path, tmp_path: Path) -> None:
     page = tmp_path / "gone" / "curve.html"
     result = ioncast("predict", HACC, "--system", "testbed", "--db", filled, "--plot", page)
     assert str(page) in complaint(result)
 
 
-def test_phases_of_several_jobs_are_refused_in_one_line(filled: Path, tmp_path: Path) -> None:
+def test_phases_of_several_jobs_give_one_line(filled: Path, tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(output("phases", "--format", "csv", HACC, MULTIPHASE))
     said = complaint(ioncast("predict", table, "--system", "testbed", "--db", filled))
@@ -817,9 +809,7 @@ def phase(**cells: str) -> str:
     ],
     ids=lambda text: repr(text[-60:]),
 )
-def test_phases_that_cannot_be_are_said_in_one_line(
-    filled: Path, tmp_path: Path, text: str
-) -> None:
+def test_impossible_phases_give_one_line(filled: Path, tmp_path: Path, text: str) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(text, newline="")
     result = ioncast("predict", table, "--system", "testbed", "--db", filled, "--format", "json")
@@ -827,7 +817,7 @@ def test_phases_that_cannot_be_are_said_in_one_line(
     assert result.stdout == ""
 
 
-def test_a_table_of_no_phases_has_no_prediction(filled: Path, tmp_path: Path) -> None:
+def test_without_phases_there_is_no_prediction(filled: Path, tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(PHASE_COLUMNS + "\n")
     assert predicted(table, filled)["best"]["io_nodes"] is None
@@ -838,7 +828,7 @@ def test_a_table_of_no_phases_has_no_prediction(filled: Path, tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["phases", "export", "predict"])
-def test_a_reader_that_goes_away_is_no_failure_of_ours(filled: Path, command: str) -> None:
+def test_a_reader_that_closes_the_pipe_is_not_a_failure(filled: Path, command: str) -> None:
     args = {
         "phases": ("phases", "--format", "json", *[MULTIPHASE] * 40),
         "export": ("bench", "export", "--db", filled),
@@ -852,7 +842,7 @@ def test_a_reader_that_goes_away_is_no_failure_of_ours(filled: Path, command: st
     assert [line for line in said.splitlines() if not is_warning(line)] == []
 
 
-def test_a_name_that_the_terminal_cannot_show_stops_nothing(tmp_path: Path) -> None:
+def test_a_name_that_the_terminal_cannot_show_is_not_a_failure(tmp_path: Path) -> None:
     database = tmp_path / "bench.sqlite"
     (tmp_path / "own.csv").write_text(OWN_CSV)
     ioncast("bench", "import", tmp_path / "own.csv", "--system", "Ωmega", "--db", database)

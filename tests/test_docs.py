@@ -1,4 +1,4 @@
-"""Every command, option and setting is documented, and what the README shows is true."""
+"""Every command, option and setting is documented, and the README shows real output."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ README = (PROJECT / "README.md").read_text(encoding="utf-8")
 
 
 def commands(group: click.Group, prefix: str = "ioncast") -> dict[str, click.Command]:
-    """All commands by their full name, groups without themselves."""
+    """Collect all commands by their full names, without groups."""
     found: dict[str, click.Command] = {}
     context = click.Context(group)
     for name in group.list_commands(context):
@@ -57,14 +57,14 @@ def test_the_readme_names_every_environment_variable() -> None:
         assert f"`{variable}`" in README
 
 
-def test_what_the_readme_links_to_exists() -> None:
+def test_every_link_of_the_readme_has_a_target() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if "://" not in target:
             assert (PROJECT / target).exists(), target
 
 
 def words_and_numbers(text: str) -> tuple[list[str], list[float]]:
-    """What stands between numbers, without the white space and lines of tables; numbers."""
+    """Split a text into words, without white space and lines of tables, and numbers."""
     pieces = re.split(r"(\d+(?:\.\d+)?)", re.sub(r"\s+|-{3,}", " ", text))
     return ["".join(words.split()) for words in pieces[::2]], list(map(float, pieces[1::2]))
 
@@ -83,6 +83,6 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     words, numbers = words_and_numbers(shown)
     words_printed, numbers_printed = words_and_numbers(printed)
     assert words_printed[: len(words) - 1] == words[:-1]
-    # Another processor or library rounds otherwise on the way to the optimum.
+    # Other processors and libraries round differently, so a fit ends in slightly other numbers.
     assert numbers_printed[: len(numbers)] == pytest.approx(numbers, rel=0.02, abs=0.2)
     assert "plotly" in (tmp_path / "curve.html").read_text(encoding="utf-8")

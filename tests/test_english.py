@@ -27,7 +27,16 @@ DONE = (
     "pyproject.toml",
     "setup.cfg",
     "summario",
+    "tests/conftest.py",
+    "tests/ioncast_base",
+    "tests/ior_configs",
     "tests/summario",
+    "tests/support",
+    "tests/test_command.py",
+    "tests/test_docs.py",
+    "tests/test_house.py",
+    "tests/test_imports.py",
+    "tests/test_packaging.py",
 )
 
 

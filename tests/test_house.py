@@ -1,4 +1,4 @@
-"""Who may import whom, as docs/design.md says it, and how the house is kept."""
+"""The house keeps the rules of docs/design.md: imports, sizes of folders, names of modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_MODULES = 16
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The cells of the table that follows a heading, as the names in them."""
+    """Read the names in each cell of the table under a heading."""
     table = DESIGN.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     lines = [line for line in table.splitlines() if line.startswith("| `")]
     return [
@@ -77,7 +77,7 @@ def test_no_folder_has_more_than_about_fifteen_modules() -> None:
     assert [f"{p}: {n}" for p, n in counts.items() if n > MOST_MODULES and p != versions] == []
 
 
-def test_every_folder_says_what_it_is_for() -> None:
+def test_every_folder_has_a_docstring() -> None:
     for path in [path for room in ROOMS for path in modules(room) if path.name == "__init__.py"]:
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
 

@@ -20,7 +20,7 @@ PACKAGES = (
 
 
 def files_of(folder: Path) -> set[str]:
-    """All files of the packages, also those in linked folders."""
+    """List all files of the packages, also in linked folders."""
     return {
         os.path.relpath(Path(place, name), folder)
         for package in PACKAGES
@@ -32,7 +32,7 @@ def files_of(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a wheel would hold."""
+    """Build the content of a wheel in a folder."""
     pytest.importorskip("setuptools")
     folder = tmp_path_factory.mktemp("built")
     command = ("egg_info", "--egg-base", folder, "build_py", "--build-lib", folder / "lib")

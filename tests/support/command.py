@@ -1,6 +1,6 @@
-"""`ioncast` as a shell runs it, but in this process: starting one costs more than most commands.
+"""Runs `ioncast` as a shell does, but in this process, to save the start of another one.
 
-What would be a warning in a process of its own is an error here, as it is in all tests.
+A warning in a command is an error here, as in all tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 import ioncast.cli
 
-# Longer than any command takes, on whatever machine.
+# No command takes so long, even on a slow machine.
 _TOO_LONG_S = 900
 
 
@@ -25,7 +25,7 @@ def run_ioncast(
     folder: Path | None = None,
     environment: Mapping[str, str | None] | None = None,
 ) -> CompletedProcess[str]:
-    """Run a command to its end, in a folder and with variables (None: without this one)."""
+    """Run a command to its end, in a folder and with variables; None removes a variable."""
     words = list(map(str, args))
     out, err = (
         io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)

@@ -1,4 +1,4 @@
-"""Reads a log back with PyDarshan, into the very values that `write_log` takes."""
+"""Reads a log with PyDarshan, as arguments of `write_log`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DXT_MODULES = ("DXT_POSIX", "DXT_MPIIO")
 
 
 def read_log(path: Path) -> dict[str, Any]:
-    """Return all that a log holds; `write_log(path, **read_log(other))` copies it."""
+    """Read all contents of a log; `write_log(path, **read_log(other))` copies it."""
     log = cffi_backend.log_open(str(path))
     try:
         job = cffi_backend.log_get_job(log)
@@ -49,7 +49,7 @@ def read_log(path: Path) -> dict[str, Any]:
 
 
 def module_versions(path: Path) -> dict[str, int]:
-    """Return the version of each module that a log holds records of."""
+    """Read the version of each module that has records in a log."""
     log = cffi_backend.log_open(str(path))
     try:
         return {name: module["ver"] for name, module in cffi_backend.log_get_modules(log).items()}

@@ -1,6 +1,6 @@
-"""Emulated platforms for tests, and what is left of them.
+"""Emulated platforms for tests, and a search for their leftovers.
 
-Needs root, FUSE, GlusterFS and iproute2.
+They need root, FUSE, GlusterFS and iproute2.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _numbers = itertools.count()
 
 
 def unique_name() -> str:
-    """A name that no other platform on this machine has."""
+    """Make a name that no other platform on this machine has."""
     return f"test{os.getpid()}-{next(_numbers)}"
 
 
 def small(name: str, **changes: object) -> Description:
-    """A platform that is up in a second: 2 compute nodes, 2 I/O nodes, 2 storage servers."""
+    """Describe a platform that starts in a second: 2 compute nodes, 2 I/O nodes, 2 servers."""
     description = Description(
         name=name,
         io_nodes=(0, 1, 2),
@@ -47,13 +47,13 @@ def small(name: str, **changes: object) -> Description:
 
 
 def bundled(name: str) -> Description:
-    """The platform that comes with ioncast, under another name."""
+    """Describe the platform that is part of ioncast, under another name."""
     return read_description().model_copy(update={"name": name})
 
 
 @contextmanager
 def emulated(description: Description) -> Iterator[Emulated]:
-    """Bring a platform up for the time of a test."""
+    """Start a platform for the time of a test."""
     use("platform")
     try:
         yield up(description)
@@ -62,7 +62,7 @@ def emulated(description: Description) -> Iterator[Emulated]:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Wait for what another process does."""
+    """Wait until another process has made a condition true."""
     give_up_at = time.monotonic() + _PATIENCE_S
     while not condition():
         assert time.monotonic() < give_up_at
@@ -70,25 +70,25 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def received_bytes(platform: Emulated, node: str) -> int:
-    """What came in at a node's link so far."""
+    """Bytes that a node's link has received so far."""
     command = ["ip", "-n", f"{platform.name}-{node}", "-s", "-json", "link", "show", "e0"]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(json.loads(said.stdout)[0]["stats64"]["rx"]["bytes"])
 
 
 def leftovers(name: str) -> list[str]:
-    """Everything on this machine that bears a platform's name, found without ioncast.
+    """Find everything on this machine that has a platform's name, without using ioncast.
 
     Parameters
     ----------
     name : str
-        Of the platform.
+        The platform's name.
 
     Returns
     -------
     list of str
-        Network namespaces, mounts, files, and processes that name its folder, have files
-        there, or are on its nodes.
+        Network namespaces, mounts, files, and processes: those that name the platform's folder,
+        have its mark in their environment or are in its network namespaces.
     """
     folder = f"/run/ioncast-platform/{name}"
     # Another platform's name may begin with this one's.
@@ -114,7 +114,7 @@ def _processes(name: str, folder: str, inodes: set[int]) -> Iterator[str]:
             variables = (process / "environ").read_bytes().decode(errors="replace")
             network = (process / "ns/net").stat().st_ino
         except OSError:
-            # It ended, or it has and waits for its parent to notice.
+            # It has ended, although its parent may not have noticed that yet.
             continue
         is_ours = process.name in {str(os.getpid()), str(os.getppid())}
         marked = f"IONCAST_PLATFORM_MEMBER={name}/" in variables

@@ -1,7 +1,7 @@
-"""How many examples tests try that make up their input.
+"""The number of examples for tests that make up their input.
 
 Each test names its full number, which `make nightly` tries. `make test` tries a part of it, and
-`make quick` a smaller one.
+`make quick` a smaller part.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ _FEWEST = 5
 
 
 def examples(full: int) -> int:
-    """Give the part of the full number that is to be tried now."""
+    """Compute the number of examples to try in this run."""
     return max(_FEWEST, round(full * _SHARE))

@@ -1,6 +1,6 @@
-"""How many licences Slurm takes a text for; plugin, hooks and arbiter have to take it for the same.
+"""Texts of licences with Slurm's numbers; plugin, hooks and arbiter must read the same numbers.
 
-Tried with `sbatch -L` of 22.05 and 8 `ionode`, but for the last two.
+The numbers were measured with `sbatch -L` of Slurm 22.05 and 8 `ionode`, except for the last two.
 """
 
 from __future__ import annotations

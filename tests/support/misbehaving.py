@@ -1,4 +1,4 @@
-"""Functions that do what must not harm the process which asked for them."""
+"""Functions that fail in ways that must not harm the process that asked for them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def open_files() -> list[str]:
 
 
 def slow(path: str, seconds: float) -> str:
-    """Write the process's id, so that others can see it."""
+    """Write the process's id to a file and wait."""
     _write_as_a_whole(path, os.getpid())
     time.sleep(seconds)
     return path
 
 
 def slow_until(path: str, awaited: str) -> str:
-    """Write the process's id, and wait until another file is there."""
+    """Write the process's id to a file and wait until another file exists."""
     _write_as_a_whole(path, os.getpid())
     while not Path(awaited).exists():
         time.sleep(0.01)
@@ -83,7 +83,7 @@ def loop() -> NoReturn:
 
 
 def loop_seen(path: str) -> NoReturn:
-    """Write the process's id before."""
+    """Write the process's id to a file and loop."""
     _write_as_a_whole(path, os.getpid())
     loop()
 
@@ -114,7 +114,7 @@ def return_bytes(count: int) -> bytes:
 
 
 def leave_a_process(path: str) -> None:
-    """Start a program that outlives what started it."""
+    """Start a program that outlives this process."""
     program = subprocess.Popen(["sleep", "600"])
     _write_as_a_whole(path, program.pid)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# Ends the ranks that are left when it is ended itself.
+# When this script is ended, it ends its ranks.
 _START_RANKS = """
 trap 'kill $(jobs -p) 2>/dev/null' TERM
 tasks=$1; shift

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests: Debian's programs, a folder of its own, a socket, no port."""
+"""A PostgreSQL server for tests, with Debian's programs, in a temporary folder, without a port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from psycopg import sql
 
 from tests.support.services import postgresql_programs, use
 
-# Nothing must survive the tests, so nothing is waited for.
+# No data must survive the tests, so do not wait for the disk.
 _SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -34,12 +34,12 @@ _NOTHING = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs.
+    """A running server.
 
     Attributes
     ----------
     folder : Path
-        Where its socket and its data are.
+        The folder of its socket and its data.
     """
 
     folder: Path
@@ -49,7 +49,7 @@ class Server:
 
     @contextmanager
     def database(self, name: str) -> Iterator[str]:
-        """Give an empty database for a while, by its URL."""
+        """Create an empty database, yield its URL and drop it at the end."""
         self._create(name)
         try:
             yield self._url(name)
@@ -59,7 +59,7 @@ class Server:
 
     @contextmanager
     def lent_database(self) -> Iterator[str]:
-        """Give one that others had before; emptying one costs far less than making one."""
+        """Yield the URL of an emptied database; to empty one costs far less than to create one."""
         name = self._free.pop() if self._free else self._create(self._new_name())
         try:
             yield self._url(name)
@@ -67,13 +67,13 @@ class Server:
             self._take_back(name)
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server and wait until it answers."""
         settings = " ".join(f"-c {name}='{value}'" for name, value in _SETTINGS.items())
         options = f"{settings} -k {self.folder}"
         self._control("--log", self.folder / "log", "--options", options, "start")
 
     def stop(self) -> None:
-        """Stop it at once, as a failing machine would."""
+        """Stop the server at once, as a failing machine would."""
         self._control("--mode", "immediate", "stop")
 
     def _control(self, *command: str | Path) -> None:
@@ -83,7 +83,7 @@ class Server:
         _as_user(bin_folder / "pg_ctl", *options, *command)
 
     def copy(self, template: str, name: str) -> None:
-        """Put a copy of a database, as it was at its first copy, into the place of another."""
+        """Replace a database by a copy of another one, as that was when it was first copied."""
         if template not in self._dumps:
             self._dumps[template] = self._dump(template)
         self._end_connections(name)
@@ -96,7 +96,7 @@ class Server:
         arguments = ["--no-owner", "--inserts", "--rows-per-insert", "500", "--host", self.folder]
         command = [bin_folder / "pg_dump", *arguments, "--username", _user(), name]
         dump = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-        # For psql alone.
+        # Only psql knows these commands.
         return re.sub(r"^\\(un)?restrict .*$", "", dump, flags=re.MULTILINE)
 
     def _create(self, name: str) -> str:
@@ -111,19 +111,19 @@ class Server:
                 self._run(dropping)
                 return
             except psycopg.errors.ObjectInUse:
-                # The server waits for who is slow to go, but not for long.
+                # The server waits only a short time for connections that close slowly.
                 if time.monotonic() > give_up_at:
                     raise
 
     def _take_back(self, name: str) -> None:
-        """Keep it for others, under a name that nobody knows who had it."""
+        """Keep a database for other tests, under a name that no earlier user of it knows."""
         old, new = sql.Identifier(name), self._new_name()
         self._run(sql.SQL("ALTER DATABASE {} RESET ALL").format(old))
         self._end_connections(name)
         try:
             self._run(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(old, sql.Identifier(new)))
         except psycopg.errors.ObjectInUse:
-            # Who had it is slow to go, and has it until the server stops.
+            # A connection closes slowly. Leave the database to it until the server stops.
             return
         self._run(_NOTHING, new)
         self._free.append(new)
@@ -171,20 +171,20 @@ def running_server() -> Iterator[Server]:
 
 
 def _collation(bin_folder: Path) -> tuple[str, ...]:
-    """Texts in a dictionary's order, as most sites have it, where the server can by itself."""
+    """Sort texts as a dictionary does, like most sites, if the server can do that by itself."""
     if int(bin_folder.parent.name) < 15:
         return ()
     return ("--locale-provider", "icu", "--icu-locale", "en")
 
 
 def _user() -> str:
-    """Who the server runs as: it refuses to be root."""
+    """Name the user of the server, which does not run as root."""
     return "postgres" if os.geteuid() == 0 else getpass.getuser()
 
 
 def _as_user(*command: str | Path) -> None:
     prefix = ["runuser", "-u", _user(), "--"] if os.geteuid() == 0 else []
-    # A server keeps what it was given for output open, so a pipe would never end.
+    # The server keeps its output open, so a pipe would never end.
     with tempfile.TemporaryFile() as output:
         code = subprocess.call(
             [*prefix, *map(str, command)], cwd="/", stdout=output, stderr=subprocess.STDOUT

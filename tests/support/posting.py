@@ -1,4 +1,4 @@
-"""Programs that send a service what it is to keep, until it says that it does."""
+"""Threads that send data to a service, and repeat each request until it is accepted."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LOGS = sorted(
 )
 _ACCEPTED = frozenset({200, 201, 202})
 _BUSY = 503
-# Of what was accepted before another is sent, of what was not before it is sent again.
+# The pause after each request, whether the next one is new or a repetition.
 _PAUSE_S = 0.03
-# Of all measurements: the keeper fits a model to those of each system, which takes seconds.
+# The system of all measurements. For each system the keeper fits a model, which takes seconds.
 _MEASURED = "measured"
 _COMMAND = "mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"
 
 
 @dataclass(frozen=True)
 class Item:
-    """Something to be kept: where it goes, and what it is."""
+    """A request with data to store."""
 
     path: str
     body: bytes
@@ -40,27 +40,27 @@ class Item:
 
 
 def outcome(system: str, number: int) -> Item:
-    """What a job got."""
+    """Make an outcome of a job."""
     told = {"job_id": str(number), "io_nodes": 4, "bandwidth_mib_s": 50.0 + number}
     return _json("/v1/outcomes", {"system": system, **told})
 
 
 def measurement(system: str, number: int) -> Item:
-    """A repetition of one configuration, on the system of all measurements."""
+    """Make a measurement of always the same configuration, on the system of all measurements."""
     told = {"io_nodes": 4, "bandwidth_mib_s": 50.0 + number, "note": f"{system} {number}"}
     body = {"system": _MEASURED, "measurements": [{"command": _COMMAND, **told}]}
     return _json("/v1/measurements", body)
 
 
 def trace(system: str, number: int) -> Item:
-    """A genuine log; as there are not many, further ones are of runs on other systems."""
+    """Make a trace from a real log; the same log may be sent again for another system."""
     round_of, which = divmod(number, len(_LOGS))
     body, content_type = form(_LOGS[which].read_bytes(), f"{system}-{round_of}")
     return Item("/v1/traces", body, content_type)
 
 
 def form(log: bytes, system: str) -> tuple[bytes, str]:
-    """A multipart body with a log and its system, and its type."""
+    """Make a multipart body with a log and its system; return it with its type."""
     parts = [
         b'--edge\r\nContent-Disposition: form-data; name="system"\r\n\r\n%b\r\n' % system.encode(),
         b'--edge\r\nContent-Disposition: form-data; name="log"; filename="app.darshan"\r\n'
@@ -83,29 +83,30 @@ KINDS: dict[str, Callable[[str, int], Item]] = {
 
 
 class Posting:
-    """Threads that go on sending, one for each kind of what a service keeps.
+    """Threads that send requests all the time, one for each kind of data.
 
-    What gets no answer, or 503, is sent again; at the end until it is accepted, too.
+    A request without an answer, or with the answer 503, is sent again until it is accepted, also
+    at the end.
 
     Parameters
     ----------
     served : Served
         The service.
     token : str
-        Of an admin.
+        The token of an admin.
     system : str
-        Without spaces, and of nothing else, so that all of it is what was sent.
+        The name of a system, without spaces, that nothing else uses.
 
     Attributes
     ----------
     accepted : dict of str to dict of int to object
-        By kind and number, what was answered.
+        The answers by kind and number.
     unanswered : int
-        How often there was no answer.
+        The number of requests without an answer.
     refused : list of (str, Answer)
-        The kind, and the answer 503.
+        The kind and the answer of each request that was answered with 503.
     wrong : list of str
-        All else that was answered, and what was not accepted in time.
+        All other answers, and requests that were not accepted in time.
     """
 
     def __init__(self, served: Served, token: str, system: str) -> None:
@@ -133,7 +134,7 @@ class Posting:
 
     @property
     def ids(self) -> dict[str, list[int]]:
-        """What was accepted: the numbers of jobs and of measurements, and the ids of runs."""
+        """Everything accepted: the numbers of jobs and of measurements, and the ids of runs."""
         return {
             "outcomes": sorted(self.accepted["outcomes"]),
             "measurements": sorted(self.accepted["measurements"]),
@@ -141,7 +142,7 @@ class Posting:
         }
 
     def wait_until_accepted(self, more: int = 2) -> None:
-        """Wait until so many more of each kind are accepted."""
+        """Wait until so many more requests of each kind are accepted."""
         wanted = {kind: len(answers) + more for kind, answers in self.accepted.items()}
         self._wait_for(
             lambda: all(len(self.accepted[kind]) >= count for kind, count in wanted.items()),
@@ -149,7 +150,7 @@ class Posting:
         )
 
     def wait_until_refused(self) -> None:
-        """Wait until one more of each kind is refused."""
+        """Wait until one more request of each kind is answered with 503."""
         known = len(self.refused)
         self._wait_for(
             lambda: {kind for kind, _ in self.refused[known:]} == KINDS.keys(),
@@ -170,7 +171,7 @@ class Posting:
             time.sleep(_PAUSE_S)
 
     def _is_settled(self, kind: str, number: int, item: Item) -> bool:
-        """Send an item once; whether nothing more is to be done for it."""
+        """Send a request once; return whether it need not be sent again."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": item.content_type}
         told = "no answer"
         try:
@@ -194,7 +195,7 @@ class Posting:
 
 
 def everything(served: Served, path: str) -> Iterator[Any]:
-    """All items of a list, page after page."""
+    """Yield all items of a list, page after page."""
     following: str | None = path
     while following is not None:
         page = _page(served, following)
@@ -203,7 +204,7 @@ def everything(served: Served, path: str) -> Iterator[Any]:
 
 
 def _page(served: Served, path: str) -> Any:
-    """A page of a list; whoever is kept from reading by those who write asks again."""
+    """Get a page of a list; repeat the request while the service is busy with writing."""
 
     def answered() -> Any:
         answer = served.ask(path)
@@ -213,7 +214,7 @@ def _page(served: Served, path: str) -> Any:
 
 
 def stored(served: Served, posting: Posting) -> dict[str, list[int]]:
-    """What a service has of what was sent to it, as `Posting.ids`; what is there twice, twice."""
+    """List the data of a posting that a service has, as `Posting.ids` does, with duplicates."""
     jobs = everything(served, f"/v1/outcomes?system={posting.system}&limit=500")
     measured = everything(served, f"/v1/measurements?system={_MEASURED}&limit=500")
     notes = [each["note"].split() for each in measured]

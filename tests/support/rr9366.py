@@ -1,7 +1,7 @@
-"""The applications of Inria RR-9366 as Darshan logs, and the phases its tables find in them.
+"""The applications of Inria RR-9366 as Darshan logs, and their phases by its tables.
 
-The tables give each phase as a whole. How its I/O spreads over ranks is made up here, such
-that the sums, the extremes and the relations between Darshan's counters hold.
+The tables describe each phase as a whole. Its distribution over ranks is made up here, with the
+right sums and extremes, and with counters that agree with each other.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _SIZE_BINS = (
 class Application:
     """One application of the report.
 
-    `request_counts` maps the request sizes in bytes to how often one process uses each in
-    one phase, the most common first; `pattern` holds the counters of one record that
-    depend on the order of its requests.
+    `request_counts` has the number of requests of one process in one phase by request size in
+    bytes, the most common size first. `pattern` has the counters of one record that depend on the
+    order of its requests.
     """
 
     reported: ReportedApplication
@@ -61,7 +61,7 @@ class Application:
 
     @property
     def phases(self) -> tuple[ReportedPhase, ...]:
-        """The phases of the whole run; the report prints the first."""
+        """The phases of the whole run; the report prints only the first one."""
         first = self.reported.phase
         period = first.end - first.start + PAUSE_SECONDS
         return tuple(
@@ -71,7 +71,7 @@ class Application:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Darshan's records: for each phase one shared file, or a file per process."""
+        """Darshan's records: for each phase a shared file, or a file for each process."""
         return tuple(
             record
             for number, phase in enumerate(self.phases)
@@ -102,7 +102,7 @@ def _phase_records(application: Application, phase: ReportedPhase, path: str) ->
 
 
 def _shared_record(application: Application, phase: ReportedPhase, path: str) -> Record:
-    """Reduce all ranks; their times grow evenly from rank 0 to the last, which takes longest."""
+    """Make the record of all ranks; their times grow evenly from rank 0 to the last rank."""
     n_ranks = application.processes
     slowest = phase.end - phase.start
     fastest = 2 * phase.time - slowest
@@ -127,7 +127,7 @@ def _shared_record(application: Application, phase: ReportedPhase, path: str) ->
 
 
 def _unique_record(application: Application, phase: ReportedPhase, path: str, rank: int) -> Record:
-    """Make one rank's file: rank 0 starts first, the last rank ends last and takes longest."""
+    """Make the record of one rank; rank 0 starts first, the last rank ends last and is slowest."""
     last = application.processes - 1
     idle = phase.end - phase.start - phase.time
     ahead = 0.25 * phase.time * (last - rank) / application.processes
@@ -207,8 +207,9 @@ PERIODIC_B = Application(
     pattern={"POSIX_CONSEC_WRITES": 32767, "POSIX_SEQ_WRITES": 32767},
 )
 
-# Nine arrays behind the place of the header, then the header at offset 0: the first array
-# is sequential (it starts beyond 0), the header neither. So does a run of HACC-IO itself.
+# Nine arrays behind the place of the header, then the header at offset 0. The first array is
+# sequential, because it starts after offset 0. The header is neither sequential nor consecutive.
+# A real run of HACC-IO has the same counters.
 HACC_IO = Application(
     rr9366.HACC_IO,
     request_counts={400_000: 7, 25_165_824: 1, 800_000: 1, 200_000: 1},

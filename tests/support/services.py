@@ -1,7 +1,7 @@
 """Services that tests need, with a marker for each.
 
-A test that uses a service bears its marker; `use` fails in a test without it. Where a service is
-missing its tests are skipped; in CI they fail. `make quick` runs the tests that need none.
+A test that uses a service has its marker; otherwise `use` fails. Tests whose service is missing are
+skipped; in CI they fail. `make quick` runs the tests that need no service.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from experiments.platform.requirements import check_machine
 from ioncast_base.errors import IoncastError
 
-# Daemons are not on the path of every user.
+# The path of some users lacks the folders of daemons.
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 _SLURM = ("munged", "slurmctld", "slurmd", "slurmrestd", "sbatch", "scontrol")
 _ACCOUNTING = ("mariadbd", "mariadb-install-db", "slurmdbd", "sacctmgr")
@@ -54,7 +54,7 @@ def _lua() -> str:
 
 
 def postgresql_programs() -> Path | None:
-    """Find the folder of the newest PostgreSQL server that is installed."""
+    """Find the folder of the newest installed PostgreSQL server."""
     folders = [path for path in _POSTGRESQL.glob("*/bin") if (path / "initdb").exists()]
     return max(folders, key=lambda path: int(path.parent.name), default=None)
 
@@ -68,7 +68,7 @@ class Service:
     what : str
         The programs and rights, in words, for `pytest --markers`.
     problem : callable
-        Gives the reason why this machine cannot run it, or an empty text.
+        A function that returns why this machine cannot run the service, or an empty text.
     """
 
     what: str
@@ -91,7 +91,7 @@ SERVICES = {
     ),
     "tools": Service("curl and ShellCheck", lambda: _programs("curl", "shellcheck")),
 }
-# Fixtures that are named after their service.
+# Fixtures with the name of their service.
 FIXTURES = {"browser", "fio", "postgresql"}
 _LONGEST_FIRST = ("platform", "browser", "fio", "slurm", "serving", "both_databases", "slow")
 problem = cache(lambda name: SERVICES[name].problem())
@@ -99,7 +99,7 @@ _marked: frozenset[str] = frozenset()
 
 
 def mark(item: pytest.Item) -> None:
-    """Mark a test that takes one of `FIXTURES`, and all that need a service with `service`."""
+    """Mark a test that uses one of `FIXTURES`, and any test that needs a service with `service`."""
     for name in FIXTURES & set(getattr(item, "fixturenames", ())):
         item.add_marker(name)
     if _of(item):
@@ -107,7 +107,7 @@ def mark(item: pytest.Item) -> None:
 
 
 def position(item: pytest.Item) -> int:
-    """Order the files of tests by how long their services make them take, the longest first."""
+    """Rank the file of a test by the duration of its tests, the longest first."""
     marks = {mark.name for each in item.listchain()[:-1] for mark in each.own_markers}
     ranks = (rank for rank, name in enumerate(_LONGEST_FIRST) if name in marks)
     return next(ranks, len(_LONGEST_FIRST))
@@ -118,7 +118,7 @@ def _of(item: pytest.Item) -> frozenset[str]:
 
 
 def require(item: pytest.Item) -> None:
-    """Let a test use the services that it is marked with; skip it where one is missing."""
+    """Let a test use the services of its markers; skip it if one is missing."""
     global _marked  # noqa: PLW0603  only one test runs at a time
     _marked = _of(item)
     for name in sorted(_marked):

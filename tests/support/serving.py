@@ -1,4 +1,4 @@
-"""A real service: `ioncast serve` in processes of its own."""
+"""A real service for tests: `ioncast serve` in processes of its own."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from typing import Any
 from tests.support.services import use
 
 PATIENCE_S = 120.0
-# For a service whose database and whose uploads may take as long as a busy machine lets them.
+# Settings for busy machines, where the database and uploads may take long.
 PATIENT = {"IONCAST_PATIENCE_S": "60", "IONCAST_UPLOAD_S": "600"}
-# A service hangs up on who does not send a request for so long.
+# The service closes a connection on which no request arrives for so long.
 _HEAD_S = 5.0
-# Below those that connections get: whoever asks anything could have taken one of these meanwhile.
+# Below the ports that the kernel gives to connections, so that no client takes one meanwhile.
 _PORTS = range(20_000, 32_000)
 _COMMAND = "import sys; sys.argv[0] = 'ioncast'; from ioncast.cli import main; main()"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service said."""
+    """An answer of the service."""
 
     status: int
     headers: dict[str, str]
@@ -46,7 +46,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Served:
-    """A running service, where it listens, and the process of gunicorn's master."""
+    """A running service: its addresses, its folder, and the process of gunicorn's master."""
 
     port: int
     socket: Path
@@ -69,7 +69,8 @@ class Served:
     ) -> Answer:
         """Send one request over a connection of its own.
 
-        Another one if the machine keeps this program from sending it until it is hung up on.
+        On a busy machine the service may close the connection before the request is sent. Then
+        try again.
         """
         while True:
             began = time.monotonic()
@@ -84,12 +85,12 @@ class Served:
                     raise
 
     def workers(self) -> list[int]:
-        """The processes that answer."""
+        """List the processes that answer requests."""
         return [pid for pid in children_of(self.process.pid) if "serve" in command_of(pid)]
 
     @contextmanager
     def alone(self, worker: int) -> Iterator[None]:
-        """Let one worker answer, as the other ones are stopped."""
+        """Stop all workers but one for a while."""
         others = [pid for pid in self.workers() if pid != worker]
         for pid in others:
             os.kill(pid, signal.SIGSTOP)
@@ -100,17 +101,17 @@ class Served:
                 os.kill(pid, signal.SIGCONT)
 
     def all_workers(self, count: int = 2) -> list[int]:
-        """The processes that answer, when so many are there."""
+        """Wait until so many workers exist, and list them."""
         wait_for(lambda: len(self.workers()) == count, "workers")
         return self.workers()
 
     def keeper(self) -> int:
-        """The keeper; others that were started at the same time have ended."""
+        """Wait until only one keeper is left, and return its id."""
         [keeper] = wait_for(lambda: len(self._keepers()) == 1 and self._keepers(), "one keeper")
         return int(keeper)
 
     def processes(self) -> list[int]:
-        """All that serve: workers and keeper."""
+        """List all processes of the service except the master: workers and keeper."""
         return [*self.workers(), *self._keepers()]
 
     def _keepers(self) -> list[int]:
@@ -118,12 +119,12 @@ class Served:
         return [pid for pid in below if "ioncast.service.keeper.process" in command_of(pid)]
 
     def wait_until_ready(self) -> None:
-        """Wait until prepared answers can be given and there is a keeper."""
+        """Wait until the service has prepared answers and a keeper."""
         wait_for(lambda: self.ask("/readyz", timeout_s=2).json["keeper"] == "ok", "a ready service")
 
 
 def wait_for(condition: Any, what: str, patience_s: float = PATIENCE_S) -> Any:
-    """Wait until a condition holds; what fails in it does not hold yet."""
+    """Wait until a condition holds; a condition that fails does not hold yet."""
     give_up_at = time.monotonic() + patience_s
     while time.monotonic() < give_up_at:
         with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError):
@@ -148,7 +149,7 @@ def command_of(pid: int) -> str:
 
 
 def free_port() -> int:
-    """One that is free, and that no other worker of the tests takes before it is bound."""
+    """Find a free port that no other worker of the tests uses."""
     of_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 16
     while True:
         port = random.choice(_PORTS[of_worker::16])
@@ -164,20 +165,20 @@ def start(
     environment: dict[str, str] | None = None,
     under: Sequence[str] = (),
 ) -> Served:
-    """Start a service whose state, socket and log are in a folder; it may not be ready yet.
+    """Start a service with its state, socket and log in a folder; do not wait until it is ready.
 
     Parameters
     ----------
     folder : Path
         The folder.
     *options : str
-        Of `ioncast serve`.
+        Options of `ioncast serve`.
     port : int, optional
-        Where to listen; a free one if not given.
+        The port; by default a free one.
     environment : dict of str to str, optional
-        What is added to that of the tests.
+        Variables beside those of the tests.
     under : sequence of str
-        A command that becomes the one that it is given, in other circumstances.
+        A command such as `prlimit`, which becomes the service after it changed its circumstances.
     """
     use("serving")
     port = port or free_port()
@@ -195,7 +196,7 @@ def start(
 
 @contextmanager
 def running(folder: Path, *options: str, **told: Any) -> Iterator[Served]:
-    """A ready service, ended afterwards."""
+    """Start a service, wait until it is ready, and end it afterwards."""
     service = start(folder, *options, **told)
     try:
         service.wait_until_ready()
@@ -208,7 +209,7 @@ def running(folder: Path, *options: str, **told: Any) -> Iterator[Served]:
 
 
 def stop(service: Served) -> None:
-    """End a service and wait for it."""
+    """End a service and wait for its end."""
     service.process.send_signal(signal.SIGTERM)
     try:
         service.process.wait(PATIENCE_S)
@@ -218,16 +219,16 @@ def stop(service: Served) -> None:
 
 
 class Asking:
-    """Threads that go on asking for decisions, each over connections of its own.
+    """Threads that ask for decisions all the time, each over connections of its own.
 
     Attributes
     ----------
     numbers : list of str
-        The ids of all answers.
+        The ids of all decisions.
     unprepared : list of str
-        Why answers were given that do not rest on the history.
+        The reasons of decisions that do not rest on the history.
     refused : list of str
-        What happened instead of an answer.
+        Failures instead of decisions.
     """
 
     def __init__(self, served: Served, question: str, threads: int = 4) -> None:

@@ -1,6 +1,6 @@
-"""A real Slurm on this machine, from Debian's packages, each daemon as its own user.
+"""A real Slurm for tests, from Debian's packages, each daemon as its own user.
 
-Needs root: slurmd starts jobs for other users.
+It needs root, because slurmd starts jobs for other users.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from tests.support.services import PATH, use
 from tests.support.serving import free_port
 
-# Users that every Debian has stand in for those that an admin would make.
+# An admin would create users. The tests take users that every Debian has.
 REST_USER, DATABASE_USER = "daemon", "backup"
 SERVICE_USER, WATCH_USER, ARBITER_USER = "www-data", "list", "irc"
 # Machines that run tests are busy.
@@ -95,7 +95,7 @@ _PARTITION = "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=10"
 
 @dataclass(frozen=True)
 class _Daemon:
-    """How a daemon is started: as which user, and with what in its environment."""
+    """The command, the user and the environment of a daemon."""
 
     command: Sequence[str]
     user: str = "root"
@@ -104,14 +104,14 @@ class _Daemon:
 
 @dataclass
 class Cluster:
-    """A controller, nodes, and what was asked for beside them; the folder has all their files.
+    """A running cluster: a controller, nodes, and further daemons.
 
     Attributes
     ----------
     folder : Path
-        Of slurm.conf, and of plugins' scripts.
+        The folder of all files of the cluster, such as slurm.conf and the scripts of plugins.
     environment : dict
-        For Slurm's commands.
+        The environment for Slurm's commands.
     """
 
     folder: Path
@@ -137,7 +137,7 @@ class Cluster:
             check=check,
             capture_output=True,
             text=True,
-            # Users write any bytes.
+            # Texts of users may have any bytes.
             errors="surrogateescape",
             timeout=_PATIENCE_S,
         )
@@ -145,25 +145,25 @@ class Cluster:
     def submit(
         self, *options: str | bytes, script: str = "#!/bin/sh\ntrue\n", user: str | None = None
     ) -> int:
-        """Submit a job script; gives the job's id."""
+        """Submit a job script and return the job's id."""
         out = ("--parsable", "--output=/dev/null")
         submitted = self.run("sbatch", *out, *options, user=user, told=script)
         return int(submitted.stdout.split(";")[0])
 
     def job(self, job_id: int) -> dict[str, str]:
-        """What `scontrol show job` says; of an array or a het job, of its first part."""
+        """Read the output of `scontrol show job`; of an array or a het job only the first part."""
         lines = (
             self.run("scontrol", "show", "job", str(job_id)).stdout.split("\n\n")[0].splitlines()
         )
         fields: dict[str, str] = {}
         for line in lines:
-            # Texts of users and admins may hold anything, in lines of their own.
+            # Texts of users and admins may contain anything, but have lines of their own.
             words = [line.strip()] if _is_text(line) else line.split()
             fields |= dict(word.split("=", 1) for word in words if "=" in word)
         return fields
 
     def wait_for(self, job_id: int, *states: str) -> dict[str, str]:
-        """Wait until a job is in one of these states; gives what was said of it then."""
+        """Wait until a job is in one of these states, and return its fields."""
 
         def is_so() -> dict[str, str] | None:
             found = self.job(job_id)
@@ -173,7 +173,7 @@ class Cluster:
         return found
 
     def controller_log(self) -> str:
-        """What slurmctld said."""
+        """Read the log of slurmctld."""
         return (self.folder / "slurmctld.log").read_text(errors="replace")
 
     @property
@@ -182,19 +182,19 @@ class Cluster:
         return self.folder / "rest" / "slurmrestd.sock"
 
     def token(self, user: str = "root", lifespan_s: int = 3600) -> str:
-        """A token for slurmrestd."""
+        """Make a token for slurmrestd."""
         said = self.run("scontrol", "token", f"lifespan={lifespan_s}", f"username={user}").stdout
         return said.strip().removeprefix("SLURM_JWT=")
 
     def add_operator(self, user: str) -> None:
-        """Let a user change the jobs of others; needs accounting."""
+        """Let a user change the jobs of others; this needs accounting."""
         self.run(
             *("sacctmgr", "-i", "add", "user", user, "account=everybody", "adminlevel=Operator")
         )
 
     def start(self, name: str) -> None:
-        """Start a daemon and wait until it can be used."""
-        # Each pytest that starts closes the folder of them all to other users again.
+        """Start a daemon and wait until it is ready."""
+        # Each start of pytest closes the common folder to other users again.
         open_to_all(self.folder)
         daemon = self._known[name]
         with (self.folder / f"{name}.out").open("ab") as output:
@@ -214,14 +214,14 @@ class Cluster:
         process = self._daemons.pop(name)
         process.terminate()
         try:
-            # A slurmctld that is killed forgets jobs.
+            # A slurmctld that is killed forgets jobs, so wait for its normal end.
             process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
-        """Wait until a condition holds; gives what it gave."""
+        """Wait until a condition holds, and return its value."""
         give_up_at = time.monotonic() + _PATIENCE_S
         while not (found := condition()):
             if time.monotonic() > give_up_at:
@@ -232,9 +232,9 @@ class Cluster:
         return found
 
     def end(self) -> None:
-        """End all daemons, the last that was started first.
+        """End all jobs, and then all daemons in the reverse order of their start.
 
-        Jobs end before: what runs one goes on trying to tell slurmctld.
+        A job that still runs would make slurmstepd try to reach slurmctld again and again.
         """
         with contextlib.suppress(subprocess.SubprocessError, TimeoutError):
             if jobs := self._jobs():
@@ -244,7 +244,7 @@ class Cluster:
             self.stop(name)
 
     def _jobs(self) -> list[str]:
-        """All that have not ended: one that waits would start in the place of another."""
+        """List all jobs that have not ended, also waiting jobs, which would start later."""
         if "slurmctld" not in self._daemons:
             return []
         return self._said("squeue", "-h", "-o%A").split()
@@ -293,17 +293,17 @@ def cluster(
     Parameters
     ----------
     root : Path
-        Folder of all its files; made if it is not there. Other users may read it.
+        The folder of all its files, which is created. Other users may read it.
     nodes : int
-        How many; they are called n1, n2, …
+        The number of nodes; their names are n1, n2, …
     files : mapping of str to str, optional
-        Names and texts of files beside slurm.conf.
+        Names and texts of further files beside slurm.conf.
     lines : sequence of str
-        Added to slurm.conf.
+        Further lines of slurm.conf.
     rest : bool
         Whether slurmrestd runs as well.
     accounting : bool
-        Whether slurmdbd runs as well, with a MariaDB, which operators of Slurm need.
+        Whether slurmdbd runs as well, with MariaDB. Operators of Slurm need it.
     """
     use("slurm")
     root.mkdir(parents=True, exist_ok=True)
@@ -350,7 +350,7 @@ def cluster(
 def _munged(folder: Path) -> _Daemon:
     places = {"key-file": "key", "socket": "sock", "pid-file": "pid", "log-file": "log"}
     options = [f"--{name}={folder}/munge.{suffix}" for name, suffix in places.items()]
-    # Temporary folders are open to others.
+    # munged rejects folders that other users may write to, such as /tmp, without --force.
     return _Daemon(
         ["munged", "--foreground", "--force", *options, f"--seed-file={folder}/munge.seed"], "munge"
     )
@@ -400,9 +400,9 @@ def _make_secret(path: Path, content: bytes, owner: str) -> None:
 
 
 def as_user(user: str) -> list[str]:
-    """Begin a command that runs as a user, with nothing of root's rights but to read.
+    """Make the beginning of a command that runs as a user who may read all files.
 
-    On some machines Python lies in a folder of root's.
+    On some machines only root may read the folder of Python.
     """
     reading = [f"--{which}-caps=+dac_read_search" for which in ("inh", "ambient")]
     who = ["--reuid", user, "--regid", str(pwd.getpwnam(user).pw_gid), "--clear-groups"]
@@ -410,7 +410,7 @@ def as_user(user: str) -> list[str]:
 
 
 def give_secret(path: Path, content: str, user: str) -> None:
-    """Write a file as docs/slurm.md has it: root's, and readable for one user."""
+    """Write a file as docs/slurm.md says: root owns it, and one user may read it."""
     path.write_text(content)
     path.chmod(0o640)
     shutil.chown(path, "root", pwd.getpwnam(user).pw_gid)
@@ -418,13 +418,13 @@ def give_secret(path: Path, content: str, user: str) -> None:
 
 @contextmanager
 def slurm(root: Path) -> Iterator[dict[str, str]]:
-    """Run a cluster of two nodes; yields the environment of its clients."""
+    """Run a cluster of two nodes and yield the environment of its clients."""
     with cluster(root, nodes=2) as found:
         yield found.environment
 
 
 def open_to_all(folder: Path) -> None:
-    """Let other users in, such as slurmctld's; temporary folders of tests are closed to them."""
+    """Let other users, such as slurmctld's, into a folder; folders of tests are closed to them."""
     for each in (folder, *folder.parents):
         mode = each.stat().st_mode
         if each.owner() == "root" and mode & 0o011 != 0o011:

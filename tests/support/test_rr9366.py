@@ -16,7 +16,7 @@ every_application = pytest.mark.parametrize(
 
 
 @every_application
-def test_the_log_holds_the_records(application: Application, tmp_path: Path) -> None:
+def test_the_log_has_the_records(application: Application, tmp_path: Path) -> None:
     content = read_log(write(application, tmp_path / "application.darshan"))
 
     assert content["nprocs"] == application.processes
@@ -76,13 +76,13 @@ def test_the_counters_of_a_record_agree_with_each_other(application: Application
 
 
 @every_application
-def test_phases_lie_apart(application: Application) -> None:
+def test_there_is_a_pause_between_phases(application: Application) -> None:
     phases = application.phases
     for earlier, later in pairwise(phases):
         assert later.start - earlier.end == pytest.approx(PAUSE_SECONDS)
 
 
-def test_hacc_io_counts_as_a_real_run_of_it_does(shared_data: Path) -> None:
+def test_hacc_io_has_the_counters_of_a_real_run(shared_data: Path) -> None:
     real = read_log(shared_data / "runs/logs/hacc-posix-fpp-64x100k.darshan")["records"]
 
     of_rank = {

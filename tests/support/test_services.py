@@ -1,4 +1,4 @@
-"""A test that uses a service says so; where one is missing nothing passes for it."""
+"""A test must be marked with the services that it uses; without a service it is skipped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.slurm import cluster
 
 @pytest.fixture
 def item(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Item]:
-    """This test, as if it were marked with a service that no machine has."""
+    """Mark this test with a service that is missing."""
     missing = services.Service("a service", lambda: "it is not installed")
     monkeypatch.setitem(services.SERVICES, "postgresql", missing)
     services.problem.cache_clear()
@@ -51,7 +51,9 @@ def test_a_test_whose_service_is_missing_is_skipped(
         services.require(item)
 
 
-def test_in_ci_it_fails(item: pytest.Item, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_ci_a_test_whose_service_is_missing_fails(
+    item: pytest.Item, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="postgresql: it is not installed"):
         services.require(item)

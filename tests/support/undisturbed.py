@@ -1,4 +1,4 @@
-"""Runs of applications of which the machine is not kept in the middle."""
+"""Runs of applications that the machine does not interrupt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAUSE_S = 1.0
 
 
 def run_at_once(application: Application, platform: Platform, io_nodes: int, log: Path) -> Run:
-    """Run an application until none of its steps took as long as what would make two of it."""
+    """Run an application until no step was so slow that the log would show two phases for it."""
     for _ in range(_ATTEMPTS):
         run = run_application(application, platform, io_nodes, log=log)
         if all(step.time_s < _PAUSE_S for step in run.steps):
