@@ -34,6 +34,7 @@ DONE = (
     "tests/support",
     "tests/test_command.py",
     "tests/test_docs.py",
+    "tests/test_documents.py",
     "tests/test_house.py",
     "tests/test_imports.py",
     "tests/test_packaging.py",
