@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from benchdb.history.decisions import decision
-from ioncast.service.api.fields import TEXT
+from ioncast.service.api.fields import DecisionId
 from ioncast.service.api.framework import JSON, Given, checked_json, operation
 from ioncast.service.api.uploads import place
 from ioncast.service.context import service
@@ -47,7 +47,7 @@ class SharingJob(JobFields):
         None, description="Compute nodes of the job; by default those of its decision."
     )
     curve: Curve | None = None
-    decision_id: Annotated[str, Field(max_length=32, pattern=TEXT)] | None = Field(
+    decision_id: DecisionId | None = Field(
         None,
         description="Instead of a curve, the decision that has it. It is stored within seconds"
         " of the answer.",

@@ -42,6 +42,7 @@ JobId = Annotated[
         examples=["4711"],
     ),
 ]
+DecisionId = Annotated[str, Field(max_length=32, pattern=TEXT)]
 Nodes = Annotated[Count, Field(description="Compute nodes of the job.", examples=[16])]
 RanWith = Annotated[
     IoNodes,

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from werkzeug.routing import Rule
 
+from ioncast.service.api.access import Role
 from ioncast.service.api.framework import FORM, JSON, Operation
 from ioncast.service.api.problems import Problem
 
@@ -46,10 +47,15 @@ def _text(app: Flask) -> str:
     return json.dumps(document(app))
 
 
+def texts(app: Flask) -> dict[str, tuple[str, Role | None]]:
+    """The description and the role of every operation of an application, by operation id."""
+    return {_id(rule): (_text_of(app, rule), about.role) for rule, about in _operations(app)}
+
+
 def document(app: Flask) -> dict[str, Any]:
     """Describe every operation of an application."""
     found = [
-        (rule, method, about, getdoc(app.view_functions[rule.endpoint]) or "")
+        (rule, method, about, _text_of(app, rule))
         for rule, about in _operations(app)
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
     ]
@@ -89,6 +95,14 @@ def _operations(app: Flask) -> Iterator[tuple[Rule, Operation]]:
             yield rule, about
 
 
+def _id(rule: Rule) -> str:
+    return str(rule.endpoint.replace(".", "_"))
+
+
+def _text_of(app: Flask, rule: Rule) -> str:
+    return getdoc(app.view_functions[rule.endpoint]) or ""
+
+
 def _schemas(operations: list[Operation]) -> tuple[_Schemas, dict[str, Any]]:
     """References by model and direction, and what they refer to."""
     given = {m for about in operations for m in (about.query, about.body, about.form) if m}
@@ -109,7 +123,7 @@ def _described(
     rule: Rule, method: str, about: Operation, text: str, schemas: _Schemas
 ) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": rule.endpoint.replace(".", "_"),
+        "operationId": _id(rule),
         "tags": [rule.endpoint.split(".")[0]],
         "summary": about.summary,
         "description": text,

@@ -13,8 +13,8 @@ from benchdb.history import outcomes as stored_outcomes
 from benchdb.store.database import transaction
 from ioncast.service.answering.prepared import Summary
 from ioncast.service.api.fields import (
-    TEXT,
     Bandwidth,
+    DecisionId,
     JobId,
     JobName,
     Nodes,
@@ -37,11 +37,8 @@ outcomes = Blueprint("outcomes", __name__)
 
 _SHOWN = 20
 
-DecisionId = Annotated[
-    str,
-    Field(
-        max_length=32, pattern=TEXT, description="The decision that the job ran by, if it is known."
-    ),
+RanBy = Annotated[
+    DecisionId, Field(description="The decision that the job ran by, if it is known.")
 ]
 
 
@@ -54,7 +51,7 @@ class Outcome(Given):
     bandwidth_mib_s: Bandwidth = Field(
         description="All bytes over the time of the I/O, in MiB/s.", examples=[612.5]
     )
-    decision_id: DecisionId | None = None
+    decision_id: RanBy | None = None
 
 
 class OutcomeOfLog(Given):
@@ -66,7 +63,7 @@ class OutcomeOfLog(Given):
     bandwidth_mib_s: Bandwidth | None = Field(
         None, description="In MiB/s; by default as the log says."
     )
-    decision_id: DecisionId | None = None
+    decision_id: RanBy | None = None
     user: UserName | None = Field(
         None, description="Whose run it was; by default uid:N of the log.", examples=["alice"]
     )

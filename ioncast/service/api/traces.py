@@ -16,6 +16,7 @@ from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
 from ioncast.service.api.fields import (
     TEXT,
+    DecisionId,
     JobId,
     JobName,
     Nodes,
@@ -156,8 +157,8 @@ class RunQuery(PageQuery):
 class DecisionQuery(PageQuery):
     """Which decisions of an application."""
 
-    after: str | None = Field(  # type: ignore[assignment]
-        None, max_length=32, pattern=TEXT, description="The last decision of the page before."
+    after: DecisionId | None = Field(  # type: ignore[assignment]
+        None, description="The last decision of the page before."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from statistics import median
 from typing import Any, NamedTuple
 
 from benchdb.measurements.cells import outliers
@@ -172,7 +173,7 @@ def repetitions_figure(curves: Sequence[Curve]) -> Figure:
                 "mode": "lines",
                 "name": f"{measured.engine}, median",
                 "x": [str(n) for n, _ in cells],
-                "y": [_median(values) for _, values in cells],
+                "y": [median(values) for _, values in cells],
                 "line": {"color": colour, "width": 1.5, "dash": "dot"},
                 "hoverinfo": "skip",
             }
@@ -317,12 +318,6 @@ def _broken(words: str) -> str:
         " ".join(parts[i : i + _WORDS_PER_LINE]) for i in range(0, len(parts), _WORDS_PER_LINE)
     ]
     return "<br>".join(lines)
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _without_zone(moment: datetime) -> str:

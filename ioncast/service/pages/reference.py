@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from ioncast.service.api.access import Role
 from ioncast.service.api.framework import FORM, JSON
 
 _METHODS = ("get", "post", "put", "patch", "delete")
@@ -54,14 +55,18 @@ class Described:
     summary: str
     text: str
     key: str
-    role: str | None
+    role: Role | None
     fields: tuple[Field, ...]
     answers: tuple[tuple[str, str], ...]
     curl: str
 
 
 def described(
-    document: Mapping[str, Any], host: str, *, is_open: bool
+    document: Mapping[str, Any],
+    texts: Mapping[str, tuple[str, Role | None]],
+    host: str,
+    *,
+    is_open: bool,
 ) -> dict[str, list[Described]]:
     """Describe every operation, by group.
 
@@ -69,6 +74,8 @@ def described(
     ----------
     document : mapping
         From `openapi.document`.
+    texts : mapping of str to (str, str or None)
+        From `openapi.texts`.
     host : str
         Where the service is, such as http://login1:8420.
     is_open : bool
@@ -81,7 +88,7 @@ def described(
             if method not in operations:
                 continue
             operation = operations[method]
-            text, role = _split(operation["description"])
+            text, role = texts[operation["operationId"]]
             groups.setdefault(operation["tags"][0], []).append(
                 Described(
                     method=method.upper(),
@@ -105,12 +112,6 @@ def _place(group: tuple[str, list[Described]]) -> tuple[bool, bool]:
     """What schedulers ask first, what operators ask last."""
     name, _ = group
     return name == "operations", name != "decisions"
-
-
-def _split(description: str) -> tuple[str, str | None]:
-    """A description, and the role that it ends with."""
-    text, found, role = description.rpartition("\n\nRole: ")
-    return (text, role.rstrip(".")) if found else (description, None)
 
 
 def _fields(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[Field]:
@@ -170,7 +171,7 @@ def _curl(
     method: str,
     operation: Mapping[str, Any],
     schemas: Mapping[str, Any],
-    role: str | None,
+    role: Role | None,
     is_open: bool,
 ) -> str:
     words = ["curl"]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from flask import Blueprint, Response, redirect, request, url_for
+from flask import Blueprint, Response, current_app, redirect, request, url_for
 from pydantic import ValidationError
+from sqlalchemy import Connection
 
 from benchdb.history import applications as stored_applications
 from benchdb.history.decisions import decisions, decisions_per_hour
@@ -46,6 +47,7 @@ from ioncast.service.pages.shown_accuracy import (
 from ioncast.service.pages.shown_prediction import prediction_shown
 from ioncast.service.sandbox.tasks import predict_job
 from ioncast_base.errors import IoncastError, UnknownNameError
+from ioncast_base.toml_files import in_plain_words
 from predictor.validation.decision_errors import COUNTED
 
 _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
@@ -131,8 +133,7 @@ def benchmarks() -> Response:
     now = datetime.now(timezone.utc)
     with transaction(service().database) as connection:
         systems = system_names(connection)
-        asked = request.args.get("system")
-        system = require_system(connection, asked) if asked else next(iter(systems), None)
+        system = _chosen(connection, systems)
         ids = measured_ids(connection, system, _after(), _CONFIGURATIONS + 1) if system else []
         rows = coverage(
             connection,
@@ -161,8 +162,7 @@ def benchmark(configuration_id: int) -> Response:
         if not found or found[0].id != configuration_id:
             raise UnknownNameError(f"no configuration {configuration_id} in the database")
         systems = list(dict.fromkeys(where.system for where in found[0].measured))
-        asked = request.args.get("system")
-        system = require_system(connection, asked) if asked else next(iter(systems), None)
+        system = _chosen(connection, systems)
         curves = curves_of_ids(connection, system, [configuration_id]) if system else []
     return page(
         "benchmark.html",
@@ -183,9 +183,7 @@ def validation() -> Response:
     """Show how right predictions for a system were so far."""
     with transaction(service().database) as connection:
         systems = system_names(connection)
-        asked = request.args.get("system")
-        with_outcomes = systems_with_outcomes(connection)
-        system = require_system(connection, asked) if asked else next(iter(with_outcomes), None)
+        system = _chosen(connection, systems_with_outcomes(connection))
         newest = newest_outcomes(connection, COUNTED, system) if system else []
     known = accuracy(newest)
     compared = known.compared
@@ -241,7 +239,8 @@ def docs() -> Response:
     """Show the HTTP interface."""
     is_open = service().settings.reading == "open"
     document = json.loads(openapi.document_text())
-    groups = described(document, request.host_url.rstrip("/"), is_open=is_open)
+    texts = openapi.texts(current_app)
+    groups = described(document, texts, request.host_url.rstrip("/"), is_open=is_open)
     return page("docs.html", groups=groups, version=document["info"]["version"], is_open=is_open)
 
 
@@ -276,6 +275,12 @@ def enter() -> Response:
 def logout() -> Response:
     """Forget the token."""
     return without_cookie(cast("Response", redirect(url_for("pages.login"), 303)))
+
+
+def _chosen(connection: Connection, systems: Sequence[str]) -> str | None:
+    """The system that is asked for, or else the first of `systems`."""
+    asked = request.args.get("system")
+    return require_system(connection, asked) if asked else next(iter(systems), None)
 
 
 def _after() -> int:
@@ -342,6 +347,6 @@ def _predict_page(status: int = 200, problem: str | None = None) -> Response:
 
 def _told(error: ValidationError) -> str:
     """The first value that cannot be used, under the name that the form has for it."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    first = error.errors(include_url=False, include_input=False)[0]
     name = str(first["loc"][0])
-    return f"{_LABELS.get(name, name)}: {first['msg']}"
+    return f"{_LABELS.get(name, name)}: {in_plain_words(first)}"

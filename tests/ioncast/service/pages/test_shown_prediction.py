@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ioncast.service.api.access import Role
 from ioncast.service.pages.figures import timeline_figure
 from ioncast.service.pages.frame import _code, _sentence, local
 from ioncast.service.pages.reference import described
@@ -224,7 +225,8 @@ DOCUMENT: dict[str, Any] = {
 
 
 def test_an_operation_is_described_with_what_it_takes_and_an_example() -> None:
-    [found] = described(DOCUMENT, "http://here", is_open=True)["things"]
+    texts: dict[str, tuple[str, Role | None]] = {"things_put": ("Puts it.", "admin")}
+    [found] = described(DOCUMENT, texts, "http://here", is_open=True)["things"]
     assert (found.method, found.role, found.text) == ("POST", "admin", "Puts it.")
     assert [(field.name, field.place, field.kind, field.is_required) for field in found.fields] == [
         ("id", "path", "integer", True),
