@@ -65,6 +65,15 @@ _WORDS = {
     "less_than": "must be less than {lt}",
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be one of {expected}",
+    # Of requests, which are checked by the same types.
+    "missing": "is missing",
+    "extra_forbidden": "is unknown",
+    "int_from_float": "must be a whole number",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be a list",
+    "too_long": "must have at most {max_length} entries",
+    "finite_number": "must be a finite number",
+    "string_pattern_mismatch": "must match {pattern}",
 }
 
 _EMPTY = ("too_short", "string_too_short")

@@ -631,10 +631,10 @@ class TestALogThatIsSent:
     @pytest.mark.parametrize(
         ("told", "status", "line"),
         [
-            ({"nodes": "many"}, 422, "Compute nodes: Input should be a valid integer"),
-            ({"nodes": "0"}, 422, "Compute nodes: Input should be greater than or equal to 1"),
-            ({"ran_with": "-1"}, 422, "I/O nodes of this run: Input should be greater"),
-            ({"system": ""}, 422, "System: Field required"),
+            ({"nodes": "many"}, 422, "Compute nodes: must be a whole number"),
+            ({"nodes": "0"}, 422, "Compute nodes: must be at least 1"),
+            ({"ran_with": "-1"}, 422, "I/O nodes of this run: must be at least 0"),
+            ({"system": ""}, 422, "System: is missing"),
             ({"system": "nowhere"}, 404, "'nowhere'"),
         ],
     )
