@@ -1,1 +1,1 @@
-"""What runs beside Slurm: the right number of I/O nodes at submission, and across jobs."""
+"""Programs that run beside Slurm: the plugin, the hooks, the watch and the arbiter."""

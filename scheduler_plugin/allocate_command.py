@@ -1,33 +1,25 @@
-"""`ioncast allocate`: divide I/O nodes among jobs, policies side by side."""
+"""`ioncast allocate`: divide I/O nodes between jobs and compare policies."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import click
-from tabulate import tabulate
 
+from ioncast_base.allocation import option_texts
 from ioncast_base.allocation.dividing import (
     POLICIES,
     WEIGHTS,
-    Allocation,
-    JobCurve,
     PolicyName,
-    Share,
     WeightName,
     allocate,
     weighted,
 )
-from ioncast_base.allocation.job_records import read_jobs, to_record
+from ioncast_base.allocation.job_records import read_jobs
 from ioncast_base.limits import LARGEST_COUNT
-
-_COLUMNS = ("policy", "id", "nodes", "weight", "current", "fixed", "io_nodes", "expected_mib_s")
+from scheduler_plugin.allocation_tables import FORMATS
 
 
 @click.command(
@@ -52,52 +44,49 @@ jobs.json:
     required=True,
     type=click.IntRange(0, LARGEST_COUNT),
     metavar="N",
-    help="How many I/O nodes there are, those of fixed jobs too.",
+    help=option_texts.POOL,
 )
 @click.option(
     "--policy",
     type=click.Choice([*POLICIES, "all"]),
     default="all",
     show_default=True,
-    help="mckp: the highest bandwidth of all together. best: to each its own best, in the order"
-    " given. static: in proportion to compute nodes. equal: to each the same.",
+    help=option_texts.POLICY,
 )
 @click.option(
     "--weight",
     type=click.Choice(WEIGHTS),
     default="given",
     show_default=True,
-    help="What a MiB/s of a job is worth: its weight in the file, the same for all, or its"
-    " compute nodes.",
+    help=option_texts.WEIGHT,
 )
 @click.option(
     "--floor",
     type=click.FloatRange(0, 1),
     default=0.0,
     show_default=True,
-    help="With mckp no job gets less than this share of its bandwidth with static.",
+    help=option_texts.FLOOR,
 )
 @click.option(
     "--minimum-gain",
     type=click.FloatRange(0, 1),
     default=0.0,
     show_default=True,
-    help="With mckp a job leaves its current I/O nodes only where more than this share of its"
-    " bandwidth is gained.",
+    help=option_texts.MINIMUM_GAIN,
 )
 @click.option(
     "--machine-nodes",
     type=click.IntRange(1, LARGEST_COUNT),
     metavar="N",
-    help="Compute nodes of the machine, for static; by default, and at least, those of the jobs.",
+    help=option_texts.MACHINE_NODES,
 )
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(["table", "csv", "json"]),
+    type=click.Choice(list(FORMATS)),
     default="table",
     show_default=True,
-    help="What to print.",
+    help="The form of the output.",
 )
 def allocate_command(
     source: str,
@@ -109,15 +98,15 @@ def allocate_command(
     machine_nodes: int | None,
     output_format: str,
 ) -> None:
-    """Divide a pool of I/O nodes among jobs that share it.
+    """Divide a pool of I/O nodes between jobs that share it.
 
-    JOBS.json is a list of jobs, or an object that has one under "jobs"; - reads standard input.
-    A job has an "id", its compute "nodes" and a "curve": MiB/s by number of I/O nodes, where 0
-    is direct access. As a curve an answer of /v1/decisions or what `ioncast predict --format
-    json` prints will do too. "weight", "current" (I/O nodes that it has) and "fixed" (it keeps
-    them) may be left out.
+    JOBS.json is a list of jobs, or an object with this list under "jobs"; - reads standard input.
+    A job has an "id", its number of compute "nodes" and a "curve": MiB/s by number of I/O nodes,
+    where 0 is direct access. A curve may also be an answer of /v1/decisions or the output of
+    `ioncast predict --format json`. "weight", "current" (I/O nodes that the job has) and "fixed"
+    (it keeps them) are optional.
 
-    A job without direct access for which nothing is left waits.
+    A job whose curve has no direct access waits if no I/O nodes are left for it.
     """
     jobs = weighted(read_jobs(*_read(source)), weight)
     found = [
@@ -132,79 +121,11 @@ def allocate_command(
         for name in POLICIES
         if policy in {name, "all"}
     ]
-    click.echo(_FORMATS[output_format](jobs, found), nl=output_format != "csv")
+    click.echo(FORMATS[output_format](jobs, found), nl=False)
 
 
 def _read(source: str) -> tuple[bytes, str]:
-    """The content of a file, and what to call it."""
+    """The content of a file, and its name for errors."""
     if source == "-":
         return sys.stdin.buffer.read(), "standard input"
     return Path(source).read_bytes(), source
-
-
-def _to_text(jobs: Sequence[JobCurve], found: Sequence[Allocation]) -> str:
-    """What all jobs reach together, and what each gets."""
-    is_weighted = any(job.weight != 1 for job in jobs)
-    totals = [_total(one, found, is_weighted) for one in found]
-    rows = [_row(job, place, found, is_weighted) for place, job in enumerate(jobs)]
-    blocks = [tabulate(each, headers="keys", disable_numparse=True) for each in (totals, rows)]
-    return "\n\n".join(block for block in blocks if block)
-
-
-def _total(
-    allocation: Allocation, found: Sequence[Allocation], is_weighted: bool
-) -> dict[str, str]:
-    row = {"policy": allocation.policy, "MiB/s": f"{allocation.expected_mib_s:.1f}"}
-    if is_weighted:
-        row["weighted"] = f"{allocation.weighted_mib_s:.1f}"
-    if len(found) > 1:
-        first = found[0]
-        share = allocation.weighted_mib_s / (first.weighted_mib_s or 1)
-        row[f"of {first.policy}"] = f"{share:.1%}"
-    waiting = sum(one.io_nodes is None for one in allocation.shares)
-    return row | {
-        "I/O nodes": f"{allocation.io_nodes} of {allocation.pool}",
-        "jobs that wait": str(waiting),
-    }
-
-
-def _row(
-    job: JobCurve, place: int, found: Sequence[Allocation], is_weighted: bool
-) -> dict[str, str]:
-    row = {"job": job.id, "nodes": str(job.nodes)}
-    if is_weighted:
-        row["weight"] = f"{job.weight:g}"
-    return row | {one.policy: _told(one.shares[place]) for one in found}
-
-
-def _told(share: Share) -> str:
-    if share.io_nodes is None:
-        return "waits"
-    reached = "?" if share.expected_mib_s is None else f"{share.expected_mib_s:.1f}"
-    return f"{share.io_nodes} ({reached})"
-
-
-def _to_csv(jobs: Sequence[JobCurve], found: Sequence[Allocation]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for one in found:
-        for job, share in zip(jobs, one.shares, strict=True):
-            writer.writerow(
-                (
-                    *(one.policy, job.id, job.nodes, job.weight, job.current),
-                    *(str(job.is_fixed).lower(), share.io_nodes, share.expected_mib_s),
-                )
-            )
-    return text.getvalue()
-
-
-def _to_json(_jobs: Sequence[JobCurve], found: Sequence[Allocation]) -> str:
-    return json.dumps(to_record(found), indent=1)
-
-
-_FORMATS: dict[str, Callable[[Sequence[JobCurve], Sequence[Allocation]], str]] = {
-    "table": _to_text,
-    "csv": _to_csv,
-    "json": _to_json,
-}

@@ -1,4 +1,4 @@
-"""Whom the daemons talk to, by the settings."""
+"""The clients of slurmrestd and of ioncast's service, made from the settings."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _LOG = logging.getLogger("ioncast.slurm")
 
 @contextmanager
 def clients(settings: Settings, service_timeout_s: float) -> Iterator[tuple[Slurm, Ioncast]]:
-    """Slurm and ioncast's service.
+    """Open a client of slurmrestd and one of ioncast's service.
 
     Parameters
     ----------
     settings : Settings
-        The site's; tokens are read anew from their files for each request.
+        The site's settings. Token files are read anew for each request.
     service_timeout_s : float
         Seconds that one request to the service may take in all.
 
     Raises
     ------
     InputError
-        When there is no token in a file.
+        When a token file cannot be read or has no token.
     """
     slurmrestd, service = settings.slurmrestd, settings.service
     for path in (slurmrestd.token_file, service.token_file):
         read_token(path)
         if is_open(path):
-            _LOG.warning("%s: everybody can read this token; chmod o-r it", path)
+            _LOG.warning("%s: everybody can read this token; run chmod o-r on it", path)
     with (
         Slurm(
             slurmrestd.address,

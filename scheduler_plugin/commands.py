@@ -1,4 +1,4 @@
-"""`ioncast slurm`: what runs beside Slurm."""
+"""`ioncast slurm`: the group of the programs that run beside Slurm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Examples:
 """,
 )
 def slurm() -> None:
-    """Tell ioncast what jobs got, and share I/O nodes among those that wait."""
+    """Tell ioncast which bandwidth jobs got, and divide I/O nodes between waiting jobs."""
 
 
 slurm.add_command(watch)

@@ -1,4 +1,4 @@
-"""What `job_submit.lua` leaves in a job's admin_comment: the decision, and whether it is held."""
+"""The mark of `job_submit.lua` in a job's admin_comment: its decision, and whether it is held."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _MARK = re.compile(r"(?:^|(?<=\s))ioncast:([0-9A-Za-z_-]{1,32})(:held)?(?=\s|$)"
 
 
 class Mark(NamedTuple):
-    """A decision that a job was submitted by.
+    """The decision that a job was submitted with.
 
     Attributes
     ----------
     decision_id : str
-        Of the service.
+        The service's id of the decision.
     is_held : bool
         Whether the job was held for the arbiter.
     """
@@ -24,7 +24,7 @@ class Mark(NamedTuple):
 
 
 def mark_of(admin_comment: str) -> Mark | None:
-    """The last mark in a comment; None where there is none.
+    """The last mark in a comment; None without a mark.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def mark_of(admin_comment: str) -> Mark | None:
 
 
 def without_hold(admin_comment: str) -> str:
-    """The same comment of a job that is not held any more.
+    """The comment after the job's release.
 
     Examples
     --------

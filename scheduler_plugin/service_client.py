@@ -1,4 +1,4 @@
-"""A client of ioncast's own service: one request at a time, each with a deadline."""
+"""Client of ioncast's own service: one request at a time, each with a deadline."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from urllib.parse import quote
 import httpx
 
 from ioncast_base.errors import IoncastError
+from scheduler_plugin.addresses import Address
 
-# The service reads a log for up to 60 s.
+# The service takes up to 60 s to read a log.
 LOG_TIMEOUT_S = 90.0
+SCHEMES = ("http", "https")
 _MOST_ANSWER_BYTES = 4 << 20
 _LONGEST_DETAIL = 300
-# What the service takes.
-_LONGEST_NAME, _LONGEST_USER = 200, 100
-_STORED = (200, 201)
-_LARGEST_PAGE = 500
+# Limits of the service's own fields.
+LONGEST_NAME, LONGEST_USER = 200, 100
+LARGEST_PAGE = 500
+_SUCCEEDED = (200, 201)
 _NOT_FOUND = 404
-_UNIX = "unix:"
 
 
 class ServiceError(IoncastError):
@@ -34,20 +35,20 @@ class ServiceError(IoncastError):
 
 
 class ServiceUnreachableError(ServiceError):
-    """Nobody answers, not in time, or something that is no answer of the service's."""
+    """The service does not answer in time, or another program answers."""
 
 
 class ServiceRefusedError(ServiceError):
-    """The service says no.
+    """The service rejects the request.
 
     Attributes
     ----------
     status : int
-        Of HTTP.
+        HTTP status.
     detail : str
-        Why, in a sentence.
+        The service's reason, in a sentence.
     retry_after_s : float or None
-        When to ask again, where it says.
+        Seconds after which the service wants to be asked again; None if it does not say.
     """
 
     def __init__(
@@ -61,18 +62,18 @@ class ServiceRefusedError(ServiceError):
 
 @dataclass(frozen=True)
 class RunOf:
-    """What a Darshan log does not say of its run.
+    """Facts about a run that are not in its Darshan log; None if unknown.
 
     Attributes
     ----------
     system : str
-        Where it ran.
+        The system that it ran on.
     job_id, user, name : str or None
-        Of the job.
+        The job's id, user and name.
     nodes, io_nodes : int or None
-        What the job had.
+        Compute nodes and I/O nodes that the job had.
     decision_id : str or None
-        The decision that it ran by; only outcomes have it.
+        The decision for the job; sent with an outcome only.
     """
 
     system: str
@@ -85,34 +86,34 @@ class RunOf:
 
 
 class Ioncast:
-    """The service of one site.
+    """A client of one service.
+
+    Every method raises `ServiceUnreachableError` if the service does not answer in time and
+    `ServiceRefusedError` if it rejects the request.
 
     Parameters
     ----------
     address : str
-        ``unix:/path/of/socket`` or ``http://host:port``.
+        ``unix:/path/of/socket``, ``http://host:port`` or ``https://host:port``.
     token : callable
-        Gives the token; asked anew for every request, so that it can be replaced.
+        Returns the token. It is called for every request, so that the token can be replaced.
     timeout_s : float
         Seconds that one request may take in all.
-
-    Every method raises `ServiceUnreachableError` where nobody answers in time and
-    `ServiceRefusedError` where the service says no.
     """
 
     def __init__(
         self, address: str, token: Callable[[], str], timeout_s: float = LOG_TIMEOUT_S
     ) -> None:
-        self._address = address
+        server = Address.of(address, SCHEMES)
+        self._address = server.text
         self._token = token
         self._timeout_s = timeout_s
-        is_socket = address.startswith(_UNIX)
-        # Only what is awaited can be ended at a deadline, also while headers trickle.
+        # Only asynchronous requests can be cancelled at a deadline, also while headers trickle in.
         self._loop = asyncio.new_event_loop()
         self._client = httpx.AsyncClient(
-            base_url="http://localhost" if is_socket else address,
+            base_url=server.url,
             transport=httpx.AsyncHTTPTransport(
-                uds=address.removeprefix(_UNIX) if is_socket else None,
+                uds=server.socket,
                 limits=httpx.Limits(max_keepalive_connections=0),
             ),
             timeout=timeout_s,
@@ -131,7 +132,7 @@ class Ioncast:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Cancel requests and close connections."""
         if self._loop.is_closed():
             return
         for task in asyncio.all_tasks(self._loop):
@@ -140,12 +141,12 @@ class Ioncast:
         self._loop.close()
 
     def measured_systems(self) -> list[str]:
-        """The systems that something was measured on, by name (`GET /v1/systems`).
+        """Names of the systems with measurements (`GET /v1/systems`).
 
-        The service refuses a token that is none here too, also where reading needs none.
+        The service rejects a wrong token here too, even if reading needs no token.
         """
         names: list[str] = []
-        page_of = {"limit": str(_LARGEST_PAGE)}
+        page_of = {"limit": str(LARGEST_PAGE)}
         while True:
             page = self._ask("GET", "/v1/systems", params=page_of)
             try:
@@ -157,16 +158,16 @@ class Ioncast:
                 raise self._stranger() from error
 
     def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
-        """Put a run into the history (`POST /v1/traces`); sent again it changes nothing.
+        """Add a run to the history (`POST /v1/traces`); sending it again changes nothing.
 
         Parameters
         ----------
         log : file
-            The Darshan log, open for reading bytes; it is read as it is sent.
+            The Darshan log, opened for reading bytes. It is read while it is sent.
         file_name : str
-            What the service calls it in what it says.
+            The log's name in the service's messages.
         run : RunOf
-            What the log does not say.
+            Facts that are not in the log.
 
         Returns
         -------
@@ -176,14 +177,14 @@ class Ioncast:
         return self._send("/v1/traces", log, file_name, {**_fields(run), "decision_id": None})
 
     def send_outcome(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
-        """Report what a job got (`POST /v1/outcomes`) and put its run into the history.
+        """Report a job's outcome (`POST /v1/outcomes`) and add its run to the history.
 
-        As `send_trace`; job and I/O nodes must be known.
+        Parameters and answer as for `send_trace`; job id and I/O nodes must be known.
         """
         return self._send("/v1/outcomes", log, file_name, _fields(run))
 
     def decision(self, decision_id: str) -> dict[str, Any] | None:
-        """What was decided (`GET /v1/decisions/ID`); None where that is not known."""
+        """A decision (`GET /v1/decisions/ID`); None if the service does not know the id."""
         try:
             return self._ask("GET", f"/v1/decisions/{quote(decision_id, safe='')}")
         except ServiceRefusedError as error:
@@ -224,7 +225,7 @@ class Ioncast:
         finally:
             await response.aclose()
         document = _document(body)
-        if response.status_code not in _STORED:
+        if response.status_code not in _SUCCEEDED:
             raise ServiceRefusedError(
                 response.status_code,
                 _detail(document, response.reason_phrase),
@@ -236,13 +237,13 @@ class Ioncast:
         return document
 
     def _stranger(self) -> ServiceUnreachableError:
-        return ServiceUnreachableError("what answers is not ioncast", where=self._address)
+        return ServiceUnreachableError("the answer does not come from ioncast", where=self._address)
 
 
 def _fields(run: RunOf) -> dict[str, Any]:
     names = {
-        "name": run.name and run.name[:_LONGEST_NAME],
-        "user": run.user and run.user[:_LONGEST_USER],
+        "name": run.name and run.name[:LONGEST_NAME],
+        "user": run.user and run.user[:LONGEST_USER],
     }
     return {**vars(run), **names}
 

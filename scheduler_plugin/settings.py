@@ -1,100 +1,100 @@
-"""What a site sets of `ioncast slurm`: one TOML file for the watch and for the arbiter."""
+"""Settings of `ioncast slurm`: a TOML file for the watch and one for the arbiter."""
 
 from __future__ import annotations
 
 import os
-import re
 from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
-import httpx
 from pydantic import AfterValidator, Field
 
+from ioncast_base.allocation.dividing import PolicyName
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import Line, Name, Table, read_toml, refusing
+from scheduler_plugin.addresses import Address
+from scheduler_plugin.service_client import SCHEMES
 
-_LARGEST_PORT = 65_535
-_ADDRESS = re.compile(r"unix:/.+|https?://[^\s/]+/?")
-
-
-def _address(text: str) -> str:
-    if not _ADDRESS.fullmatch(text) or not _is_url(text):
-        raise InputError(f"{text!r} is no address", remedy="give unix:/PATH or http://HOST:PORT")
-    return text.rstrip("/")
+# The plugin takes the arbiter for stopped if its heartbeat is older than 30 s (HEARTBEAT_S in
+# ioncast.lua). A round may take as long as its period, so a period is at most half of that.
+LONGEST_PERIOD_S = 15
 
 
-def _is_url(text: str) -> bool:
-    try:
-        port = httpx.URL(text).port
-    except httpx.InvalidURL:
-        return False
-    return port is None or 0 < port <= _LARGEST_PORT
+def _slurm_address(text: str) -> str:
+    return Address.of(text).text
+
+
+def _service_address(text: str) -> str:
+    return Address.of(text, SCHEMES).text
 
 
 def _layout(text: str) -> str:
     folder = PurePosixPath(date(2026, 1, 31).strftime(text))
     if folder.is_absolute() or ".." in folder.parts:
         raise InputError(
-            "must be below the folder of the logs", remedy='Darshan\'s own is "%Y/%-m/%-d"'
+            "must be a folder below that of the logs",
+            remedy='Darshan\'s own layout is "%Y/%-m/%-d"',
         )
     return text
 
 
 def default_state() -> str:
-    """The watch's file of a user who names none."""
+    """The watch's state file of a user, if the settings name no file."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return str(Path(home) / "ioncast" / "watch.sqlite")
 
 
-Address = Annotated[Line, AfterValidator(refusing(_address))]
+SlurmAddress = Annotated[Line, AfterValidator(refusing(_slurm_address))]
+ServiceAddress = Annotated[Line, AfterValidator(refusing(_service_address))]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SlurmrestdSettings(Table):
-    """Where Slurm's REST interface is, and who asks it."""
+    """Where Slurm's REST interface is, and with which token it is asked."""
 
-    address: Address = Field(
+    address: SlurmAddress = Field(
         description="unix:/PATH or http://HOST:PORT.", examples=["unix:/run/slurmrestd.sock"]
     )
-    user: Name = Field(description="Whose token it is.", examples=["ioncast-watch"])
+    user: Name = Field(description="The user of the token.", examples=["ioncast-watch"])
     token_file: Line = Field(
-        description="A file with the JWT; read anew for each request.",
+        description="The file with the JWT; it is read anew for each request.",
         examples=["/etc/ioncast/watch/slurm.jwt"],
     )
-    timeout_s: Seconds = Field(10.0, description="How long one request may take in all.")
+    timeout_s: Seconds = Field(10.0, description="Seconds that one request may take in all.")
 
 
 class ServiceSettings(Table):
     """Where ioncast's service is."""
 
-    address: Address = Field("http://127.0.0.1:8420", description="unix:/PATH or http://HOST:PORT.")
+    address: ServiceAddress = Field(
+        "http://127.0.0.1:8420", description="unix:/PATH or http://HOST:PORT."
+    )
     token_file: Line = Field(
-        description="A file with a token of the service: for the watch of the role scheduler, for"
-        " the arbiter of the role reader.",
+        description="The file with a token of the service: role scheduler for the watch, role"
+        " reader for the arbiter.",
         examples=["/etc/ioncast/watch/ioncast.token"],
     )
 
 
 class LicenceSettings(Table):
-    """What an I/O node is to Slurm."""
+    """The licence of Slurm that stands for an I/O node."""
 
     name: Name = Field(
-        default="ionode", description="The licence that jobs have one of per I/O node."
+        default="ionode", description="Its name; a job has one licence for each of its I/O nodes."
     )
 
 
 class DarshanSettings(Table):
-    """Where Darshan puts its logs."""
+    """Where Darshan writes its logs."""
 
     folder: Line = Field(description="The folder of all logs.", examples=["/var/log/darshan"])
     layout: Annotated[Line, AfterValidator(refusing(_layout))] = Field(
         default="%Y/%-m/%-d",
-        description="The folder of a day below it, as strftime has it; `.` for none.",
+        description="The folder of a day below it, in strftime's codes; `.` for none.",
     )
     wait_s: Annotated[float, Field(ge=0, le=604_800)] = Field(
-        default=300.0, description="How long after its end a job's logs may still come."
+        default=300.0, description="Seconds after a job's end in which its logs may still appear."
     )
 
 
@@ -103,44 +103,48 @@ class WatchSettings(Table):
 
     state: Line = Field(
         default_factory=default_state,
-        description="The file of jobs and of what is still to be sent; on a local disk.",
+        description="The file with jobs and logs that are not sent yet; on a local disk.",
     )
-    period_s: Seconds = Field(default=10.0, description="How often Slurm is asked for its jobs.")
+    period_s: Seconds = Field(
+        default=10.0,
+        description="Seconds between two questions to Slurm.",
+    )
 
 
 class ArbitrateSettings(Table):
     """`ioncast slurm arbitrate`."""
 
-    period_s: Annotated[float, Field(gt=0, le=15)] = Field(
-        default=5.0, description="How often waiting jobs are looked at, which are held meanwhile."
+    period_s: Annotated[float, Field(gt=0, le=LONGEST_PERIOD_S)] = Field(
+        default=5.0, description="Seconds between two rounds; new jobs are held until the next one."
     )
-    policy: Literal["mckp", "best", "static", "equal"] = Field(
-        default="mckp", description="How the I/O nodes are shared."
-    )
+    policy: PolicyName = Field(default="mckp", description="How I/O nodes are divided.")
     weight: Literal["none", "nodes", "priority"] = Field(
-        default="none", description="What a job's bandwidth counts by."
+        default="none", description="The weight of a job's bandwidth in the sum."
     )
     floor: Share = Field(
-        default=0.0, description="The share of what `static` gives it that every job gets at least."
+        default=0.0,
+        description="Every job gets at least this share of its bandwidth with `static`.",
     )
     minimum_gain: Share = Field(
         default=0.05,
-        description="The share of bandwidth that a job's number must gain to be changed.",
+        description="A job's number is changed only for a gain of more than this share of its"
+        " bandwidth.",
     )
     machine_nodes: Annotated[int, Field(gt=0)] | None = Field(
         default=None,
-        description="Compute nodes of the machine: jobs that they could run at once share.",
+        description="Compute nodes of the machine: the waiting jobs that they can run at once"
+        " share the I/O nodes.",
     )
     heartbeat: Line = Field(
         default="/run/ioncast-arbiter/heartbeat",
-        description="The file that tells job_submit.lua that it runs.",
+        description="The file that tells job_submit.lua that the arbiter runs.",
     )
 
 
 class Settings(Table):
-    """All that can be set; times are in seconds."""
+    """The settings of one site; times are in seconds."""
 
-    system: Name = Field(description="The machine's name in ioncast.", examples=["mn4"])
+    system: Name = Field(description="The system's name in ioncast.", examples=["mn4"])
     slurmrestd: SlurmrestdSettings = Field(description="Slurm's REST interface.")
     service: ServiceSettings = Field(description="ioncast's service.")
     licence: LicenceSettings = LicenceSettings()
@@ -155,6 +159,6 @@ def read_settings(path: str | Path) -> Settings:
     Raises
     ------
     InputError
-        Naming the line that cannot be used.
+        With the line of the first problem.
     """
     return read_toml(Path(path), Settings)

@@ -1,4 +1,4 @@
-"""Tokens, which stand in files of their own and nowhere else."""
+"""Token files: each token is in a file of its own, and only there."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from pathlib import Path
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import read_text
 
-# `scontrol token` prints the JWT so.
+# `scontrol token` prints the JWT in this form.
 _VARIABLE = "SLURM_JWT="
 
 
 def read_token(path: str) -> str:
-    """The token in a file, alone or as `scontrol token` prints it.
+    """Read the token in a file, alone or as `scontrol token` prints it.
 
     Raises
     ------
     InputError
-        When there is none.
+        When the file cannot be read or has no token.
     """
     token = read_text(Path(path)).strip().removeprefix(_VARIABLE)
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise InputError("this is no token", where=path, remedy="it has one line and no blanks")
+        raise InputError(
+            "this is not a token", where=path, remedy="a token is one line without blanks"
+        )
     if not token:
-        raise InputError("there is no token in this file", where=path)
+        raise InputError("this file has no token", where=path)
     return token
 
 
 def is_open(path: str) -> bool:
-    """Whether a file that is there can be read by everybody."""
+    """Whether the file exists and everybody can read it."""
     try:
         return bool(Path(path).stat().st_mode & stat.S_IROTH)
     except OSError:

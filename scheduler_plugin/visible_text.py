@@ -1,10 +1,10 @@
-"""Texts that users wrote, in lines that admins read."""
+"""Texts of users, made safe for lines that admins read."""
 
 from __future__ import annotations
 
 
 def visible(text: object) -> str:
-    r"""Quote a text with characters that a terminal obeys or that would begin a line of its own.
+    r"""Quote a text with control characters, which could change the terminal or begin a new line.
 
     Examples
     --------

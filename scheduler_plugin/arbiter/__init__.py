@@ -1,1 +1,1 @@
-"""The arbiter: it shares I/O nodes among the jobs that wait."""
+"""The arbiter: it divides free I/O nodes between waiting jobs."""

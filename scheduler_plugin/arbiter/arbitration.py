@@ -1,4 +1,4 @@
-"""What the arbiter changes: how many I/O nodes each waiting job gets, seen together."""
+"""The arbiter's plan, a pure function: how many I/O nodes each waiting job gets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from scheduler_plugin.settings import ArbitrateSettings
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licences import licence_count, with_licence
 
-# Decisions are stored a second or two after they were made; a service that is away comes back.
+# The service stores a decision a second or two after it was made, or later if it is down for a
+# while. After this time a job is released without a curve.
 _CURVE_PATIENCE_S = 60
-_HOLDS_LICENCES = frozenset({"RUNNING", "SUSPENDED", "COMPLETING"})
-# Others wait for something that no I/O node gives them, and may do so for ever.
+# Reasons of jobs that could start if they had I/O nodes. Jobs with other reasons, such as
+# Dependency, may wait forever whatever they get.
 _IN_LINE = frozenset({"None", "Resources", "Priority", "Licenses"})
-# Of jobs that ran, were put back into the queue and are held since: job_requeued_in_held_state,
-# launch_failed_requeued_held, JobHoldMaxRequeue.
+# Slurm writes its reasons in English only. These hold a job that ran and was put back into the
+# queue, and all contain this word: job_requeued_in_held_state, launch_failed_requeued_held,
+# JobHoldMaxRequeue. Somebody else holds such a job, although our mark still says "held".
 _HELD_AGAIN = "requeue"
 
 Curves = Mapping[str, Mapping[int, float]]
@@ -26,30 +28,30 @@ Curves = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class _Pool:
-    """A licence and how many of it Slurm has."""
+    """The licence that stands for an I/O node, and how many of it Slurm has."""
 
     licence: str
     total: int
 
     def count(self, job: Job) -> int:
-        """How many a job has or asks for; never more than there are, whatever its text says."""
+        """Licences that a job has or asks for; at most the whole pool, whatever its text says."""
         return min(licence_count(job.licenses, self.licence) or 0, self.total)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A job that waits, as it is to be.
+    """New values for a waiting job.
 
     Attributes
     ----------
     job : Job
-        As it is.
+        The job before the change.
     licenses, admin_comment : str
-        What these are to be.
+        Their new values.
     is_release : bool
-        Whether its hold ends.
+        Whether the job is released.
     why : str
-        In a few words.
+        The reason in a few words, for the log.
     """
 
     job: Job
@@ -67,30 +69,31 @@ def plan(
     settings: ArbitrateSettings,
     now_s: float,
 ) -> list[Change]:
-    """Share what running jobs leave of the pool among jobs that wait and were decided by us.
+    """Divide the I/O nodes that running jobs leave free between waiting jobs with a decision.
 
-    Planned again on what came of it, nothing is to be changed any more. No job stays held: one that
-    gets none now waits in Slurm's own order for the fewest that it can do with.
+    A plan for the result of a plan changes nothing. No job stays held: a job that gets no I/O
+    nodes now is released with its smallest number and waits for them in Slurm's own order.
 
     Parameters
     ----------
     jobs : sequence of Job
-        All that Slurm knows.
+        All jobs that Slurm knows.
     curves : mapping of str to mapping of int to float
-        By decision, expected MiB/s by number of I/O nodes; empty where nothing is known.
+        For each decision id the expected MiB/s by number of I/O nodes; empty if the decision has
+        no curve.
     pool : int
-        How many licences there are.
+        Number of licences that Slurm has.
     licence : str
         Their name.
     settings : ArbitrateSettings
-        The site's.
+        The site's settings.
     now_s : float
-        Seconds since 1970.
+        Unix time.
     """
     of = _Pool(licence, pool)
     waiting = [job for job in jobs if _is_ours(job)]
     begun = _begun_arrays(jobs)
-    # In an order that does not change as they are released.
+    # Sorted by values that a release does not change, so that the next plan sees the same order.
     known = sorted(
         (
             job
@@ -99,14 +102,14 @@ def plan(
         ),
         key=lambda job: (job.submitted_s or 0, job.id),
     )
-    running = [job for job in jobs if job.state in _HOLDS_LICENCES and of.count(job)]
+    running = [job for job in jobs if job.is_running and of.count(job)]
     weights = _weights(known, settings)
     allocation = allocate(
         [
             *(_running(job, of) for job in running),
             *(_waiting(job, curves, of, weights[job.id]) for job in known),
         ],
-        # Fewer licences than before may have been configured.
+        # Running jobs have more than the pool after an admin made it smaller.
         max(pool, sum(map(of.count, running))),
         policy=settings.policy,
         floor=settings.floor,
@@ -120,31 +123,28 @@ def plan(
         if share is not None:
             changes += _given(job, share, curves, of, settings.policy)
         elif _is_held(job) and _is_known_by_now(job, curves, now_s):
-            is_known = _curve(job, curves)
-            why = "it is not its turn to share" if is_known else "nothing is known of it"
+            has_curve = _curve(job, curves)
+            why = "it is not its turn to share" if has_curve else "its decision has no curve"
             changes.append(as_decided(job, why))
     return changes
 
 
 def releases(jobs: Sequence[Job]) -> list[Change]:
-    """End all holds, for when nobody will be there to end them."""
-    return [
-        as_decided(job, "the arbiter ends")
-        for job in jobs
-        if job.state == "PENDING" and _is_held(job)
-    ]
+    """Release all jobs that the arbiter holds, because it ends."""
+    return [as_decided(job, "the arbiter ends") for job in jobs if job.is_waiting and _is_held(job)]
 
 
 def as_decided(job: Job, why: str) -> Change:
-    """The end of a hold, with the licences that the job has."""
+    """Release a job with the licences that it has already."""
     return Change(job, job.licenses, without_hold(job.admin_comment), True, f"as decided: {why}")
 
 
 def decisions_of(jobs: Sequence[Job]) -> list[str]:
-    """The decisions whose curves a plan rests on, the last one first.
+    """Ids of the decisions whose curves a plan needs, the newest first.
 
-    They are stored soon after they were made. If one is asked for and found, those made before it
-    are found afterwards; the other way round a job would share without one that came earlier.
+    The service stores decisions in the order in which it made them. If the newest one can be read,
+    all older ones can be read after it. In the other order a plan could have the curve of a new
+    job and lack that of an older one.
     """
     last_first = sorted(jobs, key=lambda job: (job.submitted_s or 0, job.id), reverse=True)
     marks = [mark for job in last_first if _is_ours(job) and (mark := _mark(job))]
@@ -156,7 +156,7 @@ def _mark(job: Job) -> Mark | None:
 
 
 def _is_held(job: Job) -> bool:
-    """Whether it is held by us; jobs that others hold are theirs to release."""
+    """Whether the arbiter holds the job; it must not release a job that somebody else holds."""
     mark = _mark(job)
     is_held = job.is_held and _HELD_AGAIN not in job.reason.lower()
     return is_held and mark is not None and mark.is_held
@@ -164,26 +164,26 @@ def _is_held(job: Job) -> bool:
 
 def _is_ours(job: Job) -> bool:
     return (
-        job.state == "PENDING"
+        job.is_waiting
         and _mark(job) is not None
         and (_is_held(job) or (not job.is_held and job.reason in _IN_LINE))
     )
 
 
 def _begun_arrays(jobs: Sequence[Job]) -> set[int | None]:
-    """Arrays of which tasks run: Slurm changes their licences together with those that wait."""
-    return {job.array_job_id for job in jobs if job.state != "PENDING" and not job.has_ended}
+    """Ids of arrays with running tasks: Slurm would change their licences with the waiting ones."""
+    return {job.array_job_id for job in jobs if job.is_running}
 
 
 def _can_be_changed(job: Job, begun: set[int | None]) -> bool:
-    """Whether Slurm takes another number; not beside alternatives, as ``a:1|b:1``."""
+    """Whether Slurm accepts another number; it does not beside alternatives such as ``a:1|b:1``."""
     return job.id not in begun and "|" not in job.licenses
 
 
 def _first_in_line(jobs: Sequence[Job], machine_nodes: int | None) -> list[Job]:
-    """Jobs in Slurm's order, as many as the machine could run at once.
+    """The first jobs in Slurm's order, as many as the machine can run at once.
 
-    To share I/O nodes with those behind them would leave them idle.
+    I/O nodes for the jobs behind them would be idle.
     """
     in_line = sorted(
         jobs, key=lambda job: (_is_held(job), -(job.priority or 0), job.submitted_s or 0, job.id)
@@ -205,13 +205,17 @@ def _curve(job: Job, curves: Curves) -> Mapping[int, float]:
 
 
 def _is_known_by_now(job: Job, curves: Curves, now_s: float) -> bool:
+    """Whether the job's decision was read, or is not worth waiting for any longer."""
     mark = _mark(job)
-    is_there = mark is not None and mark.decision_id in curves
-    return is_there or now_s > (job.submitted_s or 0) + _CURVE_PATIENCE_S
+    was_read = mark is not None and mark.decision_id in curves
+    return was_read or now_s > (job.submitted_s or 0) + _CURVE_PATIENCE_S
 
 
 def _weights(jobs: Sequence[Job], settings: ArbitrateSettings) -> dict[int, float]:
-    """What jobs count by; one that is held has no priority, and counts as those in the middle."""
+    """Weight of each job's bandwidth, by job id.
+
+    A held job has priority 0, so it gets the median priority of the others.
+    """
     if settings.weight == "nodes":
         return {job.id: float(job.nodes or 1) for job in jobs}
     if settings.weight == "none":
@@ -226,7 +230,7 @@ def _running(job: Job, pool: _Pool) -> JobCurve:
 
 
 def _waiting(job: Job, curves: Curves, pool: _Pool, weight: float) -> JobCurve:
-    # One that is held was not told a number yet that it could be moved away from.
+    # The user of a held job has seen no number yet, so moving away from it needs no minimum gain.
     current = None if _is_held(job) else pool.count(job)
     return JobCurve(str(job.id), job.nodes or 1, _curve(job, curves), weight, current)
 
@@ -236,7 +240,7 @@ def _given(job: Job, share: Share, curves: Curves, pool: _Pool, policy: str) -> 
     if io_nodes is None:
         if not _is_held(job):
             return
-        io_nodes, why = min(_curve(job, curves)), f"{policy}, none are left now"
+        io_nodes, why = min(_curve(job, curves)), f"{policy}, no I/O nodes are free now"
     if _is_held(job) or pool.count(job) != io_nodes:
         licenses = with_licence(job.licenses, pool.licence, io_nodes)
         yield Change(job, licenses, without_hold(job.admin_comment), _is_held(job), why)

@@ -15,6 +15,9 @@
 local LONGEST_RESPONSE = 16 * 1024
 local LONGEST_SCRIPT = 64 * 1024
 local LONGEST_ID = 32
+local LONGEST_USER = 100
+local LONGEST_NAME = 200
+local LONGEST_EXECUTABLE = 1000
 local LONGEST_LICENCES = 4 * 1024
 local LONGEST_DIRECTIVE = 1024
 local MOST_DIRECTIVES = 100
@@ -389,7 +392,7 @@ end
 -- What srun runs; the program of a batch job is in its script.
 local function executable_of(job, script)
     local arguments = not script and job.argv
-    return type(arguments) == "table" and text_of(arguments[0], 1000) or nil
+    return type(arguments) == "table" and text_of(arguments[0], LONGEST_EXECUTABLE) or nil
 end
 
 -- nil where the user says nothing: how many `mpirun` starts, the script decides.
@@ -400,7 +403,7 @@ end
 
 -- Slurm's own names for jobs without one say nothing of what they do.
 local function name_of(job)
-    local name = text_of(job.name, 200)
+    local name = text_of(job.name, LONGEST_NAME)
     return not NAMES_OF_SLURM[name or ""] and name or nil
 end
 
@@ -409,7 +412,7 @@ local function question_of(job, script, settings, available, slurm)
     local nodes = count_of(job.min_nodes, slurm.NO_VAL)
     local asked = {
         { "system", settings.system },
-        { "user", text_of(job.user_name, 100) },
+        { "user", text_of(job.user_name, LONGEST_USER) },
         { "name", name_of(job) },
         { "executable", executable_of(job, script) },
         { "nodes", nodes },

@@ -1,4 +1,4 @@
-"""A thin client of Slurm's REST interface, for slurmrestd of Slurm 22.05 to 25.11."""
+"""Client of Slurm's REST interface, for slurmrestd of Slurm 22.05 to 25.11."""
 
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import (

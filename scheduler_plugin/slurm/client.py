@@ -1,4 +1,4 @@
-"""The client: what of slurmrestd ioncast uses, each request with a deadline."""
+"""The client of slurmrestd: the requests that ioncast needs, each with a deadline."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ioncast_base.errors import InputError
+from scheduler_plugin.addresses import Address
 from scheduler_plugin.slurm import refusals
 from scheduler_plugin.slurm.errors import (
     SlurmAnswerError,
     SlurmRefusedError,
     SlurmUnreachableError,
 )
-from scheduler_plugin.slurm.exchange import Address, Answer, exchange
+from scheduler_plugin.slurm.exchange import Answer, exchange
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licences import Licence
 from scheduler_plugin.slurm.versions import NEWEST_FIRST, Version38, without_unread
@@ -26,27 +27,27 @@ _NOT_FOUND = 404
 
 
 class Slurm:
-    """What slurmrestd offers of which ioncast makes use.
+    """A client of one slurmrestd.
 
-    Every method raises `SlurmUnreachableError` where nobody answers in time,
-    `SlurmRefusedError` where the token or its user's rights are not enough, and
-    `SlurmAnswerError` where Slurm says no or something that cannot be understood.
+    Every method raises `SlurmUnreachableError` if Slurm does not answer in time,
+    `SlurmRefusedError` if Slurm rejects the token or its user lacks a right, and
+    `SlurmAnswerError` if Slurm rejects the request or its answer cannot be read.
 
     Parameters
     ----------
     address : str
         Where slurmrestd listens: ``unix:/path/of/socket`` or ``http://host:port``.
     user : str
-        Whose token it is.
+        The user that the token belongs to.
     token : callable
-        Gives the JWT; asked anew for every request, so that it can be renewed.
+        Returns the JWT. It is called for every request, so that the token can be renewed.
     timeout_s : float
         Seconds that one request may take in all.
 
     Raises
     ------
     InputError
-        If the address is none, or the user's name cannot stand in a request.
+        If the address is not valid, or the user's name cannot be sent in a header.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Slurm:
     ) -> None:
         self._address = Address.of(address)
         if not _is_one_line(user):
-            raise InputError("not a user's name", where=repr(user))
+            raise InputError("this is not a valid user name", where=repr(user))
         self._user = user
         self._token = token
         self._timeout_s = timeout_s
@@ -73,39 +74,40 @@ class Slurm:
         self.close()
 
     def close(self) -> None:
-        """Forget what was found out; connections end with each request."""
+        """Forget the version; connections end with each request."""
         self._known = None
 
     @property
     def version(self) -> str:
-        """The newest version of the interface that both sides know, such as ``0.0.38``."""
+        """The newest version of the interface that both sides support, such as ``0.0.38``."""
         return self._version.name
 
     @property
     def can_change_admin_comment(self) -> bool:
-        """Whether `change` takes `admin_comment`; from Slurm 23.02 on."""
+        """Whether `change` accepts `admin_comment`: from Slurm 23.02 on."""
         return self._version.can_change_admin_comment
 
     def ping(self) -> None:
-        """Return when slurmctld is up; raise `SlurmUnreachableError` otherwise."""
+        """Return if slurmctld answers; raise `SlurmUnreachableError` otherwise."""
         pings = _listed(self._ask("GET", "slurm", "ping"), "pings", lambda told: told)
         if not any(_has_answered(ping) for ping in pings):
             raise SlurmUnreachableError(
                 "slurmctld does not answer slurmrestd",
                 where=self._address.text,
-                remedy="see whether it runs",
+                remedy="check that it runs",
             )
 
     def jobs(self) -> list[Job]:
         """All jobs that slurmctld knows.
 
-        It forgets them `MinJobAge` (300 s by default) after their end. The times are of its clock.
-        A job that cannot be read is left out, with a warning, unless none can.
+        It forgets a job `MinJobAge` (300 s by default) after its end. Times are those of its
+        clock. A job that cannot be read is left out with a warning. If no job can be read, the
+        first problem is raised.
         """
         return self._readable(self._ask("GET", "slurm", "jobs"), self._version.job)
 
     def job(self, job_id: int) -> Job | None:
-        """One job; None where slurmctld does not know it, or no more."""
+        """One job; None if slurmctld does not know it, or has forgotten it."""
         jobs = self._jobs_of(job_id)
         return next((job for job in jobs if job.id == job_id), None)
 
@@ -117,22 +119,22 @@ class Slurm:
         held: bool | None = None,
         admin_comment: str | None = None,
     ) -> None:
-        """Change a job, all at once; what is None stays as it is.
+        """Change several fields of a job in one request; None keeps a field.
 
         The id of an array stands for all its tasks.
 
         Raises
         ------
         SlurmAnswerError
-            If Slurm does not take it; if the licences of a job are to be changed that runs,
-            which Slurm lets operators do, though the job keeps using what it has; or if
-            slurmrestd is too old to change `admin_comment`.
+            If Slurm rejects the change; if slurmrestd is too old to change `admin_comment`; or
+            if the licences of a running job would change. Slurm lets operators do this, but the
+            job goes on using its old licences.
         """
         if admin_comment is not None and not self.can_change_admin_comment:
             raise SlurmAnswerError(
-                f"administrators' comments cannot be changed through version {self.version}",
+                f"version {self.version} of the interface cannot change administrators' comments",
                 where=self._address.text,
-                remedy="Slurm 23.02 and newer can",
+                remedy="use Slurm 23.02 or newer",
             )
         if licenses is not None:
             self._refuse_running(job_id)
@@ -145,17 +147,17 @@ class Slurm:
         return _listed(self._ask("GET", "slurm", "licenses"), "licenses", self._version.licence)
 
     def ended_jobs(self, since_s: int, until_s: int) -> list[Job]:
-        """Jobs that ended within a span of Unix times, as slurmdbd tells of them.
+        """Jobs of slurmdbd with `since_s` <= end < `until_s`, in Unix times.
 
-        The span is without its end. A job that was requeued is there once for each of its ends.
-        A job that cannot be read is left out, with a warning, unless none can.
+        A requeued job is listed once for each of its ends. A job that cannot be read is left out
+        with a warning. If no job can be read, the first problem is raised.
 
         Raises
         ------
         SlurmAnswerError
             If the cluster has no slurmdbd, or slurmrestd does not offer it.
         """
-        # Without "uts" versions before 0.0.40 take a number for a date.
+        # Versions before 0.0.40 read a number without "uts" as a date.
         span = {"start_time": f"uts{since_s}", "end_time": f"uts{until_s}"}
         told = self._ask("GET", "slurmdb", "jobs", params=span)
         jobs = self._readable(told, self._version.accounted_job)
@@ -175,10 +177,10 @@ class Slurm:
                 self._read(answer, token)
                 return version
         raise SlurmAnswerError(
-            f"no version of the interface from {NEWEST_FIRST[-1].name} to {NEWEST_FIRST[0].name}"
-            " is offered",
+            f"slurmrestd offers no version of the interface from {NEWEST_FIRST[-1].name} to"
+            f" {NEWEST_FIRST[0].name}",
             where=self._address.text,
-            remedy="let slurmrestd load one, with its option -s or SLURMRESTD_OPENAPI_PLUGINS",
+            remedy="let it load one, with its option -s or SLURMRESTD_OPENAPI_PLUGINS",
         )
 
     def _jobs_of(self, job_id: int) -> list[Job]:
@@ -197,28 +199,26 @@ class Slurm:
             except SlurmAnswerError as error:
                 errors.append(error)
                 self._warn_of_unreadable(entry, error)
-        # One strange job hides no other one. If no job can be read, the interface is another one,
-        # and an empty list would say that all jobs have ended.
+        # One unreadable job must not hide the others. If no job can be read, the interface has
+        # changed, and an empty list would mean that all jobs have ended.
         if errors and not found:
             raise errors[0]
         return found
 
     def _warn_of_unreadable(self, entry: object, error: SlurmAnswerError) -> None:
-        """Say it once of each job: it stays unreadable for as long as Slurm knows it."""
+        """Warn once for each job: it stays unreadable as long as Slurm knows it."""
         job_id = str(entry.get("job_id") if isinstance(entry, Mapping) else None)
         if job_id not in self._unreadable:
             self._unreadable.add(job_id)
             _LOG.warning("job %.20r is left out: %s", job_id, error.what)
 
     def _refuse_running(self, job_id: int) -> None:
-        running = [
-            job for job in self._jobs_of(job_id) if job.state != "PENDING" and not job.has_ended
-        ]
-        if running:
+        running = next((job for job in self._jobs_of(job_id) if job.is_running), None)
+        if running is not None:
             raise SlurmAnswerError(
-                f"job {running[0].id} is {running[0].state}",
+                f"job {running.id} is {running.state}",
                 where=self._address.text,
-                remedy="only licences of jobs that wait can be changed",
+                remedy="change licences only while a job waits",
             )
 
     def _ask(
@@ -240,7 +240,7 @@ class Slurm:
             raise SlurmAnswerError(
                 f"slurmrestd does not offer /{part}/v{self.version}/{path.partition('/')[0]}",
                 where=self._address.text,
-                remedy="see whether slurmdbd is set up, and what slurmrestd's option -s loads",
+                remedy="check that slurmdbd is set up, and what slurmrestd's option -s loads",
             )
         return self._read(answer, token, may_be_unknown=may_be_unknown)
 
@@ -260,7 +260,7 @@ class Slurm:
             raise SlurmRefusedError(
                 "the token is not one line of printable characters",
                 where=self._address.text,
-                remedy="make one with `scontrol token lifespan=SECONDS`",
+                remedy="create one with `scontrol token lifespan=SECONDS`",
             )
         return token
 
@@ -282,9 +282,9 @@ class Slurm:
 
 
 def _decoded(body: bytes) -> Mapping[str, Any] | None:
-    """JSON's object; None if the bytes are something else.
+    """Decode a JSON object; None if the bytes are not one.
 
-    Users write any bytes into names, comments and folders, and slurmrestd passes them on.
+    Users can write any bytes into names, comments and folders, and slurmrestd passes them on.
     """
     try:
         text = body.decode(errors="replace")
@@ -299,7 +299,7 @@ def _is_one_line(text: str) -> bool:
 
 
 def _is_unknown_path(answer: Answer) -> bool:
-    """Whether there is no such path; of a job that is not known slurmrestd tells in JSON."""
+    """Whether slurmrestd does not know the path; for an unknown job it answers 404 with JSON."""
     return answer.status == _NOT_FOUND and _decoded(answer.body) is None
 
 
@@ -316,7 +316,7 @@ def _listed(
 def _entries(told: Mapping[str, Any], key: str) -> list[Any]:
     entries = told.get(key)
     if not isinstance(entries, list):
-        raise SlurmAnswerError(f"{key} are not told as they should be (no list)")
+        raise SlurmAnswerError(f"the answer's {key} cannot be read (not a list)")
     return entries
 
 
@@ -325,5 +325,5 @@ def _read_entry(entry: Any, key: str, read: Callable[[Mapping[str, Any]], _Read]
         return read(entry)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise SlurmAnswerError(
-            f"{key} are not told as they should be ({type(error).__name__}: {error})"
+            f"the answer's {key} cannot be read ({type(error).__name__}: {error})"
         ) from None

@@ -1,4 +1,4 @@
-"""What can go wrong between us and Slurm, told apart by what helps."""
+"""Errors of the client of slurmrestd, one class for each kind of remedy."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from ioncast_base.errors import IoncastError
 
 
 class SlurmError(IoncastError):
-    """Slurm did not do what it was asked."""
+    """Slurm did not do what it was asked to do."""
 
     http_status = 502
     title = "Slurm failed"
 
 
 class SlurmUnreachableError(SlurmError):
-    """Nobody answers, or not in time: slurmrestd, or slurmctld or slurmdbd behind it."""
+    """slurmrestd, or slurmctld or slurmdbd behind it, does not answer in time."""
 
     http_status = 503
     title = "Slurm unreachable"
 
 
 class SlurmRefusedError(SlurmError):
-    """The token or the user's rights are not enough."""
+    """Slurm rejects the token, or its user lacks a right."""
 
     title = "Slurm refused"
 
 
 class SlurmAnswerError(SlurmError):
-    """Slurm says no, or something that cannot be understood."""
+    """Slurm rejects the request, or its answer cannot be read."""
 
     title = "Unusable answer of Slurm"

@@ -1,4 +1,4 @@
-"""A job as Slurm tells of it, the same for all versions of its interface."""
+"""A job as Slurm describes it, the same for all versions of its REST interface."""
 
 from __future__ import annotations
 
@@ -27,31 +27,29 @@ class Job:
     Attributes
     ----------
     id : int
-        Slurm's own number of it, as in SLURM_JOB_ID.
+        Slurm's id, as in SLURM_JOB_ID.
     state : str
         Slurm's base state in capitals, such as PENDING, RUNNING, COMPLETED, FAILED, TIMEOUT,
-        CANCELLED or NODE_FAIL; COMPLETING while its nodes are being cleaned up.
+        CANCELLED or NODE_FAIL; COMPLETING while Slurm cleans up its nodes.
     reason : str
-        Why it waits or ended so, in Slurm's words; "None" where there is none.
+        Slurm's reason for the state, such as Licenses; "None" without a reason.
     is_held : bool
-        Whether it waits for somebody to release it.
+        Whether it waits until somebody releases it.
     priority : int or None
-        Slurm's own; None where it is not told, as of jobs that slurmdbd tells of.
+        Slurm's priority; None if Slurm does not give it.
     submitted_s, started_s, ended_s : int or None
-        Unix times. An end that is only expected, of a job that runs, is None, and so is a start
-        that is only expected, of a job that waits.
+        Unix times. None for an expected time: the start of a waiting job, the end of a running job.
     nodes, tasks : int or None
-        Compute nodes and processes; those asked for while it waits.
+        Compute nodes and processes; while the job waits, the numbers that it asked for.
     licenses : str
-        As Slurm gives them, such as ``ionode:4,matlab:1``; empty for none.
+        Licences in Slurm's notation, such as ``ionode:4,matlab:1``; empty without licences.
     array_job_id, array_task_id : int or None
-        Of an array's tasks. While tasks wait together Slurm tells of them as of one job without
-        a task's id.
+        Set for the tasks of an array. Slurm gives waiting tasks as one job without a task id.
     het_job_id : int or None
-        Of a heterogeneous job's components: the id of the first one.
+        Set for the components of a heterogeneous job: the id of the first component.
     burst_buffer : str
-        What it asks of burst buffers, such as ``#BB_LUA pool=ionode capacity=4``; empty for
-        nothing, and of jobs that slurmdbd tells of.
+        Request for burst buffers, such as ``#BB_LUA pool=ionode capacity=4``; empty without one,
+        and always for jobs from slurmdbd.
     """
 
     id: int
@@ -75,6 +73,19 @@ class Job:
     burst_buffer: str = ""
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether it has not started yet, or was put back into the queue."""
+        return self.state == "PENDING"
+
+    @property
     def has_ended(self) -> bool:
-        """Whether nothing of it will run any more."""
+        """Whether no part of it will run any more."""
         return self.state in ENDED
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has started and not ended; only then it holds licences.
+
+        A suspended job and one that completes count as running: Slurm keeps their licences.
+        """
+        return not self.is_waiting and not self.has_ended

@@ -1,4 +1,4 @@
-"""Slurm's texts of licences, such as ``ionode:4,matlab``."""
+"""Slurm's notation of licences, such as ``ionode:4,matlab``: counting and changing them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ _SEPARATORS = re.compile("[,;|]")
 _ENTRY = re.compile(r"([^:=]*)([:=]?)\s*([+-]?)([0-9]*)")
 # Slurm counts in 32 bits.
 _COUNTS = 2**32
+# A larger number counts as this one, whose low 32 bits are 0.
 _MOST_COUNTED = 2**63
 _MOST_DIGITS = len(str(_MOST_COUNTED)) + 1
 
 
 @dataclass(frozen=True)
 class Licence:
-    """A licence of a cluster: how many there are, and how many running jobs have."""
+    """A licence of a cluster: how many Slurm has, and how many running jobs use."""
 
     name: str
     total: int
@@ -25,16 +26,18 @@ class Licence:
 
 
 def licence_count(licenses: str, name: str) -> int | None:
-    """How many of a licence a job asks for; None where the text does not name it.
+    """How many of a licence a job asks for; None if the text does not name the licence.
 
     Parameters
     ----------
     licenses : str
-        As Slurm gives it or a user wrote it: ``name[:count]``, separated by commas or
-        semicolons. No count is one; of a licence named twice the counts add up. Slurm keeps the
-        low 32 bits of a count and of a sum: it takes ``ionode:4294967297`` for one, and
-        ``ionode:-4294967295`` too. From Slurm
-        25.05 on ``a:1|b:2`` asks for one or the other; it is read as if it asked for both.
+        The text of Slurm or of a user: ``name[:count]``, separated by commas or semicolons.
+        A name without a count counts 1; the counts of a repeated name are added. Slurm keeps
+        only the low 32 bits of each count and of the sum, so ``ionode:4294967297`` and
+        ``ionode:-4294967295`` count 1. From Slurm 25.05 on ``a:1|b:2`` asks for one licence or
+        the other; it is counted as if it asked for both.
+    name : str
+        The licence.
 
     Examples
     --------
@@ -48,14 +51,14 @@ def licence_count(licenses: str, name: str) -> int | None:
 
 
 def with_licence(licenses: str, name: str, count: int) -> str:
-    """Set how many of a licence a text asks for, and leave the others as they are.
+    """Set the count of one licence and keep the other licences.
 
-    With a count of 0 the licence is not named any more.
+    A count of 0 removes the licence.
 
     Raises
     ------
     InputError
-        If the text asks for one licence or another, which Slurm allows with nothing beside it.
+        If the text has alternatives (``|``), beside which Slurm accepts no other licence.
 
     Examples
     --------
@@ -64,7 +67,8 @@ def with_licence(licenses: str, name: str, count: int) -> str:
     """
     if "|" in licenses:
         raise InputError(
-            "one licence or another is asked for, and no other can be added", where=licenses
+            "these licences are alternatives, and Slurm accepts no other licence beside them",
+            where=licenses,
         )
     others = [entry for entry in _entries(licenses) if not _is_of(entry, name)]
     return ",".join([*others, f"{name}:{count}"] if count else others)
@@ -81,14 +85,14 @@ def _parts(entry: str) -> tuple[str, str, str, str]:
 
 
 def _is_of(entry: str, name: str) -> bool:
-    """Whether this is the licence, perhaps with the server that hands it out: ``name@server``."""
+    """Whether an entry names a licence, with or without its server: ``name@server``."""
     full_name = _parts(entry)[0]
     return name in (full_name, full_name.partition("@")[0])
 
 
 def _count(entry: str) -> int:
-    """Count as Slurm's C library does: a colon with nothing behind it is 0."""
+    """The count as Slurm's C library reads it: a colon without digits is 0."""
     _, colon, sign, digits = _parts(entry)
-    # Python refuses texts of thousands of digits; Slurm's C library stops counting long before.
+    # Python rejects texts of thousands of digits, so cut them where the C library stops counting.
     count = min(int(digits.lstrip("0")[:_MOST_DIGITS] or 0), _MOST_COUNTED) if colon else 1
     return -count if sign == "-" else count

@@ -1,9 +1,10 @@
-"""What an answer that is none means: error numbers of slurm_errno.h and HTTP's own.
+"""Errors in slurmrestd's answers: from numbers of slurm_errno.h and HTTP statuses to exceptions.
 
-Up to 24.05 slurmrestd answers alike, with HTTP 500 and the number -1 (1000 to a change), when
-slurmctld refuses a token and when there is no slurmctld. But the first it learns at once; the
-second after having tried for `MessageTimeout`, 10 s by default, less a second. The token
-itself says when it ends. With 23.11 a bad token shows as a database that is not reached.
+Up to 24.05 slurmrestd gives the same answer, HTTP 500 with error -1 (1000 for a change), whether
+slurmctld rejects the token or does not run. The two differ in time: a rejected token is
+answered at once, a missing slurmctld after `MessageTimeout` (10 s by default) minus one second.
+An expired token is recognised by the expiry time in it. With 23.11 a wrong token looks like a
+database that cannot be reached.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from scheduler_plugin.slurm.errors import (
 
 UNKNOWN_JOB = 2017
 
+# Numbers that slurmrestd gives for every kind of failure.
 _SAYS_NOTHING = frozenset({-1, 1000})
+# An answer after this time means that slurmrestd has tried to reach slurmctld.
 _TRIED_S = 3.0
 _TOKEN = frozenset({1007, *range(6000, 6011)})
 _RIGHTS = frozenset({2002, 2010})
@@ -33,14 +36,15 @@ _CONTROLLER_AWAY = frozenset(
 )
 _TOKEN_STATUSES = frozenset({401, 403, 511})
 _AWAY_STATUSES = frozenset({502, 503, 504})
-# 25.11.0 answers so, with 500, to a request without a token.
+# The text of Slurm 25.11.0, with HTTP 500 and no JSON, for a request without a token. Nothing else
+# in that answer tells the reason.
 _NO_TOKEN = b"Authentication does not apply"
 
 
 def real_errors(told: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Those of an answer's errors that are some; None where they are not what Slurm writes.
+    """Errors of an answer that have a number; None if they do not have Slurm's form.
 
-    22.05 tells the tasks of an array that it changed among them, without a number.
+    After a change, 22.05 lists the changed tasks of an array as errors without a number.
     """
     try:
         entries = [*(told.get("errors") or []), *(told.get("results") or [])]
@@ -59,7 +63,7 @@ def refusal(
         return refused_token(where, token)
     if numbers & _RIGHTS:
         return SlurmRefusedError(
-            words, where=where, remedy="the token's user has to be an operator of Slurm"
+            words, where=where, remedy="the token's user must be an operator of Slurm"
         )
     if numbers & _CONTROLLER_AWAY or status in _AWAY_STATUSES:
         return _away(where, words)
@@ -77,27 +81,27 @@ def not_slurm(where: str, token: str, status: int, body: bytes) -> SlurmError:
     return SlurmAnswerError(
         f"the answer (HTTP {status}) is not slurmrestd's JSON",
         where=where,
-        remedy="see whether slurmrestd listens there",
+        remedy="check that slurmrestd listens there",
     )
 
 
 def refused_token(where: str, token: str) -> SlurmRefusedError:
-    """Say when the token ended, if that is why."""
+    """The error to raise for a rejected token, with its expiry time if it has expired."""
     why = (
-        f"the token ended at {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(_ends_s(token)))}"
+        f"the token expired at {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(_ends_s(token)))}"
         if _has_ended(token)
         else "the token is not accepted"
     )
     return SlurmRefusedError(
-        why, where=where, remedy="make a new one with `scontrol token lifespan=SECONDS`"
+        why, where=where, remedy="create a new one with `scontrol token lifespan=SECONDS`"
     )
 
 
 def _away(where: str, words: str) -> SlurmUnreachableError:
     return SlurmUnreachableError(
-        f"slurmrestd does not reach slurmctld or slurmdbd ({words})",
+        f"slurmrestd cannot reach slurmctld or slurmdbd ({words})",
         where=where,
-        remedy="see whether they run, and whether the token is good",
+        remedy="check that they run and that the token is valid",
     )
 
 
@@ -107,7 +111,7 @@ def _number(entry: Mapping[str, Any]) -> int:
 
 
 def _words(errors: Sequence[Mapping[str, Any]]) -> str:
-    """The first error in Slurm's words, each once."""
+    """The first error in Slurm's words; a repeated text only once."""
     first = errors[0] if errors else {}
     told = [first.get(key) for key in ("error", "description", "why")]
     return ": ".join(dict.fromkeys(str(words) for words in told if words)) or "an unknown error"
@@ -118,7 +122,7 @@ def _has_ended(token: str) -> bool:
 
 
 def _ends_s(token: str) -> float:
-    """When a JWT ends, as it says itself; infinite where it does not."""
+    """The expiry time in a JWT, as a Unix time; infinite if the JWT has no readable one."""
     try:
         claims = token.split(".")[1]
         ends_s = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]

@@ -1,6 +1,6 @@
-"""What differs between the versions of Slurm's REST interface, a class for each that changed.
+"""Versions of Slurm's REST interface: one class for each version that changed a field we read.
 
-Slurm 22.05 speaks 0.0.38, 23.02 also 0.0.39, and so on to 25.11, which speaks 0.0.41 to 0.0.44.
+Slurm 22.05 supports 0.0.38, 23.02 also 0.0.39, and so on to 25.11, which supports 0.0.41 to 0.0.44.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from scheduler_plugin.slurm.jobs import ENDED, Job
 from scheduler_plugin.slurm.licences import Licence
 
-# Of a job that is in one of these and has a base state too, 22.05 and 23.02 tell only this.
+# 22.05 and 23.02 give only one state. While one of these flags is set they give the flag instead of
+# the base state.
 _BASE_STATES = {
     "CONFIGURING": "RUNNING",
     "POWER_UP_NODE": "RUNNING",
@@ -28,7 +29,7 @@ _BASE_STATES = {
 }
 _NO_VALUE = 0xFFFFFFFE
 _NOT_OVER = ("COMPLETING", "STAGE_OUT")
-# All that is read of a job below, and what tells one from the other parts of an answer.
+# All fields of a job that are read below.
 _OF_A_JOB = frozenset(
     {
         "admin_comment",
@@ -62,13 +63,14 @@ _OF_A_JOB = frozenset(
         "user_name",
     }
 )
+# Every job has this field, and no other part of an answer has it.
 _EVERY_JOB_HAS = "partition"
 
 
 def without_unread(told: dict[str, Any]) -> dict[str, Any]:
-    """Drop what is not read of a job, while JSON is decoded.
+    """Drop the fields of a job that are not read, while JSON is decoded.
 
-    A job has up to 150 fields; keeping them all takes eight times the memory and twice the time.
+    A job has up to 150 fields; all of them take eight times the memory and twice the time.
     """
     if _EVERY_JOB_HAS not in told:
         return told
@@ -77,13 +79,13 @@ def without_unread(told: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Version38:
-    """0.0.38: numbers and states as they are."""
+    """0.0.38: numbers and states are plain values."""
 
     name: str
     can_change_admin_comment: ClassVar[bool] = False
 
     def job(self, told: Mapping[str, Any]) -> Job:
-        """A job that slurmctld tells of."""
+        """Read a job of slurmctld."""
         state = self.state(told["job_state"])
         priority = self.number(told.get("priority"))
         return Job(
@@ -109,7 +111,7 @@ class Version38:
         )
 
     def accounted_job(self, told: Mapping[str, Any]) -> Job:
-        """A job that slurmdbd tells of."""
+        """Read a job of slurmdbd."""
         state = self.state(told["state"]["current"])
         times, array = told["time"], told.get("array") or {}
         return Job(
@@ -134,25 +136,25 @@ class Version38:
         )
 
     def licence(self, told: Mapping[str, Any]) -> Licence:
-        """A licence of the cluster."""
+        """Read a licence of the cluster."""
         return Licence(told["LicenseName"], int(told["Total"]), int(told["Used"]))
 
     def number(self, told: Any) -> int | None:
-        """A number; None where there is none, or one of Slurm's NO_VAL and INFINITE."""
+        """Read a number; None if it is missing or one of Slurm's NO_VAL and INFINITE."""
         return None if told is None or int(told) >= _NO_VALUE else int(told)
 
     def state(self, told: Any) -> str:
-        """One state for each job."""
+        """Read a job's base state."""
         return _BASE_STATES.get(str(told), str(told))
 
     def licenses(self, told: Mapping[str, Any]) -> str:
-        """A job's licences: those it has, or asks for while it waits."""
+        """Licences that a job has, or asks for while it waits."""
         return told.get("licenses") or ""
 
     def accounted_licenses(self, told: Mapping[str, Any]) -> str:
-        """Those of a job that slurmdbd tells of.
+        """Licences of a job of slurmdbd.
 
-        0.0.38 has them only among what AccountingStorageTRES counts.
+        0.0.38 gives only licences that AccountingStorageTRES counts.
         """
         resources = (told.get("tres") or {}).get("allocated") or []
         return ",".join(
@@ -163,37 +165,37 @@ class Version38:
 
 
 class Version39(Version38):
-    """0.0.39: a number says whether it is set and finite; administrators' comments change."""
+    """0.0.39: a number comes with flags (set, infinite); admin comments can be changed."""
 
     can_change_admin_comment = True
 
     def number(self, told: Any) -> int | None:
-        """Read ``{"set": …, "infinite": …, "number": …}`` or, of a few fields, a plain number."""
+        """Read ``{"set": …, "infinite": …, "number": …}`` or, in a few fields, a plain number."""
         if not isinstance(told, Mapping):
             return super().number(told)
         return super().number(told["number"]) if told["set"] and not told["infinite"] else None
 
     def accounted_licenses(self, told: Mapping[str, Any]) -> str:
-        """Slurmdbd has the text now."""
+        """Licences of a job of slurmdbd, as a text of their own."""
         return told.get("licenses") or ""
 
 
 class Version40(Version39):
-    """0.0.40: a job's base state and its flags are a list."""
+    """0.0.40: the state is a list of the base state and its flags."""
 
     def state(self, told: Any) -> str:
-        """Take the base state, but of a job that still completes that it does."""
+        """The base state; while a job completes, COMPLETING instead."""
         if not isinstance(told, list):
-            raise TypeError("a list of states expected")
+            raise TypeError("the state is not a list")
         unfinished = [state for state in told if state in _NOT_OVER]
         return super().state((unfinished or told)[0])
 
 
 class Version43(Version40):
-    """0.0.43: a job may ask for one licence or another; what it got stands elsewhere."""
+    """0.0.43: a job may ask for alternatives; its allocated licences have a field of their own."""
 
     def licenses(self, told: Mapping[str, Any]) -> str:
-        """What it got, and what it asks for before that."""
+        """Allocated licences, or requested ones before the allocation."""
         return str(told.get("licenses_allocated") or super().licenses(told))
 
 
@@ -209,5 +211,5 @@ NEWEST_FIRST: tuple[Version38, ...] = (
 
 
 def _unless(expected: bool, time_s: int | None) -> int | None:
-    """Drop times that are only expected, and 0, which stands for none."""
+    """A time; None if it is only expected, or 0, which means that it is not set."""
     return None if expected else time_s or None

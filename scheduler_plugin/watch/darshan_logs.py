@@ -1,10 +1,10 @@
-"""Darshan's logs of a job: where they are, and which are its own.
+"""The Darshan logs of a job: find them by name and time, and open them safely.
 
-Darshan writes ``USER_EXE_idJOB-PID_MONTH-DAY-SECONDS-HASH.darshan_partial``, in the folder of the
-day, and renames it to ``…-HASH_DURATION.darshan`` when it is whole (`darshan_get_logfile_name`
-and `darshan_log_finalize` in darshan-core.c of Darshan 3.5; before 3.3 without the PID). Day and
-seconds since midnight are those of the process's start, in local time. Of a name that would be
-too long only ``idJOB`` is left. JOB is what the first number of $SLURM_JOBID is.
+Darshan writes ``USER_EXE_idJOB-PID_MONTH-DAY-SECONDS-HASH.darshan_partial`` in the folder of the
+day, and renames a complete log to ``…-HASH_DURATION.darshan`` (`darshan_get_logfile_name` and
+`darshan_log_finalize` in darshan-core.c of Darshan 3.5; before 3.3 without the PID). DAY and
+SECONDS since midnight are the process's start in local time. JOB is the first number in
+$SLURM_JOBID. A name that would be too long is shortened to ``idJOB``.
 """
 
 from __future__ import annotations
@@ -30,22 +30,25 @@ _NAME = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NO_FILES: Mapping[int, list[LogName]] = {}
+# How far the clocks of Slurm, the compute nodes and this machine may differ.
+CLOCKS_S = 120.0
 
 
 @dataclass(frozen=True)
 class LogName:
-    """What the name of a log says.
+    """The name of a log, and its parts.
 
     Attributes
     ----------
     name : str
-        The name itself.
+        The name.
     job_id : int
-        The job's.
+        The job's id.
     month, day, second : int or None
-        When the process started: second of that day, local time. None in a shortened name.
+        When the process started, in local time; `second` counts from midnight. None in a
+        shortened name.
     is_partial : bool
-        Whether it is still being written.
+        Whether Darshan is still writing the log.
     """
 
     name: str
@@ -56,7 +59,7 @@ class LogName:
     is_partial: bool
 
     def started_between(self, since_s: float, until_s: float) -> bool | None:
-        """Whether its process started within a span of Unix times; None where it does not say."""
+        """Whether the process started between two Unix times; None for a shortened name."""
         if self.month is None or self.day is None or self.second is None:
             return None
         years = {_local(since_s).year, _local(until_s).year}
@@ -66,14 +69,14 @@ class LogName:
 
 @dataclass(frozen=True)
 class FoundLogs:
-    """The logs of a job, and whether more are being written."""
+    """The complete logs of a job, and whether Darshan is still writing another one."""
 
     paths: tuple[Path, ...]
     is_writing: bool
 
 
 def parse_log_name(name: str) -> LogName | None:
-    """Read the name of a log; None where it is no name of Darshan's.
+    """Read the name of a log; None if Darshan does not write such names.
 
     Examples
     --------
@@ -99,15 +102,12 @@ class LogFolder:
     folder : str or Path
         The folder of all logs.
     layout : str
-        The folder of a day below it, as strftime has it.
-    slack_s : float
-        How far clocks may be apart.
+        The folder of a day below it, in strftime's codes.
     """
 
-    def __init__(self, folder: str | Path, layout: str, slack_s: float = 120.0) -> None:
+    def __init__(self, folder: str | Path, layout: str) -> None:
         self._folder = Path(folder)
         self._layout = layout
-        self._slack_s = slack_s
         self._listed: dict[Path, Mapping[int, list[LogName]]] = {}
 
     def check(self) -> None:
@@ -118,7 +118,7 @@ class LogFolder:
             raise _unreadable(self._folder, error) from error
 
     def refresh(self) -> None:
-        """List folders anew from now on."""
+        """Forget the listings of folders, so that new logs are found."""
         self._listed.clear()
 
     def logs_of(
@@ -130,23 +130,23 @@ class LogFolder:
         after_s: float | None = None,
         before_s: float | None = None,
     ) -> FoundLogs:
-        """The logs of a job that ran at a time: ids are used again.
+        """The logs of one run of a job, by id and time, because Slurm uses ids again.
 
         Parameters
         ----------
         job_id : int
-            The job's.
+            The job's id.
         started_s, ended_s : float
-            Its Unix times.
+            Unix times of the run.
         after_s, before_s : float, optional
-            The end of an earlier job of that id, and the start of a later one.
+            End of the run before it with this id, and start of the run after it.
 
         Raises
         ------
         InputError
             When a folder cannot be read.
         """
-        since_s, until_s = started_s - self._slack_s, ended_s + self._slack_s
+        since_s, until_s = started_s - CLOCKS_S, ended_s + CLOCKS_S
         if after_s is not None:
             since_s = max(since_s, min(after_s, started_s))
         if before_s is not None:
@@ -174,12 +174,12 @@ class LogFolder:
     def _list(self, folder: Path) -> Mapping[int, list[LogName]]:
         logs = defaultdict(list)
         try:
-            # Path.iterdir makes a path of each of a day's logs.
+            # Path.iterdir would create a Path for each log of the day.
             for name in os.listdir(folder):  # noqa: PTH208
                 if log := parse_log_name(name):
                     logs[log.job_id].append(log)
         except FileNotFoundError:
-            # A day without logs, unless all are away.
+            # A day without logs has no folder; but the folder of all logs must be there.
             self.check()
             return _NO_FILES
         except OSError as error:
@@ -190,22 +190,22 @@ class LogFolder:
 def open_log(path: Path, user: str) -> BinaryIO:
     """Open a log of a user's job.
 
-    Everybody may put files where Darshan puts its logs: what is no file, or not the user's, is
-    none of the job's logs. (Who gathers logs may have made them root's, or their own.)
+    Everybody can write files to Darshan's folders. So a log must be a regular file that belongs
+    to the job's user, or to root or this process's user, who may have collected the logs.
 
     Raises
     ------
     InputError
-        When it is not the job's.
+        When the file is not a log of the user's job.
     OSError
         When it cannot be opened.
     """
-    # A link may lead anywhere, and to open a FIFO may take for ever.
+    # A link could lead to any file, and opening a FIFO could block forever.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise InputError("it is a link", where=str(path)) from error
+            raise InputError("this is a link", where=str(path)) from error
         raise
     try:
         _check(os.fstat(descriptor), path, user)
@@ -217,7 +217,7 @@ def open_log(path: Path, user: str) -> BinaryIO:
 
 def _check(status: os.stat_result, path: Path, user: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise InputError("it is no file", where=str(path))
+        raise InputError("this is not a regular file", where=str(path))
     owners = {0, os.geteuid(), _uid(user)}
     if status.st_uid not in owners and None not in owners:
         raise InputError(f"it belongs to uid {status.st_uid}, not to {user}", where=str(path))
@@ -240,7 +240,7 @@ def _days(first: date, last: date) -> Iterator[date]:
 
 
 def _moments(year: int, month: int, day: int, second: int) -> Iterator[float]:
-    """The Unix times of a local time; there are two of it when summer time ends."""
+    """The Unix times of a local time; two of them in the hour that summer time repeats."""
     try:
         clock = datetime(year, month, day, second // 3600, second // 60 % 60, second % 60)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What Slurm says of a job, as the watch remembers it."""
+"""Runs of jobs, as the watch stores them, made from Slurm's jobs."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _POOL = re.compile(r"\bpool=(?P<pool>[^\s,]+)|\bcapacity=(?P<capacity>[0-9]{1,9}
 def job_runs(
     jobs: Iterable[Job], licence: str, now_s: float, *, are_accounted: bool = False
 ) -> list[JobRun]:
-    """The runs of jobs that have begun.
+    """Runs of the jobs that have started.
 
-    Darshan's logs of a heterogeneous job are all of its first component, whichever wrote them:
-    what differs among the components is not known of them.
+    The components of a heterogeneous job are one run: all their logs have the id of the first
+    component. A value that differs between components is unknown for the run.
 
     Parameters
     ----------
     jobs : iterable of Job
-        As Slurm tells of them.
+        Slurm's jobs.
     licence : str
-        What an I/O node is called: a licence, or the pool of a burst buffer.
+        Slurm's name of an I/O node: a licence, or the pool of a burst buffer.
     now_s : float
-        Unix time: when a job ended of which Slurm does not say it.
+        Unix time; the end of an ended job for which Slurm gives no end.
     are_accounted : bool
-        Whether slurmdbd tells of them. It may know of no licences and knows of no burst buffers, so
-        a job that names none is not one that had none.
+        Whether the jobs come from slurmdbd. It knows no burst buffers and not always the
+        licences, so the I/O nodes of a job that names none are unknown.
     """
     components: defaultdict[int, list[Job]] = defaultdict(list)
     for job in jobs:
-        if job.started_s and job.state != "PENDING":
+        if job.started_s and not job.is_waiting:
             components[job.het_job_id or job.id].append(job)
     named = named_io_nodes if are_accounted else io_nodes_of
     return [
@@ -67,33 +67,33 @@ def _job_run(job: Job, components: list[Job], io_nodes: int | None, now_s: float
 
 
 def _text(text: str) -> str:
-    """Without the half characters that JSON can hold and nothing else takes."""
+    """Replace lone surrogates, which JSON can hold but UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()
 
 
 def _common(values: list[_Value]) -> _Value | None:
-    """What is the same for all; None where there are others."""
+    """The value, if all are equal; None otherwise."""
     return values[0] if values.count(values[0]) == len(values) else None
 
 
 def io_nodes_of(job: Job, licence: str) -> int | None:
-    """How many I/O nodes a job really had; None where nobody knows.
+    """Number of I/O nodes that a job really had; None if unknown.
 
-    A job that names none has none where ioncast decided so. On a job that ioncast does not know,
-    nothing tells how the site treated it.
+    A job that names no I/O nodes had 0 if ioncast decided on it. Otherwise the site may have
+    given it some in another way.
     """
     named = named_io_nodes(job, licence)
     return 0 if named is None and mark_of(job.admin_comment) else named
 
 
 def named_io_nodes(job: Job, licence: str) -> int | None:
-    """How many I/O nodes a job's licences or burst buffer name; None where they name none."""
+    """Number of I/O nodes in a job's licences or burst buffer; None if they name none."""
     count = licence_count(job.licenses, licence)
     return _capacity(job.burst_buffer, licence) if count is None else count
 
 
 def _capacity(burst_buffer: str, pool: str) -> int | None:
-    """How much of a pool a job asks for, as in ``#BB_LUA pool=ionode capacity=4``."""
+    """The capacity that a job requests from a pool: 4 in ``#BB_LUA pool=ionode capacity=4``."""
     for line in burst_buffer.splitlines():
         said = {match.lastgroup: match[0].partition("=")[2] for match in _POOL.finditer(line)}
         if said.get("pool") == pool and "capacity" in said:

@@ -1,17 +1,17 @@
-"""What the watch remembers: jobs, what is to be sent, and what was; an SQLite file."""
+"""The watch's state in an SQLite file: runs of jobs, logs to send, and logs that were sent."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from ioncast_base.errors import InputError
+from scheduler_plugin.locks import locked_file
 
 Kind = Literal["trace", "outcome"]
 _VERSION = 1
@@ -37,7 +37,8 @@ CREATE TABLE progress (name TEXT PRIMARY KEY, moment_s REAL NOT NULL);
 """
 _JOB = "id, started_s, ended_s, user, name, nodes, io_nodes, decision_id"
 _DELIVERY = "number, job_id, started_s, kind, path, attempts"
-# A job that is seen to run has not ended, whatever was thought of it.
+# slurmctld's word on a run replaces stored values, but not those of a closed run: its logs are
+# not waited for any more. A run that is listed as running is open again in any case.
 _FOLLOW = f"""
 INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
@@ -47,7 +48,7 @@ WHERE (closed_s IS NULL OR excluded.ended_s IS NULL)
     AND (ended_s, user, name, nodes, io_nodes, decision_id) IS NOT (excluded.ended_s,
         excluded.user, excluded.name, excluded.nodes, excluded.io_nodes, excluded.decision_id)
 """  # noqa: S608
-# What was seen of a job is more than what is kept of it in accounting.
+# slurmdbd knows less of a run than slurmctld, so for a stored run it only adds a missing end.
 _FILL_IN = f"""
 INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET ended_s = excluded.ended_s WHERE ended_s IS NULL
@@ -56,22 +57,22 @@ ON CONFLICT DO UPDATE SET ended_s = excluded.ended_s WHERE ended_s IS NULL
 
 @dataclass(frozen=True)
 class JobRun:
-    """A run of a job: one that is started again has another.
+    """A run of a job; a job that is started again has several.
 
     Attributes
     ----------
     id : int
-        Slurm's.
+        The job's id.
     started_s, ended_s : float
-        Unix times; None as long as it runs.
+        Unix times; `ended_s` is None while it runs.
     user, name : str
-        Whose it is, and what it is called.
+        The job's user and name.
     nodes : int or None
-        Its compute nodes.
+        Number of compute nodes.
     io_nodes : int or None
-        Those that it had; None where nobody knows.
+        Number of I/O nodes that it had; None if unknown.
     decision_id : str or None
-        Of ioncast's decision on it.
+        Id of ioncast's decision on the job; None without one.
     """
 
     id: int
@@ -86,7 +87,7 @@ class JobRun:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A log that is to be sent: as a trace, or with the outcome of its job."""
+    """A log to send, as a trace or as the outcome of its job."""
 
     number: int
     job_id: int
@@ -98,7 +99,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Account:
-    """What became of a job's logs so far."""
+    """Numbers of a run's logs: sent as traces and outcomes, rejected, and waiting."""
 
     traces: int
     outcomes: int
@@ -107,47 +108,47 @@ class Account:
 
 
 class WatchState:
-    """The file; methods that change it do so as a whole or not at all.
+    """The watch's state. Each change is one SQL statement; `transaction` groups several.
 
     Parameters
     ----------
     connection : sqlite3.Connection
-        From `opened_state`.
+        A connection that `opened_state` or `copied_state` has prepared.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._database = connection
 
     def follow(self, runs: Iterable[JobRun]) -> None:
-        """Take in what slurmctld says of jobs now."""
+        """Store the runs that slurmctld lists now."""
         self._database.executemany(_FOLLOW, map(astuple, runs))
 
     def fill_in(self, runs: Iterable[JobRun]) -> None:
-        """Take in what accounting says of jobs that ended."""
+        """Store runs that are not stored yet, and add missing ends to those that are."""
         self._database.executemany(_FILL_IN, map(astuple, runs))
 
     def running(self) -> list[JobRun]:
-        """Those whose end is not known."""
+        """Runs without a known end."""
         return self._runs("closed_s IS NULL AND ended_s IS NULL")
 
     def ended(self) -> list[JobRun]:
-        """Those that have ended and whose logs may still come."""
+        """Runs that have ended and whose logs may still appear."""
         return self._runs("closed_s IS NULL AND ended_s IS NOT NULL")
 
     def run_of(self, delivery: Delivery) -> JobRun:
-        """The run whose log it is."""
+        """The run that a log belongs to."""
         [run] = self._runs("id = ? AND started_s = ?", delivery.job_id, delivery.started_s)
         return run
 
     def close_run(self, run: JobRun, now_s: float) -> None:
-        """Wait for its logs no more."""
+        """Do not wait for more logs of a run."""
         self._database.execute(
             "UPDATE jobs SET closed_s = ? WHERE id = ? AND started_s = ?",
             (now_s, run.id, run.started_s),
         )
 
     def paths_of(self, run: JobRun) -> set[Path]:
-        """The logs of a run that were or will be sent."""
+        """The logs of a run that were sent, rejected or wait."""
         rows = self._database.execute(
             "SELECT path FROM deliveries WHERE job_id = ? AND started_s = ?",
             (run.id, run.started_s),
@@ -155,7 +156,7 @@ class WatchState:
         return {Path(os.fsdecode(path)) for (path,) in rows}
 
     def neighbours(self, run: JobRun) -> tuple[float | None, float | None]:
-        """When the run before of the same job ended, and when the one after it began."""
+        """End of the run before this one with the same id, and start of the run after it."""
         before, after = self._database.execute(
             "SELECT (SELECT max(ended_s) FROM jobs WHERE id = :id AND started_s < :started_s),"
             " (SELECT min(started_s) FROM jobs WHERE id = :id AND started_s > :started_s)",
@@ -164,7 +165,7 @@ class WatchState:
         return before, after
 
     def add_delivery(self, run: JobRun, kind: Kind, path: Path, now_s: float) -> None:
-        """Have a log sent; once is enough."""
+        """Add a log to send; a log that is stored with this kind is not added again."""
         self._database.execute(
             "INSERT OR IGNORE INTO deliveries (job_id, started_s, kind, path, made_s, due_s)"
             " VALUES (?, ?, ?, ?, ?, ?)",
@@ -172,7 +173,7 @@ class WatchState:
         )
 
     def next_delivery(self, now_s: float) -> Delivery | None:
-        """The one that has waited longest of those that are due."""
+        """The log that has been due longest; None if no log is due."""
         row = self._database.execute(
             f"SELECT {_DELIVERY} FROM deliveries WHERE done_s IS NULL AND due_s <= ?"  # noqa: S608
             " ORDER BY due_s, number LIMIT 1",
@@ -184,7 +185,7 @@ class WatchState:
         return Delivery(number, job_id, started_s, kind, Path(os.fsdecode(path)), attempts)
 
     def put_off(self, delivery: Delivery, due_s: float) -> None:
-        """Try it again later."""
+        """Send a log at a later Unix time."""
         self._database.execute(
             "UPDATE deliveries SET attempts = attempts + 1, due_s = ? WHERE number = ?",
             (due_s, delivery.number),
@@ -199,7 +200,7 @@ class WatchState:
         moved_bytes: int | None = None,
         refused: str | None = None,
     ) -> None:
-        """Never send it again: it is stored as such a kind, or refused for a reason."""
+        """Note the end of a delivery: sent as this kind, or rejected for a reason."""
         self._database.execute(
             "UPDATE deliveries SET done_s = ?, kind = ?, moved_bytes = ?, refused = ?"
             " WHERE number = ?",
@@ -207,7 +208,7 @@ class WatchState:
         )
 
     def account_of(self, run: JobRun) -> Account:
-        """What became of a run's logs so far."""
+        """Numbers of a run's logs so far."""
         return Account(
             *self._database.execute(
                 "SELECT count(*) FILTER (WHERE sent AND kind = 'trace'),"
@@ -220,7 +221,7 @@ class WatchState:
         )
 
     def has_outcome(self, run: JobRun) -> bool:
-        """Whether its outcome was or will be sent, or is refused."""
+        """Whether a run's outcome was sent, was rejected or waits."""
         found = self._database.execute(
             "SELECT 1 FROM deliveries WHERE job_id = ? AND started_s = ? AND kind = 'outcome'",
             (run.id, run.started_s),
@@ -228,7 +229,7 @@ class WatchState:
         return found.fetchone() is not None
 
     def largest_trace(self, run: JobRun) -> Path | None:
-        """The log of its that moved most bytes, of those that are stored."""
+        """The log that moved most bytes, among a run's logs that were sent as traces."""
         row = self._database.execute(
             "SELECT path FROM deliveries WHERE job_id = ? AND started_s = ? AND kind = 'trace'"
             " AND moved_bytes > 0 ORDER BY moved_bytes DESC, path LIMIT 1",
@@ -237,28 +238,28 @@ class WatchState:
         return row and Path(os.fsdecode(row[0]))
 
     def waiting(self) -> int:
-        """How many logs are to be sent."""
+        """Number of logs that wait to be sent."""
         [found] = self._database.execute(
             "SELECT count(*) FROM deliveries WHERE done_s IS NULL"
         ).fetchone()
         return int(found)
 
     def moment(self, name: str) -> float | None:
-        """A time that was remembered."""
+        """A stored time; None if it is not stored."""
         row = self._database.execute(
             "SELECT moment_s FROM progress WHERE name = ?", (name,)
         ).fetchone()
         return None if row is None else float(row[0])
 
     def remember(self, name: str, moment_s: float | None) -> None:
-        """Remember a time, or forget it."""
+        """Store a time by name; None removes it."""
         if moment_s is None:
             self._database.execute("DELETE FROM progress WHERE name = ?", (name,))
         else:
             self._database.execute("REPLACE INTO progress VALUES (?, ?)", (name, moment_s))
 
     def prune(self, before_s: float) -> int:
-        """Forget runs that were closed before a time; how many logs of theirs were never sent."""
+        """Remove runs closed before a time; return how many of their logs were never sent."""
         old = "closed_s < ?"
         [unsent] = self._database.execute(
             "SELECT count(*) FROM deliveries JOIN jobs ON id = job_id"  # noqa: S608
@@ -270,7 +271,7 @@ class WatchState:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do what is in it as a whole or not at all."""
+        """Store all changes of the block, or none if it raises."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -286,14 +287,14 @@ class WatchState:
 
 @contextmanager
 def opened_state(path: str) -> Iterator[WatchState]:
-    """Open a state, a new one where there is none, for one process alone.
+    """Open or create a state, locked for this process.
 
     Raises
     ------
     InputError
-        When another watch has it, or it cannot be used.
+        When another watch uses it, or the file cannot be used.
     """
-    with _only_one(path), _reported(path), closing(_connected(path)) as connection:
+    with _lock(path), _reported(path), closing(_connected(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         _prepare(connection, path)
@@ -302,7 +303,7 @@ def opened_state(path: str) -> Iterator[WatchState]:
 
 @contextmanager
 def copied_state(path: str) -> Iterator[WatchState]:
-    """A copy in memory of a state, to try something with."""
+    """Copy a state into memory, for a dry run."""
     with closing(_connected(":memory:")) as copy, _reported(path):
         if Path(path).exists():
             with closing(
@@ -325,7 +326,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
         connection.executescript(f"BEGIN;{_SCHEMA};PRAGMA user_version = {_VERSION};COMMIT")
     elif version != _VERSION:
         raise InputError(
-            f"this state is of another version of ioncast ({version}, not {_VERSION})",
+            f"another version of ioncast wrote this state ({version}, not {_VERSION})",
             where=path,
             remedy="name another file as `watch.state`",
         )
@@ -337,30 +338,20 @@ def _reported(path: str) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         raise InputError(
-            f"the state cannot be used: {error}", where=path, remedy="it is an SQLite file"
+            f"the state cannot be used: {error}",
+            where=path,
+            remedy="it must be an SQLite file of ioncast",
         ) from error
 
 
-@contextmanager
-def _only_one(path: str) -> Iterator[None]:
-    """Hold the lock of a state."""
+def _lock(path: str) -> BinaryIO:
+    """Hold the lock of a state until the file is closed."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return locked_file(f"{path}.lock", "another watch uses this state")
     except OSError as error:
         raise InputError(
             f"the state cannot be used: {error.strerror}",
             where=path,
             remedy="name another file as `watch.state`",
         ) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise InputError(
-            "another watch uses this state", where=path, remedy="stop it first"
-        ) from error
-    try:
-        yield
-    finally:
-        os.close(descriptor)

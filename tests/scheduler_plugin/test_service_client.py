@@ -144,7 +144,7 @@ def test_a_list_that_is_none_of_the_services_is_said_to_be_a_strangers(body: byt
     with (
         _server(_says(_TEXT % (len(body), body))) as url,
         Ioncast(url, lambda: _SECRET) as client,
-        pytest.raises(ServiceUnreachableError, match="is not ioncast"),
+        pytest.raises(ServiceUnreachableError, match="does not come from ioncast"),
     ):
         client.measured_systems()
 
@@ -232,7 +232,7 @@ def test_the_service_takes_what_is_sent(tmp_path: Path) -> None:
 _ASKS = """
 import io, sys
 from scheduler_plugin.service_client import Ioncast, RunOf
-from scheduler_plugin.stopping import ended_by_signals
+from scheduler_plugin.rounds import ended_by_signals
 from scheduler_plugin.slurm import Slurm
 with (
     ended_by_signals(),
@@ -263,7 +263,7 @@ def test_a_signal_ends_a_request_at_once(whom: str) -> None:
 
 _IS_ENDED_IN_THE_MIDDLE = """
 import os, signal, time
-from scheduler_plugin.stopping import ended_by_signals
+from scheduler_plugin.rounds import ended_by_signals
 from scheduler_plugin.slurm import Slurm
 ask_clock = time.get_clock_info
 def end(name):

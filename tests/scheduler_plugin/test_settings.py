@@ -118,12 +118,12 @@ def test_few_settings_are_enough(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (_LEAST + "[watch]\nperiod = 3\n", ":9: key `watch.period` is unknown; did you mean"),
-        (_LEAST.replace("http://", ""), ":3: key `slurmrestd.address`: '127.0.0.1:6820' is no"),
+        (_LEAST.replace("http://", ""), ":3: key `slurmrestd.address`: '127.0.0.1:6820' is not"),
         (
             _LEAST.replace("127.0.0.1:6820", "[::1"),
             ":3: key `slurmrestd.address`: 'http://[::1' is",
         ),
-        (_LEAST.replace("6820", "68200"), "'http://127.0.0.1:68200' is no address"),
+        (_LEAST.replace("6820", "68200"), "'http://127.0.0.1:68200' is not an address"),
         (_LEAST + '[darshan]\nfolder = "/d"\nlayout = "/%Y"\n', ":10: key `darshan.layout`"),
         (_LEAST + '[darshan]\nfolder = "/d"\nlayout = "../%Y"\n', ":10: key `darshan.layout`"),
         (_LEAST + "[watch]\nperiod_s = 0\n", ":9: key `watch.period_s`: must be greater than 0"),

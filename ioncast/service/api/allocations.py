@@ -14,6 +14,7 @@ from ioncast.service.api.framework import JSON, Given, checked_json, operation
 from ioncast.service.api.uploads import place
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import Place
+from ioncast_base.allocation import option_texts
 from ioncast_base.allocation.dividing import (
     POLICIES,
     JobCurve,
@@ -60,34 +61,17 @@ class AllocationAsked(Given):
     pool: int = Field(
         ge=0,
         le=_MOST_IN_POOL,
-        description="How many I/O nodes there are, those of fixed jobs too.",
+        description=option_texts.POOL,
         examples=[16],
     )
     jobs: list[SharingJob] = Field(max_length=_MOST_JOBS)
-    policy: Literal[PolicyName, "all"] = Field(
-        "mckp",
-        description="mckp: the highest bandwidth of all together. best: to each its own best, in"
-        " the order given. static: in proportion to compute nodes. equal: to each the same.",
-    )
-    weight: WeightName = Field(
-        "given",
-        description="What a MiB/s of a job is worth: its own weight, the same for all, or its"
-        " compute nodes.",
-    )
-    floor: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.0,
-        description="With mckp no job gets less than this share of its bandwidth with static.",
-    )
+    policy: Literal[PolicyName, "all"] = Field("mckp", description=option_texts.POLICY)
+    weight: WeightName = Field("given", description=option_texts.WEIGHT)
+    floor: Annotated[float, Field(ge=0, le=1)] = Field(0.0, description=option_texts.FLOOR)
     minimum_gain: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.0,
-        description="With mckp a job leaves its current I/O nodes only where more than this"
-        " share of its bandwidth is gained.",
+        0.0, description=option_texts.MINIMUM_GAIN
     )
-    machine_nodes: Count | None = Field(
-        None,
-        description="Compute nodes of the machine, for static; by default, and at least, those"
-        " of the jobs.",
-    )
+    machine_nodes: Count | None = Field(None, description=option_texts.MACHINE_NODES)
 
 
 class ShareAnswer(BaseModel):

@@ -175,13 +175,13 @@ def test_a_folder_that_is_away_is_not_taken_for_an_empty_one(tmp_path: Path) -> 
 def test_what_is_no_file_or_another_users_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "link.darshan").symlink_to(tmp_path / "secret")
-    with pytest.raises(InputError, match="it is a link"):
+    with pytest.raises(InputError, match="this is a link"):
         open_log(tmp_path / "link.darshan", "root")
     (tmp_path / "folder.darshan").mkdir()
-    with pytest.raises(InputError, match="it is no file"):
+    with pytest.raises(InputError, match="this is not a regular file"):
         open_log(tmp_path / "folder.darshan", "root")
     os.mkfifo(tmp_path / "fifo.darshan")
-    with pytest.raises(InputError, match="it is no file"):
+    with pytest.raises(InputError, match="this is not a regular file"):
         open_log(tmp_path / "fifo.darshan", "root")
 
 

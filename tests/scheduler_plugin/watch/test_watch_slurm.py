@@ -168,7 +168,7 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
     slurm.wait_for(while_away, "COMPLETED")
     log = (site.folder / "watch.log").open("ab")
     with log, subprocess.Popen(site.watch(), stderr=log) as second:
-        wait_for(lambda: "logs wait" in (site.folder / "watch.log").read_text(), "line")
+        wait_for(lambda: "sending logs fails" in (site.folder / "watch.log").read_text(), "line")
         with site.served() as served:
             # It asks a service that was away once a minute.
             wait_for(lambda: _outcomes(served).get(str(while_away)) == 1, "outcome", 300)
@@ -180,7 +180,7 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
     assert all(line.startswith("ioncast: ") for line in lines), lines
     assert f"ioncast: job {direct} of root: 1 outcome sent, 0 I/O nodes" in lines
     assert f"ioncast: job {unknown} of root: 1 trace sent, I/O nodes unknown" in lines
-    assert not [line for line in lines if "accounting" in line]
+    assert not [line for line in lines if "slurmdbd" in line]
 
 
 def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> None:
@@ -192,16 +192,16 @@ def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> Non
         assert f"would send outcome root_app_id{job}-" in tried.stdout
         assert f"job_id={job} user=root name='a\\x1b[2J\\nb' nodes=1 io_nodes=3" in tried.stdout
         assert f"ioncast: job {job} of root: 1 outcome would be sent, 3 I/O nodes" in tried.stderr
-        assert "0 traces and 1 outcome would be sent, 0 refused, 0 waiting" in tried.stderr
+        assert "0 traces and 1 outcome would be sent, 0 rejected, 0 waiting" in tried.stderr
         assert " sent" not in tried.stderr.replace("would be sent", "")
         assert not _runs(served)
         done = site.once()
         assert done.returncode == 0
-        assert "0 traces and 1 outcome sent, 0 refused, 0 waiting" in done.stderr
+        assert "0 traces and 1 outcome sent, 0 rejected, 0 waiting" in done.stderr
         assert _outcomes(served) == {str(job): 3}
         again = site.once()
     assert again.returncode == 0
-    assert "0 traces and 0 outcomes sent, 0 refused, 0 waiting" in again.stderr
+    assert "0 traces and 0 outcomes sent, 0 rejected, 0 waiting" in again.stderr
 
 
 def test_what_a_user_writes_into_a_job_hides_no_other_job(site: Site) -> None:
@@ -239,8 +239,8 @@ def test_a_log_that_is_refused_is_no_failure(site: Site) -> None:
         job = site.submit(str(site.config))
         site.slurm.wait_for(job, "COMPLETED")
         done = site.once()
-    assert f"job {job} of root: its trace is refused" in done.stderr
-    assert "1 refused, 0 waiting" in done.stderr
+    assert f"job {job} of root: its trace is rejected" in done.stderr
+    assert "1 rejected, 0 waiting" in done.stderr
     assert done.returncode == 0
 
 
@@ -257,7 +257,7 @@ def test_a_service_that_cannot_be_used_is_found_out_with_nothing_to_send(
         refused = site.once(*options)
     for done, said in ((away, "the service cannot be reached"), (refused, "answers 401")):
         error, summary = done.stderr.splitlines()
-        assert error.startswith("ioncast: logs wait: ")
+        assert error.startswith("ioncast: sending logs fails: ")
         assert said in error
         assert summary.startswith(_EMPTY)
         assert done.returncode == 1
@@ -267,7 +267,7 @@ def test_a_service_that_cannot_be_used_is_found_out_with_nothing_to_send(
 def test_a_second_watch_on_a_state_is_refused_in_one_line(site: Site) -> None:
     with subprocess.Popen(site.watch(), stderr=subprocess.PIPE) as first:
         assert first.stderr is not None
-        assert b"are followed" in first.stderr.readline()
+        assert b"following jobs of" in first.stderr.readline()
         second = site.once()
         first.terminate()
         assert first.wait() == 0
@@ -300,5 +300,5 @@ def test_a_token_that_slurm_refuses_is_said(site: Site) -> None:
         for options in ((), ("--dry-run",)):
             done = site.once(*options)
             assert done.returncode == 1
-            assert done.stderr.count("jobs are not followed") == 1
+            assert done.stderr.count("following jobs fails") == 1
             assert "not.a.token" not in done.stderr

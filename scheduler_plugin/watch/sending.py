@@ -1,0 +1,257 @@
+"""Sending logs to the service: each at least once, and again later while the service is away."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from ioncast_base.errors import InputError, IoncastError
+from scheduler_plugin.service_client import RunOf, ServiceRefusedError
+from scheduler_plugin.visible_text import visible
+from scheduler_plugin.watch.darshan_logs import open_log
+from scheduler_plugin.watch.state import Delivery, JobRun, WatchState
+
+_LOG = logging.getLogger("ioncast.watch")
+# Statuses that the service would give to the same log again: the log cannot be used, or it
+# contradicts stored data.
+_FINAL = frozenset([400, 409, 413, 415, 422])
+_LONGEST_PAUSE_S = 60.0
+_LONGEST_WAIT_S = 600.0
+
+
+class Receiver(Protocol):
+    """The part of `scheduler_plugin.service_client.Ioncast` that the watch needs."""
+
+    def measured_systems(self) -> list[str]:
+        """Names of the systems with measurements."""
+
+    def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+        """Add a run to the history."""
+
+    def send_outcome(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+        """Report a job's outcome."""
+
+
+class LogSender:
+    """Sends the logs that wait in the watch's state.
+
+    Parameters
+    ----------
+    state : WatchState
+        The watch's state.
+    service : Receiver
+        Client of the service.
+    counted : Counter
+        Gets the numbers of sent logs ("trace", "outcome") and of rejected ones ("refused").
+    system : str
+        The machine's name in ioncast.
+    period_s : float
+        Seconds between two rounds, and the first pause after a failure.
+    is_dry : bool
+        Whether the receiver sends nothing; then the log says "would be sent".
+    clock : callable
+        Returns the Unix time.
+    """
+
+    def __init__(
+        self,
+        state: WatchState,
+        service: Receiver,
+        counted: Counter[str],
+        *,
+        system: str,
+        period_s: float,
+        is_dry: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self._state = state
+        self._service = service
+        self._counted = counted
+        self._system = system
+        self._period_s = period_s
+        self._clock = clock
+        self.sent = "would be sent" if is_dry else "sent"
+        self._failures_in_a_row = 0
+        self._paused_until_s = 0.0
+        self._is_system_checked = False
+        self._warnings: set[str] = set()
+
+    def is_paused(self, now_s: float) -> bool:
+        """Whether the service is left alone for now, because it did not answer before."""
+        return now_s < self._paused_until_s
+
+    def send(self, until_s: float) -> None:
+        """Send the logs that are due; without one, only check the service once.
+
+        Parameters
+        ----------
+        until_s : float
+            Unix time after which no further log is sent in this round.
+
+        Raises
+        ------
+        IoncastError
+            If the service cannot be used; the logs wait.
+        InputError
+            If a log cannot be read; all others were sent.
+        """
+        if not self._is_system_checked:
+            self._check_system()
+        unreadable = None
+        while self._clock() <= until_s and (delivery := self._state.next_delivery(self._clock())):
+            run = self._state.run_of(delivery)
+            try:
+                self._deliver(delivery, run)
+            except OSError as error:
+                self._put_off(delivery)
+                unreadable = unreadable or _unreadable(delivery.path, error)
+            except IoncastError as error:
+                self._put_off(delivery)
+                self._pause(error)
+                raise
+            else:
+                self._failures_in_a_row = 0
+        if unreadable is not None:
+            raise unreadable
+
+    def _check_system(self) -> None:
+        try:
+            measured = self._service.measured_systems()
+        except IoncastError as error:
+            self._pause(error)
+            raise
+        if self._system not in measured:
+            self._reject_other_spelling(measured)
+            others = f"; systems with measurements: {', '.join(measured)}" if measured else ""
+            _LOG.warning(
+                "the service has no measurements of system %r and cannot decide for its jobs%s",
+                self._system,
+                others,
+            )
+        self._is_system_checked = True
+
+    def _reject_other_spelling(self, measured: list[str]) -> None:
+        """The service would reject every log finally, so stop before the first one is sent."""
+        for name in measured:
+            if name.casefold() == self._system.casefold():
+                raise InputError(
+                    f"the system is called {name!r} in ioncast, not {self._system!r}",
+                    where="system",
+                    remedy="change it in the settings",
+                )
+
+    def _deliver(self, delivery: Delivery, run: JobRun) -> None:
+        """Send a log, then note it; if the watch is killed in between, it sends the log again."""
+        try:
+            log = open_log(delivery.path, run.user)
+        except FileNotFoundError:
+            self._give_up(delivery, run, "the file does not exist any more", is_log=False)
+            return
+        except InputError as error:
+            self._give_up(delivery, run, error.what, is_log=False)
+            return
+        send = {"trace": self._service.send_trace, "outcome": self._service.send_outcome}
+        with log:
+            try:
+                answer = send[delivery.kind](log, delivery.path.name, self._facts(run))
+            except ServiceRefusedError as error:
+                if error.status not in _FINAL:
+                    raise
+                self._give_up(delivery, run, error.detail)
+                return
+        with self._state.transaction():
+            moved_bytes = answer.get("bytes")
+            self._state.note(delivery, self._clock(), delivery.kind, moved_bytes=moved_bytes)
+            self._choose_outcome(run)
+        self._counted[delivery.kind] += 1
+        for warning in answer.get("warnings") or []:
+            self._warn(str(warning))
+        self._sum_up(run)
+
+    def _give_up(self, delivery: Delivery, run: JobRun, why: str, *, is_log: bool = True) -> None:
+        """Never send a log again.
+
+        A file that is not a log of the job (`is_log` is false) leaves the outcome to another log.
+        """
+        now_s = self._clock()
+        kind = delivery.kind if is_log else "trace"
+        with self._state.transaction():
+            self._state.note(delivery, now_s, kind, refused=why)
+            if kind == "outcome":
+                # The history can still use the run. If it has it already, sending changes nothing.
+                self._state.add_delivery(run, "trace", delivery.path, now_s)
+            else:
+                self._choose_outcome(run)
+        self._counted["refused"] += 1
+        what = "its outcome" if kind == "outcome" else "its trace"
+        where = visible(delivery.path)
+        _LOG.warning("job %d of %s: %s is rejected (%s): %s", run.id, run.user, what, where, why)
+        self._sum_up(run)
+
+    def _choose_outcome(self, run: JobRun) -> None:
+        """Of several logs of a job, send the one that moved most bytes as its outcome."""
+        if run.io_nodes is None or self._state.account_of(run).waiting:
+            return
+        if not self._state.has_outcome(run) and (path := self._state.largest_trace(run)):
+            self._state.add_delivery(run, "outcome", path, self._clock())
+
+    def _sum_up(self, run: JobRun) -> None:
+        """Log a line about a job when all its logs are sent or rejected."""
+        account = self._state.account_of(run)
+        if account.waiting or not account.traces + account.outcomes:
+            return
+        numbers = [
+            counted(number, what)
+            for number, what in ((account.outcomes, "outcome"), (account.traces, "trace"))
+            if number
+        ]
+        had = "I/O nodes unknown" if run.io_nodes is None else counted(run.io_nodes, "I/O node")
+        _LOG.info(
+            "job %d of %s: %s %s, %s", run.id, run.user, " and ".join(numbers), self.sent, had
+        )
+
+    def _warn(self, warning: str) -> None:
+        """Log a warning of the service, once."""
+        if warning not in self._warnings:
+            self._warnings.add(warning)
+            _LOG.warning("the service warns: %s", " ".join(warning.split()))
+
+    def _facts(self, run: JobRun) -> RunOf:
+        return RunOf(
+            system=self._system,
+            job_id=str(run.id),
+            user=run.user,
+            name=run.name,
+            nodes=run.nodes,
+            io_nodes=run.io_nodes,
+            decision_id=run.decision_id,
+        )
+
+    def _put_off(self, delivery: Delivery) -> None:
+        wait_s = self._delay_s(delivery.attempts, _LONGEST_WAIT_S)
+        with self._state.transaction():
+            self._state.put_off(delivery, self._clock() + wait_s)
+
+    def _pause(self, error: IoncastError) -> None:
+        """Leave the service alone for a while, at least as long as it asks for."""
+        pause_s = self._delay_s(self._failures_in_a_row, _LONGEST_PAUSE_S)
+        if isinstance(error, ServiceRefusedError) and error.retry_after_s:
+            pause_s = max(pause_s, error.retry_after_s)
+        self._paused_until_s = self._clock() + pause_s
+        self._failures_in_a_row += 1
+
+    def _delay_s(self, failures: int, longest_s: float) -> float:
+        """Seconds until the next attempt: one period, doubled with each failure before."""
+        return min(self._period_s * 2.0 ** min(failures, 20), longest_s)
+
+
+def counted(number: int, what: str) -> str:
+    """Write a number with its noun, as the watch's log has them: without thousands separators."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot be read: {error.strerror or error}", where=str(path))
