@@ -1,6 +1,6 @@
 #!/bin/sh
-# EpilogSlurmctld: takes a job's I/O nodes back; Slurm gives its licences to others after that.
-# By hand, where a job left something behind: SLURM_JOB_ID=123 epilog_slurmctld.sh
+# EpilogSlurmctld: take a job's I/O nodes back, before Slurm gives its licences to other jobs.
+# To clean up after a job by hand: SLURM_JOB_ID=123 epilog_slurmctld.sh
 
 # shellcheck source-path=SCRIPTDIR source=io_nodes.sh
 . "${0%/*}/io_nodes.sh"

@@ -1,8 +1,8 @@
-# What the hooks beside this file share; they read it with `.`.
+# Functions of the hooks beside this file, which read it with `.`.
 # shellcheck shell=sh
 
-# TaskProlog runs with the environment of a user, and nothing in it counts here: neither where the settings
-# are nor which programs are run. slurmctld gives its hooks no PATH at all.
+# TaskProlog runs in a user's environment. So the place of the settings and PATH are set here. slurmctld
+# runs its hooks without any PATH.
 HOOKS_CONF=${0%/*}/hooks.conf
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
@@ -13,7 +13,7 @@ JOBS_FOLDER=
 SITE_SCRIPT=
 GEKKOFWD_DAEMONS=
 
-# slurmctld throws away what a failing hook prints: the system's log keeps it.
+# slurmctld discards the output of a failing hook, so the message goes to the system's log too.
 fail() {
     echo "ioncast: $1" >&2
     logger -t ioncast -p daemon.err -- "$1" 2>/dev/null
@@ -22,18 +22,18 @@ fail() {
 
 read_configuration() {
     [ -r "$HOOKS_CONF" ] || return 1
-    # A syntax error in what sh reads with `.` ends it, so another one looks first.
+    # A syntax error in a file that is read with `.` would end this shell, so another shell checks it first.
     /bin/sh -n "$HOOKS_CONF" || return 1
     # shellcheck source-path=SCRIPTDIR source=hooks.conf
     . "$HOOKS_CONF"
-    # Its last line may be a test that is false.
+    # The last line of hooks.conf may be a test that is false.
     return 0
 }
 
-# licence_count LICENCES NAME: how many of a licence Slurm's text names, as in
-# `matlab:2,ionode:4`, `ionode` (one), `ionode@server:4`; 0 where it names none. Slurm 25.05's
-# `matlab:1|ionode:4` is one or the other, and read as both. Slurm keeps the low 32 bits of what it
-# counts: it takes `ionode:4294967297` for one, and so has to be taken here.
+# licence_count LICENCES NAME: print the count of a licence in Slurm's text, such as
+# `matlab:2,ionode:4`, `ionode` (1) or `ionode@server:4`; 0 if the text does not name it. Slurm 25.05's
+# alternatives, `matlab:1|ionode:4`, are counted as if the job asked for both. Slurm keeps the low 32 bits
+# of a count, so `ionode:4294967297` is 1 here too.
 licence_count() {
     printf '%s' "$1" | tr '\n' ' ' | awk -v name="$2" '
         function low_bits(count) { return count % 4294967296 }
@@ -43,7 +43,7 @@ licence_count() {
             sub(/^[+-]?0*/, "", text)
             match(text, /^[0-9]*/)
             digits = substr(text, 1, RLENGTH)
-            # The C library stops counting at 64 bits, whose low half is 0 then.
+            # A number that does not fit in 64 bits counts 0.
             if (length(digits) > 19 || length(digits) == 19 && digits "" > "9223372036854775807")
                 return 0
             for (at = 1; at <= length(digits); at++)
@@ -64,7 +64,7 @@ licence_count() {
         END { printf "%.0f\n", total }'
 }
 
-# start_io_nodes JOB N NODES: gives a job its I/O nodes; a second time changes nothing.
+# start_io_nodes JOB N NODES: give a job its I/O nodes; a second call changes nothing.
 start_io_nodes() {
     umask 022
     if [ -n "$GEKKOFWD_DAEMONS" ]; then
@@ -79,7 +79,7 @@ start_io_nodes() {
     fi
 }
 
-# end_io_nodes JOB N NODES: takes them back; a second time changes nothing.
+# end_io_nodes JOB N NODES: take a job's I/O nodes back; a second call changes nothing.
 end_io_nodes() {
     ended=0
     if [ -n "$SITE_SCRIPT" ]; then
@@ -89,7 +89,7 @@ end_io_nodes() {
     [ "$ended" -eq 0 ] || fail "job $1: $SITE_SCRIPT end $1 $2 $3 failed"
 }
 
-# started_count JOB: what start_io_nodes gave the job; fails where that is not known.
+# started_count JOB: print the number of I/O nodes that start_io_nodes gave the job; fail if it is unknown.
 started_count() {
     [ -n "$JOBS_FOLDER" ] && [ -r "$JOBS_FOLDER/$1.count" ] &&
         read -r started <"$JOBS_FOLDER/$1.count" && is_number "$started" && echo "$started"
@@ -101,7 +101,7 @@ is_number() {
     esac
 }
 
-# put NAME TEXT: a file is there as a whole or not at all.
+# put NAME TEXT: write a file in JOBS_FOLDER. Readers find the whole file or none.
 put() {
     printf '%s\n' "$2" >"$JOBS_FOLDER/.$1.new" && mv -f "$JOBS_FOLDER/.$1.new" "$JOBS_FOLDER/$1"
 }
@@ -111,14 +111,14 @@ remove_files() {
     rm -f "$JOBS_FOLDER/$1.count" "$JOBS_FOLDER/$1.map" "$JOBS_FOLDER/$1.hosts"
 }
 
-# The files JOB.hosts are the record of which daemon serves which job, so what the disk says is
-# always true, also after a crash of slurmctld.
+# give_daemons JOB N NODES: give a job N of GekkoFWD's daemons. The files JOB.hosts are the only record of
+# which daemon serves which job, so the record is right even after a crash of slurmctld.
 #
 # GekkoFWD's client (jeanbez/gekko-fwd, src/client/preload_util.cpp; "Forwarding mode" in GekkoFS's
 # documentation) reads two files: LIBGKFS_HOSTS_FILE has lines `HOST URI`, and any other line is an
-# error; LIBGKFS_FORWARDING_MAP_FILE has a line `NODE INDEX` for each compute node by its short name,
-# INDEX being the line of the hosts file, counted from 0. The client reads the map again and again
-# while the job runs, and ends the job where it is missing.
+# error; LIBGKFS_FORWARDING_MAP_FILE has a line `NODE INDEX` for each compute node by its short name.
+# INDEX is the number of a line in the hosts file, counted from 0. The client reads the map again and
+# again while the job runs, and ends the job if the map is missing.
 give_daemons() {
     [ -d "$JOBS_FOLDER" ] || fail "JOBS_FOLDER $JOBS_FOLDER is not a folder ($HOOKS_CONF)"
     [ -r "$GEKKOFWD_DAEMONS" ] || fail "cannot read GEKKOFWD_DAEMONS $GEKKOFWD_DAEMONS"
@@ -133,7 +133,8 @@ give_daemons() {
     ) 9>"$JOBS_FOLDER/lock" || exit 1
 }
 
-# Those the job has already, where it has the right number, else the first that no job has.
+# choose_daemons JOB N: print the daemons that the job has already, if it has N; otherwise the first N that
+# no job has.
 choose_daemons() {
     own=$JOBS_FOLDER/$1.hosts
     if [ -r "$own" ] && [ "$(wc -l <"$own")" -eq "$2" ]; then
@@ -154,9 +155,9 @@ choose_daemons() {
     printf '%s\n' "$free" | head -n "$2"
 }
 
-# forwarding_map N NODES: neighbouring nodes share a daemon, as in GekkoFS's own example.
+# forwarding_map N NODES: print the map. Neighbouring nodes share a daemon, as in GekkoFS's own example.
 forwarding_map() {
-    # It exits with 0 where it cannot read them too.
+    # scontrol exits with 0 even if it cannot read the list of nodes.
     nodes=$(scontrol show hostnames "$2")
     [ -n "$nodes" ] || fail "scontrol finds no nodes in '$2'; is SLURM_CONF right?"
     printf '%s\n' "$nodes" | awk -v daemons="$1" '

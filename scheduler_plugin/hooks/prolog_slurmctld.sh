@@ -1,7 +1,7 @@
 #!/bin/sh
-# PrologSlurmctld: gives a job the I/O nodes that its licences say, before it starts.
+# PrologSlurmctld: give a job the I/O nodes of its licences, before it starts.
 
-# Most jobs have no licences; broken settings shall not keep those from starting.
+# Most jobs have no licences. Exit before the settings are read, so that broken ones cannot stop these jobs.
 [ -n "${SLURM_JOB_LICENSES-}" ] || exit 0
 
 # shellcheck source-path=SCRIPTDIR source=io_nodes.sh

@@ -1,18 +1,19 @@
 #!/bin/sh -p
-# TaskProlog: tells every task of a job, also of srun and salloc, how many I/O nodes it has.
-# It runs as the user for every task, and asks no daemon. It takes what it tells from JOBS_FOLDER, which
-# PrologSlurmctld has written, because users can change all else that their tasks are told. With -p bash
-# leaves the functions of their environment out.
+# TaskProlog: set ION_COUNT for every process of a job, also for those of srun and salloc.
+# It runs as the job's user for every process, so it asks no daemon. It reads the count from JOBS_FOLDER, which
+# only PrologSlurmctld can write: users can change everything in their environment. With -p, bash ignores the
+# functions in this environment.
 
-# A TaskProlog that fails ends the task, and broken settings would end those of all jobs.
+# If TaskProlog fails, Slurm ends the process. Broken settings would end the processes of all jobs.
 trap 'exit 0' EXIT
 
 # shellcheck source-path=SCRIPTDIR source=io_nodes.sh
 . "${0%/*}/io_nodes.sh"
 
-# A step over several components of a het job has the first one's SLURM_JOB_ID on all nodes. (Of a
-# job that was submitted inside of a het job, the names of the groups are that one's. A user who changes
-# them is told another job's number, and has no I/O node more by it.)
+# The id of the job, or of the component of a het job, that this node belongs to. A step over several
+# components has the first component's SLURM_JOB_ID on all nodes, so look for the component with this node.
+# A job that is submitted inside a het job inherits the variables of its groups; their ids differ from its
+# own, so they are ignored. A user who changes the variables sees another job's count, but gets no I/O nodes.
 job_of_this_node() {
     group=0
     job=$SLURM_JOB_ID
@@ -32,8 +33,8 @@ read_configuration || exit 0
 job=$(job_of_this_node)
 if count=$(started_count "$job"); then
     echo "export ION_COUNT=$count"
-# What was decided at submission may have been changed while the job waited; what burst_buffer.lua
-# says when the job starts may not.
+# Without a count, a number from submission may be out of date, because the arbiter may have changed it.
+# A number from burst_buffer.lua is right: it was set when the job started.
 elif [ -n "${ION_COUNT-}" ] && [ "${IONCAST_BURST_BUFFER_OF-}" != "$job" ]; then
     echo "export ION_COUNT=0"
 fi

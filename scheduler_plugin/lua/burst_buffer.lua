@@ -1,15 +1,15 @@
--- I/O nodes as a pool of burst buffers, instead of licences: BurstBufferType=burst_buffer/lua.
--- It lies beside slurm.conf and ioncast_settings.lua, which names the pool and its size.
+-- I/O nodes as a pool of burst buffers instead of licences, for BurstBufferType=burst_buffer/lua.
+-- This file must be beside slurm.conf and ioncast_settings.lua, which has the pool's name and size.
 --
--- With it I/O nodes are switched without PrologSlurmctld, Slurm's reason of a failure is in the job's
--- SystemComment, and ION_COUNT is in the environment of batch jobs, srun and salloc without TaskProlog.
--- But root's jobs cannot use it, a job may start seconds later, and one that asks for more than the pool
--- has is accepted and waits for ever.
+-- Advantages: I/O nodes are switched without PrologSlurmctld; the reason of a failure is in the job's
+-- SystemComment; batch jobs, srun and salloc have ION_COUNT without TaskProlog.
+-- Disadvantages: root's jobs cannot use it; a job may start seconds later; a job that asks for more than
+-- the whole pool is accepted and waits forever.
 
--- The folder of prolog_slurmctld.sh and epilog_slurmctld.sh, which switch I/O nodes, such as
--- "/etc/ioncast/hooks"; LICENCE in the hooks.conf beside them is the pool's name then. "" where nothing has
--- to be switched. A job whose prolog fails is queued again for two minutes later, and held at the fourth
--- time; an epilog that fails is tried three times.
+-- The folder of prolog_slurmctld.sh and epilog_slurmctld.sh, such as "/etc/ioncast/hooks", if they have to
+-- switch I/O nodes; "" otherwise. LICENCE in the hooks.conf beside them must be the pool's name.
+-- If the prolog fails, Slurm queues the job again for two minutes later, and holds it at the fourth failure.
+-- A failed epilog is tried three times.
 local HOOKS = ""
 
 local FOLDER = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
@@ -18,7 +18,7 @@ local function log(text)
     slurm.log_info("ioncast: %s", text)
 end
 
--- The name of the pool and its number of I/O nodes, or nil and why not.
+-- The pool's name and its number of I/O nodes; or nil and the problem.
 local function pool()
     local chunk, problem = loadfile(FOLDER .. "ioncast_settings.lua")
     if not chunk then
@@ -35,8 +35,8 @@ local function pool()
     return settings.licence or "ionode", size
 end
 
--- Only slurm_bb_setup is told the size, so it is kept beside the job's script, in StateSaveLocation,
--- as a text such as ionode:4.
+-- Slurm gives the size to slurm_bb_setup only. So a file beside the job's script, in StateSaveLocation, keeps
+-- it for the other functions, as a text such as ionode:4.
 local function request_file(job_id, job_script)
     return (job_script:match("^(.*/)") or "./") .. "ionodes." .. job_id
 end
@@ -51,7 +51,7 @@ local function keep_request(job_id, job_script, request)
     return not is_kept and "cannot write " .. path or nil
 end
 
--- nil where the job has no I/O nodes.
+-- The text of request_file; nil for a job without I/O nodes.
 local function kept_request(job_id, job_script)
     local file = io.open(request_file(job_id, job_script))
     if not file then
@@ -66,9 +66,9 @@ local function quoted(text)
     return "'" .. text:gsub("'", "'\\''") .. "'"
 end
 
--- What a command says, without the end of its last line, and whether it succeeded.
+-- A command's output without the last line's end, and whether the command succeeded.
 local function run(command)
-    -- close() tells nothing of the exit code in Lua 5.1.
+    -- The shell prints the exit code, because close() does not return it in Lua 5.1.
     local pipe = io.popen(command .. " 2>&1; echo \":$?\"")
     local said = pipe:read("*a")
     pipe:close()
@@ -76,7 +76,7 @@ local function run(command)
     return text, code == "0"
 end
 
--- Of an array, squeue lists all tasks under the first one's id.
+-- The job's compute nodes. For a task of an array, squeue lists all tasks, so pick the line of this one.
 local function nodes_of(job_id)
     local said = run("squeue -h -t all -o '%A %N' -j " .. quoted(job_id))
     return ("\n" .. said):match("\n" .. job_id .. " (%S+)") or ""
@@ -102,7 +102,7 @@ local function switch(hook, job_id, job_script)
     return call_hook(hook, job_id, request)
 end
 
--- slurmctld waits for this one, and asks again every half a minute.
+-- slurmctld waits for this function, and calls it again every half a minute.
 function slurm_bb_pools()
     local name, size = pool()
     if not name then
@@ -112,7 +112,7 @@ function slurm_bb_pools()
     return slurm.SUCCESS, string.format('{"pools":[{"id":"%s","quantity":%d,"granularity":1}]}', name, size)
 end
 
--- slurmctld waits for this one, at every submission.
+-- slurmctld waits for this function at every submission.
 function slurm_bb_job_process()
     return slurm.SUCCESS
 end
@@ -128,25 +128,25 @@ function slurm_bb_setup(job_id, _, _, job_pool, count, job_script)
     return slurm.SUCCESS
 end
 
--- slurmctld waits for this one, when the job starts: no more than one small file of its own.
+-- slurmctld waits for this function when a job starts, so it reads only one small local file.
 function slurm_bb_paths(job_id, job_script, path_file)
     local request = kept_request(job_id, job_script)
     local file = request and io.open(path_file, "w")
     if file then
         file:write("ION_COUNT=", request:match("%d+$"), "\n")
-        -- Tells task_prolog.sh that this is right, though no hook knows of it.
+        -- Tells task_prolog.sh that ION_COUNT is right although JOBS_FOLDER has no count of the job.
         file:write("IONCAST_BURST_BUFFER_OF=", job_id, "\n")
         file:close()
     end
     return slurm.SUCCESS
 end
 
--- The job has its nodes and waits for this; it starts when the I/O nodes are there.
+-- The job has its compute nodes, and starts when this function returns.
 function slurm_bb_pre_run(job_id, job_script)
     return switch("prolog_slurmctld.sh", job_id, job_script)
 end
 
--- Others get the job's I/O nodes after this. It comes too for a job that never ran.
+-- After this function other jobs get the I/O nodes. Slurm calls it also for a job that never ran.
 function slurm_bb_job_teardown(job_id, job_script)
     return switch("epilog_slurmctld.sh", job_id, job_script)
 end
@@ -155,7 +155,7 @@ local function nothing_to_do()
     return slurm.SUCCESS
 end
 
--- Slurm loads no script in which one of these is missing; the two tests came with 24.05.
+-- Slurm does not load a script in which one of these is missing. The two tests are needed from 24.05 on.
 slurm_bb_data_in = nothing_to_do
 slurm_bb_test_data_in = nothing_to_do
 slurm_bb_real_size = nothing_to_do
@@ -163,7 +163,7 @@ slurm_bb_post_run = nothing_to_do
 slurm_bb_data_out = nothing_to_do
 slurm_bb_test_data_out = nothing_to_do
 
--- `scontrol show bbstat`
+-- The output of `scontrol show bbstat`.
 function slurm_bb_get_status()
     local name, size = pool()
     if not name then

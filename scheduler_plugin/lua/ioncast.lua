@@ -1,16 +1,17 @@
--- How many I/O nodes a job gets: asks the ioncast service while Slurm takes the job in.
+-- The plugin's logic: ask the ioncast service how many I/O nodes a submitted job gets.
 --
--- This runs inside slurmctld, which does nothing else meanwhile. So nothing here takes longer than
--- the deadline, raises an error, or keeps a job from being accepted. Every text of a user is cut to
--- its longest first and then read once: whatever it holds costs about the same. For Lua 5.1 to 5.4.
+-- This code runs inside slurmctld, which waits for it. So it never takes longer than the deadline,
+-- never raises an error, and never keeps a job from being accepted. It cuts each text of a user to a
+-- fixed length and then reads it once, so that no text can make it slow. For Lua 5.1 to 5.4.
 --
--- Of a site with a job_submit.lua of its own (the one beside this file is another example):
+-- A site with a job_submit.lua of its own loads the plugin there (the job_submit.lua beside this file
+-- is an example):
 --
 --     local folder = "/etc/slurm/"
 --     local settings = dofile(folder .. "ioncast_settings.lua")
 --     local ioncast = dofile(folder .. "ioncast.lua").new(settings, slurm)
 --
--- under pcall when it is loaded, and for each job `ioncast.submit(job_desc, part_list)`.
+-- Run these lines under pcall, and call `ioncast.submit(job_desc, part_list)` for each job.
 
 local LONGEST_RESPONSE = 16 * 1024
 local LONGEST_SCRIPT = 64 * 1024
@@ -22,7 +23,8 @@ local LONGEST_LICENCES = 4 * 1024
 local LONGEST_DIRECTIVE = 1024
 local MOST_DIRECTIVES = 100
 local HEARTBEAT_S = 30
--- The share of the deadline that the service must have to be sent a script, and for its silence to count.
+-- If the plugin's own work has used this share of the deadline, no job script is sent, and a missing answer
+-- does not count as a failure of the service.
 local FAIR_SHARE = 0.5
 local SOURCES = { history = true, model = true, default = true }
 local NAMES_OF_SLURM = { wrap = true, sbatch = true, interactive = true }
@@ -39,12 +41,12 @@ local function is_in_span(now, since, seconds)
     return now >= since and now < since + seconds
 end
 
--- Lua 5.3 and later write 4.0 for some fours.
+-- Lua 5.3 and later write 4.0 for a float that is a whole number.
 local function digits(number)
     return string.format("%d", math.floor(number))
 end
 
--- The first bytes of a text, without a part of a character at their end.
+-- The first bytes of a text; a UTF-8 character that does not fit as a whole is left out.
 local function beginning(text, longest)
     if #text <= longest then
         return text
@@ -60,7 +62,7 @@ local function beginning(text, longest)
     return text:sub(1, last)
 end
 
--- nil where Slurm says nothing.
+-- A text that Slurm gives, cut to its longest; nil if it is missing or empty.
 local function text_of(value, longest)
     if type(value) == "string" and value ~= "" then
         return beginning(value, longest)
@@ -68,6 +70,7 @@ local function text_of(value, longest)
     return nil
 end
 
+-- A number of at least 1 that Slurm gives; nil if it has the value for "not set".
 local function count_of(value, unset)
     if value ~= unset and is_whole(value, 1) then
         return math.floor(value)
@@ -75,7 +78,7 @@ local function count_of(value, unset)
     return nil
 end
 
--- One line that can stand between quotes.
+-- One line of ASCII without double quotes, for use between them.
 local function printable(value, longest)
     local text = tostring(value):sub(1, longest)
     return (text:gsub('"', "'"):gsub("[^\32-\126]", "?"))
@@ -98,7 +101,7 @@ local function is_utf8(text)
     return not text:find("[\128-\255]")
 end
 
--- The service takes only UTF-8. Of a text that is something else, only ASCII is kept.
+-- The service accepts only UTF-8. In any other text, only ASCII is kept.
 local function valid_utf8(text)
     return is_utf8(text) and text or text:gsub("[\128-\255]", "?")
 end
@@ -115,12 +118,13 @@ for byte = 0, 31 do
     JSON_ESCAPES[character] = JSON_ESCAPES[character] or string.format("\\u%04x", byte)
 end
 
--- Of UTF-8.
+-- A text in UTF-8 as a string in JSON.
 local function json_string(text)
     return '"' .. text:gsub('[%c"\\]', JSON_ESCAPES) .. '"'
 end
 
--- In one pass over up to 64 KiB. Only programs are looked for in a script, whose names are ASCII.
+-- A job script as a string in JSON, in one pass over up to 64 KiB. Other characters than ASCII become "?":
+-- the service looks for names of programs, which are ASCII.
 local JSON_ASCII_ESCAPES = setmetatable({}, { __index = JSON_ESCAPES })
 for byte = 128, 255 do
     JSON_ASCII_ESCAPES[string.char(byte)] = "?"
@@ -135,7 +139,7 @@ end
 local function is_ipv4(host)
     local parts = { host:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$") }
     for _, part in ipairs(parts) do
-        -- The C library reads 010 as eight.
+        -- The C library reads 010 as octal, which is eight.
         if #part > 3 or tonumber(part) > 255 or part:match("^0%d") then
             return false
         end
@@ -160,7 +164,7 @@ local function is_ipv6(host)
         and not host:match("^:[^:]") and not host:match("[^:]:$")
 end
 
--- Where the service listens; nil for all that would have to be looked up, which has no deadline.
+-- Where the service listens. nil for a host name: looking it up has no deadline.
 local function address_of(text)
     local path = text:match("^unix:(/.+)$")
     if path then
@@ -225,7 +229,7 @@ end
 local KNOWN = {
     address = setting(
         is_address,
-        'must be "unix:/path", "127.0.0.1:8420" or "[::1]:8420", no name to be looked up'
+        'must be "unix:/path", "127.0.0.1:8420" or "[::1]:8420" without a host name'
     ),
     system = setting(is_text, "must be a text"),
     mode = setting(is_mode, 'must be "off", "shadow", "on" or "arbitrate"', "off"),
@@ -234,11 +238,11 @@ local KNOWN = {
     resource = setting(is_resource, 'must be "licence" or "burst_buffer"', "licence"),
     licence = setting(is_licence, "must be a name without separators", "ionode"),
     deadline_ms = setting(is_within(1, 10000), "must be milliseconds, 1 to 10000", 50),
-    failures = setting(is_at_least_one, "must be a number of at least 1", 2),
+    failures = setting(is_at_least_one, "must be a whole number of at least 1", 2),
     pause_s = setting(is_within(0, 86400), "must be seconds, 0 to 86400", 5),
-    token = setting(is_token, "must be what `ioncast token add` printed"),
-    token_file = setting(is_text, "must be a file's name"),
-    heartbeat = setting(is_text, "must be a file's name"),
+    token = setting(is_token, "must be the token that `ioncast token add` printed"),
+    token_file = setting(is_text, "must be the name of a file"),
+    heartbeat = setting(is_text, "must be the name of a file"),
     partitions = setting(is_table, "must be a table of tables", {}),
 }
 
@@ -254,34 +258,34 @@ local function shown(value)
     return printable(value, 50)
 end
 
--- With which consequence a setting that is wrong does not count.
-local function what_holds(name, instead)
+-- The consequence of a wrong setting.
+local function consequence(name, instead)
     if instead ~= nil and not is_table(instead) then
-        return shown(instead) .. " holds"
+        return shown(instead) .. " is used"
     end
     for _, needed in ipairs(NEEDED) do
         if name == needed then
-            return "jobs are left as they are"
+            return "jobs stay as they are"
         end
     end
-    return "nothing holds"
+    return "the setting is ignored"
 end
 
 local function complaint(name, label, value, instead)
-    -- A log is no place for a token.
+    -- A token must not get into the log.
     local but = name == "token" and "" or ", not " .. shown(value)
-    return string.format("%s %s%s: %s", label, KNOWN[name].wants, but, what_holds(name, instead))
+    return string.format("%s %s%s: %s", label, KNOWN[name].wants, but, consequence(name, instead))
 end
 
--- The settings among `given` that are right; the other ones are complained about, and what is in
--- `instead` holds.
+-- The valid settings among `given`. For each other setting one line is logged, which names the value in
+-- `instead` that is used.
 local function right_ones(given, where, is_allowed, instead, complain)
     local right = {}
     for name, value in pairs(given) do
         local known = KNOWN[name]
         local label = printable(where .. tostring(name), 100)
         if not known or not is_allowed(name) then
-            complain("there is no setting " .. label)
+            complain("unknown setting " .. label)
         elseif known.is_right(value) then
             right[name] = value
         else
@@ -314,11 +318,11 @@ local function token_in(path, complain)
     if is_token(token) then
         return token
     end
-    complain("no token can be read from " .. printable(path, 200) .. ": none is sent")
+    complain("cannot read a token from " .. printable(path, 200) .. ": no token is sent")
     return nil
 end
 
--- The modes of the partitions and of what is in none of them.
+-- The modes in use: the general mode and those of partitions.
 local function modes_of(settings)
     local modes = { [settings.mode] = true }
     for _, partition in pairs(settings.partitions) do
@@ -337,7 +341,7 @@ local function partition_settings(base, complain)
     for name, given in pairs(base.partitions) do
         local where = "partitions." .. tostring(name)
         if not is_table(given) then
-            complain(string.format("%s must be a table, not %s: the general settings hold",
+            complain(string.format("%s must be a table, not %s: the general settings are used",
                 printable(where, 100), shown(given)))
             given = {}
         end
@@ -349,23 +353,23 @@ local function partition_settings(base, complain)
     return partitions
 end
 
--- What is wrong has been complained about already.
+-- Log which necessary settings are missing. Wrong settings were logged before.
 local function find_gaps(settings, given, complain)
     for _, name in ipairs(NEEDED) do
         settings.cannot_work = settings.cannot_work or settings[name] == nil
         if given[name] == nil then
-            complain("the setting " .. name .. " is missing: jobs are left as they are")
+            complain("the setting " .. name .. " is missing: jobs stay as they are")
         end
     end
     if modes_of(settings).arbitrate and given.heartbeat == nil then
-        complain('the mode "arbitrate" needs the setting heartbeat; jobs are not held')
+        complain('the mode "arbitrate" needs the setting heartbeat: jobs are not held')
     end
 end
 
--- Settings with which all the rest works; whatever is wrong is complained about, once.
+-- Complete and valid settings. Each problem is logged, once.
 local function checked(given, complain)
     if not is_table(given) then
-        complain("it must return a table, not " .. shown(given) .. ": jobs are left as they are")
+        complain("it must return a table, not " .. shown(given) .. ": jobs stay as they are")
         given = {}
     end
     local settings = right_ones(given, "", function()
@@ -389,25 +393,25 @@ end
 
 -- The question -----------------------------------------------------------------------------------
 
--- What srun runs; the program of a batch job is in its script.
+-- The program of srun; a batch job's program is in its script.
 local function executable_of(job, script)
     local arguments = not script and job.argv
     return type(arguments) == "table" and text_of(arguments[0], LONGEST_EXECUTABLE) or nil
 end
 
--- nil where the user says nothing: how many `mpirun` starts, the script decides.
+-- Number of processes; nil if the user does not give it. Then `mpirun` in the script decides.
 local function tasks_of(job, nodes, slurm)
     local per_node = count_of(job.ntasks_per_node, slurm.NO_VAL16)
     return count_of(job.num_tasks, slurm.NO_VAL) or nodes and per_node and nodes * per_node
 end
 
--- Slurm's own names for jobs without one say nothing of what they do.
+-- nil for the names that Slurm gives to jobs without a name: they say nothing about the application.
 local function name_of(job)
     local name = text_of(job.name, LONGEST_NAME)
     return not NAMES_OF_SLURM[name or ""] and name or nil
 end
 
--- Pairs of name and value, in an order that never changes.
+-- The question's pairs of name and value, always in the same order.
 local function question_of(job, script, settings, available, slurm)
     local nodes = count_of(job.min_nodes, slurm.NO_VAL)
     local asked = {
@@ -464,7 +468,7 @@ local function message(first_line, settings, more_headers, body)
     return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
 end
 
--- Without a script the names bound its length.
+-- A question without a script fits in a URL, because its texts were cut.
 local function request_for(question, script, settings)
     if not script then
         return message("GET /v1/decisions?" .. as_query(question), settings, {}, "")
@@ -496,11 +500,11 @@ end
 
 local function refusal(status)
     local is_denied = status == 401 or status == 403
-    return "HTTP status " .. digits(status) .. (is_denied and ": is the token right?" or "")
+    return "HTTP status " .. digits(status) .. (is_denied and ": check the token" or "")
 end
 
--- The service's decision; or nil, why not, and whether the service itself said no. A service that says no
--- is well: its answer depends on the question.
+-- The service's decision; or nil, the reason, and true if the service itself rejects the question. Such a
+-- service works: its answer depends on the question.
 local function answer_in(response, most)
     local head, body = response:match("^(.-)\r?\n\r?\n(.*)$")
     local status = tonumber(head and head:match("^HTTP/%d%.%d (%d%d%d)"))
@@ -528,7 +532,8 @@ end
 
 -- One exchange over lua-socket -------------------------------------------------------------------
 
--- What of lua-socket is needed; nil without it. What socket.unix is differs between its versions.
+-- The functions of lua-socket that are needed; nil if it is not installed. Its versions differ in the form
+-- of socket.unix.
 local function lua_socket()
     local is_there, socket = pcall(require, "socket")
     if not is_there then
@@ -541,8 +546,9 @@ local function lua_socket()
     return { gettime = socket.gettime, tcp = socket.tcp, unix = has_unix and unix or nil }
 end
 
--- A timeout of lua-socket is for one call: what is left is set before each. Until the service hangs
--- up there is one call to receive, so that bytes that trickle make it no longer.
+-- A timeout of lua-socket limits one call, so the remaining time is set before each call. One call receives
+-- everything until the service closes the connection, so that single bytes do not start a new timeout.
+-- "timeout" and "closed" are lua-socket's own words.
 local function converse(connection, address, request, is_in_time)
     local function call(method, ...)
         if not is_in_time() then
@@ -568,7 +574,7 @@ local function converse(connection, address, request, is_in_time)
     return partial or ""
 end
 
--- The response to a request; or nil and the reason. The deadline began with the job.
+-- The response to a request; or nil and the reason. The deadline is measured from the start of submit.
 local function exchange(library, address, request, began, deadline_s)
     local open = address.port and library.tcp or library.unix
     if not open then
@@ -594,11 +600,12 @@ local function exchange(library, address, request, began, deadline_s)
     return response, why
 end
 
--- Keeps questions from being asked while the service does not answer them.
+-- A circuit breaker: it stops questions while the service does not answer.
 --
--- After several that failed in a row, none is asked for a while; then one, to try. A question with a
--- script may have failed because of this script: it does not count, but the next one is asked without,
--- this user's for a while, and everybody's after scripts of several users failed.
+-- After several failures in a row no question is asked for a while, and then one, as a test. A question with
+-- a job script may fail because of this script, so it does not count as a failure. But the next question is
+-- asked without a script. For a while no script of this user is sent, and no script at all after scripts of
+-- several users failed.
 local function new_breaker(most_failures, pause_s)
     local failures, failed_at = 0, 0
     local slow_users, slow_scripts, slow_at = {}, 0, 0
@@ -638,8 +645,8 @@ local function local_name(licence)
     return licence:match("^[^@]*")
 end
 
--- Slurm counts licences in 32 bits: it takes 4294967297 for one, and -4294967295 too. The C library stops
--- counting at 64 bits, whose low half is 0 then.
+-- Slurm keeps the low 32 bits of a count: 4294967297 and -4294967295 are 1. A number that does not fit in
+-- 64 bits counts 0.
 local function as_slurm_counts(number)
     local sign, all_digits = number:match("^%s*([+-]?)0*(%d*)$")
     local longest = "9223372036854775807"
@@ -653,7 +660,7 @@ local function as_slurm_counts(number)
     return sign == "-" and -count or count
 end
 
--- Whether licences name one, and how many of it; nil where they are alternatives.
+-- Whether a job's licences name one licence, and its count; no count if they are alternatives.
 local function own_licences(licences, name)
     local is_named, count = false, 0
     for part in (licences or ""):gmatch("[^,;|]+") do
@@ -669,14 +676,14 @@ local function own_licences(licences, name)
     return is_named, nil
 end
 
--- The lines of a script in which Slurm looks for directives: those before the first command.
+-- The lines before the first command of a script: only there Slurm looks for directives.
 local function head_of(script)
     local text = "\n" .. beginning(script, LONGEST_SCRIPT)
     return text:sub(1, text:find("\n[^#\n]") or -1)
 end
 
--- Whether the job asks for burst buffers of a pool, in its script too, and for how much; nil where it asks
--- for too many to read.
+-- Whether the job or its script requests burst buffers of a pool, and the capacity; no capacity if there are
+-- too many directives to read, or too many digits.
 local function own_burst_buffer(job, script, pool)
     local lines = "\n" .. beginning(job.burst_buffer or "", LONGEST_SCRIPT) .. head_of(script or "")
     local from = 1
@@ -715,10 +722,10 @@ local function unreadable(job)
     return nil
 end
 
--- Why Slurm would refuse the job with I/O nodes of ours; nil where it would not.
+-- Why Slurm would reject the job if we added I/O nodes; nil if it would accept it.
 local function obstacle(job, settings)
     if settings.resource == "burst_buffer" then
-        return job.user_id == 0 and "root may have no burst buffer" or nil
+        return job.user_id == 0 and "Slurm gives root no burst buffers" or nil
     elseif job.immediate == true or job.immediate == 1 then
         return "it starts at once or not at all, and I/O nodes may not be free"
     elseif (job.licenses or ""):find("|", 1, true) then
@@ -738,7 +745,7 @@ local function resource_changes(job, settings, io_nodes)
     return { licenses = joined(job.licenses, ",", licence) }
 end
 
--- nil where the arbiter is there.
+-- nil if the arbiter runs; otherwise the reason why it seems not to.
 local function absence_of_arbiter(settings)
     if not settings.heartbeat then
         return "the setting heartbeat is missing"
@@ -751,14 +758,14 @@ local function absence_of_arbiter(settings)
     if math.abs(age_s) < HEARTBEAT_S then
         return nil
     elseif age_s < 0 then
-        return "the heartbeat is " .. HEARTBEAT_S .. " s ahead of this machine's clock, or more"
+        return "the heartbeat is at least " .. HEARTBEAT_S .. " s ahead of this machine's clock"
     end
     return "the heartbeat is older than " .. HEARTBEAT_S .. " s"
 end
 
--- Why a job in mode "arbitrate" is not held for the arbiter; nil where it is. A priority that somebody
--- set, to hold the job or to have it sooner, would be lost. The arbiter cannot tell of a held job that it
--- waits for something else too, and would share with it.
+-- Why a job in mode "arbitrate" is not held for the arbiter; nil if it is held. A hold would overwrite a
+-- priority that a user or an admin has set. If a held job also waited for another job or a time, the arbiter
+-- could not know it and would keep I/O nodes for that job.
 local function hindrance(job, settings, decision, slurm)
     if settings.resource ~= "licence" then
         return "burst buffers are not arbitrated"
@@ -769,7 +776,7 @@ local function hindrance(job, settings, decision, slurm)
     elseif text_of(job.dependency, 1) then
         return "it waits for another job"
     elseif (tonumber(job.begin_time) or 0) > os.time() then
-        return "it is to begin later"
+        return "it must not start before a later time"
     end
     return absence_of_arbiter(settings)
 end
@@ -786,8 +793,8 @@ local function changes_of(job, settings, decision, slurm)
     if decision.is_held then
         changes.priority = 0
     end
-    -- A job is only marked as decided where it was: of others the watch could not tell that they have none
-    -- because nobody knew.
+    -- Only a job with a known decision gets a mark. From the mark and no licences the watch concludes that
+    -- the job was given 0 I/O nodes.
     if decision.id and decision.is_known then
         local mark = "ioncast:" .. decision.id .. (decision.is_held and ":held" or "")
         changes.admin_comment = joined(job.admin_comment, " ", mark)
@@ -799,8 +806,8 @@ local function apply(job, script, changes, decision)
     for field, value in pairs(changes) do
         job[field] = value
     end
-    -- srun and salloc leave their environment with their user; of a job that is held the number is
-    -- not known yet, and TaskProlog tells it.
+    -- Only a batch job's environment can be changed here. The number of a held job is not known yet.
+    -- In both cases TaskProlog sets ION_COUNT.
     if decision.io_nodes and script and not decision.is_held then
         job.environment["ION_COUNT"] = digits(decision.io_nodes)
     end
@@ -840,7 +847,7 @@ local function line_of(job, partition, settings, decision)
     )
 end
 
--- The default partition has no name in the request.
+-- The job's first partition. A job without one goes to the default partition.
 local function partition_of(job, partitions)
     local named = text_of(job.partition, 1000)
     if named then
@@ -856,10 +863,10 @@ end
 
 -- The module -------------------------------------------------------------------------------------
 
--- Parameters: the table of settings, Slurm's table `slurm`, and of lua-socket the functions
--- `gettime`, `tcp` and `unix`, where it is not to be looked for.
--- Returns a table whose function `submit(job_desc, part_list)` is to be called for each job. It
--- never raises an error, and returns nothing.
+-- Parameters: the table of settings, Slurm's table `slurm`, and optionally a table with lua-socket's
+-- functions `gettime`, `tcp` and `unix`; without it lua-socket is loaded.
+-- Returns a table with the function `submit(job_desc, part_list)`, to be called for each job. It never
+-- raises an error, and returns nothing.
 local function new(given, slurm, library)
     local function complain(text)
         slurm.log_error("ioncast: %s", text)
@@ -871,10 +878,10 @@ local function new(given, slurm, library)
     local breaker = new_breaker(settings.failures, settings.pause_s)
     library = library or lua_socket()
     if not library and is_used(settings) then
-        complain("lua-socket is not installed: nothing is asked, all jobs get the default")
+        complain("lua-socket is not installed: the service is not asked, and all jobs get the default")
     end
 
-    -- The script of a job that is sent; none where the service is not to be asked that much.
+    -- The part of a job's script to send; nil if no script may be sent.
     local function script_to_send(script, user, chosen, now)
         local is_sent = chosen.token and breaker.takes_script_of(user, now)
         return is_sent and text_of(script, LONGEST_SCRIPT) or nil
@@ -884,7 +891,7 @@ local function new(given, slurm, library)
         if not library then
             return nil, "lua-socket is not installed"
         elseif breaker.is_open(began) then
-            return nil, "not asked, for questions before it failed"
+            return nil, "not asked, because the last questions failed"
         end
         local user = tostring(job.user_name)
         local question = question_of(job, script, chosen, available, slurm)
@@ -894,12 +901,12 @@ local function new(given, slurm, library)
         local sent = is_fair and script_to_send(script, user, chosen, now) or nil
         local request = request_for(question, sent, chosen)
         local response, why = exchange(library, chosen.address, request, began, deadline_s)
-        local decision, is_word
+        local decision, is_rejected
         if response then
-            decision, why, is_word = answer_in(response, chosen.pool)
+            decision, why, is_rejected = answer_in(response, chosen.pool)
         end
         local ended = library.gettime()
-        if decision or is_word then
+        if decision or is_rejected then
             breaker.note_answer()
         elseif sent then
             breaker.note_failure_with_script(ended, user)
@@ -937,11 +944,11 @@ local function new(given, slurm, library)
         return decision
     end
 
-    -- Of a het job the components come one after the other; Slurm starts them together, and does not
-    -- add up their licences.
+    -- I/O nodes of the het job's components so far. They are submitted one after the other and start
+    -- together, but Slurm does not check the sum of their licences.
     local given = 0
 
-    local function take_in(job, partitions)
+    local function handle(job, partitions)
         local began = library and library.gettime()
         if not is_whole(job.het_job_offset, 1) then
             given = 0
@@ -951,7 +958,7 @@ local function new(given, slurm, library)
         if chosen.mode == "off" or settings.cannot_work then
             return
         end
-        -- Slurm copies it each time that it is read.
+        -- Slurm copies the script each time it is read, so read it once.
         local script = job.script
         local available = math.max(chosen.pool - given, 0)
         local decision = decide(job, script, chosen, available, began)
@@ -963,9 +970,9 @@ local function new(given, slurm, library)
     end
 
     local function submit(job, partitions)
-        local is_fine, problem = pcall(take_in, job, partitions)
+        local is_fine, problem = pcall(handle, job, partitions)
         if not is_fine then
-            pcall(complain, "a job is left as it is: " .. printable(problem, 500))
+            pcall(complain, "a job stays as it is: " .. printable(problem, 500))
         end
     end
 

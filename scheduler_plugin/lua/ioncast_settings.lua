@@ -1,51 +1,51 @@
--- Settings of ioncast in job_submit.lua. Changed ones count after `touch job_submit.lua`.
--- What is commented out shows the value that holds without it, if nothing else is said.
+-- Settings of the plugin. `touch job_submit.lua` after a change, so that slurmctld reads them again.
+-- A setting that is commented out shows its default, unless its text says otherwise.
 
 return {
-    -- "off": nothing. "shadow": what would be done is logged, jobs stay as they are. "on": jobs get
-    -- their I/O nodes. "arbitrate": as "on", and jobs that ioncast knows are held for
-    -- `ioncast slurm arbitrate` while that runs.
+    -- "off": nothing happens. "shadow": decisions are logged, and jobs stay as they are. "on": jobs
+    -- get their I/O nodes. "arbitrate": as "on", but jobs that ioncast knows are held for
+    -- `ioncast slurm arbitrate` while it runs.
     mode = "shadow",
 
-    -- Where `ioncast serve` listens: "unix:/path", "127.0.0.1:8420" or "[::1]:8420". A name that
-    -- would have to be looked up is refused: that has no deadline, and slurmctld would wait.
+    -- Where `ioncast serve` listens: "unix:/path", "127.0.0.1:8420" or "[::1]:8420". A host name is
+    -- rejected: slurmctld would wait for looking it up, which has no deadline.
     address = "unix:/run/ioncast/ioncast.sock",
 
-    -- This machine, as it is named in ioncast's database.
+    -- This system's name in ioncast's database.
     system = "mysite",
 
-    -- How many I/O nodes there are: not more than `Licenses=ionode:8` in slurm.conf says, because
-    -- Slurm refuses jobs that ask for more.
+    -- Number of I/O nodes: at most the number in slurm.conf (`Licenses=ionode:8`), because Slurm
+    -- rejects jobs that ask for more.
     pool = 8,
 
-    -- I/O nodes of a job where there is no answer. Without it such a job stays as it is.
+    -- I/O nodes for a job without an answer. Without this setting such a job stays as it is.
     -- default = 1,
 
-    -- As what I/O nodes are given: "licence", or "burst_buffer" (see burst_buffer.lua).
+    -- How Slurm counts I/O nodes: as a "licence", or as a "burst_buffer" (see burst_buffer.lua).
     -- resource = "licence",
 
-    -- The name of the licence, or of the burst buffers' pool.
+    -- Name of the licence, or of the pool of burst buffers.
     -- licence = "ionode",
 
-    -- How long slurmctld waits for an answer, all in all.
+    -- Milliseconds for all the plugin's work on a job, including the wait for an answer.
     -- deadline_ms = 50,
 
-    -- After so many questions in a row that failed, none is asked for some seconds.
+    -- After this many failed questions in a row, the service is not asked for pause_s seconds.
     -- failures = 2,
     -- pause_s = 5,
 
-    -- With a token of the role `scheduler` (`ioncast token add plugin --role scheduler`) the job
-    -- script is sent too, from which the service learns the program. Let only slurmctld's user read
-    -- the file. Without it: no token.
+    -- A file with a token of the role `scheduler` (`ioncast token add plugin --role scheduler`). With
+    -- a token the plugin also sends the job script, in which the service finds the program. Only
+    -- slurmctld's user should be able to read the file. Default: no token.
     -- token_file = "/etc/slurm/ioncast.token",
 
-    -- In mode "arbitrate": the file that `ioncast slurm arbitrate` writes the time to. No job is
-    -- held without it, or when it is older than 30 seconds. Without it: none.
+    -- For mode "arbitrate": the file into which `ioncast slurm arbitrate` writes the time. No job is
+    -- held if the file is missing or its time is older than 30 seconds. Default: no file.
     -- heartbeat = "/run/ioncast-arbiter/heartbeat",
 
-    -- What differs in some partitions: `mode`, `default`, `pool` or `deadline_ms`. Of a job for
-    -- several partitions the first one counts. A name that no partition has is not noticed, for
-    -- Slurm tells only of those that a job's user may use. Without it: none.
+    -- Other values of `mode`, `default`, `pool` or `deadline_ms` for some partitions. For a job with
+    -- several partitions the first one counts. A wrong name of a partition is not noticed, because
+    -- Slurm shows the plugin only partitions that the job's user may use. Default: no partitions.
     -- partitions = {
     --     debug = { mode = "off" },
     --     large = { mode = "on", default = 4, deadline_ms = 100 },

@@ -47,7 +47,7 @@ class LogSender:
     counted : Counter
         Gets the numbers of sent logs ("trace", "outcome") and of rejected ones ("refused").
     system : str
-        The machine's name in ioncast.
+        The system's name in ioncast.
     period_s : float
         Seconds between two rounds, and the first pause after a failure.
     is_dry : bool

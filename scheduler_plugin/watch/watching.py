@@ -33,7 +33,7 @@ class Watch:
     logs : LogFolder
         The folder of Darshan's logs.
     system, licence : str
-        The machine's name in ioncast, and Slurm's name of an I/O node.
+        The system's name in ioncast, and Slurm's name of an I/O node.
     period_s, wait_s : float
         Seconds between two rounds, and after a job's end until no more logs of it are expected.
     is_dry : bool

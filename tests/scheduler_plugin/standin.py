@@ -1,4 +1,4 @@
-"""A server that stands in for the service, and behaves as badly as a test wants."""
+"""A server in place of the service, which behaves as badly as a test wants."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pathlib import Path
 DECISION_ID = "04a94459990f44be8a32fd781700b04e"
 WHY = "3 earlier runs of the same program and user"
 _PAUSE_S = 0.01
-# Longer than whoever should not wait for it is kept from running by other processes.
+# Much longer than a busy machine can delay a program that must not wait for the answer.
 _SLOW_S = 60.0
 
 
 def response(body: str, status: str = "200 OK", **headers: str) -> bytes:
-    """What a well-behaved service answers."""
+    """The response of a working service."""
     lines = [
         f"HTTP/1.0 {status}",
         "Content-Type: text/plain; charset=utf-8",
@@ -36,18 +36,18 @@ def response(body: str, status: str = "200 OK", **headers: str) -> bytes:
 
 @dataclass
 class StandIn:
-    """What it does from now on, and what it was asked.
+    """The server's behaviour, and the requests to it.
 
     Attributes
     ----------
     address : str
-        As in the settings: ``unix:/path`` or ``127.0.0.1:port``.
+        Its address in the form of the settings: ``unix:/path`` or ``127.0.0.1:port``.
     behaviour : str
         One of `BEHAVIOURS`.
     io_nodes : int
-        The answer.
+        The number in its answers.
     requests : list of bytes
-        All that came.
+        All requests so far.
     """
 
     address: str
@@ -56,7 +56,7 @@ class StandIn:
     requests: list[bytes] = field(default_factory=list)
 
     def answer(self, client: socket.socket) -> None:
-        """Serve one connection; clients hang up when they have waited enough."""
+        """Serve one connection until the client closes it."""
         with contextlib.suppress(OSError), client:
             client.settimeout(30)
             self.requests.append(_request(client))
@@ -148,7 +148,7 @@ def stand_in(place: Path | None = None, host: str = "127.0.0.1") -> Iterator[Sta
     if place is not None:
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(place))
-        # slurmctld has a user of its own.
+        # slurmctld runs as another user.
         place.chmod(0o777)
         address = f"unix:{place}"
     else:

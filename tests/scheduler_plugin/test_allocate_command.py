@@ -47,7 +47,7 @@ PREDICTION = {
 
 
 def run(document: Any, *options: str, pool: int = 8) -> Result:
-    """Give the jobs on standard input."""
+    """Run the command with the jobs on standard input."""
     text = document if isinstance(document, bytes) else json.dumps(document).encode()
     return CliRunner().invoke(allocate_command, ["-", "--pool", str(pool), *options], input=text)
 
@@ -59,7 +59,7 @@ def printed(document: Any, *options: str, pool: int = 8) -> str:
 
 
 def refused(document: Any, *options: str, pool: int = 8) -> str:
-    """The one line that says what is wrong."""
+    """The error, which is one line."""
     error = run(document, *options, pool=pool).exception
     assert isinstance(error, InputError)
     assert "\n" not in str(error)
@@ -67,7 +67,7 @@ def refused(document: Any, *options: str, pool: int = 8) -> str:
 
 
 def divided(document: Any, *options: str, pool: int = 8) -> dict[str, dict[str, int | None]]:
-    """I/O nodes by policy and job."""
+    """Numbers of I/O nodes by policy and job."""
     record = json.loads(printed(document, "--format", "json", *options, pool=pool))
     assert record["pool"] == pool
     return {
@@ -258,6 +258,6 @@ def test_a_floor_that_is_no_number_is_refused() -> None:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     found = CliRunner().invoke(allocate_command, [str(tmp_path / "no.json"), "--pool", "1"])
-    # The command that all are collected in says it in a line.
+    # The command `ioncast` prints this error in one line.
     assert isinstance(found.exception, FileNotFoundError)
     assert found.exception.filename == str(tmp_path / "no.json")

@@ -1,5 +1,7 @@
-"""The whole way round, all of it real: a submission is decided, the job runs and leaves its Darshan
-log, the watch sends it, and the next submission is decided from what that one did.
+"""Plugin, Slurm, watch, service and arbiter together, all of them real.
+
+A submission is decided, its job runs and writes a Darshan log, the watch sends the log, and the
+next submission is decided from this run.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 TESTBED = PROJECT / "experiments" / "data" / "testbed"
 LUA = PROJECT / "scheduler_plugin" / "lua"
 PROGRAM = "hacc_io_write_posix_fpp"
-# What jobs get of which nothing is known.
+# Number of I/O nodes for unknown jobs.
 DEFAULT = 2
 
 SETTINGS = """
@@ -71,7 +73,7 @@ TaskProlog={folder}/hooks/task_prolog.sh
 """
 SUBMISSION = ("--job-name=hacc", "--nodes=4", "--ntasks=8")
 QUESTION = f"/v1/decisions?system=testbed&user=nobody&executable={PROGRAM}&nodes=4&tasks=8"
-# In place of the application: it leaves a genuine log of it where Darshan would.
+# In place of the application: it copies a genuine log to the place where Darshan would write it.
 APPLICATION = """#!/bin/sh
 echo "$ION_COUNT" > "$1/ion_count.$SLURM_JOB_ID"
 logs=$1/logs
@@ -83,7 +85,7 @@ cp {log} "$logs/nobody_{program}_id$SLURM_JOB_ID-$$_$1-$second-7_1.darshan"
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    # Other users may not read pytest's folders.
+    # Other users cannot read pytest's folders.
     with TemporaryDirectory(prefix="end-to-end-") as name:
         path = Path(name)
         path.chmod(0o777)
@@ -99,14 +101,14 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def served(folder: Path) -> Iterator[Served]:
-    """The service, with benchmarks and nothing else."""
+    """The service, with benchmarks but without a history."""
     database = str(folder / "ioncast.sqlite")
     benchmarks = str(TESTBED / "benchmarks.csv")
     size = ("--system", "testbed", "--tasks", "16", "--nodes", "8")
     ioncast("bench", "import", benchmarks, *size, "--db", database)
     with opened_database(database) as opened, transaction(opened, write=True) as connection:
         (folder / "token").write_text(add_token(connection, "slurm", "scheduler"))
-    # One worker: two need not know of a new run at the same time.
+    # One worker: of two, one could know a new run later than the other.
     with running(folder, "--db", database, "--workers", "1") as service:
         yield service
 
@@ -127,7 +129,7 @@ def slurm(folder: Path, served: Served) -> Iterator[Cluster]:
 def install_hooks(folder: Path) -> None:
     shutil.copytree(PROJECT / "scheduler_plugin" / "hooks", folder / "hooks")
     (folder / "jobs").mkdir()
-    # slurmctld runs its hooks as its own user.
+    # slurmctld runs its hooks as its own user, which must be able to write here.
     shutil.chown(folder / "jobs", "slurm")
     configuration = f"LICENCE=ionode\nJOBS_FOLDER={folder}/jobs\n"
     (folder / "hooks" / "hooks.conf").write_text(configuration)
@@ -151,7 +153,7 @@ def licences_of(job: dict[str, str]) -> int:
 
 
 def lines_of(slurm: Cluster, job: dict[str, str]) -> str:
-    """What slurmctld's log says of a job's decision."""
+    """The lines about a job's decision in slurmctld's log."""
     number = job["AdminComment"].removeprefix("ioncast:")
     [line] = re.findall(rf"ioncast: .*{number}.*", slurm.controller_log())
     return str(line)
@@ -159,7 +161,7 @@ def lines_of(slurm: Cluster, job: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def first_job(slurm: Cluster, served: Served, folder: Path) -> dict[str, str]:
-    """A job of the program that nobody knew, after which the service knows it."""
+    """The first job of an unknown program; after it the service knows the program."""
     number = slurm.submit(*SUBMISSION, script=script(folder), user="nobody")
     done = slurm.wait_for(number, "COMPLETED")
     ioncast("slurm", "watch", "--config", str(folder / "watch.toml"), "--once")
@@ -172,7 +174,7 @@ def test_a_job_is_known_by_what_the_one_before_did(
 ) -> None:
     first = first_job["JobId"]
     assert licences_of(first_job) == DEFAULT
-    # The service decided nothing, the plugin's default holds.
+    # The service made no decision, so the job got the plugin's default.
     assert "AdminComment" not in first_job
     [line] = re.findall(r'ioncast: .* job="hacc" .*', slurm.controller_log())[:1]
     assert f"io_nodes={DEFAULT} source=default " in line
@@ -217,7 +219,7 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
     heartbeat = folder / "run" / "heartbeat"
     heartbeat.parent.mkdir()
     jobs = []
-    # One of its own would decide on the first job before there is a second.
+    # A running arbiter would plan for the first job before the second one is submitted.
     for _ in range(2):
         heartbeat.write_text(f"{int(time.time())}\n")
         options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
@@ -233,7 +235,7 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
             assert arbiter.wait(60) == 0
         finally:
             arbiter.kill()
-    # Alone each would have had 8.
+    # Alone, each job would get 8.
     assert sum(shares) == 8
     for job, share in zip(jobs, shares, strict=True):
         wait_for(lambda job=job: (folder / f"told.{job}").read_text(), "output")  # type: ignore[misc]
@@ -242,11 +244,11 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
 
 
 def wait_until_stored(served: Served, decision_id: str) -> None:
-    """The arbiter would share without a job whose decision it cannot read yet."""
+    """Wait for the decision; the arbiter leaves out jobs whose decision it cannot read."""
     wait_for(lambda: served.ask(f"/v1/decisions/{decision_id}").status == 200, "stored decision")
 
 
 def sleeping(folder: Path) -> str:
-    """A script of the known program that goes on for longer than the test."""
+    """A script of the known program that runs longer than the test."""
     tell = f'echo "$ION_COUNT" > {folder}/told.$SLURM_JOB_ID'
     return f"#!/bin/sh\n{tell}\nsleep 600\n{folder}/{PROGRAM} {folder}\n"

@@ -1,7 +1,7 @@
-"""Any bytes in any text of a job: accepted or refused as without ioncast, and nothing stops for it.
+"""Any bytes in the texts of a job: Slurm accepts the same jobs as without ioncast, and all goes on.
 
-Two clusters get the same submissions. One has all of ioncast as docs/slurm.md installs it: the
-plugin with its service, the watch and the arbiter, each with its own user and tokens.
+Two clusters get the same submissions. One of them has ioncast as docs/slurm.md installs it: plugin,
+service, watch and arbiter, each with its own user and tokens.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ TEXTS = [
     *("--gres", "--reservation", "--qos", "--wckey", "--mail-user", "--partition", "--licenses"),
     *("--chdir", "--output", "--export", "--begin", "--cluster-constraint", "--time"),
 ]
-# Texts besides noise; Slurm accepts some of them.
+# Hand-made texts beside random bytes; Slurm accepts some of them.
 PLAUSIBLE = [
     *(b"batch", b"ionode:2", b"ionode:4294967297", b"ionode", b"ionode: \n3", b"ALL", b"/tmp"),
     *(b"/dev/null", b"afterok:1", b"singleton", b"now+1hour", b"1", b"everybody", b"normal"),
@@ -100,12 +100,12 @@ def texts(chance: random.Random) -> bytes:
     if kind < 0.5:
         return chance.choice(PLAUSIBLE)
     length = 60_000 if kind < 0.55 else chance.randint(1, 60)
-    # A program's arguments end at a zero.
+    # A zero byte would end an argument of a program.
     return bytes(chance.choices(range(1, 256), k=length))
 
 
 def submission(number: int) -> tuple[list[bytes], bytes]:
-    """The options and the script of a job; the same for the same number."""
+    """Options and script of a job, always the same for the same number."""
     chance = random.Random(number)
     options = [
         option.encode() + b"=" + texts(chance)
@@ -134,7 +134,7 @@ def is_accepted(found: Cluster, number: int) -> bool:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    # Other users may not read pytest's folders.
+    # Other users cannot read pytest's folders.
     with TemporaryDirectory(prefix="hostile-") as name:
         path = Path(name)
         open_to_all(path)
@@ -156,7 +156,7 @@ def served(folder: Path) -> Iterator[Served]:
             ("plugin", "scheduler", "slurm"),
         ):
             give_secret(folder / f"{name}.token", add_token(connection, name, role), user)
-    # Two workers need not know of a token at the same time.
+    # One worker: of two, one could know a token later than the other.
     with running(folder, "--db", database, "--workers", "1") as service:
         wait_for(lambda: service.ask(KNOWN).json["source"] == "history", "prepared answer")
         yield service
@@ -189,7 +189,7 @@ def with_ioncast(folder: Path, served: Served) -> Iterator[Cluster]:
 
 @contextmanager
 def daemon(folder: Path, command: str, user: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`ioncast slurm COMMAND` as a user; its log is in the folder."""
+    """Run `ioncast slurm COMMAND` as a user, with its log in the folder."""
     ioncast = [sys.executable, "-m", "ioncast", "slurm", command]
     config = ["--config", str(folder / f"{user}.toml")]
     with (
@@ -203,7 +203,7 @@ def daemon(folder: Path, command: str, user: str) -> Iterator[subprocess.Popen[b
 
 
 def accounted(folder: Path, found: Cluster) -> dict[int, str]:
-    """The jobs that slurmdbd tells the watch's user of, with their names."""
+    """Ids and names of the jobs that slurmdbd gives the watch's user."""
     token = read_token(str(folder / f"{WATCH_USER}.jwt"))
     with Slurm(f"unix:{found.rest}", WATCH_USER, lambda: token, 60) as slurm:
         return {
@@ -238,7 +238,7 @@ def test_submissions_fare_as_without_ioncast_and_nothing_stops(
         assert SUBMISSIONS / 10 < accepted < SUBMISSIONS
         log = with_ioncast.controller_log()
         assert log.count("ioncast: mode=arbitrate ") >= accepted
-        assert "a job is left as it is" not in log
+        assert "a job stays as it is" not in log
         assert " held=yes " in log
         with_ioncast.wait(lambda: not has_held_jobs(with_ioncast), "released jobs")
         strange = with_ioncast.submit(b"--job-name=\xff", b"--comment=\xfe", user="nobody")

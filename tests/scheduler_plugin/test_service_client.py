@@ -1,4 +1,4 @@
-"""The client of ioncast's service, with a real one and with what only looks like one."""
+"""The client of ioncast's service, with a real service and with servers that only look like it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SECRET = "ion_secret"  # noqa: S105
 
 @contextmanager
 def _server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Answers one request, however."""
+    """A server that gives one request to a function."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -162,11 +162,11 @@ def test_systems_are_known_by_what_was_measured_on_them_however_many_there_are(
             if name != "another":
                 about = {"sha256": name, "file": "a.csv", "format": "csv", "imported_at": "2026"}
                 insert_import(connection, system_id=system_id, **about)
-    # Two workers need not know of the token at the same time.
+    # One worker: of two, one could know the token later than the other.
     with running(tmp_path, "--db", location, "--workers", "1") as served:
         with Ioncast(served.url, lambda: token) as client:
             assert client.measured_systems() == measured
-        # Also where everybody may read.
+        # Although everybody may read.
         with (
             Ioncast(served.url, lambda: "ion_wrong") as client,
             pytest.raises(ServiceRefusedError, match="answers 401"),
@@ -255,7 +255,7 @@ def test_a_signal_ends_a_request_at_once(whom: str) -> None:
             assert process.stdout.readline() == b"asking\n"
             wait_for(lambda: _is_asleep(process.pid), "a process that waits")
             os.kill(process.pid, signal.SIGTERM)
-            # The request alone would go on for longer.
+            # Without the signal the request would take longer.
             assert process.wait(60) == 0
             assert process.stderr is not None
             assert process.stderr.read() == b""

@@ -1,4 +1,4 @@
-"""The settings of `ioncast slurm`, and its tokens."""
+"""Settings and token files of `ioncast slurm`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_service_watch_and_arbiter_are_three_users_with_tokens_of_their_own() ->
     assert folders == [{Path("/etc/ioncast/watch")}, {Path("/etc/ioncast/arbiter")}]
     unit = units[1].read_text()
     assert f"StateDirectory={Path(samples[0].watch.state).parent.name}\n" in unit
-    # It can read every file that is there for it.
+    # The watch can read every file that is not hidden from it.
     assert "InaccessiblePaths=-/etc/ioncast/arbiter " in unit
 
 
@@ -89,7 +89,7 @@ def test_systemd_takes_the_units(tmp_path: Path, name: str) -> None:
     unit = tmp_path / f"ioncast-{name}.service"
     text = (_DEPLOY / unit.name).read_text()
     assert f"--config /etc/ioncast/{name}.toml\n" in text
-    # The programs are not there before ioncast is installed.
+    # systemd-analyze wants programs that exist, and ioncast is not installed here.
     program = re.sub(r"(?<=ExecStart=)\S+", sys.executable, text)
     unit.write_text(re.sub(r"(?<=ExecStartPre=\+-)\S+", sys.executable, program))
     done = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """The arbiter on a real Slurm, with decisions of a real service.
 
-It has no more than docs/slurm.md gives it: a user of its own, an operator's token of Slurm, and a
-token of the service for reading.
+It has the rights that docs/slurm.md gives it: a user of its own, an operator's token of Slurm, and
+a token of the service with the role reader.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.support.slurm import (
 
 pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
-# As in the demonstration's history.
+# A job from the demonstration's history.
 HACC = "system=testbed&user=demo&executable=hacc_io_write_posix_fpp&name=hacc-io&nodes=8&tasks=16"
 SLEEPS = "#!/bin/sh\nsleep 600\n"
 POOL = 8
@@ -60,7 +60,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with opened_database(database) as opened, transaction(opened, write=True) as connection:
         give_secret(folder / "token", add_token(connection, "arbiter", "reader"), ARBITER_USER)
     open_to_all(folder)
-    # Two workers need not know of new answers at the same time.
+    # One worker: of two, one could still have old answers when the other has new ones.
     with running(folder, "--db", database, "--workers", "1") as service:
         wait_for(lambda: service.ask(f"/v1/decisions?{HACC}").json["source"] == "history", "answer")
         yield service
@@ -115,7 +115,7 @@ def arbiter(settings: Settings) -> Iterator[Arbiter]:
 
 @pytest.fixture
 def jobs(slurm: Cluster, served: Served) -> Iterator[list[int]]:
-    """Two held jobs of an application that is best with 8, as job_submit.lua leaves them."""
+    """Two jobs that job_submit.lua would hold; 8 I/O nodes are best for their application."""
     made = []
     for _ in range(2):
         decided = served.ask(f"/v1/decisions?{HACC}").json
@@ -135,7 +135,7 @@ def test_held_jobs_share_the_pool_and_run(
 ) -> None:
     assert {change.job.id for change in arbiter.round(time.time())} == set(jobs)
     for job_id in jobs:
-        # Two times 4 reach more than 8 and direct access: 70 and 70 MiB/s to 78 and 45.
+        # 4 I/O nodes for each give 70 + 70 MiB/s; 8 and direct access give only 78 + 45.
         assert slurm.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:4"
     assert arbiter.round(time.time()) == []
 
@@ -154,7 +154,7 @@ def test_a_job_that_an_admin_puts_back_and_holds_stays_held(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int]
 ) -> None:
     arbiter.round(time.time())
-    # Who still waits would get what the other one gives back.
+    # Wait until both run: a waiting job would get the I/O nodes that the other one gives back.
     for job_id in jobs:
         slurm.wait_for(job_id, "RUNNING")
     arbiter.round(time.time())
@@ -173,7 +173,7 @@ def test_a_job_whose_licences_slurm_does_not_take_is_released_as_decided(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # As if slurm.conf were changed just now.
+    # As if slurm.conf had just been changed.
     monkeypatch.setattr(Arbiter, "pool", lambda _: POOL)
     other = arbiter.settings.licence.model_copy(update={"name": "nosuch"})
     arbiter.settings = arbiter.settings.model_copy(update={"licence": other})
@@ -201,7 +201,7 @@ def test_an_array_gets_its_licences_once(
 
 
 def may(user: str, *command: str) -> bool:
-    """Whether a command works for a user with no other rights."""
+    """Whether a command succeeds for a user, without the rights of other groups."""
     group = getpwnam(user).pw_gid
     done = subprocess.run(
         command, user=user, group=group, extra_groups=[], check=False, capture_output=True
@@ -232,7 +232,7 @@ def test_its_token_makes_nobody_else_of_it(config: Path, settings: Settings) -> 
 def test_what_a_user_writes_into_a_job_keeps_no_job_held(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int], options: tuple[str]
 ) -> None:
-    # Bytes that are no UTF-8 go to a program as half characters.
+    # Encode the options as Latin-1, so that \xff is one byte, which is not UTF-8.
     hostile = [option.encode("latin-1") for option in options]
     jobs.append(slurm.submit("--hold", *hostile, user="nobody"))
     arbiter.round(time.time())
@@ -247,7 +247,7 @@ def test_licences_that_overflow_are_as_many_as_slurm_takes(
     slurm.wait_for(running, "RUNNING")
     assert "Used=1" in slurm.run("scontrol", "show", "licenses").stdout
     arbiter.round(time.time())
-    # Seven are left: 4 for one; 2 or none for the other.
+    # The running job has one of 8. Of the other 7, one job gets 4, and 2 are best for the other.
     shares = sorted(slurm.job(job_id)["Licenses"] for job_id in jobs)
     jobs.append(running)
     assert shares == ["ionode:2", "ionode:4"]
@@ -300,7 +300,7 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
         another = run("--config", str(config))
         assert another.returncode == 2
         assert "another arbiter runs" in another.stderr
-        # A decision that the service does not know: it is held until the end.
+        # The service does not know this decision, so the job is held until the arbiter stops.
         later = slurm.submit("--hold", script="#!/bin/sh\ntrue\n")
         slurm.run("scontrol", "update", f"JobId={later}", "AdminComment=ioncast:elsewhere:held")
         time.sleep(2)

@@ -1,4 +1,4 @@
-"""What the arbiter changes, on jobs as Slurm tells of them."""
+"""The arbiter's plan for jobs as Slurm describes them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licences import licence_count
 
 NOW_S = 1_800_000_000.0
-# Rises to the end, is best with one, does not need any.
+# Curves that rise to the end, that are best with one I/O node, and with direct access.
 RISING = {0: 100.0, 1: 110.0, 2: 200.0, 4: 400.0, 8: 500.0}
 ONE = {0: 100.0, 1: 300.0, 2: 290.0, 4: 280.0, 8: 270.0}
 DIRECT = {0: 500.0, 1: 100.0, 2: 150.0, 4: 200.0, 8: 250.0}
-# Has no direct access.
+# Without direct access.
 FORWARDED = {2: 100.0, 4: 200.0}
 CURVES = {
     "rising": RISING,
@@ -62,7 +62,7 @@ def planned(*jobs: Job, pool: int = POOL, now_s: float = NOW_S, **settings: Any)
 
 
 def applied(jobs: list[Job], changes: list[Change]) -> list[Job]:
-    """As Slurm has them afterwards."""
+    """The jobs after the changes."""
     by_id = {change.job.id: change for change in changes}
     return [
         replace(
@@ -80,7 +80,7 @@ def applied(jobs: list[Job], changes: list[Change]) -> list[Job]:
 
 def test_held_jobs_are_released_with_what_is_best_for_all() -> None:
     changes = planned(waiting(1, "rising"), waiting(2, "one"), waiting(3, "direct"))
-    # Of 8: the second one gains most from one, then 4 are left that the first one can use.
+    # Pool of 8: the job "one" gains most from 1; of the other 7 "rising" can use 4.
     assert {each.job.id: each.licenses for each in changes} == {1: "ionode:4", 2: "ionode:1", 3: ""}
     assert all(each.is_release for each in changes)
     assert changes[0].admin_comment == "ioncast:rising"
@@ -126,7 +126,7 @@ def test_jobs_of_others_are_left_alone() -> None:
 
 
 def test_the_last_decision_is_asked_for_first() -> None:
-    # What is stored between two questions is older then than what was found already.
+    # If a decision is stored between two questions, it is older than those that were found.
     earlier, later = int(NOW_S) - 20, int(NOW_S) - 5
     jobs = [
         waiting(2, "one", submitted_s=earlier),

@@ -1,4 +1,4 @@
-"""The hooks of the scheduler plugin: as programs by themselves, and called by a real Slurm."""
+"""The hooks of Slurm, called directly and by a real Slurm."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAEMONS = "".join(f"io{number} ofi+tcp://10.0.0.{number}:50000\n" for number in 
 
 @dataclass(frozen=True)
 class Site:
-    """A site's settings, its script, which writes down how it was called, and its daemons."""
+    """A site with settings, daemons, and a script that notes each of its calls."""
 
     folder: Path
     shell: str
@@ -36,7 +36,7 @@ class Site:
 
     @property
     def hooks(self) -> Path:
-        """The hooks as they are installed: their settings lie beside them."""
+        """The hooks as they are installed, with their settings beside them."""
         return self.folder / "hooks"
 
     @property
@@ -57,7 +57,7 @@ class Site:
             file.write(f"export SLURM_CONF={self.folder}/slurm.conf\n")
 
     def call(self, hook: str, job: int, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Call a hook as slurmctld does, which gives it no PATH and nothing of its own."""
+        """Call a hook as slurmctld does: without PATH and other variables of slurmctld."""
         return subprocess.run(
             [f"/bin/{self.shell}", *options_of(self.hooks / hook), str(self.hooks / hook)],
             env={
@@ -84,7 +84,7 @@ class Site:
         return self.call("epilog_slurmctld.sh", job, JOB_LICENSES=licences, JOB_NODELIST=nodes)
 
     def tells_tasks(self, job: int, **environment: str) -> dict[str, str]:
-        """Read what TaskProlog puts into a task's environment."""
+        """Variables that TaskProlog sets in a process's environment."""
         done = self.call("task_prolog.sh", job, **environment)
         assert done.returncode == 0
         lines = done.stdout.splitlines()
@@ -103,7 +103,7 @@ class Site:
 
 
 def options_of(script: Path) -> list[str]:
-    """The shell's options in its first line."""
+    """Options of the shell in the program's first line."""
     return script.read_text().splitlines()[0].removeprefix("#!/bin/sh").split()
 
 
@@ -112,7 +112,7 @@ def write_program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-# dash is Debian's /bin/sh, bash is that of Red Hat and SUSE.
+# /bin/sh is dash on Debian, and bash on Red Hat and SUSE.
 @pytest.fixture(params=["dash", "bash"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     (tmp_path / "jobs").mkdir()
@@ -154,7 +154,7 @@ def licence_count(shell: str, licences: str, name: str = "ionode") -> int:
         ("ionode@server:4", 4),
         ("ionode@server", 1),
         ("ionode:2;ionode:3", 5),
-        # Of Slurm 25.05: one or the other.
+        # Alternatives of Slurm 25.05.
         ("matlab:1|ionode:2", 2),
         ("ionode:0", 0),
         ("ionode:4,", 4),
@@ -173,7 +173,7 @@ def test_licences_are_counted_as_slurm_counts_them(licences: str, count: int) ->
 
 @st.composite
 def licence_texts(draw: st.DrawFn) -> tuple[str, int]:
-    """A text of licences, and how many of ionode are in it."""
+    """A text of licences, and its count of ionode."""
     names = st.sampled_from(["ionode", "ionode@db", "matlab", "ionode2", "a.ionode", "_ionode"])
     parts = draw(st.lists(st.tuples(names, st.none() | st.integers(0, 4096)), max_size=6))
     text = draw(st.sampled_from(",;|")).join(
@@ -282,7 +282,7 @@ def test_a_list_of_daemons_that_is_missing_is_named(site: Site) -> None:
 
 @pytest.mark.slurm
 def test_gekkofwd_gets_its_two_files(site: Site) -> None:
-    # The map is that of GekkoFS's documentation: two nodes for each of two daemons.
+    # The map in GekkoFS's documentation: two nodes for each of two daemons.
     site.use_gekkofwd()
     assert site.prolog(7, "ionode:2", "node-[1-4]").returncode == 0
     assert site.daemons_of(7) == DAEMONS.splitlines()[:2]
@@ -364,7 +364,7 @@ def test_a_job_is_not_started_where_too_few_daemons_are_free(site: Site) -> None
 
 @pytest.mark.slurm
 def test_a_daemon_that_has_written_its_line_twice_is_one(site: Site) -> None:
-    # GekkoFS's daemons add their line to the file at each start.
+    # A daemon of GekkoFS adds its line to the file at each start, so a line may be repeated.
     site.use_gekkofwd(DAEMONS.splitlines(keepends=True)[0] * 2 + "\n")
     assert "but 1 daemons" in one_line(site.prolog(1, "ionode:2"))
 
@@ -423,7 +423,7 @@ def test_nothing_in_a_users_environment_changes_what_tasks_are_told(
     commands.mkdir()
     for name in ("awk", "scontrol", "grep", "tr", "cat"):
         write_program(commands / name, "#!/bin/sh\necho export OWNED=1\n")
-    # So bash hands functions on.
+    # bash passes functions to other programs in variables with such names.
     functions = {f"BASH_FUNC_{name}%%": "() { started=99; }" for name in ("read", "echo", "awk")}
     told = site.tells_tasks(
         7,
@@ -489,7 +489,7 @@ def test_the_settings_lie_beside_the_hooks(site: Site, tmp_path: Path) -> None:
 def test_what_a_burst_buffer_tells_a_job_is_right(site: Site) -> None:
     site.use_script()
     assert site.tells_tasks(7, ION_COUNT="4", IONCAST_BURST_BUFFER_OF="7") == {}
-    # A job that was submitted inside of job 6 has its environment.
+    # A job that was submitted inside job 6 inherits its variables.
     of_parent = {"ION_COUNT": "4", "IONCAST_BURST_BUFFER_OF": "6"}
     assert site.tells_tasks(7, **of_parent) == {"ION_COUNT": "0"}
 
@@ -513,7 +513,7 @@ def test_a_job_inside_of_a_het_job_has_its_own_number(site: Site, job: int) -> N
 
 @dataclass(frozen=True)
 class RealSite:
-    """A cluster with the hooks, where each call of the site's script is written down."""
+    """A cluster with the hooks, and a site's script that notes each of its calls."""
 
     slurm: Cluster
 
@@ -529,7 +529,7 @@ class RealSite:
         return [line for line in lines if line.split()[1] == str(job)]
 
     def finish(self, job: int) -> dict[str, str]:
-        """Wait until the job is over, its epilog too."""
+        """Wait until the job and its epilog have ended."""
         found = self.slurm.wait_for(job, "COMPLETED", "FAILED", "CANCELLED")
         assert found["JobState"] == "COMPLETED"
         return found
@@ -548,7 +548,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSite]:
     (root / "calls").touch()
     (root / "daemons").write_text(DAEMONS)
     (root / "jobs-of-hooks").mkdir()
-    # slurmctld runs its hooks as its own user.
+    # slurmctld runs its hooks as its own user, which must be able to write here.
     for name in ("calls", "jobs-of-hooks"):
         shutil.chown(root / name, "slurm")
     (root / "output").mkdir()
@@ -660,7 +660,7 @@ def test_the_parts_of_a_het_job_have_each_their_own(real: RealSite) -> None:
 
 @pytest.mark.slurm
 def test_io_nodes_go_to_the_next_job_only_after_the_last_ones_end(real: RealSite) -> None:
-    # `end` takes half a second; a job that came before would find no daemons and not start.
+    # `end` takes half a second; a job that starts before it ends would find no free daemons.
     jobs = [real.slurm.submit("-L", f"ionode:{POOL}") for _ in range(3)]
     for job in jobs:
         assert real.finish(job)["Restarts"] == "0"

@@ -1,4 +1,4 @@
-"""burst_buffer.lua in every Lua that Slurm may have been built with, and in a real Slurm."""
+"""burst_buffer.lua in each version of Lua that Slurm supports, and in a real Slurm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.slurm import Cluster, cluster
 PLUGIN = Path(__file__).resolve().parents[3] / "scheduler_plugin"
 SCRIPT = (PLUGIN / "lua" / "burst_buffer.lua").read_text()
 SUCCESS, ERROR = 0, -1
-# `req_fxns` of src/plugins/burst_buffer/lua/burst_buffer_lua.c: those of 21.08, and those of 24.05.
+# `req_fxns` in src/plugins/burst_buffer/lua/burst_buffer_lua.c of Slurm 21.08 and 24.05.
 REQUIRED = {
     "slurm_bb_job_process",
     "slurm_bb_pools",
@@ -46,7 +46,7 @@ def write_program(path: Path, text: str) -> None:
 
 
 def write_hooks(folder: Path) -> None:
-    """Write hooks that write down how they were called, and fail where a file says so."""
+    """Write hooks that note their calls, and fail if a file tells them to."""
     for hook in ("prolog_slurmctld.sh", "epilog_slurmctld.sh"):
         write_program(
             folder / hook,
@@ -54,12 +54,12 @@ def write_hooks(folder: Path) -> None:
             f" >>{folder}/calls\n"
             f"[ ! -e {folder}/broken ] || {{ echo no such; echo switch; exit 3; }}\n",
         )
-    # As of an array whose last task is waiting.
+    # As squeue lists an array whose last task is waiting.
     write_program(folder / "squeue", "#!/bin/sh\necho '13 n3\n12 n[1-2]\n14 '\n")
 
 
 class Plugin:
-    """What the script sees of Slurm, in a folder with settings and the script of a job 12."""
+    """Slurm as the script sees it, in a folder with settings and the script of job 12."""
 
     def __init__(self, version: str, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class Plugin:
                 "log_info": lambda form, text: self.lines.append(form.replace("%s", text)),
             }
         )
-        # lupa's Lua is built without it.
+        # lupa's Lua has no io.popen.
         self.lua.globals().io.popen = self.popen
         self.set("return { pool = 8 }")
         (folder / "job.12").mkdir()
@@ -215,7 +215,7 @@ def test_the_other_stages_do_nothing(plugin: Plugin) -> None:
 def test_hooks_are_called_as_slurmctld_would(plugin: Plugin) -> None:
     write_hooks(plugin.folder)
     plugin.load(with_hooks(plugin.folder))
-    # A job that has its I/O nodes needs no settings.
+    # The settings are not needed any more for a job that has its I/O nodes.
     plugin.set("return {")
     plugin.set_up()
     assert plugin.call("pre_run", "12", plugin.script) == (SUCCESS, None)
@@ -251,14 +251,14 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     root.mkdir()
     hooks = Path(shutil.copytree(PLUGIN / "hooks", root / "hooks"))
     (hooks / "hooks.conf").write_text(f"SITE_SCRIPT={root}/switch\n")
-    # Of compute nodes: no job has its file in the folder, as without HOOKS.
+    # The hooks of compute nodes. Their JOBS_FOLDER is empty, as if no hook wrote counts.
     of_nodes = Path(shutil.copytree(PLUGIN / "hooks", root / "hooks-of-nodes"))
     (root / "empty").mkdir()
     (of_nodes / "hooks.conf").write_text(f"JOBS_FOLDER={root}/empty\n")
     broken = f"[ ! -e {root}/broken ] || {{ echo no such switch; exit 3; }}"
     write_program(root / "switch", f'#!/bin/sh\necho "$@" >>{root}/calls\n{broken}\n')
     (root / "calls").touch()
-    # slurmctld runs its hooks as its own user.
+    # slurmctld runs its hooks as its own user, which must be able to write here.
     shutil.chown(root / "calls", "slurm")
     (root / "output").mkdir()
     (root / "output").chmod(0o777)

@@ -1,4 +1,4 @@
-"""ioncast.lua in every Lua that Slurm may have been built with."""
+"""ioncast.lua in each version of Lua that Slurm supports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
     "mode": "on",
     "pool": 8,
 }
-# What Slurm says of `sbatch -J restart --wrap`, by a probe of 22.05; numbers are floats there.
+# The fields of `sbatch -J restart --wrap`, printed by a script in Slurm 22.05: numbers are floats.
 JOB: dict[str, Any] = {
     "name": "restart",
     "user_name": "alice",
@@ -44,7 +44,7 @@ JOB: dict[str, Any] = {
     "ntasks_per_node": NO_VAL16,
     "priority": NO_VAL,
 }
-# A property holds for each Lua in turn; what the fixture made is used again for each example.
+# Hypothesis warns about a fixture that is used again for each example; here that is intended.
 NAMES = st.text(
     st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=60
 )
@@ -62,31 +62,31 @@ end
 
 
 class Controller:
-    """What a script sees of slurmctld and of lua-socket, and a service that does as a test says.
+    """slurmctld, lua-socket and the service as the script sees them, controlled by a test.
 
     Attributes
     ----------
     lines, errors : list of str
-        Of the log.
+        Lines of slurmctld's log.
     now : float
-        The clock, in seconds; it goes on when the service takes time.
+        The clock, in seconds; it advances by the times in `takes` and `reading_takes`.
     answer : bytes
-        What the service says before it hangs up.
+        The service's response, before it closes the connection.
     takes : dict
         Seconds that connecting, sending and receiving take.
     refuses : str
-        Why connecting fails.
+        Reason why connecting fails; empty if it succeeds.
     requests : list of bytes
-        What the service was sent.
+        Requests to the service.
     reading_takes : dict
-        Seconds that Slurm takes to give a field of a job.
+        Seconds that Slurm takes to read a field of a job.
     timeouts : list of float
-        As they were set, one before each call.
+        Timeouts that the script set, one before each call.
     """
 
     def __init__(self, version: str) -> None:
         runtime = import_module(f"lupa.{version}").LuaRuntime
-        # Latin-1 lets every byte through as a character.
+        # Latin-1 maps every byte to a character and back.
         self.lua = runtime(encoding="latin-1", unpack_returned_tuples=True)
         self.module = self.lua.execute((FOLDER / "ioncast.lua").read_text())
         self.lines: list[str] = []
@@ -101,13 +101,13 @@ class Controller:
         self.open_connections = 0
 
     def start(self, *, has_sockets: bool = True, **changed: Any) -> Any:
-        """Load the script with these settings; gives its `submit`."""
+        """Load the script with these settings and return its `submit`."""
         given = self.table({**SETTINGS, **changed})
         library = self.library() if has_sockets else None
         return self.module["new"](given, self.slurm(), library).submit
 
     def submit(self, job: Mapping[str, Any] | None = None, **changed: Any) -> dict[str, Any]:
-        """Submit a job to a script of these settings; gives what became of the job."""
+        """Submit a job to the script with these settings and return the job's fields afterwards."""
         return self.submit_to(self.start(**changed), job)
 
     def submit_to(self, submit: Any, job: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class Controller:
         self.timeouts.append(seconds)
 
     def _call(self, name: str, done: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What a call gives, unless it takes longer than the last timeout."""
+        """The result of a call; a timeout if it takes longer than the last timeout."""
         left = self.timeouts[-1]
         self.now += min(self.takes[name], left)
         if self.takes[name] >= left:
@@ -194,13 +194,13 @@ def controller(request: pytest.FixtureRequest) -> Controller:
 
 
 def changed(job: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What is no longer as it was submitted."""
+    """The fields that differ from the submitted ones."""
     old = {**JOB, "environment": {}, **(before or {})}
     return {key: value for key, value in job.items() if old.get(key) != value}
 
 
 def fields(line: str) -> dict[str, str]:
-    """Of a line of the log."""
+    """The fields of a line of the log."""
     first, *parts = line.split(" ")
     assert first == "ioncast:"
     text, found = " ".join(parts), {}
@@ -216,7 +216,7 @@ def fields(line: str) -> dict[str, str]:
 
 
 def query(controller: Controller) -> dict[str, str]:
-    """Of the only question, without what is always the same."""
+    """The fields of the only question, without those that are always the same."""
     [request] = controller.requests
     first_line = request.split(b"\r\n")[0].decode("ascii")
     method, target, version = first_line.split(" ")
@@ -228,7 +228,7 @@ def query(controller: Controller) -> dict[str, str]:
     return found
 
 
-# What a job gets
+# Results for a job
 
 
 def test_a_job_gets_what_the_service_decides(controller: Controller) -> None:
@@ -351,7 +351,7 @@ def test_the_default_is_not_more_than_the_pool(controller: Controller) -> None:
     assert controller.submit(default=100)["licenses"] == "ionode:8"
 
 
-# What its user asks for
+# Requests of the user
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_a_burst_buffer_that_cannot_be_counted_is_the_users_all_the_same(
 
 
 def test_only_directives_ask_for_a_burst_buffer(controller: Controller) -> None:
-    # Slurm itself stops at the first command.
+    # Slurm itself reads no directives after the first command.
     before = {"script": "#!/bin/sh\n\necho '\n#BB_LUA pool=ionode capacity=2'\n"}
     job = controller.submit({**before, "burst_buffer": "pool=ionode"}, resource="burst_buffer")
     assert job["burst_buffer"].splitlines()[1:] == ["#BB_LUA pool=ionode capacity=4"]
@@ -496,7 +496,7 @@ def test_only_directives_ask_for_a_burst_buffer(controller: Controller) -> None:
 def test_root_is_given_no_burst_buffer_that_slurm_would_refuse(controller: Controller) -> None:
     before = {"user_id": 0.0}
     assert changed(controller.submit(before, resource="burst_buffer"), before) == {}
-    assert "root may have no burst buffer" in controller.lines[0]
+    assert "Slurm gives root no burst buffers" in controller.lines[0]
 
 
 # Modes and partitions
@@ -550,7 +550,7 @@ def held(controller: Controller, job: dict[str, Any] | None = None, **changed: A
 
 
 def why_not_held(controller: Controller) -> str:
-    """What the last line of the log says of it."""
+    """The reason in the last line of the log."""
     line = fields(controller.lines[-1])
     assert line["held"] == "no"
     why, _, reason = line["why"].partition("; not held: ")
@@ -599,7 +599,7 @@ def test_a_heartbeat_that_is_not_there_is_named(controller: Controller, tmp_path
     ("late_s", "reason"),
     [
         (31, "the heartbeat is older than 30 s"),
-        (-4000, "the heartbeat is 30 s ahead of this machine's clock, or more"),
+        (-4000, "the heartbeat is at least 30 s ahead of this machine's clock"),
     ],
 )
 def test_an_arbiter_that_is_late_is_not_there(
@@ -628,7 +628,7 @@ def test_arbitration_without_a_heartbeat_is_complained_about_once(
     submit = controller.start(**arbitrated)
     controller.submit_to(submit)
     assert controller.errors == [
-        f'{OF_SETTINGS}the mode "arbitrate" needs the setting heartbeat; jobs are not held'
+        f'{OF_SETTINGS}the mode "arbitrate" needs the setting heartbeat: jobs are not held'
     ]
 
 
@@ -638,7 +638,7 @@ def test_only_arbitration_needs_a_heartbeat(controller: Controller) -> None:
     assert controller.errors == []
     controller.start(mode="arbitrate", heartbeat=1)
     assert controller.errors == [
-        f"{OF_SETTINGS}heartbeat must be a file's name, not 1: nothing holds"
+        f"{OF_SETTINGS}heartbeat must be the name of a file, not 1: the setting is ignored"
     ]
 
 
@@ -674,7 +674,7 @@ def test_only_jobs_that_can_run_now_are_held(controller: Controller, tmp_path: P
     assert not held(controller, {"dependency": "afterok:17"}, **beats)
     assert why_not_held(controller) == "it waits for another job"
     assert not held(controller, {"begin_time": float(int(time.time()) + 3600)}, **beats)
-    assert why_not_held(controller) == "it is to begin later"
+    assert why_not_held(controller) == "it must not start before a later time"
     assert held(controller, {"dependency": "", "begin_time": 0.0}, **beats)
     assert held(controller, {"begin_time": float(int(time.time()) - 1)}, **beats)
 
@@ -701,10 +701,10 @@ def test_jobs_with_burst_buffers_are_not_the_arbiters(
         ({"min_nodes": 2.0, "ntasks_per_node": 8.0}, {"nodes": "2", "tasks": "16"}),
         ({"ntasks_per_node": 8.0}, {}),
         ({"min_nodes": 0.0, "num_tasks": -1.0}, {}),
-        # INFINITE
+        # Slurm's INFINITE.
         ({"num_tasks": 4294967295.0}, {}),
         ({"num_tasks": 65534.0}, {"tasks": "65534"}),
-        # A batch job's arguments are those of its script.
+        # The arguments of a batch job belong to its script.
         ({"argv": {0: "/home/alice/job.sh"}}, {}),
         ({"argv": {0: "./app", 1: "in"}, "script": None}, {"executable": "./app"}),
         ({"argv": {}, "script": None}, {}),
@@ -847,8 +847,8 @@ def test_the_token_may_be_in_a_file(controller: Controller, tmp_path: Path) -> N
         (b"HTTP/1.0 200 OK\r\n\r\nfour", "the answer is not a number of I/O nodes"),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n1", "the answer is cut off"),
         (response("4", "404 NOT FOUND"), "HTTP status 404"),
-        (response("4", "401 UNAUTHORIZED"), "HTTP status 401: is the token right?"),
-        (response("4", "403 FORBIDDEN"), "HTTP status 403: is the token right?"),
+        (response("4", "401 UNAUTHORIZED"), "HTTP status 401: check the token"),
+        (response("4", "403 FORBIDDEN"), "HTTP status 403: check the token"),
         (response("4", "503 SERVICE UNAVAILABLE"), "HTTP status 503"),
         (response("4", "301 MOVED"), "HTTP status 301"),
         (b"HTTP/1.0 200 OK\r\n" + b"a: b\r\n" * 4000, "the answer is too long"),
@@ -892,7 +892,7 @@ def test_an_answer_cannot_forge_the_log_or_the_comment(controller: Controller) -
 def test_no_text_of_a_user_forges_another_field_of_the_log(
     controller: Controller, field: str
 ) -> None:
-    # As of `sbatch -p 'batch user=root io_nodes=99'`, which Slurm refuses after it was logged.
+    # From `sbatch -p 'batch user=root io_nodes=99'`. Slurm rejects it, but after the plugin's log.
     text = 'batch user=root" io_nodes=99\nioncast: mode=on'
     controller.submit({field: text})
     [line] = controller.lines
@@ -939,7 +939,7 @@ def test_a_job_is_left_as_it_is_where_the_script_is_wrong(controller: Controller
     before = {"licenses": 4.0}
     assert changed(controller.submit(before), before) == {}
     [error] = controller.errors
-    assert error.startswith("ioncast: a job is left as it is: ")
+    assert error.startswith("ioncast: a job stays as it is: ")
 
 
 # Deadlines and pauses
@@ -1023,7 +1023,7 @@ def asked(controller: Controller, submit: Any) -> bool:
 
 
 def sent(controller: Controller, submit: Any, user: str) -> str:
-    """How the service is asked about a job of a user: with its script, without, or not at all."""
+    """Whether a question about a user's job has its "script", only "names", or is not sent."""
     before = len(controller.requests)
     controller.submit_to(submit, {"user_name": user})
     if len(controller.requests) == before:
@@ -1032,7 +1032,7 @@ def sent(controller: Controller, submit: Any, user: str) -> str:
 
 
 def hangs_on_scripts_of(controller: Controller, *users: str) -> Any:
-    """Let the service not answer questions with scripts of some users."""
+    """Let the service not answer questions with scripts of these users."""
     answer = controller.library()
 
     def receive(_connection: Any, longest: int) -> tuple[Any, ...]:
@@ -1057,7 +1057,7 @@ def test_one_users_slow_script_is_no_failure_of_the_service(controller: Controll
     submit = hangs_on_scripts_of(controller, "eve")
     assert sent(controller, submit, "eve") == "script"
     assert fields(controller.lines[-1])["why"] == f"{NO_ANSWER}timeout"
-    # The next question shows that the service is there.
+    # The next question, without a script, shows that the service works.
     assert sent(controller, submit, "eve") == "names"
     assert [sent(controller, submit, "bob") for _ in range(3)] == ["script"] * 3
     assert [sent(controller, submit, "eve") for _ in range(3)] == ["names"] * 3
@@ -1091,12 +1091,12 @@ def test_after_two_failures_nobody_asks_for_a_while(controller: Controller) -> N
     submit = controller.start(pause_s=5)
     assert [asked(controller, submit) for _ in range(4)] == [True, True, False, False]
     assert fields(controller.lines[-1])["why"] == (
-        f"{NO_ANSWER}not asked, for questions before it failed"
+        f"{NO_ANSWER}not asked, because the last questions failed"
     )
     controller.now += 4.9
     assert not asked(controller, submit)
     controller.now += 0.2
-    # One is let through, and fails.
+    # One question is sent as a test, and fails.
     assert [asked(controller, submit) for _ in range(2)] == [True, False]
     controller.now += 5.1
     controller.refuses = ""
@@ -1149,7 +1149,7 @@ def test_a_clock_that_is_set_back_ends_the_pause(controller: Controller) -> None
         ("http://127.0.0.1:8420", False),
         ("127.0.0.1", False),
         ("127.0.0.256:80", False),
-        # The C library reads these as octal.
+        # The C library reads these numbers as octal.
         ("010.0.0.1:80", False),
         ("127.0.0.01:80", False),
         ("127.0.0.00:80", False),
@@ -1181,7 +1181,7 @@ def test_only_addresses_that_need_no_lookup_are_taken(
 def test_without_what_is_needed_nothing_is_done(controller: Controller, missing: str) -> None:
     assert changed(controller.submit(**{missing: None}, default=1)) == {}
     assert controller.errors == [
-        f"{OF_SETTINGS}the setting {missing} is missing: jobs are left as they are"
+        f"{OF_SETTINGS}the setting {missing} is missing: jobs stay as they are"
     ]
     assert controller.lines == []
 
@@ -1191,52 +1191,64 @@ def test_without_what_is_needed_nothing_is_done(controller: Controller, missing:
     [
         (
             {"address": "localhost:8420"},
-            'address must be "unix:/path", "127.0.0.1:8420" or "[::1]:8420", no name to be looked'
-            ' up, not "localhost:8420": jobs are left as they are',
+            'address must be "unix:/path", "127.0.0.1:8420" or "[::1]:8420" without a host name,'
+            ' not "localhost:8420": jobs stay as they are',
         ),
-        ({"address": 8420}, "looked up, not 8420: jobs are left as they are"),
+        ({"address": 8420}, "host name, not 8420: jobs stay as they are"),
         (
             {"mode": "onn"},
-            'mode must be "off", "shadow", "on" or "arbitrate", not "onn": "off" holds',
+            'mode must be "off", "shadow", "on" or "arbitrate", not "onn": "off" is used',
         ),
-        ({"system": 3}, "system must be a text, not 3: jobs are left as they are"),
-        ({"pool": "8"}, 'pool must be a number of I/O nodes, not "8": jobs are left as they are'),
-        ({"pool": 1.5}, "pool must be a number of I/O nodes, not 1.5: jobs are left"),
-        ({"default": -1}, "default must be a number of I/O nodes, not -1: nothing holds"),
-        ({"default": {}}, "default must be a number of I/O nodes, not a table: nothing holds"),
+        ({"system": 3}, "system must be a text, not 3: jobs stay as they are"),
+        ({"pool": "8"}, 'pool must be a number of I/O nodes, not "8": jobs stay as they are'),
+        ({"pool": 1.5}, "pool must be a number of I/O nodes, not 1.5: jobs stay"),
+        ({"default": -1}, "default must be a number of I/O nodes, not -1: the setting is ignored"),
+        (
+            {"default": {}},
+            "default must be a number of I/O nodes, not a table: the setting is ignored",
+        ),
         (
             {"resource": "license"},
-            'resource must be "licence" or "burst_buffer", not "license": "licence" holds',
+            'resource must be "licence" or "burst_buffer", not "license": "licence" is used',
         ),
-        ({"licence": "a,b"}, 'without separators, not "a,b": "ionode" holds'),
-        ({"deadline_ms": 0}, "deadline_ms must be milliseconds, 1 to 10000, not 0: 50 holds"),
-        ({"failures": 0}, "failures must be a number of at least 1, not 0: 2 holds"),
-        ({"failures": False}, "not false: 2 holds"),
-        ({"pause_s": '5"\n'}, 'pause_s must be seconds, 0 to 86400, not "5\'?": 5 holds'),
-        ({"system": "", "mode": "off"}, 'system must be a text, not "": jobs are left'),
-        ({"mode": "o" * 60}, f'not "{"o" * 50}": "off" holds'),
+        ({"licence": "a,b"}, 'without separators, not "a,b": "ionode" is used'),
+        (
+            {"deadline_ms": 0},
+            "deadline_ms must be milliseconds, 1 to 10000, not 0: 50 is used",
+        ),
+        (
+            {"failures": 0},
+            "failures must be a whole number of at least 1, not 0: 2 is used",
+        ),
+        ({"failures": False}, "not false: 2 is used"),
+        ({"pause_s": '5"\n'}, 'pause_s must be seconds, 0 to 86400, not "5\'?": 5 is used'),
+        ({"system": "", "mode": "off"}, 'system must be a text, not "": jobs stay'),
+        ({"mode": "o" * 60}, f'not "{"o" * 50}": "off" is used'),
         (
             {"token": "secret\r\n"},
-            "token must be what `ioncast token add` printed: nothing holds",
+            "token must be the token that `ioncast token add` printed: the setting is ignored",
         ),
         (
             {"token_file": "/nowhere/token"},
-            "no token can be read from /nowhere/token: none is sent",
+            "cannot read a token from /nowhere/token: no token is sent",
         ),
-        ({"heartbeat": 1}, "heartbeat must be a file's name, not 1: nothing holds"),
-        ({"partitions": "debug"}, 'partitions must be a table of tables, not "debug": nothing'),
+        ({"heartbeat": 1}, "heartbeat must be the name of a file, not 1: the setting is ignored"),
+        (
+            {"partitions": "debug"},
+            'partitions must be a table of tables, not "debug": the setting is',
+        ),
         (
             {"partitions": {"debug": 1}},
-            "partitions.debug must be a table, not 1: the general settings hold",
+            "partitions.debug must be a table, not 1: the general settings are used",
         ),
         (
             {"partitions": {"debug": {"mode": 1}}},
-            'partitions.debug.mode must be "off", "shadow", "on" or "arbitrate", not 1: "on" holds',
+            'partitions.debug.mode must be "off", "shadow", "on" or "arbitrate", not 1: "on" is',
         ),
-        ({"partitions": {"debug": {"pool": -1}}}, "not -1: 8 holds"),
-        ({"partitions": {"debug": {"token": "a"}}}, "there is no setting partitions.debug.token"),
-        ({"adress": "x"}, "there is no setting adress"),
-        ({1: "x"}, "there is no setting 1"),
+        ({"partitions": {"debug": {"pool": -1}}}, "not -1: 8 is used"),
+        ({"partitions": {"debug": {"token": "a"}}}, "unknown setting partitions.debug.token"),
+        ({"adress": "x"}, "unknown setting adress"),
+        ({1: "x"}, "unknown setting 1"),
     ],
 )
 def test_a_wrong_setting_is_named(
@@ -1267,7 +1279,7 @@ def test_settings_that_are_no_table_switch_it_off(controller: Controller) -> Non
         submit = new(settings_, controller.slurm(), controller.library()).submit
         assert changed(controller.submit_to(submit)) == {}
     assert controller.errors == [
-        f"{OF_SETTINGS}it must return a table, not {value}: jobs are left as they are"
+        f"{OF_SETTINGS}it must return a table, not {value}: jobs stay as they are"
         for value in ("nil", "1", "true")
     ]
 
@@ -1330,7 +1342,7 @@ print("licenses", job.licenses)
 
 
 def ask(version: str, address: str, deadline_ms: int, *token: str) -> dict[str, str]:
-    """Submit a job in a real Lua; gives what it printed."""
+    """Submit a job in a real Lua program and return its output by name."""
     program = shutil.which(version)
     command = [program or version, "-", str(FOLDER / "ioncast.lua"), address, str(deadline_ms)]
     done = subprocess.run(
@@ -1364,7 +1376,7 @@ def test_a_real_answer_arrives(version: str, place: dict[str, Any], token: tuple
 def test_nobody_waits_longer_than_the_deadline(
     version: str, place: dict[str, Any], behaviour: str
 ) -> None:
-    # The slow one takes a minute, all others go on for ever.
+    # A slow service answers after a minute, all others never.
     with stand_in(**place) as service:
         service.behaviour = behaviour
         found = ask(version, service.address, 50)
@@ -1392,7 +1404,7 @@ def test_nobody_waits_for_a_service_that_accepts_no_more(
 
 @contextmanager
 def full(place: Path | None = None, host: str = "127.0.0.1") -> Iterator[str]:
-    """The address of a server with as many waiting clients as the kernel takes."""
+    """The address of a server whose queue of waiting clients is full."""
     family = socket.AF_UNIX if place else socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as listening, ExitStack() as waiting:
         listening.bind(str(place) if place else (host, 0))

@@ -25,12 +25,12 @@ pytestmark = pytest.mark.slurm
 
 LUA = Path(__file__).resolve().parents[3] / "scheduler_plugin" / "lua"
 FILES = ("job_submit.lua", "ioncast.lua", "ioncast_settings.lua")
-# For longer than a test looks at it.
+# Longer than a test needs the job.
 SLEEPS = "#!/bin/sh\nsleep 600\n"
 
 
 def as_lua(value: Any) -> str:
-    """A value as Lua writes it."""
+    """A value in Lua's syntax."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"[{as_lua(k)}] = {as_lua(v)}" for k, v in value.items()) + "}"
     if isinstance(value, str):
@@ -40,7 +40,7 @@ def as_lua(value: Any) -> str:
 
 @dataclass
 class Site:
-    """A cluster with the plugin, and a service that does as a test says."""
+    """A cluster with the plugin, and a service controlled by a test."""
 
     cluster: Cluster
     service: StandIn
@@ -51,13 +51,13 @@ class Site:
         return self.cluster.folder / "heartbeat"
 
     def set(self, **changed: Any) -> None:
-        """Run the plugin with these settings, as an admin would."""
+        """Change the plugin's settings, as an admin would."""
         given = {
             "address": self.service.address,
             "system": "testbed",
             "mode": "on",
             "pool": 8,
-            # Machines that run tests are slow.
+            # A longer deadline than the default, because machines that run tests are slow.
             "deadline_ms": 10_000,
             **changed,
         }
@@ -66,10 +66,10 @@ class Site:
             self._settings = given
 
     def write(self, name: str, text: str) -> None:
-        """Change one of the files and let slurmctld load them, once."""
+        """Change one of the files and let slurmctld load the script again."""
         (self.cluster.folder / name).write_text(text)
         self._settings = {}
-        # It looks at whole seconds, and loads what is newer than when it loaded last.
+        # slurmctld loads a script again if it is newer, in whole seconds, than the last load.
         changed = int(time.time()) + 1
         os.utime(self.cluster.folder / "job_submit.lua", (changed, changed))
         time.sleep(max(0, changed + 0.01 - time.time()))
@@ -96,7 +96,7 @@ def the_site() -> Iterator[Site]:
     files = {name: (LUA / name).read_text() for name in (*FILES, "burst_buffer.lua")}
     lines = ["JobSubmitPlugins=lua", "BurstBufferType=burst_buffer/lua"]
     with (
-        # Other users may not read pytest's folders.
+        # Other users cannot read pytest's folders.
         TemporaryDirectory(prefix="job-submit-") as folder,
         stand_in(Path(folder) / "service.sock") as service,
         cluster(Path(folder) / "slurm", files=files, lines=lines) as found,
@@ -238,7 +238,7 @@ def test_what_the_user_asks_for_wins(site: Site, licences: str, io_nodes: str) -
 
 
 def _settled(job: dict[str, str]) -> dict[str, str]:
-    """What does not differ between two submissions of the same."""
+    """The fields that are equal for two submissions of the same job."""
     differing = r"JobId|JobName|.*Time|.*Eval|.*NodeList|NodeList|BatchHost|Priority|Scheduler"
     return {name: value for name, value in job.items() if not re.fullmatch(differing, name)}
 
@@ -304,13 +304,13 @@ def test_io_nodes_as_burst_buffers(site: Site) -> None:
     job = site.cluster.submit(*options, script='#!/bin/sh\necho "$ION_COUNT"\n', user="nobody")
     found = site.cluster.job(job)
     assert (found["BurstBuffer"], found["Licenses"]) == ("#BB_LUA", "(null)")
-    # Slurm reads the pools every half a minute.
+    # Slurm reads the pools every 30 s.
     site.cluster.wait_for(job, "COMPLETED")
     assert (folder / str(job)).read_text() == "4\n"
-    # Slurm refuses such jobs of root.
+    # Slurm rejects root's jobs with burst buffers.
     of_root = site.cluster.submit("--job-name=of-root")
     site.cluster.wait_for(of_root, "COMPLETED")
-    assert "root may have no burst buffer" in site.lines("of-root")[0]
+    assert "Slurm gives root no burst buffers" in site.lines("of-root")[0]
 
 
 def test_no_behaviour_of_the_service_keeps_a_job_out(site: Site) -> None:
@@ -326,7 +326,7 @@ def test_no_behaviour_of_the_service_keeps_a_job_out(site: Site) -> None:
         [line] = site.lines(name)
         assert f'why="no answer from {site.service.address}: ' in line
         took[behaviour] = float(line.split(" ms=")[1].split(" ")[0])
-    # All of it lasts a minute, or for ever.
+    # These services answer after a minute, or never.
     assert max(took.values()) < 30_000, took
 
 
@@ -384,7 +384,7 @@ def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
     site.cluster.start("slurmctld")
     job = site.cluster.submit()
     assert site.cluster.job(job)["Licenses"] == "(null)"
-    assert f"ioncast: all jobs are left as they are: {site.cluster.folder}/{broken}:1:" in (
+    assert f"ioncast: all jobs stay as they are: {site.cluster.folder}/{broken}:1:" in (
         site.cluster.controller_log()
     )
     site.restore()
@@ -397,7 +397,7 @@ def test_the_real_service_answers(site: Site, tmp_path: Path) -> None:
         token = add_token(connection, "slurm", "scheduler")
     told = {"IONCAST_DB": location, "IONCAST_DEFAULT_IO_NODES": "3"}
     open_to_all(tmp_path)
-    # Two workers need not know of the token at the same time.
+    # One worker: of two, one could know the token later than the other.
     with running(tmp_path, "--workers", "1", environment=told) as service:
         for name, settings in {
             "asks": {"address": f"127.0.0.1:{service.port}"},

@@ -1,8 +1,8 @@
-"""A server that answers as slurmrestd of some version does.
+"""A server that answers like slurmrestd of a given version.
 
-The folder `answers` has the same jobs and licences in each version's shapes, with the fields that
-are read: 0.0.38 as Slurm 22.05 answered, the others as Slurm's own data_parser plugins write them
-and as captures of Slurm 23.02 to 25.11 have them.
+The folder `answers` has the same jobs and licences in the form of each version, with the fields
+that the client reads. 0.0.38 is an answer of Slurm 22.05. The others have the form that Slurm's own
+data_parser plugins write and that captures of Slurm 23.02 to 25.11 show.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _UNKNOWN_JOB = {
 
 @dataclass
 class Slurmrestd:
-    """What a slurmrestd knows, and what it was asked.
+    """A slurmrestd: its versions, its answers, and the requests to it.
 
     Attributes
     ----------
     versions : tuple of str
-        Which of the interface it offers.
+        Versions of the interface that it offers.
     instead : dict
-        For some paths (without version) another answer: status, body, and seconds until then.
+        Other answers for some paths (without version): status, body, and seconds to wait before.
     asked : list of tuple
         Method, path, headers and body of each request.
     """
@@ -49,11 +49,11 @@ class Slurmrestd:
     has_accounting: bool = True
 
     def paths(self) -> list[str]:
-        """What was asked for."""
+        """The paths of the requests."""
         return [path for _, path, _, _ in self.asked]
 
     def answer(self, path: str) -> tuple[int, str]:
-        """Status and body."""
+        """Status and body of the answer to a request."""
         _, part, version, what = path.partition("?")[0].split("/", 3)
         version = version.removeprefix("v")
         if version not in self.versions or (part == "slurmdb" and not self.has_accounting):
@@ -80,7 +80,7 @@ class Slurmrestd:
 
 
 def recorded(version: str, name: str) -> str:
-    """An answer of the folder."""
+    """An answer from the folder."""
     return (ANSWERS / version / f"{name}.json").read_text(encoding="utf-8")
 
 
@@ -95,7 +95,7 @@ class _Tcp(ThreadingTCPServer):
 
 @contextmanager
 def served(slurmrestd: Slurmrestd, socket: Path | None = None) -> Iterator[str]:
-    """Serve over TCP, or over a unix socket; yields the address."""
+    """Serve over TCP or a unix socket, and yield the address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

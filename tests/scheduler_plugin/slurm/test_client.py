@@ -1,4 +1,4 @@
-"""Versions found, errors told apart, deadlines kept; against servers that answer as slurmrestd."""
+"""The client of slurmrestd with servers that answer like it: versions, errors and deadlines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PATIENCE_S = 0.4
 
 @pytest.fixture
 def slurmrestd() -> Slurmrestd:
-    """Of Slurm 25.05."""
+    """A slurmrestd of Slurm 25.05."""
     return Slurmrestd(("0.0.40", "0.0.41", "0.0.42", "0.0.43"))
 
 
@@ -104,7 +104,7 @@ def test_without_slurmdbd_its_jobs_are_refused_in_plain_words(
     assert slurm.version == "0.0.43"
 
 
-# What is sent
+# Requests
 
 
 def test_the_token_is_asked_for_anew(slurmrestd: Slurmrestd) -> None:
@@ -193,18 +193,18 @@ def _errors(*numbers: int) -> str:
 @pytest.mark.parametrize(
     ("status", "number", "kind"),
     [
-        (511, 1007, SlurmRefusedError),  # 24.11 and newer
+        (511, 1007, SlurmRefusedError),  # Slurm 24.11 and newer.
         (500, 1007, SlurmRefusedError),
         (401, 6001, SlurmRefusedError),
-        (500, 2010, SlurmRefusedError),  # another user's job
+        (500, 2010, SlurmRefusedError),  # Another user's job.
         (500, 2002, SlurmRefusedError),
         (502, 1800, SlurmUnreachableError),
         (500, 1800, SlurmUnreachableError),
         (504, 5004, SlurmUnreachableError),
-        (500, 7000, SlurmUnreachableError),  # slurmdbd
-        (500, 2029, SlurmUnreachableError),  # a backup controller in standby
-        (500, 2048, SlurmAnswerError),  # licences that there are not
-        (200, 9001, SlurmAnswerError),  # part of it failed
+        (500, 7000, SlurmUnreachableError),  # slurmdbd does not answer.
+        (500, 2029, SlurmUnreachableError),  # A backup controller in standby.
+        (500, 2048, SlurmAnswerError),  # Licences that do not exist.
+        (200, 9001, SlurmAnswerError),  # A part of the request failed.
         (400, 9002, SlurmAnswerError),
         (422, 9000, SlurmAnswerError),
     ],
@@ -226,14 +226,14 @@ def test_errors_of_slurm_are_told_apart(
 def test_an_error_without_words_is_the_controllers_where_it_took_a_while(
     number: int, took_s: float, kind: type[SlurmError]
 ) -> None:
-    # Of 22.05 to 24.05, 1000 to a change; slurmrestd tries for 9 s to reach slurmctld.
+    # Slurm 22.05 to 24.05; 1000 for a change. slurmrestd tries for 9 s to reach slurmctld.
     found = refusal("address", "token", took_s, 500, [{"error_number": number, "error": "words"}])
     assert type(found) is kind
 
 
 @pytest.mark.parametrize("number", [-1, 1007, 7000])
 def test_a_token_that_ended_is_said_to_have(slurmrestd: Slurmrestd, number: int) -> None:
-    # 23.11 tells of a database that it cannot reach: it goes there with the token.
+    # 23.11 uses the token for slurmdbd first, and reports that it cannot reach the database.
     claims = base64.urlsafe_b64encode(b'{"exp": 1790000000, "sun": "ada"}').decode().strip("=")
     slurmrestd.instead["jobs"] = (500, _errors(number), 0.0)
     with served(slurmrestd) as address:
@@ -246,7 +246,7 @@ def test_a_token_that_ended_is_said_to_have(slurmrestd: Slurmrestd, number: int)
     ("status", "body", "kind"),
     [
         (401, "Authentication failure", SlurmRefusedError),
-        (500, "Authentication does not apply to request", SlurmRefusedError),  # 25.11.0
+        (500, "Authentication does not apply to request", SlurmRefusedError),  # Slurm 25.11.0.
         (502, "<html>Bad Gateway</html>", SlurmUnreachableError),
         (503, "", SlurmUnreachableError),
         (200, "<html>It works!</html>", SlurmAnswerError),
@@ -278,7 +278,7 @@ def test_answers_that_are_none_are_refused(
 
 
 def test_tasks_that_22_05_changed_are_no_errors() -> None:
-    # It tells of an array's tasks that it changed among the errors, without a number.
+    # Slurm lists the changed tasks of an array as errors without a number.
     told = {"errors": [{"description": "job array update failed", "source": "_parse_job_list"}]}
     slurmrestd = Slurmrestd(("0.0.38",), instead={})
     with served(slurmrestd) as address:

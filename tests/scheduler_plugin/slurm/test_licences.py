@@ -1,4 +1,4 @@
-"""Texts of licences. What Slurm takes was tried with `sbatch -L` of 22.05 and 8 `ionode`."""
+"""Texts of licences; the counts are those of `sbatch -L` in Slurm 22.05 with 8 `ionode`."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ def test_no_text_breaks_reading(text: str, name: str) -> None:
 
 
 def test_a_text_with_alternatives_is_not_added_to() -> None:
-    # Slurm 25.05 and newer refuse "a|b,c".
+    # Slurm 25.05 and newer reject "a|b,c".
     with pytest.raises(InputError, match="alternatives"):
         with_licence("matlab:1|comsol:1", "ionode", 4)

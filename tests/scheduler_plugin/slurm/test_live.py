@@ -1,4 +1,4 @@
-"""Against a real slurmrestd, of Debian's Slurm 22.05."""
+"""The client of slurmrestd with a real one, from Debian's Slurm 22.05."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slurm
 _RENEW = Path(__file__).resolve().parents[3] / "scheduler_plugin" / "deploy" / "renew-slurm-token"
 
 _SLEEP = "#!/bin/sh\nsleep 300\n"
-# Machines that run tests are busy.
+# A long timeout, because machines that run tests are busy.
 _PATIENCE_S = 120.0
 
 
@@ -221,7 +221,7 @@ def test_other_users_may_look_but_not_change(running: Cluster, slurm: Slurm) -> 
 def test_a_bad_token_is_refused_whatever_is_asked(
     running: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # slurmctld is there, however long a busy machine takes.
+    # slurmctld runs, so a slow answer only means that the machine is busy.
     monkeypatch.setattr("scheduler_plugin.slurm.refusals._TRIED_S", _PATIENCE_S)
     with client(running, lambda: "bad") as slurm:
         for ask in (slurm.ping, slurm.jobs, slurm.licences, lambda: slurm.job(1)):
@@ -290,7 +290,7 @@ def test_a_token_is_renewed_in_its_place(running: Cluster, tmp_path: Path) -> No
             lambda: renew(running, file) == 0 and file.read_text() != content, "other token"
         )
         slurm.jobs()
-        # A process that has the old file open reads it to its end.
+        # A process that has opened the old file still reads all of it.
         assert old.read() == content
         assert not os.path.samestat(os.fstat(old.fileno()), file.stat())
     found = file.stat()
@@ -300,7 +300,7 @@ def test_a_token_is_renewed_in_its_place(running: Cluster, tmp_path: Path) -> No
 
 
 def unreachable(running: Cluster) -> Cluster:
-    """The same cluster where commands look for slurmctld where it is not, and not for long."""
+    """The same cluster; its commands look for slurmctld at a wrong port, with a short timeout."""
     changes = {"SlurmctldPort": free_port(), "MessageTimeout": 2}
     text = (running.folder / "slurm.conf").read_text()
     for name, value in changes.items():

@@ -1,4 +1,4 @@
-"""Each version's answers mean the same jobs."""
+"""The answers of all versions are read as the same jobs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ JOBS = [
         started_s=_T + 90,
         het_job_id=107,
     ),
-    # Its nodes are being cleaned up; the user's name is not known where slurmrestd runs.
+    # Slurm cleans up its nodes. The machine of slurmrestd does not know the user's name.
     replace(
         _JOB,
         id=108,
@@ -120,7 +120,7 @@ ENDED_JOBS = [
         admin_comment="ioncast:d0",
     ),
     replace(_ENDED, id=92, state="NODE_FAIL", ended_s=_T + 200, array_job_id=91, array_task_id=2),
-    # Cancelled while it waited.
+    # It was cancelled while it waited.
     replace(
         _ENDED,
         id=93,
@@ -153,7 +153,7 @@ def test_a_job_that_is_not_known_is_none_in_every_version(slurm: Slurm) -> None:
 
 
 def test_jobs_of_slurmdbd_are_the_same_in_every_version(slurm: Slurm) -> None:
-    # The one that runs is not among them.
+    # The running job is not listed.
     assert slurm.ended_jobs(_T, _T + 1000) == ENDED_JOBS
 
 
@@ -173,8 +173,8 @@ def test_slurmctld_is_up_in_every_version(slurm: Slurm) -> None:
     "told",
     [
         None,
-        0xFFFFFFFE,  # NO_VAL
-        0xFFFFFFFF,  # INFINITE
+        0xFFFFFFFE,  # Slurm's NO_VAL.
+        0xFFFFFFFF,  # Slurm's INFINITE.
         {"set": False, "infinite": False, "number": 0},
         {"set": False, "infinite": True, "number": 0},
         {"set": True, "infinite": True, "number": 0},

@@ -1,4 +1,4 @@
-"""Which Darshan logs are a job's, by their names, folders and times."""
+"""Finding the Darshan logs of a job by their names, folders and times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ioncast_base.errors import InputError
 from scheduler_plugin.watch.darshan_logs import LogFolder, open_log, parse_log_name
 
 _LAYOUT = "%Y/%-m/%-d"
-# What file names may hold.
+# Characters that file names may have.
 _words = st.text(
     st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=30
 )
@@ -24,12 +24,12 @@ _numbers = st.integers(0, 2**64 - 1)
 
 
 def _moment(text: str) -> float:
-    """Of a local time."""
+    """The Unix time of a local time."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def _name(job_id: int, started: str, *, pid: int | None = 77, end: str = "_1.darshan") -> str:
-    """As darshan_get_logfile_name makes it."""
+    """A name in the form of darshan_get_logfile_name."""
     when = datetime.fromisoformat(started)
     second = when.hour * 3600 + when.minute * 60 + when.second
     process = "" if pid is None else f"-{pid}"
@@ -37,7 +37,7 @@ def _name(job_id: int, started: str, *, pid: int | None = 77, end: str = "_1.dar
 
 
 def _log(folder: Path, job_id: int, started: str, **how: object) -> Path:
-    """A log where Darshan puts it."""
+    """Write a log where Darshan would."""
     when = datetime.fromisoformat(started)
     day = folder / f"{when.year}/{when.month}/{when.day}"
     day.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def test_names_of_genuine_logs_are_read(shared_data: Path) -> None:
     names = [path.name for path in (shared_data / "darshan-logs").rglob("*_id*.darshan")]
     jobs = {found.job_id for name in names if (found := parse_log_name(name))}
     assert len(names) == sum(parse_log_name(name) is not None for name in names) >= 20
-    # Of Darshan without PID in the name, and with it.
+    # Names of Darshan without PID and with it.
     assert {4373053, 438090, 4681120, 1057716, 3116902} <= jobs
 
 

@@ -1,6 +1,6 @@
 """`ioncast slurm watch` on a real Slurm, with a real service.
 
-It has no more than docs/slurm.md gives it: a user of its own, any user's token of Slurm, and a
+It has the rights that docs/slurm.md gives it: a user of its own, any user's token of Slurm, and a
 token of the service with the role scheduler.
 """
 
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
 _LOGS = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
 _DECISION = "04a94459990f44be8a32fd781700b04e"
-# Leaves a genuine log where Darshan would, under the name that Darshan would give it.
+# It copies a genuine log to the place where Darshan would write it, under Darshan's name.
 _JOB = """\
 #!/bin/sh
 touch {folder}/began.$SLURM_JOB_ID
@@ -54,7 +54,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class Site:
-    """A service, a cluster, and the settings of a watch between them."""
+    """A service, a cluster, and the settings of a watch for both."""
 
     def __init__(self, slurm: Cluster, folder: Path) -> None:
         self.slurm = slurm
@@ -90,7 +90,7 @@ class Site:
         )
 
     def submit(self, source: str, *options: str | bytes, awaited: Path = Path("/")) -> int:
-        """Submit a job that ends once a file is there."""
+        """Submit a job that ends when a file exists."""
         told = {"folder": self.folder, "source": _LOGS / source, "awaited": awaited}
         return self.slurm.submit(*options, script=_JOB.format(**told))
 
@@ -104,7 +104,7 @@ class Site:
         )
 
     def served(self) -> AbstractContextManager[Served]:
-        # Two workers need not know of the token at the same time.
+        # One worker: of two, one could know the token later than the other.
         return running(self.folder, "--db", self.database, "--workers", "1")
 
 
@@ -170,7 +170,7 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
     with log, subprocess.Popen(site.watch(), stderr=log) as second:
         wait_for(lambda: "sending logs fails" in (site.folder / "watch.log").read_text(), "line")
         with site.served() as served:
-            # It asks a service that was away once a minute.
+            # The watch asks a service that does not answer once a minute.
             wait_for(lambda: _outcomes(served).get(str(while_away)) == 1, "outcome", 300)
             assert len(_runs(served)) == 5
             assert len(_outcomes(served)) == 4
@@ -225,7 +225,7 @@ def test_what_a_user_writes_into_a_job_hides_no_other_job(site: Site) -> None:
 
 
 def test_a_job_of_which_nothing_was_decided_is_not_said_to_have_had_none(site: Site) -> None:
-    # The plugin leaves one of which the service knows nothing without a mark and without licences.
+    # The plugin gives a job that the service does not know neither a mark nor licences.
     with site.served() as served:
         job = site.submit("periodic-ionodes0.darshan")
         site.slurm.wait_for(job, "COMPLETED")

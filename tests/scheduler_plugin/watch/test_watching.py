@@ -1,4 +1,4 @@
-"""The watch with a real service: each log arrives once, whatever is away or killed meanwhile."""
+"""The watch with a real service: each log arrives once, whatever stops or is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _numbers = itertools.count()
 
 
 class _Patient(Ioncast):
-    """Asks a service again that is busy because the machine is."""
+    """Asks again if the service is busy, because the machine is busy."""
 
     def _ask(self, *arguments: Any, **content: Any) -> dict[str, Any]:
         give_up_at = time.monotonic() + PATIENCE_S
@@ -53,7 +53,7 @@ class _Patient(Ioncast):
 
 
 class Site:
-    """A service, a folder of logs and a Slurm that says what a test has it say."""
+    """A service, a folder of logs, and a Slurm whose answers a test sets."""
 
     def __init__(self, served: Served, token: str, folder: Path) -> None:
         self.served = served
@@ -79,7 +79,7 @@ class Site:
         return self.accounted
 
     def log(self, source: str, job_id: int = 42, started_s: float = _START_S + 5) -> Path:
-        """A genuine log where Darshan puts it."""
+        """Copy a genuine log to the place where Darshan would write it."""
         when = datetime.fromtimestamp(started_s)
         day = self.folder / "logs" / f"{when.year}/{when.month}/{when.day}"
         day.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class Site:
         )
 
     def round(self, later_s: float = 0.0, rounds: int = 1, token: str | None = None) -> None:
-        """Start a watch, let it do rounds, and end it."""
+        """Start a watch, do some rounds, and end it."""
         self.now_s += later_s
         with (
             opened_state(str(self.folder / "watch.sqlite")) as state,
@@ -124,7 +124,7 @@ class Site:
 
 
 def _job(**changed: Any) -> Job:
-    """One that ended after ten minutes."""
+    """A job that ended after ten minutes."""
     job = Job(
         id=42,
         user="ann",
@@ -184,7 +184,7 @@ def test_a_job_that_ended_is_reported_with_the_io_nodes_that_it_had(site: Site) 
         ({"licenses": "", "burst_buffer": "#BB_LUA capacity=8 pool=scratch"}, 0),
         ({"licenses": "matlab:1"}, 0),
         ({"licenses": "", "admin_comment": "ticket 7 ioncast:04a9:held"}, 0),
-        # Nothing tells how the site treated it.
+        # The site may have given it I/O nodes in another way.
         ({"licenses": "", "admin_comment": "about ioncast"}, None),
     ],
 )
@@ -195,7 +195,7 @@ def test_the_io_nodes_of_a_job_are_what_it_had(
 
 
 def test_a_job_that_accounting_tells_of_is_not_said_to_have_had_none() -> None:
-    # slurmdbd knows no burst buffers, and licences only where AccountingStorageTRES counts them.
+    # slurmdbd knows no burst buffers, and only licences that AccountingStorageTRES counts.
     told = [_job(licenses=""), _job(id=43, licenses="ionode:2")]
     runs = job_runs(told, "ionode", 0.0, are_accounted=True)
     assert [run.io_nodes for run in runs] == [None, 2]
@@ -320,11 +320,11 @@ def test_a_system_that_nothing_was_measured_on_is_said_once_before_it_is_made(
     site.log("hacc-io-ionodes4", 43)
     caplog.clear()
     site.round(rounds=2)
-    assert caplog.text.count("nothing was measured on") == 1
+    assert caplog.text.count("has no measurements of system") == 1
 
 
 class _Warns:
-    """A service that has something to say of each log."""
+    """A service that warns about each log."""
 
     def measured_systems(self) -> list[str]:
         return ["mn4"]
@@ -377,7 +377,7 @@ def test_a_job_that_is_put_back_into_the_queue_is_two_runs(
     site.listed = [_job(started_s=again_s, ended_s=again_s + 5, licenses="ionode:2")]
     site.round(later_s=20)
     assert sorted(run["io_nodes"] for run in site.runs()) == [2, 4]
-    # An id has one outcome; the second run is in the history all the same.
+    # A job id has one outcome, but both runs are in the history.
     assert [outcome["io_nodes"] for outcome in site.outcomes()] == [4]
     assert caplog.text.count("is rejected") == 1
 
@@ -420,7 +420,7 @@ def test_whatever_users_call_files_and_jobs_the_watch_goes_on(
 
 
 class _Deaf:
-    """Cannot be sent anything."""
+    """A service that can receive no logs."""
 
     def measured_systems(self) -> list[str]:
         return []
