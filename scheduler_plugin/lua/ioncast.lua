@@ -639,7 +639,7 @@ local function new_breaker(most_failures, pause_s)
     return breaker
 end
 
--- What the job asks for itself -------------------------------------------------------------------
+-- Requests of the job itself ---------------------------------------------------------------------
 
 local function local_name(licence)
     return licence:match("^[^@]*")
@@ -709,7 +709,7 @@ local function own_request(job, script, settings)
     return own_licences(job.licenses, settings.licence)
 end
 
--- What is done to the job ------------------------------------------------------------------------
+-- Changes of the job -----------------------------------------------------------------------------
 
 local function joined(before, separator, after)
     return before and before ~= "" and before .. separator .. after or after

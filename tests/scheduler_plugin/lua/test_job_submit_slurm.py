@@ -354,9 +354,9 @@ def test_a_hung_service_is_soon_not_asked_any_more(site: Site) -> None:
 @pytest.mark.parametrize(
     ("broken", "text"),
     [
-        ("job_submit.lua", "this is no Lua"),
+        ("job_submit.lua", "this is not Lua"),
         ("job_submit.lua", 'error("on purpose")'),
-        ("ioncast.lua", "this is no Lua"),
+        ("ioncast.lua", "this is not Lua"),
         ("ioncast.lua", "return nil"),
         ("ioncast_settings.lua", "return { mode ="),
         ("ioncast_settings.lua", "return nil"),
@@ -370,7 +370,7 @@ def test_a_broken_file_rejects_no_job(site: Site, broken: str, text: str) -> Non
 
 
 def test_a_repaired_file_counts_again(site: Site) -> None:
-    site.write("ioncast.lua", "this is no Lua")
+    site.write("ioncast.lua", "this is not Lua")
     assert site.cluster.job(site.cluster.submit())["Licenses"] == "(null)"
     site.restore()
     site.set()
@@ -379,7 +379,7 @@ def test_a_repaired_file_counts_again(site: Site) -> None:
 
 @pytest.mark.parametrize("broken", ["ioncast.lua", "ioncast_settings.lua"])
 def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
-    (site.cluster.folder / broken).write_text("this is no Lua")
+    (site.cluster.folder / broken).write_text("this is not Lua")
     site.cluster.stop("slurmctld")
     site.cluster.start("slurmctld")
     job = site.cluster.submit()
