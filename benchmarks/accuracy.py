@@ -1,10 +1,10 @@
-"""How good predictions are: errors, regret and coverage on measurements that were held back.
+"""Accuracy of predictions: errors, regret and coverage on measurements that were held back.
 
     python benchmarks/accuracy.py [--json FILE]
 
 Reads the measurements of the FORGE emulator on MareNostrum 4 and Santos Dumont. All seeds are
-fixed; only times and memory differ from run to run. The claims at the end inform: a missed one
-does not change the exit code.
+fixed; only times and memory differ from run to run. The claims at the end are for information: a
+missed one does not change the exit code.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Costs:
     Attributes
     ----------
     measurements, fit_seconds : int, float
-        What a model was fitted to, and how long that took.
+        Number of measurements that a model was fitted to, and the time of the fit.
     predict_ms, predict_p95_ms : float
-        Median and 95th percentile of an application's prediction.
+        Median and 95th percentile of the time of an application's prediction.
     import_peak_mib, predict_peak_mib : float
-        Of processes with a large database; the second fits a model.
+        Peak memory of an import into a large database, and of a prediction that fits a model.
     """
 
     measurements: int
@@ -109,9 +109,11 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     for name in (name for names in FILES.values() for name in names):
         if not (arguments.data / name).is_file():
-            parser.error(f"there is no {arguments.data / name}; name its folder with --data")
+            parser.error(f"{arguments.data / name} does not exist; name its folder with --data")
     if not ioncast().is_file():
-        parser.error(f"there is no {ioncast()}; run this with the Python ioncast is installed in")
+        parser.error(
+            f"{ioncast()} does not exist; run this with the Python in which ioncast is installed"
+        )
     return arguments
 
 
@@ -136,7 +138,7 @@ def count(known: Sequence[Curve]) -> int:
 
 
 def jobs(known: Sequence[Curve], small: Sequence[Curve]) -> list[Job]:
-    """What is computed in processes of its own, the longest first."""
+    """The computations to spread over processes, the longest first."""
     return [
         (protocols.elsewhere, (small, known)),
         *((protocols.applications_left_out, (known, fold)) for fold in range(protocols.FOLDS)),
@@ -156,9 +158,9 @@ def jobs(known: Sequence[Curve], small: Sequence[Curve]) -> list[Job]:
 
 
 def run(todo: Sequence[Job]) -> Scores:
-    """Compute all, and sum up by protocol and way."""
+    """Run all computations and score them by protocol and way to predict."""
     judged: dict[str, dict[str, list[Judged]]] = {}
-    # Threads of linear algebra would only be in the way of the other process.
+    # More threads for linear algebra would only slow the other process down.
     with ProcessPoolExecutor(WORKERS, initializer=threadpool_limits, initargs=(1,)) as pool:
         begun = [pool.submit(cases, *job) for job in todo]
         for done, future in enumerate(begun, start=1):
@@ -194,7 +196,7 @@ def measure_costs(known: Sequence[Curve]) -> Costs:
 
 
 def enlarged(known: Sequence[Curve]) -> list[Curve]:
-    """As many measurements as the claim is of: copies with requests of another size."""
+    """Add copies with another request size, up to the number of measurements in the claim."""
     found = list(known)
     for curve in known:
         if count(found) >= MEASUREMENTS_TO_FIT:
@@ -206,14 +208,14 @@ def enlarged(known: Sequence[Curve]) -> list[Curve]:
 
 
 def prediction_times(known: Sequence[Curve], knowledge: Knowledge) -> list[float]:
-    """Seconds for each of many different applications, sorted; one before builds the process."""
+    """Sorted seconds of predictions for different applications; the first one is left out."""
     chance = Random(SEED)  # noqa: S311
     seconds = []
     for _ in range(1 + PREDICTIONS):
         nodes = chance.choice(known).config.nodes
         able = [curve.config for curve in known if curve.config.nodes == nodes]
         phases = [
-            # Bytes that nobody benchmarked.
+            # A number of bytes that no benchmark has.
             protocols.phase_of(
                 config, (config.tasks or 1) * config.transfer_size * chance.randint(2, 999)
             )
@@ -226,7 +228,7 @@ def prediction_times(known: Sequence[Curve], knowledge: Knowledge) -> list[float
 
 
 def peaks_mib() -> tuple[float, float]:
-    """Of an import into a large database, and of a prediction that must fit a model first."""
+    """Peaks of an import into a large database, and of a prediction that fits a model first."""
     with tempfile.TemporaryDirectory(prefix="ioncast-benchmark-") as name:
         folder = Path(name)
         table, phases = folder / "measurements.csv", folder / "phases.csv"
@@ -290,7 +292,7 @@ def claims(scores: Scores) -> Iterator[Claim]:
 
 
 def of_patterns_kept_aside(found: Score) -> Iterator[Claim]:
-    """What is to be reached on other patterns, here on those left out."""
+    """Claims for new patterns, checked here on the patterns that were left out."""
     what = "for patterns kept aside, here left out"
     yield at_most(f"{what}: error of cells", found.cell_error, 0.13)
     yield at_most(f"{what}: error of runs", found.run_error, 0.235)
@@ -300,7 +302,7 @@ def of_patterns_kept_aside(found: Score) -> Iterator[Claim]:
 
 
 def of_the_past(scores: Scores) -> Iterator[Claim]:
-    """What one run changes, on the cells that it is not of."""
+    """Claims for one earlier run: errors on the other cells with it and without it."""
     for protocol, limit in ((protocols.REQUESTS, 0.5), (protocols.LEFT_OUT, 1.02)):
         for n in (1, 2, 8):
             found = scores[protocol]
@@ -314,7 +316,7 @@ def of_the_past(scores: Scores) -> Iterator[Claim]:
 
 
 def of_applications(scores: Scores) -> Iterator[Claim]:
-    """Of several phases no worse than of one."""
+    """Claims for applications: with several phases no worse than with one."""
     for protocol in (protocols.KNOWN_APPLICATIONS, protocols.NEW_APPLICATIONS):
         one, *more = scores[protocol].values()
         error = fmean(found.cell_error or 0 for found in more)

@@ -1,9 +1,10 @@
-"""What dividing I/O nodes by predicted curves is worth, beside the true ones; and what it costs.
+"""Quality and cost of dividing I/O nodes by predicted curves, compared with measured curves.
 
     python benchmarks/allocation.py [--data FOLDER] [--json FILE]
 
 Reads the measurements of the FORGE emulator on MareNostrum 4. All seeds are fixed; only times
-differ from run to run. The claims at the end inform: a missed one does not change the exit code.
+differ from run to run. The claims at the end are for information: a missed one does not change the
+exit code.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ PACKAGES = ("ioncast", "scipy", "numpy")
 SYSTEM = "MareNostrum 4"
 JOBS = (8, 16, 32)
 POOLS = (8, 16, 32, 64)
-# Of each number of jobs and of I/O nodes.
+# Draws for each number of jobs and of I/O nodes.
 DRAWS = 200
 
 OURS = "mckp, predicted curves"
@@ -59,7 +60,7 @@ Numbers = Mapping[int, float]
 
 
 class Pattern(NamedTuple):
-    """A job's nodes and its curves: as measured, and as predicted without its measurements."""
+    """A job's nodes and curves: as measured, and as predicted from the other patterns."""
 
     nodes: int
     true: Numbers
@@ -68,7 +69,7 @@ class Pattern(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a way got of the true optimum, for some jobs and I/O nodes."""
+    """The share of the true optimum that a way reached, for some jobs and I/O nodes."""
 
     setting: str
     way: str
@@ -79,7 +80,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """Milliseconds of an allocation, the least and the median, and the median of HiGHS."""
+    """Least and median milliseconds of an allocation, and the median of scipy's solver HiGHS."""
 
     jobs: int
     pool: int
@@ -120,9 +121,11 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     for name in FILES[SYSTEM]:
         if not (arguments.data / name).is_file():
-            parser.error(f"there is no {arguments.data / name}; name its folder with --data")
+            parser.error(f"{arguments.data / name} does not exist; name its folder with --data")
     if not ioncast().is_file():
-        parser.error(f"there is no {ioncast()}; run this with the Python ioncast is installed in")
+        parser.error(
+            f"{ioncast()} does not exist; run this with the Python in which ioncast is installed"
+        )
     return arguments
 
 
@@ -138,7 +141,7 @@ def read(folder: Path) -> list[Curve]:
 
 
 def predicted_patterns(known: Sequence[Curve]) -> Iterator[Pattern]:
-    """Predict the patterns of each fold from those of the others, hyperparameters and all."""
+    """Predict the patterns of each fold with a model that is fitted to the other folds only."""
     order = Random(SEED).sample(range(len(known)), len(known))  # noqa: S311
     for fold in range(FOLDS):
         members = [known[i] for i in order[fold::FOLDS]]
@@ -160,7 +163,7 @@ def only(curve: Numbers, of: Numbers) -> Numbers:
 
 
 def drawn(patterns: Sequence[Pattern], setting: str) -> Iterator[Share]:
-    """Draw jobs, divide, and compare what they truly get with the most that they could."""
+    """Draw jobs, divide I/O nodes, and compare the measured bandwidth with the optimum."""
     able = patterns
     if setting == FORWARDED:
         able = [forwarded(pattern) for pattern in patterns]
@@ -178,7 +181,7 @@ def drawn(patterns: Sequence[Pattern], setting: str) -> Iterator[Share]:
 
 
 def forwarded(pattern: Pattern) -> Pattern:
-    """The same without direct access."""
+    """The pattern without direct access."""
     curves_of_it = (
         {n: bandwidth for n, bandwidth in curve.items() if n}
         for curve in (pattern.true, pattern.predicted, pattern.nearest)
@@ -187,7 +190,7 @@ def forwarded(pattern: Pattern) -> Pattern:
 
 
 def given(way: str, some: Sequence[Pattern], pool: int) -> list[int | None]:
-    """I/O nodes of each job by a way; None is a job that waits."""
+    """Number of I/O nodes of each job by a way to divide; None for a job that waits."""
     predicted = [one.predicted for one in some]
     without: list[int | None] = [0 if 0 in one.true else None for one in some]
     ways: dict[str, Callable[[], list[int | None]]] = {
@@ -216,12 +219,12 @@ def divided(
 
 
 def reached(some: Sequence[Pattern], io_nodes: Sequence[int | None]) -> float:
-    """What all truly get together, in MiB/s."""
+    """The sum of the measured bandwidths, in MiB/s."""
     return sum(0.0 if n is None else one.true[n] for one, n in zip(some, io_nodes, strict=True))
 
 
 def cost(jobs: int, pool: int, choices: int, *, beside: bool = False) -> Cost:
-    """Time random curves that rise, so that no choice can be left out at once."""
+    """Time an allocation of random rising curves, which let no choice be left out early."""
     say(f"time of {jobs} jobs")
     chance = np.random.default_rng(SEED)
     made = []
@@ -283,7 +286,7 @@ def table(setting: str, shares: Sequence[Share]) -> Iterator[str]:
 
 
 def table_of_sizes(setting: str, shares: Sequence[Share]) -> Iterator[str]:
-    """The same by jobs and I/O nodes, of what matters most."""
+    """Mean shares by jobs and I/O nodes, for the most important ways."""
     yield f"\n{setting}, mean share by jobs and I/O nodes\n"
     yield f"| jobs | I/O nodes | {OURS} | {NEAREST} | {STATIC} |"
     yield "| ---: | ---: | ---: | ---: | ---: |"

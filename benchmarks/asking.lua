@@ -1,4 +1,4 @@
--- What wrk asks (IONCAST_PATHS: a file with a path on each line), and what it prints at the end.
+-- Script for wrk: the requests (IONCAST_PATHS is a file with a path on each line), and the result as JSON.
 local requests, place = {}, 0
 
 function init()

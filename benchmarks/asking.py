@@ -1,9 +1,9 @@
-"""Asks an HTTP server over a unix socket, which wrk cannot; prints what `asking.lua` prints.
+"""Client for HTTP over a unix socket, which wrk cannot do; it prints JSON as `asking.lua` does.
 
     python benchmarks/asking.py SOCKET PATHS --seconds S --connections N [--close]
 
-PATHS is a file with a path on each line. It is one process with threads, which limits what it
-can measure; beside another server measured in the same way it shows which one is faster.
+PATHS is a file with a path on each line. One process with threads limits the throughput that it
+can measure, so its results only compare servers with one another.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def requests_of(paths: Path, *, close: bool) -> list[bytes]:
-    """The requests, as bytes."""
+    """The requests of a file of paths, as bytes."""
     header = "Host: localhost\r\n" + ("Connection: close\r\n" if close else "")
     lines = paths.read_text(encoding="utf-8").splitlines()
     return [f"GET {line} HTTP/1.1\r\n{header}\r\n".encode() for line in lines]
 
 
 def asked(place: str, requests: Iterator[bytes], end: float, *, close: bool) -> Iterator[float]:
-    """Ask until the end; the seconds that each answer took, with its connection where it is new."""
+    """Ask until `end` and yield the seconds of each answer, including a new connection's."""
     connection = None
     while (start := time.perf_counter()) < end:
         if connection is None:

@@ -1,10 +1,10 @@
-"""What a large benchmark database costs: import, size, one curve, the nearest of many.
+"""Cost of a large benchmark database: import, size, one curve, the nearest of many configurations.
 
     python benchmarks/database.py [--measurements N] [--repeat N]
 
 The measurements are synthetic: configurations with a fixed seed, each with 0, 1, 2, 4 and 8
-I/O nodes, twice. Every figure stands beside a plain way to the same answer, measured in the
-same run. The claims at the end inform: a missed one does not change the exit code.
+I/O nodes, twice. Each figure is compared with a plain way to the same answer, measured in the same
+run. The claims at the end are for information: a missed one does not change the exit code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COLUMNS = (
     *("command", "operation", "tasks", "nodes", "io_nodes", "bandwidth_mib_s", "bytes"),
     *("time_s", "started", "engine", "engine_version"),
 )
-# What makes any two configurations of one kind.
+# Values that put all configurations into one kind of I/O.
 ALIKE = {"api": "POSIX", "file_per_process": True, "collective": False, "random_offsets": 0}
 PHASES = """\
 job,start,end,type,rank,bytes,time,api,requests,spatiality,files,n_files,mode_processes
@@ -50,23 +50,25 @@ job,start,end,type,rank,bytes,time,api,requests,spatiality,files,n_files,mode_pr
 1,2,3,read,all,67108864,1.0,MPIIO,64,collective,shared,1,64
 1,4,5,write,all,1048576000,1.0,POSIX,64000,contiguous,unique,500,500
 """
-# The same file into a table without types, keys or checks.
+# Import the same file into a table without types, keys or checks.
 PANDAS_IMPORT = """
 import sqlite3, sys
 import pandas as pd
 with sqlite3.connect(sys.argv[2]) as connection:
     pd.read_csv(sys.argv[1]).to_sql("measurements", connection, index=False)
 """
-# A prediction that reads every curve of the system and compares with each.
+# Predict from all curves of the system, which are read and compared one by one.
 PLAIN_PREDICTION = """
 import sys
 from benchdb.measurements.curves import curves
 from benchdb.store.database import open_database, transaction
 from predictor.composition.prediction import predict
+from predictor.model.system_model import Knowledge
 from summario.phases.tables import read_csv
 with transaction(open_database(sys.argv[2])) as connection:
     known = curves(connection, sys.argv[3])
-print(predict(read_csv(sys.argv[1]), known, system=sys.argv[3], nodes=16).best)
+phases, knowledge = read_csv(sys.argv[1]), Knowledge(tuple(known))
+print(predict(phases, knowledge, system=sys.argv[3], nodes=16).best)
 """
 
 _T = TypeVar("_T")
@@ -74,7 +76,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Sample:
-    """The seconds that one way to an answer took, sorted."""
+    """Sorted seconds of one way to an answer."""
 
     way: str
     seconds: list[float]
@@ -123,12 +125,14 @@ def parse_arguments() -> argparse.Namespace:
         if getattr(arguments, name) < (10 if name == "measurements" else 1):
             parser.error(f"--{name} is too small")
     if not ioncast().is_file():
-        parser.error(f"there is no {ioncast()}; run this with the Python ioncast is installed in")
+        parser.error(
+            f"{ioncast()} does not exist; run this with the Python in which ioncast is installed"
+        )
     return arguments
 
 
 def synthetic(count: int) -> list[IorConfig]:
-    """Different configurations in the ranges of real ones, of every kind."""
+    """Distinct random configurations of all kinds of I/O, in realistic ranges."""
     chance = seeded(0)
     found: dict[IorConfig, None] = {}
     while len(found) < count:
@@ -163,7 +167,7 @@ def random_config(chance: random.Random) -> IorConfig:
 
 
 def write_csv(path: Path, configurations: Iterable[IorConfig]) -> None:
-    """Write measurements as another site would give them, in random order of runs."""
+    """Write measurements as a site could provide them, with the runs in random order."""
     chance = seeded(0)
     runs = [
         (config, io_nodes)
@@ -186,7 +190,7 @@ def write_csv(path: Path, configurations: Iterable[IorConfig]) -> None:
 
 
 def measure_import(folder: Path, table: Path, rows: int, repeat: int) -> Path:
-    """Let both ways take turns; give the database of the last turn."""
+    """Import in both ways in turn; return the database of the last turn."""
     ours, plain = folder / "ioncast.sqlite", folder / "pandas.sqlite"
     place = ("--system", SYSTEM, "--db", str(ours))
     commands = {
@@ -247,7 +251,7 @@ def measure_nearest(connection: Connection, count: int) -> Iterator[Claim]:
     rows = measured(connection, SYSTEM)
     catalogue = catalogue_of_rows(rows)
     nearest = timed("`Catalogue.nearest`", wanted, catalogue.nearest)
-    # The worst that a catalogue can hold.
+    # The worst case for a catalogue: all configurations are of one kind.
     writes = [replace(config, write=True, read=False, **ALIKE) for config in wanted]
     of_one_kind = catalogue_of_rows(row._replace(operation="write", **ALIKE) for row in rows)
     alike = timed("`Catalogue.nearest`, all of one kind", writes, of_one_kind.nearest)
@@ -273,7 +277,7 @@ def load(connection: Connection, system: str) -> Catalogue[Measured]:
 
 
 def other_configurations(count: int) -> list[IorConfig]:
-    """Configurations as phases give them: sizes that no benchmark has."""
+    """Configurations with sizes that no benchmark has, as phases of applications give them."""
     chance = seeded(2)
     found = []
     for _ in range(count):
@@ -313,7 +317,7 @@ def measure_prediction(folder: Path, database: Path, repeat: int) -> None:
 
 
 def timed(way: str, wanted: Iterable[_T], answer: Callable[[_T], object]) -> Sample:
-    """Time each answer; one before fills caches."""
+    """Time each answer; one more answer before that fills caches."""
     wanted = list(wanted)
     answer(wanted[0])
     seconds = []

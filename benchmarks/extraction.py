@@ -1,10 +1,10 @@
-"""What reading a Darshan log costs: summario beside PyDarshan and darshan-parser.
+"""Cost of reading a Darshan log: summario compared with PyDarshan and darshan-parser.
 
     python benchmarks/extraction.py [--repeat N] [--json FILE]
 
-Every measurement is a new process; the ways of reading take turns on the same log, so that a
-slow minute of the machine meets all of them. The claims at the end inform: a missed one does
-not change the exit code.
+Each measurement is a new process. The ways to read take turns on the same log, so that a slow
+minute of the machine affects all of them. The claims at the end are for information: a missed one
+does not change the exit code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 READERS = Path(__file__).with_name("readers.py")
-# What the process that runs the Darshan library for summario peaks at; its caller cannot see it.
+# Peak memory of the process that runs the Darshan library for summario. The peak of its
+# caller does not contain it, so it is added.
 CHILD_MB = 25
 PACKAGES = ("ioncast", "darshan", "numpy", "pandas")
 
@@ -43,17 +44,17 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Run:
-    """What one process cost.
+    """Cost of one process.
 
     Attributes
     ----------
     whole_seconds : float
-        From before the process is started until its (first) log has been read.
+        Time from before the start of the process until its (first) log has been read.
     peak_kib : int
-        Its own peak.
+        Peak memory of the process, without its children.
     first_seconds, next_seconds, records
-        From `readers.py`, None for other programs: the time of the first log and of the next
-        ones, without start and imports; how many records were read.
+        From `readers.py`, None for other programs: the time of the first log and of later ones,
+        without start and imports; the number of records.
     """
 
     whole_seconds: float
@@ -65,7 +66,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Sample:
-    """All runs of one way of reading on one log."""
+    """All runs of one way to read on one log."""
 
     reader: str
     runs: tuple[Run, ...]
@@ -92,10 +93,10 @@ class Sample:
 
 
 class ReaderFailedError(Exception):
-    """A command that did not read the log, with what it said."""
+    """A command could not read the log; the message has its output."""
 
 
-# Of one log, by reader.
+# Samples of one log by reader.
 Samples = dict[str, Sample]
 
 
@@ -159,9 +160,11 @@ def parse_arguments() -> argparse.Namespace:
     for size in logs:
         log = getattr(arguments, size)
         if not log.is_file():
-            parser.error(f"there is no log {log}; name another one with --{size}")
+            parser.error(f"the log {log} does not exist; name another one with --{size}")
     if not ioncast().is_file():
-        parser.error(f"there is no {ioncast()}; run this with the Python ioncast is installed in")
+        parser.error(
+            f"{ioncast()} does not exist; run this with the Python in which ioncast is installed"
+        )
     return arguments
 
 
@@ -170,7 +173,7 @@ def ioncast() -> Path:
 
 
 def command_of(reader: str, log: Path) -> list[str]:
-    """The command line of a program; `readers.py` is told when it was started as well."""
+    """The command line of a reader; `run_once` adds the time of its start for `readers.py`."""
     if reader == "command":
         return [str(ioncast()), "phases", str(log), "--format", "csv"]
     if reader == "parser":
@@ -179,7 +182,7 @@ def command_of(reader: str, log: Path) -> list[str]:
 
 
 def measure(readers: list[str], log: Path, repeat: int) -> Samples:
-    """Let the readers take turns; a turn before fills the disk's cache and drops who fails."""
+    """Let the readers take turns, after a turn that fills the disk cache and drops failing ones."""
     usable = [reader for reader in readers if can_read(reader, log)]
     runs: dict[str, list[Run]] = {reader: [] for reader in usable}
     for _ in range(repeat):
@@ -204,7 +207,7 @@ def run_reader(reader: str, log: Path) -> Run:
 
 
 def run_once(command: list[str], *, reports: bool) -> Run:
-    """Run a command to its end; `reports` where it prints what `readers.py` does."""
+    """Run a command to its end; `reports` is true if it prints the JSON of `readers.py`."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         start = time.monotonic()
         process = subprocess.Popen(
@@ -262,7 +265,7 @@ def ratio(seconds: list[float], base: list[float]) -> str:
 
 
 def disagreements(samples: Samples) -> Iterator[str]:
-    """Name the readers whose times cannot be compared: they read something else."""
+    """Name the readers that found another number of records, so their times do not compare."""
     expected = samples["summario"].records
     for sample in samples.values():
         if sample.records not in (None, expected):
@@ -270,7 +273,7 @@ def disagreements(samples: Samples) -> Iterator[str]:
 
 
 def claims(large: Samples, medium: Samples, small: Samples) -> Iterator[Claim]:
-    """The claims: speed by the time of logs after a process's first."""
+    """The claims; speed is the time of logs after a process's first one."""
     yield faster(medium, "frames", 50, "the log of 2,000 records")
     yield faster(large, "to_df", 5, "the log of 64,000 records")
     yield near_parser(large)
@@ -323,7 +326,7 @@ def packages() -> str:
 
 
 def floor() -> str:
-    """What any process started here shows at least: it starts as a copy of this one."""
+    """The lowest peak that can be measured: each process starts as a copy of this one."""
     run = run_once(["true"], reports=False)
     return f"peaks below {run.peak_kib / 1024:.0f} MiB cannot be told apart"
 

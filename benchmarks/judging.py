@@ -1,4 +1,4 @@
-"""What a prediction is worth: its errors, its choices and its intervals against measured runs."""
+"""Judges forecasts by measured runs: errors, choices of I/O nodes, and intervals."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from predictor.composition.decision import fewest_near_best
 from predictor.composition.prediction import Prediction
 
-# What a decision may give up for fewer I/O nodes.
+# MiB/s of measured runs by number of I/O nodes.
 Runs = Mapping[int, Sequence[float]]
 
 
 class Forecast(NamedTuple):
-    """What a way to predict says of one application.
+    """The prediction of one application, by any way to predict.
 
     Attributes
     ----------
     means : mapping of int to float
         Expected MiB/s by number of I/O nodes.
     intervals : mapping of int to pair of float, or None
-        From p10 to p90, where the way has them.
+        From p10 to p90; None if the way has no intervals.
     best, decision : int
         The number of I/O nodes that is expected to be best, and the fewest within the tolerance.
     """
@@ -36,7 +36,7 @@ class Forecast(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A forecast against runs: what `Score` sums up."""
+    """A forecast compared with runs; `Score` sums up many of them."""
 
     cell_errors: list[float]
     run_errors: list[float]
@@ -53,8 +53,8 @@ class Score:
     Attributes
     ----------
     cell_error : float or None
-        Mean over cells of |predicted - mean| / mean of its runs; None where only the choice
-        is judged.
+        Mean over cells of |predicted - mean| / mean of its runs; None if only the choice is
+        judged.
     run_error : float or None
         Mean over runs of |predicted - run| / run.
     regret, regret_p95 : float
@@ -67,7 +67,7 @@ class Score:
     coverage : float or None
         Share of runs between p10 and p90.
     forecasts : int
-        How many.
+        Number of forecasts.
     """
 
     cell_error: float | None
@@ -81,7 +81,7 @@ class Score:
 
 
 def predicted(prediction: Prediction) -> Forecast:
-    """What a user is told."""
+    """The forecast in a prediction."""
     assert prediction.best.io_nodes is not None  # noqa: S101
     assert prediction.decision.io_nodes is not None  # noqa: S101
     points = {point.io_nodes: point.bandwidth_mib_s for point in prediction.curve}
@@ -94,7 +94,7 @@ def predicted(prediction: Prediction) -> Forecast:
 
 
 def of_means(means: Mapping[int, float]) -> Forecast:
-    """A curve without intervals."""
+    """A forecast from expected bandwidths, without intervals."""
     return Forecast(
         means=means,
         intervals=None,
@@ -108,9 +108,9 @@ def scaled(forecast: Forecast, factor: float) -> Forecast:
 
 
 def judge(forecast: Forecast, runs: Runs, without: Collection[int] = ()) -> Judged:
-    """Compare with runs.
+    """Compare a forecast with runs.
 
-    Errors and coverage are without some numbers of I/O nodes; choices are among all.
+    Errors and coverage leave out the numbers of I/O nodes in `without`; choices are among all.
     """
     truth = {n: fmean(values) for n, values in runs.items()}
     counted = [n for n in runs if n not in without]

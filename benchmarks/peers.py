@@ -1,4 +1,4 @@
-"""Other models of the same features and measurements, for comparison."""
+"""Other models with the same features and measurements, for comparison."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 def peers() -> dict[str, Any]:
-    """Estimators by name; what was found by trying on left-out patterns."""
+    """Estimators by name, with the best parameters in trials on left-out patterns."""
     return {
         "random forest": RandomForestRegressor(100, random_state=SEED),
         "extra trees": ExtraTreesRegressor(100, random_state=SEED),
@@ -40,7 +40,7 @@ def peers() -> dict[str, Any]:
 
 
 def fitted(curves: Sequence[Curve]) -> dict[str, Any]:
-    """Fit each to the mean logarithm of each cell."""
+    """Fit each estimator to the mean logarithm of bandwidth in each cell."""
     patterns, io_nodes, logarithms = measurements(curves)
     places, cell = np.unique(_known(patterns, io_nodes), axis=0, return_inverse=True)
     cell = cell.reshape(-1)
@@ -49,12 +49,12 @@ def fitted(curves: Sequence[Curve]) -> dict[str, Any]:
 
 
 def means_of(estimator: Any, config: IorConfig, io_nodes: Sequence[int]) -> Mapping[int, float]:
-    """What an estimator expects of a configuration, in MiB/s."""
+    """Predicted MiB/s of a configuration by number of I/O nodes."""
     row = pattern(config, stonewalled=True)
     found = estimator.predict(_known(np.tile(row, (len(io_nodes), 1)), np.array(io_nodes)))
     return dict(zip(io_nodes, np.exp(found).tolist(), strict=True))
 
 
 def _known(patterns: Array, io_nodes: NDArray[np.int64]) -> Array:
-    """Features, where the bytes of runs that a stone wall ended make no difference."""
+    """Features with 0 for unknown bytes, because a stone wall ended the runs."""
     return np.nan_to_num(with_io_nodes(patterns, io_nodes))

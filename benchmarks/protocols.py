@@ -1,7 +1,7 @@
-"""What is held back of the measurements, and how well the rest predicts it.
+"""Protocols of validation: hold a part of the measurements back and predict it from the rest.
 
-A protocol gives cases: its name, a way to predict, and a forecast against the runs that were
-held back. What is judged comes out of `predictor.composition.prediction.predict`, as users get it.
+A protocol yields cases: its name, a way to predict, and a forecast compared with the runs that were
+held back. The forecasts are those of `predictor.composition.prediction.predict`, as users get them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ANCHORS = (0, 1, 2, 8)
 ALWAYS = (0, 2, 8)
 FOLDS = 10
 MOST_PHASES = 6
-# Of each number of phases, in each fold or half.
+# Applications with each number of phases, in each fold or half.
 APPLICATIONS = 100
 RUNS_OF_APPLICATION = 10
 SEED = 9366
@@ -82,7 +82,7 @@ def few_repetitions(curves: Sequence[Curve], seed: int, side: int) -> Iterator[C
 
 
 def pattern_left_out(curves: Sequence[Curve], index: int) -> Iterator[Case]:
-    """Predict a pattern from all others, hyperparameters and all."""
+    """Predict a pattern with a model that is fitted to all other patterns only."""
     curve = curves[index]
     rest = tuple(other for other in curves if other is not curve)
     knowledge = Knowledge(rest, fit_model(rest))
@@ -104,7 +104,7 @@ def applications_left_out(curves: Sequence[Curve], fold: int) -> Iterator[Case]:
 
 
 def group_left_out(curves: Sequence[Curve], protocol: str, value: float) -> Iterator[Case]:
-    """Predict all patterns that have one value of what the protocol leaves out."""
+    """Predict all patterns with one value of the property that the protocol leaves out."""
     members = [curve for curve in curves if GROUPS[protocol](curve.config) == value]
     others = tuple(curve for curve in curves if curve not in members)
     knowledge = Knowledge(others, fit_model(others))
@@ -117,9 +117,9 @@ def group_left_out(curves: Sequence[Curve], protocol: str, value: float) -> Iter
 
 
 def alone(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iterator[Case]:
-    """Predict each pattern of a small system from its others.
+    """Predict each pattern of a small system from its other patterns.
 
-    The model is fitted to these alone, or it is another system's.
+    The model is fitted to these patterns only, or it is the model of another system.
     """
     other_model = fit_model(of_other_system)
     for curve in curves:
@@ -140,7 +140,7 @@ def elsewhere(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iter
         config, runs = curve.config, curve.bandwidths_mib_s
         yield ELSEWHERE, "no cell", judge(ask(config, whole), runs)
         yield from _by_past(ELSEWHERE, curve, whole)
-        # The other system's measurements of the very pattern would be taken for its cells.
+        # Leave out the other system's curve of the same pattern: it would count as measured cells.
         found = whole.match(config)
         unlike = [other for other in of_other_system if found.distance or other is not found.curve]
         for count in (1, 2, 3):
@@ -158,9 +158,9 @@ def ask(
     io_nodes: Sequence[int] | None = None,
     past: tuple[int, float] | None = None,
 ) -> Forecast:
-    """What a user is told of an application that does what a configuration does.
+    """The forecast for an application with the I/O of a configuration.
 
-    `past` is an earlier run: its number of I/O nodes, and what it got in MiB/s.
+    `past` is an earlier run: its number of I/O nodes and its bandwidth in MiB/s.
     """
     ran_with, observed = past or (None, 1.0)
     moved = (config.tasks or 1) * config.bytes_per_process
@@ -177,7 +177,7 @@ def ask(
 
 
 def _half(curve: Curve, seed: int) -> tuple[Curve, Curve]:
-    """Divide each cell's repetitions by chance."""
+    """Split the repetitions of each cell into random halves."""
     random = np.random.default_rng((seed, curve.id))
     first, second = {}, {}
     for n, values in curve.bandwidths_mib_s.items():
@@ -187,7 +187,7 @@ def _half(curve: Curve, seed: int) -> tuple[Curve, Curve]:
 
 
 def _by_others(protocol: str, members: Sequence[Curve], rest: tuple[Curve, ...]) -> Iterator[Case]:
-    """Predict by the nearest benchmark, and by other models."""
+    """Predict with the nearest benchmark, and with other models."""
     estimators = fitted(rest)
     for curve in members:
         runs = curve.bandwidths_mib_s
@@ -198,7 +198,7 @@ def _by_others(protocol: str, members: Sequence[Curve], rest: tuple[Curve, ...])
 
 
 def _without_predicting(protocol: str, curve: Curve) -> Iterator[Case]:
-    """What the cells' own means would be worth, and the same I/O nodes for every job."""
+    """Judge the cells' own means, and the same number of I/O nodes for every job."""
     runs = curve.bandwidths_mib_s
     own = of_means({n: fmean(values) for n, values in runs.items()})
     yield protocol, FLOOR, judge(own, runs)
@@ -208,7 +208,7 @@ def _without_predicting(protocol: str, curve: Curve) -> Iterator[Case]:
 
 
 def _by_past(protocol: str, curve: Curve, knowledge: Knowledge) -> Iterator[Case]:
-    """Predict with each run as the application's past; its own cell does not count."""
+    """Predict with each run as the application's earlier run; its own cell is left out."""
     runs = curve.bandwidths_mib_s
     plain = ask(curve.config, knowledge)
     for n in ANCHORS:
@@ -230,12 +230,12 @@ def at(way: str, io_nodes: int) -> str:
 def _applications(
     held_back: Mapping[IorConfig, Runs], knowledge: Knowledge, seed: int
 ) -> Iterator[tuple[str, Judged]]:
-    """Applications of random phases, each run composed of held-back repetitions."""
+    """Judge applications of random phases; their runs are composed of held-back repetitions."""
     chance = Random(seed)  # noqa: S311
     sizes = sorted({config.nodes or 0 for config in held_back})
     for count in range(1, MOST_PHASES + 1):
         for _ in range(APPLICATIONS):
-            # A job has one number of nodes.
+            # All phases of a job have the same number of nodes.
             nodes = chance.choice(sizes)
             able = [config for config in held_back if config.nodes == nodes]
             work = [
@@ -253,7 +253,7 @@ def _applications(
 
 
 def _some_bytes(config: IorConfig, chance: Random) -> int:
-    """From 16 GiB to 1 TiB, in whole requests of all processes."""
+    """A random number of bytes from 16 GiB to 1 TiB, in whole requests of all processes."""
     at_once = (config.tasks or 1) * config.transfer_size
     wanted = GIB * math.exp(chance.uniform(math.log(16), math.log(1024)))
     return max(round(wanted / at_once), 2) * at_once
@@ -265,6 +265,6 @@ def _run(
     io_nodes: int,
     chance: Random,
 ) -> float:
-    """All bytes over the sum of times."""
+    """MiB/s of one run: all bytes over the sum of the phases' times."""
     seconds = sum(moved / chance.choice(held_back[config][io_nodes]) for config, moved in work)
     return sum(moved for _, moved in work) / seconds

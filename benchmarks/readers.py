@@ -1,13 +1,12 @@
-"""Reads one Darshan log in one way and prints what that cost as a line of JSON.
+"""Reads one Darshan log in one way and prints its cost as a line of JSON.
 
     python benchmarks/readers.py READER LOG STARTED
 
-`extraction.py` starts it, once for each measurement. Imports come before the clock starts.
-`first_seconds` is the reading of a process's first log, which also starts what the reader
-needs and loads code; `next_seconds` is the fastest of the log read again, as a service or a
-command over many logs reads it; `whole_seconds` is from STARTED, a time on the monotonic clock,
-to the end of the first reading. `peak_kib` is the
-peak of this process.
+`extraction.py` starts it once for each measurement. Imports come before the clock starts.
+`first_seconds` is the time of a process's first log, which also loads code and starts processes
+of the reader. `next_seconds` is the shortest time of reading the log again, as a service or a
+command over many logs does. `whole_seconds` is the time from STARTED, on the monotonic clock, to
+the end of the first reading. `peak_kib` is the peak memory of this process.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from typing import Any
 AGAIN = 3
 MODULES = ("POSIX", "MPI-IO", "STDIO")
 
-# Reads the log at a path and returns how many records of MODULES it found there.
+# A function that reads the log at a path and returns the number of records of MODULES.
 Reader = Callable[[str], int]
 
 
 def summario() -> Reader:
-    # Its process ends with this one.
+    # The reader's own process ends with this one.
     reader = importlib.import_module("summario.reading.log").LogReader()
     extract_phases = importlib.import_module("summario.phases.extract").extract_phases
 
@@ -64,7 +63,7 @@ def _pydarshan(dtype: str, count: Callable[[Any], int]) -> Reader:
 
 
 def to_df() -> Reader:
-    """Everything PyDarshan can read, and one frame for each module."""
+    """Everything that PyDarshan can read, and one frame for each module."""
     report_of = importlib.import_module("darshan").DarshanReport
 
     def read(path: str) -> int:

@@ -1,10 +1,10 @@
-"""What reading a job script costs, and how that grows with its length.
+"""Cost of reading a job script, and how it grows with the script's length.
 
     python benchmarks/scripts.py [--repeat N]
 
-A real script is read by ioncast and taken apart by the standard library's `shlex`, in turns; then
-scripts that are one hostile piece again and again, with 7,000 and 56,000 characters, in turns.
-The claims at the end inform: a missed one does not change the exit code.
+ioncast and the standard library's `shlex` read a real script in turn. Then ioncast reads scripts of
+7,000 and 56,000 characters that repeat one hostile piece. The claims at the end are for
+information: a missed one does not change the exit code.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def in_turns(repeat: int, *ways: Callable[[], object]) -> list[float]:
-    """CPU seconds of the fastest reading of each, which take turns."""
+    """The least CPU seconds of each way; the ways take turns."""
     seconds = [[timed(way) for way in ways] for _ in range(repeat)]
     return [min(one) for one in zip(*seconds, strict=True)]
 

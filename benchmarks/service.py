@@ -1,10 +1,10 @@
-"""What the scheduler's question costs: our service beside a bare Flask application.
+"""Cost of the scheduler's question: our service compared with a bare Flask application.
 
     python benchmarks/service.py [--measurements N] [--applications N] [--rounds N] [--seconds S]
 
-Both run under gunicorn with the same settings and answer the same requests. They take turns,
-so that a slow minute of the machine meets both. The claims at the end inform: a missed one
-does not change the exit code.
+Both run under gunicorn with the same settings and answer the same requests. They take turns, so
+that a slow minute of the machine affects both. The claims at the end are for information: a missed
+one does not change the exit code.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ KINDS = ("hacc-io-ionodes0", "multiphase-ionodes0", "periodic-ionodes0")
 CELLS = 10
 RUNS = 3
 QUESTIONS = 2_000
-# What `ioncast serve` gives gunicorn by default.
+# Default settings of `ioncast serve` for gunicorn.
 WORKERS, THREADS, KEEPALIVE_S = 2, 8, 5
 PREPARED_WITHIN_S = 3600
 BARE = """\
@@ -79,13 +79,13 @@ class Server:
     Attributes
     ----------
     name : str
-        What it is called.
+        The name in tables.
     pid : int
-        Of gunicorn's master.
+        Process id of gunicorn's master.
     port : int
-        On 127.0.0.1.
+        Its port on 127.0.0.1.
     socket : Path
-        Where it listens as well.
+        Its unix socket.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a client found in one round."""
+    """A client's results of one round."""
 
     requests: int
     seconds: float
@@ -111,24 +111,24 @@ class Asked:
 
     @property
     def cpu_us(self) -> float:
-        """The server's CPU time for a request, which a busy machine changes less."""
+        """The server's CPU time for a request; a busy machine changes it less than other times."""
         return 1e6 * self.cpu_seconds / self.requests
 
 
 @dataclass(frozen=True)
 class Case:
-    """A way to ask, and what was found, a round after the other.
+    """A way to ask, and its results round by round.
 
     Attributes
     ----------
     name : str
-        What it is.
+        The name in tables.
     ask : callable
-        Asks a server for a round.
+        Asks a server for one round.
     meanwhile : callable
-        What happens to our service as long as either is asked, in a block.
+        Opens a block in which our service gets other work, while both servers are asked.
     bare, ours : list of Asked
-        What was found.
+        The results of both servers.
     """
 
     name: str
@@ -138,7 +138,7 @@ class Case:
     ours: list[Asked] = field(default_factory=list)
 
     def ratio(self, figure: str) -> float:
-        """The median over the rounds of ours divided by the bare one's."""
+        """The median over the rounds of our figure divided by the bare server's."""
         pairs = zip(self.ours, self.bare, strict=True)
         return statistics.median(getattr(a, figure) / getattr(b, figure) for a, b in pairs)
 
@@ -193,9 +193,11 @@ def parse_arguments() -> argparse.Namespace:
         if getattr(arguments, name) < (CELLS if name == "measurements" else 1):
             parser.error(f"--{name} is too small")
     if not WRK:
-        parser.error("there is no wrk; install it (Debian's package has this name)")
+        parser.error("wrk is not installed; install it (Debian's package has this name)")
     if not ioncast().is_file():
-        parser.error(f"there is no {ioncast()}; run this with the Python ioncast is installed in")
+        parser.error(
+            f"{ioncast()} does not exist; run this with the Python in which ioncast is installed"
+        )
     return arguments
 
 
@@ -210,7 +212,7 @@ def fill_measurements(database: Path, folder: Path, measurements: int) -> None:
 
 
 def fill_history(database: Path, applications: int) -> str:
-    """Store runs of applications of all sizes; give a token that may upload."""
+    """Store runs of applications of all sizes; return a token that may upload."""
     chance = seeded(3)
     kinds = [extract_phases(read_log(LOGS / f"{kind}.darshan")) for kind in KINDS]
     start = time.monotonic()
@@ -249,13 +251,13 @@ def user_of(application: int) -> str:
 
 
 def write_questions(folder: Path, applications: int) -> Path:
-    """A file of requests, for jobs as schedulers ask for them: one in ten is unknown."""
+    """Write a file of a scheduler's requests; one job in ten is unknown."""
     chance = seeded(4)
     lines = []
     for _ in range(QUESTIONS):
         application = chance.randrange(applications)
         is_known = chance.random() < 0.9
-        # Of the size that was run, or twice that.
+        # The size of the stored runs, or twice this size.
         tasks = tasks_of(application) * chance.choice((1, 1, 2))
         query = {
             "system": SYSTEM,
@@ -302,7 +304,7 @@ def our_service(folder: Path, database: Path) -> Iterator[Server]:
     }
     arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     command = [str(ioncast()), "serve", *arguments, "--bind", f"unix:{place}"]
-    # One client asks as much as a whole machine's users.
+    # One client sends as many requests as all users of a machine.
     environment = {"IONCAST_REQUESTS_PER_MINUTE": "1000000", "OMP_NUM_THREADS": "1"}
     with running(command, folder, environment) as pid:
         yield answering(Server("ioncast", pid, port, place))
@@ -329,7 +331,7 @@ def free_port() -> int:
 
 
 def answering(server: Server) -> Server:
-    """The server, when it answers."""
+    """Wait until a server answers, and return it."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -432,7 +434,7 @@ def ask(case: Case, server: Server) -> Asked:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process and those below it have used."""
+    """CPU seconds of a process and its descendants."""
     ticks = 0
     for each in (pid, *descendants(pid)):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -445,7 +447,7 @@ def cpu_seconds(pid: int) -> float:
 
 @contextlib.contextmanager
 def locked(database: Path) -> Iterator[None]:
-    """Hold the lock that everybody needs who reads or writes."""
+    """Hold the database's exclusive lock, which stops all readers and writers."""
     with contextlib.closing(sqlite3.connect(database, timeout=60, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         yield
@@ -453,7 +455,7 @@ def locked(database: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def uploading(ours: Server, token: str, statuses: Counter[int]) -> Iterator[None]:
-    """Send logs all the time, one after the other."""
+    """Send logs one after the other, in a thread."""
     stop = threading.Event()
     thread = threading.Thread(target=upload_until, args=(stop, ours, token, statuses))
     thread.start()
@@ -473,7 +475,7 @@ def upload_until(stop: threading.Event, ours: Server, token: str, statuses: Coun
 
 
 def send_log(ours: Server, token: str, log: bytes) -> int:
-    """Send a log; give the status of the answer."""
+    """Send a log and return the HTTP status."""
     fields = {"system": SYSTEM, "user": "uploader"}
     parts = [
         f'--limit\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
@@ -531,7 +533,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that any thread of one started."""
+    """Children of all threads of a process."""
     found = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for path in found for child in path.read_text(encoding="ascii").split()]
 

@@ -1,12 +1,12 @@
-"""What ioncast costs submissions: 60 at once on a real Slurm, with the service well, ill or away.
+"""Cost of ioncast for submissions: 60 at once on a real Slurm, with working and failing services.
 
-Hostile scripts too: bytes that are no text, and more commands than the service reads.
+Some job scripts are hostile: bytes that are not text, and more commands than the service reads.
 
     python benchmarks/submission.py [--rounds N]
 
-As root, because slurmd starts jobs for other users. In each round every case is measured once, the
-one without a plugin first; ratios are to that one, with the same script in the same round. The
-claim at the end informs: a missed one does not change the exit code.
+Run it as root, because slurmd starts jobs for other users. Each round measures every case once, the
+one without a plugin first; ratios compare with that one, for the same script in the same round. The
+claim at the end is for information: a missed one does not change the exit code.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from benchdb.store.database import opened_database, transaction  # noqa: E402
 from benchdb.store.tokens import add_token  # noqa: E402
 from ioncast.service.running.demo_data import fill  # noqa: E402
 from tests.scheduler_plugin.standin import stand_in  # noqa: E402
+from tests.support.services import problem  # noqa: E402
 from tests.support.serving import Served, running, wait_for  # noqa: E402
-from tests.support.slurm import Cluster, cluster, missing  # noqa: E402
+from tests.support.slurm import Cluster, cluster  # noqa: E402
 
 LUA = HERE.parent / "scheduler_plugin" / "lua"
 SUBMISSIONS = 60
 CLAIM_S = 1.0
-# As in the demonstration's history.
+# A job from the demonstration's history.
 JOB = ("--job-name=hacc-io", "--ntasks=16", "--hold", "--output=/dev/null")
 SCRIPT = b"#!/bin/sh\nsrun hacc_io_write_posix_fpp 400000 out\n"
 NO_TEXT = b"#!/bin/sh\nexit\n" + b"\xff" * 65_000
@@ -49,8 +50,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (7)")
     rounds = parser.parse_args().rounds
-    if absent := missing():
-        sys.exit(f"submission.py: Slurm cannot run here: {', '.join(absent)} missing")
+    if reason := problem("slurm"):
+        sys.exit(f"submission.py: Slurm cannot run here: {reason}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="submission-")))
         folder.chmod(0o755)
@@ -90,7 +91,7 @@ def main() -> None:
 
 
 def started(folder: Path, stack: ExitStack) -> tuple[str, Served]:
-    """The service with the demonstration's history; and a token for it."""
+    """Start the service with the demonstration's history; return its token and it."""
     database = str(folder / "demo.sqlite")
     fill(database)
     with opened_database(database) as opened, transaction(opened, write=True) as connection:
@@ -109,11 +110,11 @@ def with_plugin(root: Path) -> AbstractContextManager[Cluster]:
 def one(
     found: Cluster, settings: dict[str, str | int], script: bytes, seconds: list[float]
 ) -> list[float]:
-    """Measure a case; gives how long slurmctld waited for each answer, in ms."""
+    """Measure a case; return the milliseconds that slurmctld waited for each answer."""
     given = {"system": "testbed", "mode": "on", "pool": 8, **settings}
     texts = (f"{key} = {value!r}," for key, value in given.items())
     (found.folder / "ioncast_settings.lua").write_text(f"return {{ {' '.join(texts)} }}")
-    # slurmctld looks at whole seconds.
+    # slurmctld loads the script again if it is newer in whole seconds.
     changed = int(time.time()) + 1
     os.utime(found.folder / "job_submit.lua", (changed, changed))
     time.sleep(changed + 0.1 - time.time())
@@ -124,7 +125,7 @@ def one(
 
 
 def submit_all(found: Cluster, script: bytes) -> float:
-    """Seconds until all submissions that begin at the same time are accepted."""
+    """Seconds until all of the simultaneous submissions are accepted."""
     (found.folder / "job.sh").write_bytes(script)
     began = time.perf_counter()
     with ThreadPoolExecutor(SUBMISSIONS) as pool:

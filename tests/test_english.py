@@ -13,6 +13,7 @@ DONE = (
     "CONTRIBUTING.md",
     "Makefile",
     "README.md",
+    "benchmarks",
     "docs/campaigns.md",
     "docs/design.md",
     "docs/measurements.md",
