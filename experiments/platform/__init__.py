@@ -1,1 +1,1 @@
-"""An I/O-forwarding platform on one machine: real daemons in network namespaces."""
+"""Emulates an I/O-forwarding platform on one machine: real daemons in network namespaces."""

@@ -1,4 +1,4 @@
-"""`ioncast platform`: an I/O-forwarding platform on one machine."""
+"""`ioncast platform`: brings emulated platforms up and down, and runs programs on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
 """
 )
 def platform() -> None:
-    """Emulate I/O nodes on one machine: real daemons, shaped links."""
+    """Emulate I/O nodes on one machine, with real daemons and shaped links."""
 
 
 @platform.command(
@@ -36,18 +36,18 @@ Examples:
 """,
 )
 @click.argument("file", metavar="[FILE.toml]", type=click.Path(), default=str(BUNDLED))
-@click.option("--name", help="What to call it.  [default: the name in the file]")
+@click.option("--name", help="Name of the platform.  [default: the name in the file]")
 def up_command(file: str, name: str | None) -> None:
-    """Bring a platform up, from a description or the one that comes with ioncast.
+    """Bring a platform up, from a description in TOML or from the one that comes with ioncast.
 
-    The last line says how to run something on it. Root only.
+    The output names its file system and its platform file for `ioncast campaign`. Root only.
     """
     description = read_description(file)
     if name is not None:
         description = description.model_copy(update={"name": check_name(name)})
     emulated = up(description)
     click.echo(f"{emulated.name} is up: its file system is {emulated.scratch},")
-    click.echo(f"its platform file for `ioncast campaign` {emulated.campaign_platform}")
+    click.echo(f"its platform file for `ioncast campaign` is {emulated.campaign_platform}")
 
 
 @platform.command(
@@ -60,9 +60,10 @@ Examples:
 )
 @click.argument("name", default=lambda: read_description().name)
 def down_command(name: str) -> None:
-    """Remove a platform, or whatever is left of one: namespaces, processes, mounts, files.
+    """Remove a platform, or what is left of it: namespaces, processes, mounts and files.
 
-    Without a name, the one that comes with ioncast. Where nothing is there, nothing is done.
+    Without NAME, this is the platform that comes with ioncast. If nothing of it exists, the
+    command does nothing.
     """
     click.echo(f"{name} is {'down' if down(name) else 'not up'}")
 
@@ -78,9 +79,10 @@ Examples:
 @click.argument("name", required=False)
 @format_option
 def status_command(name: str | None, output_format: str) -> None:
-    """Show what works of a platform, or what is left of one that is not up.
+    """Show which nodes of a platform work, or what is left of one that is not up.
 
-    The exit code is 0 if everything works, 1 otherwise. Without a name, the only one there is.
+    The exit code is 0 if everything works, else 1. NAME can be left out if there is only one
+    platform.
     """
     status = status_of(chosen_name(name))
     if output_format == "json":
@@ -100,19 +102,24 @@ Examples:
   ioncast platform exec --name second --io-nodes 2 --tasks 4 --nodes 4 -- hostname
 """,
 )
-@click.option("--name", help="Of the platform.  [default: the only one that is up]")
-@click.option("--io-nodes", type=click.IntRange(min=0), required=True, help="0 is direct access.")
+@click.option("--name", help="Name of the platform.  [default: the only one that is up]")
+@click.option(
+    "--io-nodes",
+    type=click.IntRange(min=0),
+    required=True,
+    help="Number of I/O nodes; 0 is direct access.",
+)
 @click.option(
     "--tasks",
     type=click.IntRange(1, 100_000),
-    help="Processes.  [default: as many as the description has places for]",
+    help="Number of processes.  [default: all that the description provides for]",
 )
 @click.option(
     "--nodes",
     type=click.IntRange(min=1),
-    help="Compute nodes that they are spread over in blocks.  [default: all]",
+    help="Number of compute nodes, over which the processes are spread in blocks.  [default: all]",
 )
-@click.option("--mpi", is_flag=True, help="Start them with mpiexec.")
+@click.option("--mpi", is_flag=True, help="Start the processes with mpiexec.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_command(
     name: str | None,
@@ -124,10 +131,10 @@ def exec_command(
 ) -> None:
     """Run a program with its processes spread over the compute nodes.
 
-    Each finds the file system at the same path, as its own compute node sees it. Without
-    --mpi the processes are told who they are by IONCAST_RANK and IONCAST_TASKS. Their standard
-    input is empty. When one fails, or on Ctrl-C, all are ended; the exit code is that of the
-    first that failed.
+    Every process finds the file system at the same path, as its own compute node sees it.
+    Without --mpi, IONCAST_RANK and IONCAST_TASKS tell a process its number and the number of
+    all. The standard input is empty. If a process fails, or on Ctrl-C, all are ended; the exit
+    code is that of the first process that failed.
     """
     emulated = find(chosen_name(name))
     placement = emulated.place(io_nodes=io_nodes, tasks=tasks, nodes=nodes)

@@ -1,4 +1,4 @@
-"""Starting a platform's daemons and mounting its file systems."""
+"""Starts a platform's daemons and mounts its file systems."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from ioncast_base.errors import IoncastError
 _PATIENCE_S = 30.0
 _ATTEMPTS = 5
 _ATTEMPT_S = 8.0
-# As the kernel would cache them, two compute nodes could see different states of one file.
+# With the kernel's caches, two compute nodes could see different states of one file.
 _UNCACHED = ("--direct-io-mode=enable", "--attribute-timeout=0", "--entry-timeout=0")
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """A process of GlusterFS on a node.
+    """A GlusterFS daemon on a node.
 
     Attributes
     ----------
     name : str
-        Of its volume file and its log.
+        Name of its volume file and its log.
     node : Node
-        Where it runs.
+        The node that it runs on.
     volume : str
         Text of its volume file.
     """
@@ -50,12 +50,12 @@ class Daemon:
 
 @dataclass(frozen=True)
 class Server(Daemon):
-    """One that others connect to.
+    """A daemon that clients connect to.
 
     Attributes
     ----------
     port : int
-        Where it listens.
+        The TCP port on which it listens.
     """
 
     port: int
@@ -63,19 +63,19 @@ class Server(Daemon):
 
 @dataclass(frozen=True)
 class Client(Daemon):
-    """One behind a mount.
+    """A daemon behind a mount.
 
     Attributes
     ----------
     mount : Path
-        Where it is.
+        The mount point.
     """
 
     mount: Path
 
 
 def servers(description: Description) -> list[Server]:
-    """List the daemons of the storage servers."""
+    """Daemons of the storage servers."""
     folder = folder_of(description.name)
     return [
         Server(
@@ -89,7 +89,7 @@ def servers(description: Description) -> list[Server]:
 
 
 def forwarders(description: Description) -> list[Server]:
-    """List the daemons of the I/O nodes."""
+    """Daemons of the I/O nodes."""
     return [
         Server(
             name=f"forwarder{number}",
@@ -102,7 +102,7 @@ def forwarders(description: Description) -> list[Server]:
 
 
 def clients(description: Description) -> list[Client]:
-    """List the daemons behind the mounts: one for each number of I/O nodes and compute node."""
+    """Daemons behind the mounts: one for each pair of number of I/O nodes and compute node."""
     administrator = Client(
         name="administrator",
         node=ADMINISTRATOR,
@@ -134,7 +134,7 @@ def start_all(description: Description) -> None:
     Parameters
     ----------
     description : Description
-        The platform; its network and its folders are there.
+        The platform; its network and its folders exist.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def start_all(description: Description) -> None:
     _start_servers(platform, servers(description))
     _start_servers(platform, forwarders(description))
     for daemon in forwarders(description):
-        # An I/O node that lacks its storage leaves the clients that mount meanwhile without.
+        # A client that mounts while its I/O node has no storage yet would see no files.
         _wait_for(
             platform, daemon, partial(_has_storage, platform, daemon, description.storage.servers)
         )
@@ -153,27 +153,27 @@ def start_all(description: Description) -> None:
 
 
 def answering(platform: str, clients: Sequence[Client], *, patience_s: float = 5.0) -> set[str]:
-    """Ask file systems for their size, all at once.
+    """Ask all mounted file systems for their size at the same time.
 
     Parameters
     ----------
     platform : str
-        Its name.
+        The platform's name.
     clients : sequence of Client
-        Those behind the mounts.
+        The daemons behind the mounts.
     patience_s : float
-        How long to wait for all of them.
+        Seconds to wait for all answers.
 
     Returns
     -------
     set of str
-        Names of the daemons whose mounts are there and answered.
+        Names of the daemons whose mounts exist and answered.
     """
     mounted = remains.mounts(folder_of(platform))
     asked = {
         _member(platform, client): ["stat", "--file-system", str(client.mount)]
         for client in clients
-        # Where nothing is mounted, the host's own file system would answer.
+        # At a place without a mount, the host's own file system would answer.
         if client.mount in mounted
     }
     answered = succeed(asked, patience_s=patience_s)
@@ -204,7 +204,7 @@ def _mount_all(platform: str, daemons: Sequence[Client]) -> None:
         if not missing:
             return
         for daemon in missing:
-            # A client that did not hear of its server in time never answers: mount again.
+            # A client that did not reach its server in time never answers, so mount it again.
             _unmount(platform, daemon)
     raise IoncastError(
         "does not answer", where=str(missing[0].mount), remedy=_see_log(platform, missing[0])
@@ -235,8 +235,8 @@ def _command(platform: str, daemon: Daemon, program: str) -> list[str]:
 
 
 def _on(platform: str, node: Node) -> list[str]:
-    """What stands before a command that is to run on a node."""
-    # `ip netns exec` would hide the mounts from the host.
+    """Words in front of a command that run it on a node."""
+    # Not `ip netns exec`: it would hide the mounts from the host.
     return ["nsenter", f"--net={remains.NAMESPACES / namespace(platform, node.name)}"]
 
 
@@ -261,7 +261,7 @@ def _wait_for(platform: str, daemon: Daemon, condition: Callable[[], bool]) -> N
 
 
 def _see_log(platform: str, daemon: Daemon) -> str:
-    """Say why, as far as its log does; a platform that failed to come up has none any more."""
+    """Quote the daemon's log, because it is removed when the platform does not come up."""
     log = folder_of(platform) / "logs" / f"{daemon.name}.log"
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    return f"the last it said: {lines[-1]}" if lines else "it said nothing"
+    return f"the last line of its log: {lines[-1]}" if lines else "its log is empty"

@@ -1,4 +1,4 @@
-"""What an emulated platform consists of: nodes, links, who forwards for whom."""
+"""The description of an emulated platform: nodes, links, and the I/O node of each compute node."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _BURST = re.compile(r"[1-9][0-9]{0,8}[km]b")
 
 
 def is_name(text: str) -> bool:
-    """Whether a platform can be called so: the names of its namespaces begin with it."""
+    """Whether a text can be a platform's name: the names of its namespaces begin with it."""
     return bool(_NAME.fullmatch(text))
 
 
 def check_name(text: str) -> str:
-    """Refuse what cannot be the name of a platform."""
+    """Check that a text can be a platform's name."""
     if not is_name(text):
         raise InputError(
             f"{text!r} cannot be the name of a platform",
@@ -50,7 +50,7 @@ def _burst(text: str) -> str:
     return text
 
 
-# Addresses of a kind of node differ in their last byte only.
+# The addresses of one kind of node differ only in their last byte.
 _Nodes = Annotated[int, Field(gt=0, le=250)]
 _Threads = Annotated[int, Field(gt=0, le=64)]
 _Size = Annotated[
@@ -63,17 +63,17 @@ _IoNodes = Annotated[int, Field(ge=0, le=250)]
 
 
 class ComputeNodes(Table):
-    """Where an application's processes run.
+    """The compute nodes.
 
     Attributes
     ----------
     count : int
-        How many.
+        Number of compute nodes.
     processes : int
-        On each of them, where nobody says another number.
+        Processes on each compute node, unless a run says another number.
     """
 
-    count: _Nodes = Field(description="how many compute nodes there are", examples=[8])
+    count: _Nodes = Field(description="number of compute nodes", examples=[8])
     processes: Annotated[int, Field(gt=0, le=1024)] = Field(
         description="processes on each compute node", examples=[2]
     )
@@ -85,7 +85,7 @@ class Forwarding(Table):
     Attributes
     ----------
     threads : int
-        With which each of them passes requests on.
+        Threads with which each daemon forwards requests.
     """
 
     threads: _Threads = 16
@@ -97,26 +97,26 @@ class Storage(Table):
     Attributes
     ----------
     servers : int
-        How many; a file is on one of them, or on one group of replicas.
+        Number of servers; a file is on one server, or on one group of replicas.
     replicas : int
         Servers that hold the same files. With more than one, writers of a shared file lock
         each other out, as in file systems with distributed locks.
     threads : int
-        Of each server.
+        Threads of each server.
     cache : int
         Bytes that each client of the file system may cache: an I/O node, or a compute node
-        with direct access. 0 is none.
+        with direct access. 0 turns the cache off.
     memory : int
         Bytes that all servers together may hold.
     """
 
-    servers: _Nodes = Field(description="how many storage servers there are", examples=[4])
+    servers: _Nodes = Field(description="number of storage servers", examples=[4])
     replicas: _Nodes = 1
     threads: _Threads = 4
     cache: _Size = 0
-    # Memory without a limit is what 0 would mean to the kernel.
+    # Not 0: to the kernel this would mean memory without a limit.
     memory: Annotated[_Size, Field(gt=0)] = Field(
-        description="what all servers together may hold", examples=["4g"]
+        description="bytes that all servers together may hold", examples=["4g"]
     )
 
     @model_validator(mode="after")
@@ -133,14 +133,14 @@ def _check_replicas(storage: Storage) -> None:
 
 
 class Links(Table):
-    """How fast the nodes' links are, in either direction; rates as tc writes them.
+    """The rates of the nodes' links, in each direction, as tc writes them.
 
     Attributes
     ----------
     compute_nodes, io_nodes, storage : str
-        Of each node of that kind.
+        Rate of the link of each node of that kind.
     burst : str
-        What may pass at once at full speed.
+        Bytes that may pass at once at full speed.
     """
 
     compute_nodes: _Rate = Field(
@@ -157,24 +157,24 @@ class Description(Table):
     Attributes
     ----------
     name : str
-        What it is called; its network namespaces begin with it.
+        Name of the platform; the names of its network namespaces begin with it.
     io_nodes : tuple of int
         The numbers of I/O nodes that a run can get, each once; 0 is direct access.
     compute_nodes : ComputeNodes
-        Where processes run.
+        The compute nodes.
     forwarding : Forwarding
-        What the I/O nodes do.
+        The daemons on the I/O nodes.
     storage : Storage
         The parallel file system.
     links : Links
-        How fast the network is.
+        The rates of the network.
     mapping : dict of str to tuple of int
-        Number of I/O nodes → the I/O node of each compute node. Where a number is missing,
-        neighbours share one.
+        The I/O node of each compute node, by number of I/O nodes. For a number that is missing,
+        neighbours share an I/O node.
     """
 
     name: Annotated[str, AfterValidator(refusing(check_name))] = Field(
-        description="what the platform is called", examples=["testbed"]
+        description="name of the platform", examples=["testbed"]
     )
     io_nodes: Annotated[
         tuple[_IoNodes, ...],
@@ -195,19 +195,19 @@ class Description(Table):
         return self
 
     def io_node(self, io_nodes: int, compute_node: int) -> int:
-        """Say which I/O node serves a compute node.
+        """Find the I/O node that forwards for a compute node.
 
         Parameters
         ----------
         io_nodes : int
-            How many there are for the run, at least 1.
+            Number of I/O nodes of the run, at least 1.
         compute_node : int
-            Its number, from 0.
+            Number of the compute node, from 0.
 
         Returns
         -------
         int
-            The number of the I/O node, from 0.
+            Number of the I/O node, from 0.
         """
         blocks = [node * io_nodes // self.compute_nodes.count for node in self.all_compute_nodes]
         return self.mapping.get(str(io_nodes), blocks)[compute_node]
@@ -218,7 +218,7 @@ class Description(Table):
         return self.compute_nodes.count * self.compute_nodes.processes
 
     def holds(self, n_bytes: int) -> bool:
-        """Whether files of so many bytes fit into the storage beside what stays free."""
+        """Whether the storage can hold files of so many bytes and keep the limit of free space."""
         return n_bytes * self.storage.replicas + FREE_SPACE_LIMIT_BYTES <= self.storage.memory
 
     @property
@@ -238,10 +238,10 @@ class Description(Table):
 
 
 def _check_mapping(description: Description, io_nodes: str, chosen: tuple[int, ...]) -> None:
-    """Refuse a mapping that leaves a compute node without an I/O node."""
+    """Check that a mapping gives every compute node an I/O node."""
     where = f"key `mapping.{io_nodes}`"
     if io_nodes not in {str(number) for number in description.io_nodes if number}:
-        raise InputError(f"{where} is not for one of the numbers in `io_nodes`, but 0")
+        raise InputError(f"{where} must be for one of the numbers in `io_nodes` above 0")
     if len(chosen) != description.compute_nodes.count:
         raise InputError(
             f"{where} lists {len(chosen)} I/O nodes for"
@@ -257,17 +257,17 @@ def read_description(path: str | Path = BUNDLED) -> Description:
     Parameters
     ----------
     path : str or Path
-        A TOML file; experiments/platform/README.md says what is in it. The bundled one is
-        the platform that experiments/data/testbed was measured on.
+        A TOML file; experiments/platform/README.md explains its keys. The default is the
+        platform on which experiments/data/testbed was measured.
 
     Returns
     -------
     Description
-        What it says.
+        The description.
 
     Raises
     ------
     InputError
-        With the line of the first problem.
+        Naming the line of the first problem.
     """
     return read_toml(Path(path), Description)

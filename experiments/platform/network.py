@@ -1,4 +1,4 @@
-"""The nodes of a platform and the network between them, as text for `ip` and `tc`."""
+"""The nodes of a platform, and the lines for `ip` and `tc` that build its network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from experiments.platform.description import Description
 
 SWITCH = "sw"
-# Packets that wait for their turn; a queue that drops them slows TCP down below the rate.
+# Bytes of packets that may wait at a link. A shorter queue drops packets, and TCP then stays below
+# the rate.
 _QUEUE = "4mb"
 
 
@@ -19,11 +20,11 @@ class Node:
     Attributes
     ----------
     name : str
-        Within the platform: cn0, io0, pf0 or adm.
+        Name within the platform, such as cn0, io0, pf0 or adm.
     address : str
-        Its IP address.
+        IP address.
     rate : str or None
-        Of its link, as tc writes it; None if it is not shaped.
+        Rate of its link, as tc writes it; None if the link is not shaped.
     """
 
     name: str
@@ -46,12 +47,12 @@ def server(description: Description, number: int) -> Node:
     return Node(f"pf{number}", f"10.71.3.{number + 1}", description.links.storage)
 
 
-# Makes and removes files without being measured.
+# Its mount creates and removes files outside of measurements.
 ADMINISTRATOR = Node("adm", "10.71.4.1", None)
 
 
 def nodes(description: Description) -> list[Node]:
-    """List all nodes of a platform."""
+    """All nodes of a platform."""
     return [
         *(compute_node(description, number) for number in description.all_compute_nodes),
         *(io_node(description, number) for number in description.all_io_nodes),
@@ -61,12 +62,12 @@ def nodes(description: Description) -> list[Node]:
 
 
 def namespace(platform: str, node: str) -> str:
-    """Name the network namespace of a node."""
+    """Name of a node's network namespace."""
     return f"{platform}-{node}"
 
 
 def namespaces(description: Description) -> list[str]:
-    """List the network namespaces of a platform: the switch's first, then those of all nodes."""
+    """Names of a platform's network namespaces: first the switch's, then those of all nodes."""
     names = [SWITCH, *(node.name for node in nodes(description))]
     return [namespace(description.name, name) for name in names]
 
@@ -80,9 +81,9 @@ class Batch:
     program : str
         ``ip`` or ``tc``.
     namespace : str or None
-        Where it works; None is the host's.
+        Network namespace that the lines change; None for the host's.
     text : str
-        The lines.
+        The lines, for the standard input.
     """
 
     program: str
@@ -91,15 +92,15 @@ class Batch:
 
     @property
     def command(self) -> list[str]:
-        """What reads the lines from its standard input."""
+        """The command that reads the lines from its standard input."""
         place = ["-n", self.namespace] if self.namespace else []
         return [self.program, *place, "-batch", "-"]
 
 
 def batches(description: Description) -> Iterator[Batch]:
-    """Say how the network is built.
+    """Make the lines that build the network.
 
-    Every link is shaped at both of its ends by a token bucket.
+    A token bucket shapes every link at both of its ends.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def batches(description: Description) -> Iterator[Batch]:
     Yields
     ------
     Batch
-        In the order in which they must run.
+        The calls in the order in which they must run.
     """
     platform, all_nodes = description.name, nodes(description)
     switch = namespace(platform, SWITCH)

@@ -1,4 +1,4 @@
-"""Running the programs that a platform is made with."""
+"""Runs the system's programs that build a platform."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from contextlib import suppress
 
 from ioncast_base.errors import IoncastError
 
-# In the environment of a platform's processes, wherever they go: its name, and the run's.
+# The variable that marks the processes of a platform and everything that they start.
 MEMBER = "IONCAST_PLATFORM_MEMBER"
 _PATIENCE_S = 60.0
 
 
 def marked(member: str) -> dict[str, str]:
-    """Make the environment of what runs on a platform: the user's own, with the mark.
+    """Make the environment of a program on a platform: that of this process, with the mark.
 
     Parameters
     ----------
     member : str
-        The platform's name, a slash, and what of it the process is.
+        The mark: the platform's name, a slash, and the name of a daemon or a run.
     """
     return {**os.environ, MEMBER: member}
 
 
 def system_path() -> str:
-    """Say where the system's programs are looked for."""
-    # Debian keeps daemons out of a plain user's path, and so out of some of root's.
+    """Search path of the system's programs."""
+    # Debian leaves the folders of daemons out of a user's PATH, and of some root shells'.
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
@@ -45,19 +45,19 @@ def run(*command: str, told: str | None = None, member: str = "") -> str:
     *command : str
         The program and its arguments.
     told : str, optional
-        For its standard input.
+        Text for its standard input.
     member : str
-        The platform that it and what it leaves running belong to.
+        Mark of the program and of everything that it leaves running (see `marked`).
 
     Returns
     -------
     str
-        What it wrote.
+        Its output.
 
     Raises
     ------
     IoncastError
-        If it fails, with the first line of what it complained of.
+        If the program fails, with the first line of its error; or if it takes too long.
     """
     try:
         done = subprocess.run(  # noqa: S603 - names of nodes and files are our own
@@ -72,10 +72,12 @@ def run(*command: str, told: str | None = None, member: str = "") -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise IoncastError("did not end in time", where=" ".join(command)) from error
+        raise IoncastError(
+            f"took longer than {_PATIENCE_S:g} s", where=" ".join(command)
+        ) from error
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
-        reason = said[0] if said else f"ended with code {done.returncode}"
+        reason = said[0] if said else f"ended with exit code {done.returncode}"
         raise IoncastError(reason, where=" ".join(command))
     return done.stdout
 
@@ -86,14 +88,14 @@ def succeed(commands: Mapping[str, Sequence[str]], *, patience_s: float) -> set[
     Parameters
     ----------
     commands : mapping of str to sequence of str
-        What each of them belongs to → the program and its arguments.
+        Programs with their arguments, by mark (see `marked`).
     patience_s : float
-        What has not ended by then is killed.
+        Seconds after which a program that still runs is killed.
 
     Returns
     -------
     set of str
-        The keys of those that ended well.
+        The marks of the programs that ended with exit code 0.
     """
     give_up_at = time.monotonic() + patience_s
     processes: dict[str, subprocess.Popen[bytes]] = {}

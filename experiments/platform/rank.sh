@@ -1,4 +1,4 @@
-# Starts a program as one rank on its compute node; `ioncast platform up` wrote this file.
+# Starts a program as one rank on its compute node; `ioncast platform up` writes its settings in front.
 # Usage: mpiexec -n TASKS rank IO_NODES PROGRAM [ARGUMENT...]
 set -eu
 
@@ -7,7 +7,8 @@ fail() {
     exit 2
 }
 
-# mpiexec may wait for the others when a rank fails before it knows of MPI.
+# If a rank fails before MPI_Init, mpiexec may wait for the other ranks. So each rank reports its failure
+# in a file.
 if [ -n "${IONCAST_FAILURES-}" ]; then
     failures=$IONCAST_FAILURES
     unset IONCAST_FAILURES
@@ -20,20 +21,20 @@ fi
 [ $# -ge 2 ] || fail "usage: $folder/rank IO_NODES PROGRAM [ARGUMENT...]"
 io_nodes=$1
 shift
-# What starts ranks within a job knows better than the job's scheduler.
+# A launcher inside a job knows the rank better than the job's scheduler, so Slurm comes last.
 rank=${IONCAST_RANK-${OMPI_COMM_WORLD_RANK-${PMI_RANK-${PALS_RANKID-${SLURM_PROCID-0}}}}}
 tasks=${IONCAST_TASKS-${OMPI_COMM_WORLD_SIZE-${PMI_SIZE-${PALS_NRANKS-${SLURM_NTASKS-1}}}}}
 node=$((rank * ${IONCAST_NODES-$compute_nodes} / tasks))
 view=$folder/mounts/io$io_nodes/cn$node
-[ -d "$folder/mounts/io$io_nodes" ] || fail "no runs with $io_nodes I/O nodes on the platform $name"
+[ -d "$folder/mounts/io$io_nodes" ] || fail "the platform $name has no runs with $io_nodes I/O nodes"
 mountpoint -q "$view" || fail "$view does not answer; see \`ioncast platform status $name\`"
 
-# shellcheck disable=SC2016 # what the shell in the new namespace expands
-# The mounts of other nodes go out of sight: a program that asks every file system would wait for
-# all of them. The working directory may be in the file system: enter it again.
+# Unmount the other nodes' mounts in this rank's namespace: a program that asks every file system would
+# wait for all of them. Enter the working directory again, because it may be in the file system.
+# shellcheck disable=SC2016 # the shell in the new namespace expands these variables
 in_sight='
 must() {
-    said=$("$@" 2>&1) || { echo "ioncast: the rank does not see its own node: $said" >&2; exit 2; }
+    said=$("$@" 2>&1) || { echo "ioncast: the rank cannot see the mount of its own node: $said" >&2; exit 2; }
 }
 must mount --bind "$0" "$1/scratch"
 must umount --lazy "$1/mounts"
@@ -42,7 +43,7 @@ shift
 exec "$@"
 '
 export IONCAST_PLATFORM_MEMBER="${IONCAST_PLATFORM_MEMBER-$name}"
-# Ranks of Open MPI meet their launcher at the host's loopback address.
+# Open MPI's ranks meet their launcher at the host's loopback address, so they stay in its network.
 if [ -z "${OMPI_COMM_WORLD_RANK-}" ]; then
     set -- nsenter --net="/run/netns/$name-cn$node" "$@"
 fi

@@ -1,4 +1,4 @@
-"""Running a program's ranks on the compute nodes of a platform, to the end of all of them."""
+"""Runs a program's processes on the compute nodes of a platform, until all have ended."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ioncast_base.errors import IoncastError
 
 _POLL_S = 0.01
 _GRACE_S = 5.0
-# Ranks of MPICH are in different network namespaces, but on one machine: shared memory is their
-# only way. Many ranks share few cores: who waits has to let the others run.
+# MPICH's ranks are in different network namespaces of one machine, so only shared memory connects
+# them. Open MPI's options let many ranks share few cores: a rank that waits lets others run.
 _MPI = {
     "UCX_TLS": "posix,sysv,cma,self",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -35,7 +35,7 @@ _MPI = {
 def run_ranks(
     emulated: Emulated, program: Sequence[str], placement: Placement, *, mpi: bool
 ) -> int:
-    """Run a program and wait for its end; what is left of it then is ended.
+    """Run a program, wait for its end, and end all processes that it leaves running.
 
     Parameters
     ----------
@@ -44,21 +44,21 @@ def run_ranks(
     program : sequence of str
         The program and its arguments.
     placement : Placement
-        Where its processes go.
+        The compute nodes of its processes.
     mpi : bool
-        Whether mpiexec starts them.
+        Whether mpiexec starts the processes.
 
     Returns
     -------
     int
-        0, or the code of the first process that failed: the others are ended then.
+        0, or the exit code of the first process that failed; the others are then ended.
 
     Raises
     ------
     IoncastError
-        If mpiexec is not there.
+        If mpiexec is not installed.
     KeyboardInterrupt
-        When a signal stopped it (SIGINT, SIGTERM, SIGHUP).
+        If a signal stopped the run (SIGINT, SIGTERM, SIGHUP).
     """
     if mpi and shutil.which("mpiexec") is None:
         raise IoncastError(
@@ -92,8 +92,8 @@ def _preloaded(emulated: Emulated) -> dict[str, str]:
 
 
 def _start(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - what the user wants to be run
-        # Nobody else ends it if this process is killed.
+    return subprocess.Popen(  # noqa: S603 - the user's own program
+        # The kernel ends the program if this process is killed.
         ["setpriv", "--pdeathsig=TERM", *command],  # noqa: S607
         stdin=subprocess.DEVNULL,
         env=variables,
@@ -102,15 +102,15 @@ def _start(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.P
 
 
 def _first_failure(processes: Sequence[subprocess.Popen[bytes]], failures: IO[str]) -> int:
-    """Wait until all ended or one failed, as itself or as ranks tell of it."""
+    """Wait until all processes have ended or one has failed; MPI ranks write failures to a file."""
     running = list(processes)
     while running:
         codes = [process.poll() for process in running]
-        # Who started a rank that failed ends after it has told.
+        # Read the file after polling: a rank writes to it before its launcher ends.
         if told := failures.readline():
             return int(told)
         if code := next(filter(None, codes), 0):
-            # A signal's number, as shells report it.
+            # As shells do, report 128 plus the number of the signal that ended the process.
             return code if code > 0 else 128 - code
         running = [process for process in running if process.returncode is None]
         time.sleep(_POLL_S)
@@ -118,7 +118,7 @@ def _first_failure(processes: Sequence[subprocess.Popen[bytes]], failures: IO[st
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]], run: str) -> None:
-    """End what still runs: with a chance to tidy up, then without."""
+    """End the processes that still run: first with SIGTERM, then with SIGKILL."""
     for process in processes:
         if process.poll() is None:
             with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""What there is of a platform on this machine, found by its name alone, and its removal."""
+"""Finds everything of a platform on this machine by its name alone, and removes it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _NAMESPACES_FILE = "namespaces"
 _MOUNT_ID = re.compile(rb"^mnt_id:\s*([0-9]+)$", re.MULTILINE)
 _MARK = f"{MEMBER}=".encode()
 _PATIENCE_S = 20.0
-# What uses files of a file system that went away fails by itself, and may tidy up.
+# A program whose file system is gone fails by itself. Give it this time to tidy up.
 _GRACE_S = 3.0
 
 
 @dataclass(frozen=True)
 class Remains:
-    """What there is of a platform.
+    """Everything of a platform that exists on this machine; false if nothing does.
 
     Attributes
     ----------
     namespaces : tuple of Path
-        Of its nodes, those that it wrote down before it made them.
+        Files of its nodes' network namespaces.
     processes : tuple of int
-        Its daemons, and what runs on its nodes.
+        Ids of its daemons, and of all programs on its nodes.
     mounts : tuple of Path
-        Below its folder, in the order in which they were mounted.
+        Mount points below its folder, in the order in which they were mounted.
     folder : Path or None
-        Its folder, if it is there.
+        Its folder; None if it does not exist.
     """
 
     namespaces: tuple[Path, ...]
@@ -51,32 +51,21 @@ class Remains:
 
 
 def write_namespaces(name: str, namespaces: Iterable[str]) -> None:
-    """Write down which network namespaces are a platform's, before it makes them.
+    """Write the names of a platform's network namespaces to a file, before they are created.
 
     Parameters
     ----------
     name : str
-        Of the platform; its folder is there.
+        The platform's name; its folder exists.
     namespaces : iterable of str
-        Their names. Nobody else has such namespaces.
+        The names; no namespaces of these names exist.
     """
     text = "".join(f"{namespace}\n" for namespace in namespaces)
     (folder_of(name) / _NAMESPACES_FILE).write_text(text, encoding="utf-8")
 
 
 def remains(name: str) -> Remains:
-    """Look for everything that belongs to a platform.
-
-    Parameters
-    ----------
-    name : str
-        Of the platform.
-
-    Returns
-    -------
-    Remains
-        What is there; false if nothing is.
-    """
+    """Find everything that belongs to the platform of this name."""
     namespaces, folder = _namespaces(name), folder_of(name)
     return Remains(
         namespaces=namespaces,
@@ -92,7 +81,7 @@ def clear(name: str) -> None:
     Parameters
     ----------
     name : str
-        Of the platform. Nothing is removed that it did not make.
+        The platform's name. Things that the platform did not create stay.
 
     Raises
     ------
@@ -111,17 +100,17 @@ def clear(name: str) -> None:
     if mounts(folder):
         raise IoncastError("cannot be unmounted", where=str(mounts(folder)[0]))
     while os.path.lexists(folder):
-        # Where another process removes a file of its own meanwhile, rmtree stops halfway.
+        # rmtree stops halfway if another process removes one of its own files meanwhile.
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
 
 
 def detach(mount: Path) -> None:
-    """Unmount what is at a place, and what is below it; who uses it still has it until it ends."""
+    """Unmount a file system and those below it; programs that use it keep it until they end."""
     try:
         run("umount", "--lazy", "--no-canonicalize", "--internal-only", str(mount))
     except IoncastError:
-        # What one who was killed had started may have done so meanwhile.
+        # A program that a killed process had started may have unmounted it meanwhile.
         if mount in mounts(mount):
             raise
 
@@ -132,16 +121,16 @@ def members(name: str, namespaces: tuple[Path, ...] = ()) -> tuple[int, ...]:
     Parameters
     ----------
     name : str
-        What they are marked with, or what the mark begins with.
+        The mark of the processes, or its part before a slash.
     namespaces : tuple of Path
-        Network namespaces whose processes belong to it as well.
+        Network namespaces whose processes belong to the platform too.
 
     Returns
     -------
     tuple of int
-        Their ids; this process is never among them.
+        Ids of the processes, without this one.
     """
-    # Whatever is wrong with a namespace's file: never the host's own processes.
+    # Leave out the host's network, so that a wrong file never makes its processes members.
     networks = {_identity(path) for path in namespaces} - {_identity(Path("/proc/self/ns/net"))}
     return tuple(
         pid
@@ -151,18 +140,17 @@ def members(name: str, namespaces: tuple[Path, ...] = ()) -> tuple[int, ...]:
 
 
 def marks(name: str) -> dict[int, str]:
-    """Find out what the processes of a platform are.
+    """Find the daemons and runs that the processes of a platform belong to.
 
     Parameters
     ----------
     name : str
-        Of the platform.
+        The platform's name.
 
     Returns
     -------
     dict of int to str
-        Id of each process that bears the platform's mark → the rest of the mark: the name of
-        a daemon, or of a run.
+        Name of a daemon or a run, by id of each process with the platform's mark.
     """
     found = {pid: _mark(pid) for pid in _processes()}
     begins = f"{name}/"
@@ -170,17 +158,17 @@ def marks(name: str) -> dict[int, str]:
 
 
 def end(find: Callable[[], tuple[int, ...]]) -> None:
-    """Kill processes until none is found any more.
+    """Kill processes until no more are found.
 
     Parameters
     ----------
     find : callable
-        Finds them; what they start meanwhile is found the next time.
+        Finds the processes, also those that were started meanwhile.
 
     Raises
     ------
     IoncastError
-        If one does not end.
+        If a process does not end.
     """
     give_up_at = time.monotonic() + _PATIENCE_S
     while found := find():
@@ -194,11 +182,11 @@ def end(find: Callable[[], tuple[int, ...]]) -> None:
 
 @contextmanager
 def _held(places: Iterable[Path]) -> Iterator[frozenset[int]]:
-    """Hold mounts and yield their ids: no later mount gets one of them meanwhile."""
+    """Keep mounts in use and yield their ids, so that no new mount gets one of these ids."""
     with ExitStack() as stack:
         ids: set[int] = set()
         for place in places:
-            # Who opens a path only never waits for a file system's daemon.
+            # With O_PATH, open never waits for the file system's daemon.
             descriptor = os.open(place, os.O_PATH)
             stack.callback(os.close, descriptor)
             ids |= _mount_id(Path(f"/proc/self/fdinfo/{descriptor}"))
@@ -206,7 +194,7 @@ def _held(places: Iterable[Path]) -> Iterator[frozenset[int]]:
 
 
 def _end_users(mount_ids: frozenset[int]) -> None:
-    """Wait for those whose files went away; who keeps them open is killed."""
+    """Wait until programs have closed their files on unmounted file systems; then kill the rest."""
     give_up_at = time.monotonic() + _GRACE_S
     while _users(mount_ids) and time.monotonic() < give_up_at:
         time.sleep(0.02)
@@ -221,7 +209,7 @@ def _users(mount_ids: frozenset[int]) -> tuple[int, ...]:
 
 
 def _open_mounts(pid: int) -> set[int]:
-    # It may end meanwhile.
+    # The process may end meanwhile.
     with suppress(OSError):
         files = Path(f"/proc/{pid}/fdinfo").iterdir()
         return {mount_id for file in files for mount_id in _mount_id(file)}
@@ -229,7 +217,7 @@ def _open_mounts(pid: int) -> set[int]:
 
 
 def _mount_id(fdinfo: Path) -> set[int]:
-    """Id of the mount that an open file is on; none if it was closed meanwhile."""
+    """Id of the mount that an open file is on; empty if the file was closed meanwhile."""
     with suppress(OSError):
         return {int(found) for found in _MOUNT_ID.findall(fdinfo.read_bytes())}
     return set()
@@ -241,7 +229,7 @@ def _processes() -> list[int]:
 
 
 def _lives(pid: int) -> bool:
-    """Whether a process is there and did not end yet."""
+    """Whether a process exists and is not a zombie."""
     with suppress(OSError):
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
@@ -253,7 +241,7 @@ def _has_mark(pid: int, name: str) -> bool:
 
 
 def _mark(pid: int) -> str:
-    """What a process is marked with, nothing if it is not."""
+    """Mark of a process; empty if it has none."""
     with suppress(OSError):
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         values = [each.partition(b"=")[2] for each in variables if each.startswith(_MARK)]
@@ -280,15 +268,15 @@ def _namespaces(name: str) -> tuple[Path, ...]:
 
 
 def _remove_namespace(path: Path) -> None:
-    # A namespace whose making was cut short is a file that nothing is mounted on.
+    # If its creation was cut short, the namespace is a file without a mount.
     if path in mounts(path):
         detach(path)
     path.unlink()
 
 
 def mounts(folder: Path) -> tuple[Path, ...]:
-    """What is mounted at or below a folder, from the file that never asks a file system."""
+    """Mount points at or below a folder; /proc/self/mountinfo never waits for a file system."""
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     places = [line.split()[4] for line in lines]
-    # Blanks are written as octal numbers there; names of platforms have none.
+    # The file writes blanks in paths as octal numbers; the paths of platforms have no blanks.
     return tuple(Path(place) for place in places if f"{place}/".startswith(f"{folder}/"))

@@ -1,4 +1,4 @@
-"""Signals that stop a program, raised where something has to be tidied up."""
+"""Turns the signals that stop a program into exceptions, or ignores them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def raised() -> AbstractContextManager[None]:
 
 
 def ignored() -> AbstractContextManager[None]:
-    """Go on whatever signal comes, for what must not be left half done."""
+    """Ignore these signals, for work that must not be left half done."""
     return _handling(signal.SIG_IGN)
 
 
 @contextmanager
 def _handling(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
-    # Python lets no other thread say what a signal does.
+    # Python lets only the main thread set handlers.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Which daemons and mounts of a platform work, and what is left of one that is not up."""
+"""The state of each node of a platform, and everything that is left of one that is not up."""
 
 from __future__ import annotations
 

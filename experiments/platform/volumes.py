@@ -1,8 +1,8 @@
-"""What each daemon of a platform does, as GlusterFS volume files.
+"""The GlusterFS volume file of each daemon of a platform.
 
-A volume file lists translators, each on top of others; the last one is the top. The storage
-servers export a directory each, I/O nodes are clients of them that export what they see, and
-compute nodes are clients of an I/O node, or of the storage servers for direct access.
+A volume file lists translators, each on top of others; the last one is the top. Each storage server
+exports a folder. An I/O node is a client of all storage servers and exports their file system. A
+compute node is a client of an I/O node, or with direct access of the storage servers.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from experiments.platform.network import Node, io_node, server
 
 STORAGE_PORT = 24100
 FORWARDING_PORT = 24200
-# With the default of 2, an I/O node waits for itself when many clients mount at once.
+# With the default of 2 threads, an I/O node waits for itself when many clients mount at once.
 _EVENT_THREADS = 24
 _CACHE_TIMEOUT_S = 60
-# GlusterFS 10 forgets to give a lock back now and then (its issue 4425): who waits for that gets
-# an error, and does not wait for the half hour that is the default.
+# GlusterFS 10 sometimes does not release a lock (its issue 4425). With this limit, a program that
+# waits for the lock gets an error after a minute, not after the default of half an hour.
 ANSWER_TIMEOUT_S = 60
 _EXPORTED = "export"
 
 
 @dataclass(frozen=True)
 class _Graph:
-    """Translators, the name of the top one, and their text from the bottom up."""
+    """Translators: their text from the bottom up, and the name of the top one."""
 
     top: str
     text: str
@@ -52,9 +52,9 @@ def storage_volume(description: Description, number: int, directory: Path) -> st
     description : Description
         The platform.
     number : int
-        Of the server, from 0.
+        Number of the server, from 0.
     directory : Path
-        What it exports.
+        The folder that it exports.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def storage_volume(description: Description, number: int, directory: Path) -> st
 
 
 def forwarding_volume(description: Description, number: int) -> str:
-    """Write the volume file of an I/O node: a client of the storage that is a server itself."""
+    """Write the volume file of an I/O node: a client of the storage, and a server itself."""
     node, threads = io_node(description, number), description.forwarding.threads
     return _exported(
         _file_system(description),
@@ -84,12 +84,12 @@ def direct_volume(description: Description) -> str:
 
 
 def administrator_volume(description: Description) -> str:
-    """Write the volume file of who makes and removes files: direct access, never from a cache."""
+    """Write the volume file of the administrator's mount: direct access without a cache."""
     return _distributed(description).text
 
 
 def client_volume(description: Description, number: int) -> str:
-    """Write the volume file of a compute node whose requests an I/O node forwards."""
+    """Write the volume file of a compute node that uses an I/O node."""
     return _client("forwarder", io_node(description, number), FORWARDING_PORT)
 
 
@@ -122,14 +122,14 @@ def _client(name: str, node: Node, port: int) -> str:
 
 
 def _file_system(description: Description) -> _Graph:
-    """The file system as its clients see it, with their cache."""
+    """The file system as a client sees it, with the client's cache."""
     graph, size_bytes = _distributed(description), description.storage.cache
     options = {"cache-size": size_bytes, "cache-timeout": _CACHE_TIMEOUT_S}
     return graph.under("cache", "performance/io-cache", options) if size_bytes else graph
 
 
 def _distributed(description: Description) -> _Graph:
-    """All servers as one file system: each file on one server or group of replicas."""
+    """All servers as one file system: a file is on one server, or on one group of replicas."""
     bricks = [f"brick{number}" for number in description.all_servers]
     text = "".join(
         _client(brick, server(description, number), STORAGE_PORT)

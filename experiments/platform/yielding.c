@@ -1,7 +1,9 @@
 /*
- * Lets a rank that waits give its core away, for MPI libraries on UCX such as Debian's MPICH: they
- * ask for messages in a loop without end, and many ranks share few cores with the daemons here.
- * `ioncast platform up` compiles it where there is a compiler; `exec --mpi` preloads it.
+ * Makes an MPI rank that waits for a message give its core to others.
+ *
+ * MPI libraries on UCX, such as Debian's MPICH, ask for messages in a busy loop, but here many ranks
+ * and daemons share few cores. `ioncast platform up` compiles this file if there is a C compiler, and
+ * `ioncast platform exec --mpi` preloads it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,7 +13,7 @@ typedef unsigned (*progress_function)(void *worker);
 
 static void *ucx(void)
 {
-    /* Python loads MPI out of the sight of other libraries. */
+    /* Python loads MPI with RTLD_LOCAL, where RTLD_NEXT does not find it. */
     void *loaded = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
 
     return loaded ? loaded : RTLD_NEXT;

@@ -18,7 +18,7 @@ def platform() -> Iterator[Emulated]:
 
 @pytest.fixture
 def name() -> Iterator[str]:
-    """A name for a platform of which nothing is left when the test ended."""
+    """A name for a platform; the test fails if something of the platform is left at its end."""
     use("platform")
     chosen = unique_name()
     yield chosen

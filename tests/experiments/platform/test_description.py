@@ -13,7 +13,7 @@ BUNDLED = PROJECT / "experiments" / "platform" / "testbed.toml"
 
 
 def written(folder: Path, old: str, new: str) -> Path:
-    """The bundled description with one change."""
+    """Write the bundled description with one change."""
     text = BUNDLED.read_text(encoding="utf-8")
     assert old in text
     file = folder / "changed.toml"
@@ -49,7 +49,7 @@ def test_neighbours_share_an_io_node(io_nodes: int, chosen: list[int]) -> None:
     assert [read_description().io_node(io_nodes, node) for node in range(8)] == chosen
 
 
-def test_a_mapping_says_who_forwards_for_whom(tmp_path: Path) -> None:
+def test_a_mapping_gives_each_compute_node_its_io_node(tmp_path: Path) -> None:
     file = written(tmp_path, "[links]", "[mapping]\n2 = [0, 1, 0, 1, 0, 1, 0, 1]\n\n[links]")
     found = read_description(file)
     assert [found.io_node(2, node) for node in range(8)] == [0, 1, 0, 1, 0, 1, 0, 1]
@@ -75,7 +75,7 @@ def test_a_mapping_says_who_forwards_for_whom(tmp_path: Path) -> None:
         ("[links]", "[link]", "did you mean `links`?"),
     ],
 )
-def test_what_is_wrong_with_a_description_is_one_line(
+def test_a_wrong_description_is_an_error_of_one_line(
     tmp_path: Path, old: str, new: str, said: str
 ) -> None:
     with pytest.raises(InputError) as raised:

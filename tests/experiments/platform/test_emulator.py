@@ -42,7 +42,7 @@ def _killed_in_the_end(command: Sequence[str]) -> Iterator[subprocess.Popen[byte
         process.wait()
 
 
-# With so many mounts that it can be stopped among them.
+# A platform with enough mounts to stop `up` among them.
 DESCRIPTION = """
 name = "example"
 io_nodes = [0, 1, 2]
@@ -62,7 +62,7 @@ burst = "1mb"
 
 
 def starting(name: str, folder: Path) -> subprocess.Popen[str]:
-    """The command that brings a platform up, as a process that finds programs in a folder first."""
+    """Start the command that brings a platform up; it finds programs in a folder first."""
     file = folder / "example.toml"
     file.write_text(DESCRIPTION)
     return subprocess.Popen(
@@ -75,7 +75,7 @@ def starting(name: str, folder: Path) -> subprocess.Popen[str]:
     )
 
 
-# How far it is: what is there then and was not before.
+# Moments while a platform comes up, each with a condition that is true from then on.
 MOMENTS: dict[str, Callable[[str], object]] = {
     "first folder": lambda name: (PLATFORMS / name).exists(),
     "first namespace": lambda name: Path(f"/run/netns/{name}-sw").exists(),
@@ -100,23 +100,23 @@ def test_a_file_is_the_same_through_every_node_and_number_of_io_nodes(platform: 
 @pytest.mark.parametrize(
     ("io_nodes", "forwarding"), [(0, []), (1, ["io0"]), (2, ["io1"])], ids=["0", "1", "2"]
 )
-def test_bytes_take_the_way_through_the_io_node(
+def test_bytes_pass_through_the_io_node(
     platform: Emulated, io_nodes: int, forwarding: list[str]
 ) -> None:
     size_bytes = 4 << 20
     before = {node: received_bytes(platform, node) for node in ("io0", "io1")}
-    # The last of two compute nodes: with two I/O nodes the second one is its own.
+    # This is the second of two compute nodes: with two I/O nodes it uses the second one.
     (platform.node_directory(io_nodes, 1) / f"through{io_nodes}").write_bytes(bytes(size_bytes))
     received = {node: received_bytes(platform, node) - before[node] for node in before}
     assert [node for node, size in received.items() if size >= size_bytes] == forwarding
 
 
-def test_a_link_is_as_slow_as_it_was_described(name: str) -> None:
+def test_a_link_is_as_slow_as_its_description(name: str) -> None:
     links = Links(compute_nodes="8mbit", io_nodes="1gbit", storage="1gbit", burst="64kb")
     with emulated(small(name, links=links)) as platform:
         begun = time.monotonic()
         (platform.node_directory(1, 0) / "file").write_bytes(bytes(1 << 20))
-        # 1 MiB at 8 Mbit/s is 1.05 s, less what a burst saves.
+        # 1 MiB at 8 Mbit/s takes 1.05 s, and a burst saves some of it.
         assert time.monotonic() - begun > 0.9
 
 
@@ -131,7 +131,7 @@ def test_two_platforms_are_up_at_once(platform: Emulated) -> None:
     assert (platform.node_directory(2, 1) / "file").read_bytes() == b"one"
 
 
-def test_a_platform_that_is_up_is_found_as_it_was_made(platform: Emulated) -> None:
+def test_a_platform_that_is_up_is_found(platform: Emulated) -> None:
     assert find(platform.name) == platform
 
 
@@ -140,7 +140,7 @@ def test_a_platform_that_is_not_up_is_not_found() -> None:
         find("nowhere")
 
 
-def test_a_platform_has_no_other_mounts_than_it_was_described_with(platform: Emulated) -> None:
+def test_a_platform_has_only_the_mounts_of_its_description(platform: Emulated) -> None:
     with pytest.raises(InputError, match="no runs with 4 I/O nodes; choose one of 0, 1, 2"):
         platform.node_directory(4, 0)
     with pytest.raises(InputError, match="no compute node 2"):
@@ -153,7 +153,7 @@ def test_a_platform_that_is_up_does_not_come_up_again(platform: Emulated) -> Non
     assert (platform.node_directory(1, 0)).is_mount()
 
 
-def test_down_is_done_when_nothing_is_left_and_may_be_repeated(name: str) -> None:
+def test_down_leaves_nothing_and_may_be_repeated(name: str) -> None:
     up(small(name))
     assert leftovers(name) != []
     assert down(name)
@@ -161,9 +161,7 @@ def test_down_is_done_when_nothing_is_left_and_may_be_repeated(name: str) -> Non
     assert not down(name)
 
 
-def test_down_is_done_where_others_unmount_meanwhile(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_down_works_while_others_unmount(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_too_late(*command: str) -> str:
         programs.run(*command)
         return programs.run(*command)
@@ -179,13 +177,14 @@ def test_a_platform_comes_up_by_one_process_at_a_time(name: str) -> None:
         up(small(name))
 
 
-# Holds a file open whatever comes. As those below, it makes a second file when it does.
+# Each of these programs opens a file, and then creates a second file as a sign.
+# This one keeps its file open whatever happens.
 WRITES_ON = """
 import sys, time
 files = [open(path, "w") for path in sys.argv[1:]]
 time.sleep(600)
 """
-# Holds a file open until the file system is gone, then nothing of it.
+# This one closes its file when the file system is gone.
 LETS_GO = """
 import os, sys, time
 file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
@@ -198,7 +197,7 @@ except OSError:
     os.closerange(file, file + 1)
     time.sleep(600)
 """
-# Holds a file open at the same place, in a file system of its own.
+# This one opens a file at the same path, but in its own file system.
 OF_ITS_OWN = """
 import subprocess, sys, time
 from pathlib import Path
@@ -214,14 +213,14 @@ time.sleep(600)
 def using(
     file: Path, opened: Path, program: str, *starter: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has a file open."""
+    """Start a process, and wait until it has opened its file."""
     command = [*starter, sys.executable, "-c", program, str(file), str(opened)]
     with _killed_in_the_end(command) as process:
         wait_until(opened.exists)
         yield process
 
 
-def test_who_still_writes_when_the_platform_goes_down_is_ended(
+def test_a_program_that_keeps_a_file_open_is_ended_by_down(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remains, "_GRACE_S", 0.0)
@@ -232,7 +231,7 @@ def test_who_still_writes_when_the_platform_goes_down_is_ended(
             assert process.wait(_PATIENCE_S) != 0
 
 
-def test_who_closes_its_file_or_has_a_file_system_of_its_own_there_lives_on(
+def test_programs_that_close_their_files_or_use_other_file_systems_live_on(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remains, "_GRACE_S", _PATIENCE_S)
@@ -246,7 +245,7 @@ def test_who_closes_its_file_or_has_a_file_system_of_its_own_there_lives_on(
             assert (lets_go.poll(), has_its_own.poll()) == (None, None)
 
 
-def test_network_namespaces_that_are_no_platforms_stay(name: str) -> None:
+def test_network_namespaces_of_others_stay(name: str) -> None:
     namespace = f"{name}-cn0"
     subprocess.run(["ip", "netns", "add", namespace], check=True)
     try:
@@ -274,10 +273,10 @@ def test_down_is_not_done_before_the_folder_is_gone(
     assert leftovers(name) == []
 
 
-def test_a_compiler_that_does_not_work_keeps_no_platform_from_coming_up(
+def test_a_platform_comes_up_without_a_working_compiler(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As where the C library's headers are missing.
+    # This is the error if the C library's headers are missing.
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\necho 'fatal error: sched.h: No such file' >&2\nexit 1\n")
     compiler.chmod(0o755)
@@ -287,10 +286,10 @@ def test_a_compiler_that_does_not_work_keeps_no_platform_from_coming_up(
         assert not platform.yielding.exists()
 
 
-def test_a_kernel_that_cannot_shape_links_is_refused_and_nothing_is_left(
+def test_nothing_is_left_if_the_kernel_cannot_shape_links(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What tc says where the kernel's module sch_tbf is missing.
+    # This is the error of tc if the kernel's module sch_tbf is missing.
     program = tmp_path / "tc"
     program.write_text("#!/bin/sh\necho 'Error: Specified qdisc kind is unknown.' >&2\nexit 2\n")
     program.chmod(0o755)
@@ -314,13 +313,13 @@ def test_nothing_is_left_of_a_platform_that_does_not_come_up(
 
 @pytest.mark.parametrize(
     ("number", "program"),
-    # What it asks when the network, the storage servers and the mounts are there.
+    # The program that `up` runs while it builds the network, starts the servers, or mounts.
     [(signal.SIGINT, "tc"), (signal.SIGTERM, "ss"), (signal.SIGHUP, "stat")],
 )
 def test_nothing_is_left_when_a_signal_stops_it(
     name: str, number: signal.Signals, program: str, tmp_path: Path
 ) -> None:
-    """Where it waits for a program that does not answer, and so goes no further meanwhile."""
+    """The signal comes while `up` waits for a program that does not answer."""
     (tmp_path / program).write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nexec sleep 600\n")
     (tmp_path / program).chmod(0o755)
     process = starting(name, tmp_path)
@@ -332,14 +331,16 @@ def test_nothing_is_left_when_a_signal_stops_it(
 
 
 def is_unlocked(name: str) -> bool:
-    """Whether nothing is left of a killed one that it was just about to start."""
+    """Whether a killed command, and every program that it was about to start, has ended."""
     with suppress(BusyError), emulator.locked(name):
         return True
     return False
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_down_removes_what_a_killed_one_left(name: str, moment: str, tmp_path: Path) -> None:
+def test_down_removes_everything_that_a_killed_up_left(
+    name: str, moment: str, tmp_path: Path
+) -> None:
     process = starting(name, tmp_path)
     wait_until(lambda: MOMENTS[moment](name) or process.poll() is not None)
     process.kill()
@@ -352,13 +353,13 @@ def test_down_removes_what_a_killed_one_left(name: str, moment: str, tmp_path: P
     assert leftovers(name) == []
 
 
-def test_down_goes_on_where_a_killed_one_stopped(name: str) -> None:
+def test_down_finishes_the_work_of_a_killed_down(name: str) -> None:
     up(small(name))
     process = subprocess.Popen([*IONCAST, "down", name])
     wait_until(lambda: not (PLATFORMS / name / "mounts/io1").exists())
     process.kill()
     process.wait()
-    # It may have been unmounting.
+    # The killed command may have been unmounting.
     wait_until(lambda: is_unlocked(name) and not any("process" in what for what in leftovers(name)))
     down(name)
     assert leftovers(name) == []

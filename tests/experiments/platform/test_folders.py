@@ -23,7 +23,7 @@ def test_only_folders_that_can_be_platforms_are_listed(
 
 @pytest.mark.platform
 @pytest.mark.parametrize("foreign", ["a group's", "another user's", "a link", "a file"])
-def test_a_folder_of_platforms_that_is_not_roots_alone_is_refused(
+def test_a_folder_of_platforms_that_others_can_use_is_rejected(
     name: str, foreign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "platforms"

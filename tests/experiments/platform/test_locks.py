@@ -1,4 +1,4 @@
-"""A lock that is never given back holds nobody up for good."""
+"""A lock that is never released does not block other programs for ever."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def platform(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulated]:
         yield up
 
 
-def test_who_removes_a_file_does_not_wait_for_an_io_node_that_hangs(platform: Emulated) -> None:
-    """An I/O node that stops in the middle of its writes keeps the lock of their file."""
+def test_removing_a_file_does_not_wait_for_an_io_node_that_hangs(platform: Emulated) -> None:
+    """An I/O node that stops in the middle of its writes keeps the lock of the file."""
     with writing(platform.node_directory(1, 0) / "kept"), stopped(forwarder(platform)):
         remove = subprocess.Popen(["rm", "-f", str(platform.scratch / "kept")])
-        # GlusterFS looks every ten seconds for what was not answered, and by itself waits half an
-        # hour for it.
+        # GlusterFS looks for overdue requests every ten seconds. By default it would wait half an
+        # hour for the lock.
         remove.wait(300)
 
 

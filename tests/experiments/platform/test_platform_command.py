@@ -50,7 +50,7 @@ def test_up_status_exec_down(name: str, tmp_path: Path) -> None:
     assert f"/run/ioncast-platform/{name}/platform.toml" in up.stdout
     status = platform_command("status", name)
     assert status.returncode == 0
-    # The compute node's daemons and mounts are two: with 0 and with 1 I/O nodes.
+    # The compute node has two daemons and mounts: for 0 and for 1 I/O nodes.
     assert re.search(r"^cn0 +1gbit +2 of 2 +2 of 2$", status.stdout, re.MULTILINE)
     done = platform_command(
         "exec", "--name", name, "--io-nodes", "1", "--", "sh", "-c", "echo $IONCAST_RANK -n"
@@ -63,7 +63,7 @@ def test_up_status_exec_down(name: str, tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (0, f"{name} is not up\n")
 
 
-def test_status_says_what_does_not_work_any_more(name: str) -> None:
+def test_status_shows_the_nodes_that_do_not_work(name: str) -> None:
     with emulated(small(name)):
         (forwarder,) = [pid for pid, what in remains.marks(name).items() if what == "forwarder0"]
         os.kill(forwarder, signal.SIGKILL)
@@ -72,12 +72,12 @@ def test_status_says_what_does_not_work_any_more(name: str) -> None:
         assert status.returncode == 1
         nodes = {node["node"]: node for node in json.loads(status.stdout)["nodes"]}
         assert (nodes["io0"]["daemons_alive"], nodes["io0"]["daemons"]) == (0, 1)
-        # With 0 I/O nodes, and the second compute node with 2 of them.
+        # I/O node 0 is dead: the mounts for 0 I/O nodes still answer, and that of cn1 for two.
         assert [nodes[node]["mounts_answering"] for node in ("cn0", "cn1")] == [1, 2]
         assert nodes["pf0"]["daemons_alive"] == 1
 
 
-def test_status_of_what_is_not_up_is_a_failure() -> None:
+def test_status_of_a_platform_that_is_not_up_is_a_failure() -> None:
     status = platform_command("status", "nowhere", "--format", "json")
     assert status.returncode == 1
     found = json.loads(status.stdout)
@@ -85,7 +85,7 @@ def test_status_of_what_is_not_up_is_a_failure() -> None:
     assert found["found"] == {"folder": None, "namespaces": 0, "processes": 0, "mounts": 0}
 
 
-def test_the_platform_file_is_one_that_campaigns_take(platform: Emulated) -> None:
+def test_campaigns_accept_the_platform_file(platform: Emulated) -> None:
     found = read_platform(platform.campaign_platform)
     assert found.system == platform.name
     assert found.io_nodes == (0, 1, 2)
@@ -103,7 +103,7 @@ def test_the_platform_file_is_one_that_campaigns_take(platform: Emulated) -> Non
         (["exec", "--name", "nowhere", "--io-nodes", "1", "true"], "no platform called nowhere"),
     ],
 )
-def test_what_is_wrong_is_one_line(arguments: list[str], said: str) -> None:
+def test_a_wrong_command_is_an_error_of_one_line(arguments: list[str], said: str) -> None:
     done = platform_command(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_one_line(arguments: list[str], said: str) -> None:
         (down_command, ["nowhere"]),
     ],
 )
-def test_somebody_else_than_root_is_told_so(
+def test_only_root_can_use_the_commands(
     command: click.Command, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -127,6 +127,6 @@ def test_somebody_else_than_root_is_told_so(
         command.main(arguments, standalone_mode=False)
 
 
-def test_down_takes_the_same_platform_as_up_and_nobody_elses() -> None:
+def test_down_has_the_same_default_as_up() -> None:
     [name] = [one for one in down_command.params if one.name == "name"]
     assert name.get_default(click.Context(down_command)) == read_description().name

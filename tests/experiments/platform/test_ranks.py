@@ -19,13 +19,13 @@ pytestmark = pytest.mark.platform
 FOLDER = Path(__file__).resolve().parents[3] / "experiments" / "platform"
 _PATIENCE_S = 120.0
 
-# Writes who it is and where it is to a file at the path that all ranks share.
+# Writes the rank and the address of its node to a file in the folder $0, named after the rank.
 WHERE = (
     "echo ${IONCAST_RANK-$PMI_RANK} $(ip -o -4 addr show e0 | awk '{print $4}') > \"$0\"/"
     "${IONCAST_RANK-$PMI_RANK}"
 )
 BUSY = "import sys, time; open(sys.argv[1] + '/' + sys.argv[2], 'w'); time.sleep(600)"
-# Leaves a file named after its rank in the folder that its command line names, and does not end.
+# Creates a file named after the rank in the folder that its command line names, and does not end.
 STAY = f'"{sys.executable}" -I -S -c "$0" "$1" ${{IONCAST_RANK-$PMI_RANK}}'
 
 
@@ -41,7 +41,7 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[s
 
 
 def running(word: str) -> list[str]:
-    """Processes with a word in their command line."""
+    """Command lines of the other processes with a word in their command line."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -65,7 +65,7 @@ def places(folder: Path) -> list[str]:
     return sorted(file.read_text().strip() for file in folder.iterdir())
 
 
-# 4 processes on 2 nodes in blocks; a compute node's address ends with its number from 1.
+# Four processes on two nodes in blocks; the addresses of compute nodes end with 1, 2 and so on.
 BLOCKS = ["0 10.71.1.1/16", "1 10.71.1.1/16", "2 10.71.1.2/16", "3 10.71.1.2/16"]
 
 
@@ -78,7 +78,9 @@ def test_processes_are_spread_over_the_nodes_in_blocks(
     assert places(folder) == BLOCKS
 
 
-def test_without_a_number_every_place_has_a_process(platform: Emulated, folder: Path) -> None:
+def test_by_default_a_run_has_all_processes_of_the_description(
+    platform: Emulated, folder: Path
+) -> None:
     run(platform.rank_command(["sh", "-c", WHERE, str(folder)], io_nodes=1))
     assert places(folder) == BLOCKS
 
@@ -89,7 +91,7 @@ def test_a_run_may_take_fewer_nodes(platform: Emulated, folder: Path) -> None:
     assert places(folder) == ["0 10.71.1.1/16", "1 10.71.1.1/16"]
 
 
-def test_more_nodes_than_there_are_is_one_line(platform: Emulated) -> None:
+def test_more_nodes_than_the_platform_has_are_an_error(platform: Emulated) -> None:
     with pytest.raises(InputError, match="3 compute nodes are not possible; choose 1 to 2"):
         platform.rank_command(["true"], io_nodes=1, nodes=3)
 
@@ -101,7 +103,7 @@ def test_each_rank_sees_the_file_system_through_its_own_node_and_no_other(
     run(platform.rank_command(["sh", "-c", mounts], io_nodes=2, tasks=2))
     for rank in ("0", "1"):
         seen = [line.split()[1] for line in (folder / rank).read_text().splitlines()]
-        # The administrator's, and the node's own over it.
+        # The rank's own mount lies over the administrator's.
         assert [path for path in seen if path.startswith(f"{platform.folder}/")] == [
             f"{platform.folder}/bricks",
             f"{platform.folder}/scratch",
@@ -134,7 +136,7 @@ def test_mpiexec_starts_ranks_on_their_nodes(platform: Emulated, folder: Path) -
         ("IONCAST_RANK", "IONCAST_TASKS"),
     ],
 )
-def test_a_rank_knows_its_number_from_what_started_it(
+def test_a_rank_gets_its_number_from_its_launcher(
     platform: Emulated, folder: Path, starter: tuple[str, str]
 ) -> None:
     rank, tasks = starter
@@ -146,11 +148,11 @@ def test_a_rank_knows_its_number_from_what_started_it(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["7", "true"], "no runs with 7 I/O nodes"),
+        (["7", "true"], "has no runs with 7 I/O nodes"),
         (["2"], "usage:"),
     ],
 )
-def test_what_a_rank_cannot_do_is_one_line(
+def test_a_wrong_call_of_the_rank_script_is_an_error_of_one_line(
     platform: Emulated, arguments: list[str], said: str
 ) -> None:
     done = run([str(platform.folder / "rank"), *arguments])
@@ -169,10 +171,10 @@ def test_a_rank_that_cannot_see_its_own_node_does_not_run(
     command = platform.rank_command(["echo", "it runs"], io_nodes=1, tasks=1, mpi=mpi)
     done = run(command, PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "ioncast: the rank does not see its own node: permission denied" in done.stderr
+    assert "the rank cannot see the mount of its own node: permission denied" in done.stderr
 
 
-def test_without_mpiexec_the_ranks_of_mpi_are_refused(
+def test_mpi_ranks_without_mpiexec_are_an_error(
     platform: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -196,7 +198,7 @@ int main(void) {
 """
 
 
-# Python loads libraries, and with them MPI, out of the sight of all others.
+# Python loads libraries, and so MPI, with RTLD_LOCAL: other libraries do not see their symbols.
 LOADED = (
     sys.executable,
     "-I",
@@ -224,7 +226,7 @@ def test_ranks_of_an_mpi_program_reach_each_other(
 
 
 @pytest.mark.parametrize("mpi", [False, pytest.param(True, marks=pytest.mark.mpi)])
-def test_one_failing_rank_ends_all_and_its_code_is_the_runs(
+def test_one_failing_rank_ends_all_and_its_code_is_that_of_the_run(
     platform: Emulated, folder: Path, mpi: bool
 ) -> None:
     fail = f"test ${{IONCAST_RANK-$PMI_RANK}} = 2 && exit 7; exec {STAY}"
@@ -255,7 +257,7 @@ def test_a_signal_ends_all_ranks(
     assert running(str(folder)) == []
 
 
-def test_ranks_end_when_what_started_them_is_killed(platform: Emulated, folder: Path) -> None:
+def test_ranks_end_when_their_launcher_is_killed(platform: Emulated, folder: Path) -> None:
     program = ["sh", "-c", f"exec {STAY}", BUSY, str(folder)]
     command = platform.rank_command(program, io_nodes=1, tasks=4)
     process = subprocess.Popen(command)
@@ -265,13 +267,15 @@ def test_ranks_end_when_what_started_them_is_killed(platform: Emulated, folder: 
     wait_until(lambda: running(str(folder)) == [])
 
 
-def test_what_a_rank_leaves_running_is_ended_with_the_run(platform: Emulated, folder: Path) -> None:
+def test_processes_that_a_rank_leaves_running_end_with_the_run(
+    platform: Emulated, folder: Path
+) -> None:
     program = ["sh", "-c", f"setsid {STAY} & exit 0", BUSY, str(folder)]
     assert run(platform.rank_command(program, io_nodes=1, tasks=2)).returncode == 0
     assert running(str(folder)) == []
 
 
-def test_what_a_rank_told_counts_for_more_than_what_its_launcher_says(
+def test_the_code_that_a_rank_wrote_counts_more_than_that_of_its_launcher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = tmp_path / "failures"
@@ -295,9 +299,9 @@ def test_shellcheck_finds_nothing(platform: Emulated) -> None:
 
 
 @pytest.mark.mpi
-def test_mpi_ranks_preload_what_yields_before_what_the_user_preloads(platform: Emulated) -> None:
+def test_mpi_ranks_preload_yielding_before_the_libraries_of_the_user(platform: Emulated) -> None:
     command = platform.rank_command(["sh", "-c", "echo $LD_PRELOAD"], io_nodes=1, tasks=1, mpi=True)
     mine = "/usr/lib/mine.so"
     assert run(command, LD_PRELOAD="").stdout == f"{platform.folder}/yielding.so\n"
-    # What a user preloads stays; that it is missing here the loader says on its own.
+    # The user's library stays in the list. It does not exist here, which the loader reports itself.
     assert run(command, LD_PRELOAD=mine).stdout == f"{platform.folder}/yielding.so:{mine}\n"

@@ -14,7 +14,7 @@ from ioncast_base.errors import InputError, IoncastError
 from tests.support.emulated import emulated, small
 
 
-def test_only_root_uses_a_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_root_can_use_a_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for command in (lambda: up(small("refused")), lambda: down("refused"), lambda: find("refused")):
         with pytest.raises(IoncastError, match="only root"):
@@ -22,14 +22,14 @@ def test_only_root_uses_a_platform(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.platform
-def test_storage_that_the_machine_cannot_hold_is_refused(name: str) -> None:
+def test_storage_that_the_machine_cannot_hold_is_rejected(name: str) -> None:
     storage = Storage.model_validate({"servers": 2, "memory": "900t"})
     said = f"^platform {name}: its storage may hold 900.0 TiB, .* only .*; .*`storage.memory`"
     with pytest.raises(InputError, match=said), emulated(small(name, storage=storage)):
         pass
 
 
-def test_a_machine_without_a_program_is_told_its_package(
+def test_the_package_of_a_missing_program_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -39,7 +39,7 @@ def test_a_machine_without_a_program_is_told_its_package(
 
 
 @pytest.mark.platform
-def test_a_machine_without_fuse_is_refused(name: str) -> None:
+def test_a_machine_without_fuse_is_an_error(name: str) -> None:
     hidden = 'mount --bind /dev/null /dev/fuse && exec "$@"'
     up_command = [sys.executable, "-m", "ioncast", "platform", "up", "--name", name]
     command = ["unshare", "--mount", "sh", "-c", hidden, "sh", *up_command]

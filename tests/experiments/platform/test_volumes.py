@@ -14,7 +14,7 @@ from experiments.platform.volumes import (
 
 
 def kinds(text: str) -> list[str]:
-    """The translators of a volume file from the bottom up."""
+    """Kinds of the translators of a volume file, from the bottom up."""
     return re.findall(r"^  type (.*)$", text, re.MULTILINE)
 
 
@@ -24,11 +24,11 @@ def stored(**changes: object) -> Description:
     return description.model_copy(update={"storage": storage})
 
 
-def test_an_io_node_is_a_client_of_the_storage_that_is_a_server_itself() -> None:
+def test_an_io_node_is_a_client_of_the_storage_and_a_server_itself() -> None:
     found = forwarding_volume(read_description(), 3)
     top = ["performance/io-threads", "protocol/server"]
     assert kinds(found) == [*kinds(direct_volume(read_description())), *top]
-    # Its own address, and that of every storage server.
+    # It has its own address and the addresses of all storage servers.
     assert "bind-address 10.71.2.4\n" in found
     assert [f"remote-host 10.71.3.{number}\n" in found for number in range(1, 5)] == [True] * 4
 
@@ -58,7 +58,7 @@ def test_one_group_of_replicas_needs_no_distribution() -> None:
     assert kinds(direct_volume(stored(servers=1))) == ["protocol/client"]
 
 
-def test_clients_of_the_storage_have_the_cache_but_not_who_makes_the_files() -> None:
+def test_clients_of_the_storage_have_the_cache_but_not_the_administrator() -> None:
     description = stored(cache="64m")
     assert "cache-size 67108864\n" in direct_volume(description)
     assert "performance/io-cache" in kinds(forwarding_volume(description, 0))
