@@ -1,1 +1,1 @@
-"""Experiments that anyone can rerun, on measured data that are shipped with them."""
+"""The demonstration, emulated platform, case studies, measured data and simulator of queues."""

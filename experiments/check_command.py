@@ -1,4 +1,4 @@
-"""`ioncast experiment check`: every published table made again from the measurements."""
+"""`ioncast experiment check`: makes the published tables again and compares them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ Examples:
 @click.option(
     "--write",
     is_flag=True,
-    help="Publish the tables as they are made now; other *.csv in DIR/tables are removed.",
+    help="Publish the new tables; other *.csv files in DIR/tables are removed.",
 )
 @format_option
 def check(folders: tuple[Path, ...], write: bool, output_format: str) -> None:
-    """Make the tables of data sets again, and compare them with those that are published.
+    """Make the tables of data sets again, and compare them with the published tables.
 
-    DIR is a folder with provenance.json, benchmarks.csv, applications.csv and logs; without
-    one, the data sets that come with ioncast are checked. Tables that follow from the
-    measurements must be the same in every character. Those that a model was fitted for may
-    be off by one in the last digit, which another version of a library can make of a number
-    that is nearly halfway between two. The exit code is 1 where anything else differs.
+    DIR is a folder with provenance.json, benchmarks.csv, applications.csv and logs. Without
+    DIR, the data sets that come with ioncast are checked.
 
-    Printed are the errors of the predicted means against those of the reruns, and what is lost
-    with the I/O nodes that are predicted best, and with those decided for.
+    Tables that follow from the measurements alone must be the same in every character. In
+    tables that rest on a fitted model, a number may be off by one in its last digit, because
+    libraries of different versions round differently. The exit code is 1 if anything else
+    differs.
+
+    The output has the errors of the predictions, and the share of bandwidth that the predicted
+    best number of I/O nodes and the decision lose.
     """
     # Fitting models needs scikit-learn, which takes longer to import than other commands run.
     from experiments.checking import check_data_set  # noqa: PLC0415

@@ -62,7 +62,7 @@ class Checked:
         for one in found.differences[:_DIFFERENCES_SHOWN]:
             place = ", ".join(filter(None, [one.row, one.column]))
             where = f"{one.table}.csv{': ' if place else ''}{place}"
-            yield f"{where}: published is {one.published}, recomputed {one.recomputed}"
+            yield f"{where}: published: {one.published}, recomputed: {one.recomputed}"
         if len(found.differences) > _DIFFERENCES_SHOWN:
             yield f"and {len(found.differences) - _DIFFERENCES_SHOWN} more differences"
         elif not found.differences:

@@ -1,4 +1,4 @@
-"""`ioncast experiment`: experiments that anyone can rerun."""
+"""`ioncast experiment`: the group of the commands that run experiments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Examples:
 """
 )
 def experiment() -> None:
-    """Rerun experiments, on measured data or on your own."""
+    """Run the experiments of ioncast again, or run them on your own data."""
 
 
 for study in STUDIES:

@@ -1,12 +1,13 @@
-"""Measured results as the project ships them: a folder that says where all of it is from.
+"""Reads and writes data sets: measured results in a folder, with their provenance.
 
 A data set is a folder with
 
-- `provenance.json`: who measured what where, how, when (see `experiments.provenance`),
-- `benchmarks.csv`: one row for each run of a benchmark, as `ioncast bench import` takes it,
-- `applications.csv`: the same of applications, as `ioncast validate` takes it,
+- `provenance.json`: system, programs and settings of the measurements (see
+  `experiments.provenance`),
+- `benchmarks.csv`: a row for each run of a benchmark, for `ioncast bench import`,
+- `applications.csv`: a row for each run of an application, for `ioncast validate`,
 - `logs/`: Darshan logs of the applications,
-- `tables/`: what was made of these (see `experiments.published_tables`).
+- `tables/`: tables made from these (see `experiments.published_tables`).
 """
 
 from __future__ import annotations
@@ -41,19 +42,20 @@ class Run:
     Attributes
     ----------
     name : str
-        The application; of a benchmark, what its pattern is called.
+        Name of the application, or of the benchmark's pattern.
     io_nodes, repetition : int
-        Which run it is.
+        Number of I/O nodes, and number of the run with so many.
     bytes : int
-        All that it moved.
+        Bytes of all processes.
     time_s : float
-        How long that took; of an application, the sum over its steps.
+        Seconds that the I/O took; for an application the sum over its steps.
     bandwidth_mib_s : float
-        The one over the other.
+        Bytes over time.
     started : str
-        When, ISO 8601.
+        Time of the start, ISO 8601.
     command : str
-        The program and what it was told; of a benchmark, the IOR command line that means it.
+        The program with its arguments; for a benchmark the IOR command line of its
+        configuration.
     """
 
     name: str
@@ -75,9 +77,9 @@ class BenchmarkRun(Run):
     operation : str
         "read" or "write".
     tasks, nodes : int
-        Processes and compute nodes.
+        Number of processes and of compute nodes.
     engine : str
-        The program that ran it.
+        The program that ran the benchmark.
     """
 
     operation: str
@@ -88,14 +90,14 @@ class BenchmarkRun(Run):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A run of a benchmark as it is read.
+    """A row of `benchmarks.csv` that was read.
 
     Attributes
     ----------
     name : str
-        What its pattern is called.
+        Name of the pattern.
     measurement : Measurement
-        What was run, and what that reached.
+        The configuration and its bandwidth.
     """
 
     name: str
@@ -104,22 +106,22 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a folder holds, but for its tables.
+    """A data set without its tables.
 
     Attributes
     ----------
     folder : Path
-        Where it is.
+        Folder of the data set.
     provenance : Provenance
-        Where it is from.
+        The system, the programs and the settings of the measurements.
     benchmarks : tuple of Benchmark
         All runs of benchmarks.
     applications : mapping of str to tuple of Rerun
         All runs of each application.
     commands : mapping of str to str
-        What ran each application, as the first of its rows says; empty where that says nothing.
+        The command in the first row of each application; empty if the row has none.
     phases : mapping of Log to tuple of Phase
-        Of every log, in the order of `provenance.logs`.
+        The phases of each log, in the order of `provenance.logs`.
     """
 
     folder: Path
@@ -131,7 +133,7 @@ class DataSet:
 
     @property
     def jobs(self) -> dict[str, tuple[Phase, ...]]:
-        """What the prediction of each application rests on: the phases of its first log."""
+        """The phases of each application's first log, from which it is predicted."""
         jobs: dict[str, tuple[Phase, ...]] = {}
         for log in self.provenance.logs:
             jobs.setdefault(log.application, self.phases[log])
@@ -139,10 +141,7 @@ class DataSet:
 
 
 def shipped() -> list[Path]:
-    """The folders of the data sets that come with the project.
-
-    Where it is installed, that is the one which the service demonstrates with.
-    """
+    """Folders of the data sets that come with ioncast; in an installation only the testbed."""
     return sorted(path.parent for path in DATA.glob(f"*/{PROVENANCE}")) or [TESTBED]
 
 
@@ -152,7 +151,7 @@ def read(folder: Path) -> DataSet:
     Raises
     ------
     InputError
-        Naming the file, and the line or key, that cannot be used.
+        Naming the file, and the line or key, that is wrong.
     """
     provenance = read_provenance(folder / PROVENANCE)
     reruns: dict[str, list[Rerun]] = {}
@@ -180,17 +179,17 @@ def write(
     benchmarks: Iterable[BenchmarkRun],
     applications: Iterable[Run],
 ) -> DataSet:
-    """Write a data set around its logs, which are in the folder already.
+    """Write a data set into a folder that holds its logs already.
 
     Returns
     -------
     DataSet
-        As it is read again.
+        The data set, read again from the folder.
 
     Raises
     ------
     InputError
-        When it cannot be written, or makes no data set.
+        If a file cannot be written, or the files do not agree.
     """
     write_file(folder / PROVENANCE, provenance.model_dump_json(indent=1) + "\n")
     write_file(folder / BENCHMARKS, _csv(BenchmarkRun, benchmarks))
@@ -207,13 +206,13 @@ def _csv(kind: type[Run], runs: Iterable[Run]) -> str:
 
 
 def _check_logs(folder: Path, provenance: Provenance, applications: Iterable[str]) -> None:
-    """Refuse logs of nothing that ran, and applications without one."""
+    """Check that every application has a log, and that every log is of an application."""
     where = str(folder / PROVENANCE)
     known, logged = set(applications), {log.application for log in provenance.logs}
     for name in sorted(known - logged):
-        raise InputError(f"no log of {name!r} is listed, which {APPLICATIONS} has", where=where)
+        raise InputError(f"{name!r} is in {APPLICATIONS} but has no log", where=where)
     for name in sorted(logged - known):
-        raise InputError(f"a log is of {name!r}, which {APPLICATIONS} does not have", where=where)
+        raise InputError(f"{name!r} has a log but is not in {APPLICATIONS}", where=where)
     files = [log.file for log in provenance.logs]
     for file in files:
         if files.count(file) > 1:
@@ -229,7 +228,7 @@ def _commands(path: Path) -> dict[str, str]:
 
 
 def _read_benchmarks(path: Path, provenance: Provenance) -> tuple[Benchmark, ...]:
-    """Read the runs; what is missing from their rows is told."""
+    """Read the runs; without columns `tasks` and `nodes`, take both from the provenance."""
     text = read_text(path)
     rows = _rows(text, path)
     columns = set(rows[0]) if rows else set()
@@ -255,21 +254,25 @@ def _rows(text: str, path: Path) -> list[dict[str, str]]:
     try:
         return list(reader)
     except csv.Error as error:
-        # The line that it cannot read is one that DictReader does not count.
+        # DictReader does not count a line that it cannot read, but its reader does.
         where = f"{path}:{reader.reader.line_num}"
-        raise InputError(f"this is no CSV: {error}", where=where) from error
+        raise InputError(f"this is not a CSV file: {error}", where=where) from error
 
 
 def _check_names(benchmarks: Iterable[Benchmark], where: str) -> None:
-    """Refuse a pattern with two names, and a name of two patterns."""
+    """Check that each pattern has one name, and each name one pattern."""
     names: dict[IorConfig, str] = {}
     configs: dict[str, IorConfig] = {}
     for one in benchmarks:
         config = one.measurement.config
         name = names.setdefault(config, one.name)
         if name != one.name:
-            raise InputError(f"{name!r} and {one.name!r} are the same pattern", where=where)
+            raise InputError(
+                f"{name!r} and {one.name!r} are names of the same pattern", where=where
+            )
         other = configs.setdefault(name, config)
         if other != config:
             commands = (each.command_line(launcher=True) for each in (other, config))
-            raise InputError(f"{name!r} is two patterns, `{'` and `'.join(commands)}`", where=where)
+            raise InputError(
+                f"{name!r} is the name of two patterns, `{'` and `'.join(commands)}`", where=where
+            )

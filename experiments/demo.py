@@ -1,8 +1,8 @@
-"""The main job on the data the project ships: `make demo`.
+"""The demonstration (`make demo`): a prediction from shipped measurements, beside its reruns.
 
-Fills a new database with benchmarks measured on an emulated I/O-forwarding layer, takes
-the Darshan log of a HACC-IO run on it, predicts that application's bandwidth with 0 to 8
-I/O nodes, and compares with what its reruns measured.
+It fills a new database with benchmarks of an emulated I/O-forwarding layer, reads the Darshan log
+of a HACC-IO run, predicts the bandwidth of the application with 0 to 8 I/O nodes, and compares the
+prediction with measured reruns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TASKS = 16
 
 
 def main(plot: Path) -> None:
-    """Run the demonstration; the plot goes to `plot`."""
+    """Run the demonstration, and write its plot to a file."""
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder) / "demo.sqlite")
         click.echo("Benchmarks of the system, measured with 0, 1, 2, 4 and 8 I/O nodes:")
@@ -71,10 +71,10 @@ def main(plot: Path) -> None:
 
 
 def run(command: str, database: str | None = None) -> None:
-    """Show an ioncast command and what it prints."""
+    """Print an ioncast command, run it, and print its output."""
     click.secho(f"\n$ ioncast {command}", bold=True)
     extra = ["--db", database] if database else []
-    # Warnings in their place, also where the output goes to a file.
+    # Warnings keep their place among the output, also in a file.
     try:
         with contextlib.redirect_stderr(sys.stdout):
             cli.main([*shlex.split(command), *extra], prog_name="ioncast", standalone_mode=False)
@@ -113,7 +113,7 @@ def compare(result: Validated) -> str:
 
 
 def _shown(path: Path) -> str:
-    """The path as a user in the project's folder would type it."""
+    """The path as a user in the current folder would type it."""
     here = Path.cwd()
     return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 

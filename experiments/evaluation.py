@@ -1,4 +1,4 @@
-"""What predictions of the applications of a data set are worth, held against their reruns."""
+"""Predicts the applications of a data set, and compares the predictions with their reruns."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ NEAREST_MEANS = "nearest benchmarks' means"
 
 @dataclass(frozen=True)
 class Composed:
-    """What the nearest benchmarks' means say of an application, one part after another.
+    """An application composed from the means of the nearest benchmarks, part by part.
 
     Attributes
     ----------
     matches : tuple of Match
         The benchmark of each part of each phase.
     mean_mib_s : mapping of int to float
-        All bytes over the sum of the parts' times, by number of I/O nodes; empty where a part
-        has no benchmark.
+        All bytes over the sum of the parts' times, by number of I/O nodes; empty if a part has
+        no benchmark.
     comparison : Comparison
-        That against the reruns.
+        These means compared with the reruns.
     """
 
     matches: tuple[Match, ...]
@@ -52,18 +52,18 @@ class Composed:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the benchmarks of a data set say of its applications.
+    """The predictions of the applications of a data set from its benchmarks.
 
     Attributes
     ----------
     curves : mapping of str to Curve
-        What was measured of each pattern, by its name.
+        The curves of the patterns, by name.
     predictions : mapping of str to Prediction
-        By application.
+        Predictions by application.
     validated : mapping of str to Validated
-        The predictions held against the reruns, by application.
+        The predictions compared with the reruns, by application.
     composed : mapping of str to Composed
-        The same by the nearest benchmarks' means, without a model.
+        Compositions from the means of the nearest benchmarks, by application.
     """
 
     curves: Mapping[str, Curve]
@@ -78,7 +78,7 @@ def evaluate(data: DataSet) -> Evaluation:
     Raises
     ------
     InputError
-        When nothing of the data set's engine is in it.
+        If the data set has no measurements of its engine.
     """
     known = named_curves(data)
     knowledge = Knowledge(tuple(known.values()), fit_model(tuple(known.values())))
@@ -99,7 +99,7 @@ def evaluate(data: DataSet) -> Evaluation:
 
 
 def named_curves(data: DataSet) -> dict[str, Curve]:
-    """The curves of a data set's engine by the names of their patterns."""
+    """Curves of a data set that its engine measured, by name of their pattern."""
     system = data.provenance.system
     with opened_database("sqlite://") as engine, transaction(engine, write=True) as connection:
         store(
@@ -115,7 +115,7 @@ def named_curves(data: DataSet) -> dict[str, Curve]:
     own = {names[curve.config]: curve for curve in found if curve.engine == data.provenance.engine}
     if not own:
         raise InputError(
-            f"nothing in it was measured with {data.provenance.engine!r}",
+            f"no row was measured with {data.provenance.engine!r}, the engine of provenance.json",
             where=str(data.folder / BENCHMARKS),
         )
     return own
@@ -124,18 +124,18 @@ def named_curves(data: DataSet) -> dict[str, Curve]:
 def compose_means(
     phases: Sequence[Phase], known: Sequence[Curve], reruns: Reruns, nodes: int
 ) -> Composed:
-    """Put an application together from the means of the nearest benchmarks.
+    """Compose an application from the means of the nearest benchmarks.
 
     Parameters
     ----------
     phases : sequence of Phase
-        Of one run.
+        Phases of one run.
     known : sequence of Curve
         The benchmarks.
     reruns : mapping of int to sequence of float
-        What the application's runs reached in MiB/s.
+        MiB/s of the application's reruns, by number of I/O nodes.
     nodes : int
-        Compute nodes of the application.
+        Number of compute nodes of the application.
     """
     work = [(part, match(phase, part, known, nodes)) for phase in phases for part in phase.parts]
     means = [

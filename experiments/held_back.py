@@ -1,4 +1,4 @@
-"""How well patterns are predicted whose measurements are held back, on a data set's own curves."""
+"""Predicts patterns whose measurements are held back, and compares with these measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from predictor.validation.against_reruns import (
 from summario.phases.values import Part, Phase
 
 LEFT_OUT = "each pattern left out"
-# Of the runs of a cell numbered from 1 in their order: what repetitions are numbered from differs.
+# Runs count from 1 in the order of their cell, because some data sets number repetitions from 0.
 HALVES = ("even runs left out", "odd runs left out")
 MODEL = "ioncast"
 NEAREST = "nearest benchmark"
@@ -31,20 +31,20 @@ FLOOR = "noise floor"
 
 @dataclass(frozen=True)
 class Judged:
-    """A pattern predicted in some way, held against its own runs.
+    """A pattern predicted in one way, and compared with its own runs.
 
     Attributes
     ----------
     protocol, way : str
-        What was held back, and what predicted it.
+        The measurements that were held back, and the way of predicting them.
     pattern : str
-        Its name.
+        Name of the pattern.
     best : int or None
-        The number of I/O nodes that is predicted best; None where nothing is predicted.
+        Number of I/O nodes that is predicted best; None without a prediction.
     measured_best : int
-        The one with the highest measured mean.
+        Number of I/O nodes with the highest measured mean.
     comparison : Comparison
-        Empty where nothing is predicted.
+        The prediction compared with the runs; empty without a prediction.
     """
 
     protocol: str
@@ -56,16 +56,16 @@ class Judged:
 
 
 def hold_back(known: Mapping[str, Curve]) -> Iterator[Judged]:
-    """Predict what is held back: each pattern by the others, repetitions by the others.
+    """Predict each pattern from all others, and half of the runs from the other half.
 
-    Ways are the prediction as users get it, the same without a model (the nearest benchmark
-    stands in, as in Inria RR-9366), and the same number of I/O nodes for all. Beside them stands
-    the noise floor (see `predictor.validation.against_reruns.noise_floor`).
+    There are three ways: the prediction that users get, the nearest benchmark without a model
+    (as in Inria RR-9366), and the same number of I/O nodes for all. The noise floor stands beside
+    them (see `predictor.validation.against_reruns.noise_floor`).
 
     Parameters
     ----------
     known : mapping of str to Curve
-        What was measured, by the names of patterns.
+        Measured curves, by name of their pattern.
     """
     for name, curve in known.items():
         ways = _ways(tuple(other for other in known.values() if other is not curve))
@@ -86,16 +86,16 @@ def phase_of(
     start_s: float = 0.0,
     time_s: float = 1.0,
 ) -> Phase:
-    """The phase that Darshan would show of a run of a configuration.
+    """Make the phase that the Darshan log of a configuration's run would show.
 
     Parameters
     ----------
     config : IorConfig
-        What is run.
+        The configuration.
     moved_bytes : int, optional
-        By all processes, if not as many as the configuration says.
+        Bytes of all processes; by default those of the configuration.
     start_s, time_s : float
-        When it begins, and how long it takes.
+        Start and duration of the phase in seconds.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def phase_of(
 
 
 def _ways(curves: tuple[Curve, ...]) -> dict[str, Knowledge]:
-    """What a model of some curves tells, and what they tell without."""
+    """Knowledge with and without a model of the curves, by name of the way."""
     model = fit_model(curves) if curves else None
     return {MODEL: Knowledge(curves, model), NEAREST: Knowledge(curves)}
 
@@ -135,7 +135,7 @@ def _ways(curves: tuple[Curve, ...]) -> dict[str, Knowledge]:
 def _predicted(
     protocol: str, ways: Mapping[str, Knowledge], name: str, curve: Curve
 ) -> Iterator[Judged]:
-    """Predict a curve in each way."""
+    """Predict a curve in each way, and compare with its runs."""
     runs = curve.bandwidths_mib_s
     measured_best = fewest_near_best(mean_of_cells(runs), 0)
     for way, knowledge in ways.items():
@@ -159,7 +159,7 @@ def _predicted(
 
 
 def _unpredicted(name: str, runs: Reruns) -> Iterator[Judged]:
-    """What the runs say of themselves, and the same I/O nodes for every pattern."""
+    """Compare the runs with each other, and with the same number of I/O nodes for all patterns."""
     measured = mean_of_cells(runs)
     top = fewest_near_best(measured, 0)
     yield Judged(LEFT_OUT, FLOOR, name, None, top, noise_floor(runs))
@@ -172,7 +172,7 @@ def _unpredicted(name: str, runs: Reruns) -> Iterator[Judged]:
 
 
 def _halves(curve: Curve, first: int) -> tuple[Curve, Curve]:
-    """Every second run of each cell from one on, and the others; one that is alone is known."""
+    """Split each cell: every second run from `first`, or a single run; and the other runs."""
     cells = curve.bandwidths_mib_s
     known = {n: runs[first::2] or runs for n, runs in cells.items()}
     rest = {n: runs[1 - first :: 2] for n, runs in cells.items() if len(runs) > 1}

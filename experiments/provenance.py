@@ -1,4 +1,4 @@
-"""`provenance.json`: who measured a data set where, how and when."""
+"""`provenance.json`: the system, the programs and the settings behind a data set."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def _check_date(text: str) -> str:
     try:
         date.fromisoformat(text)
     except ValueError as error:
-        raise InputError(f"must be a day such as 2026-11-21, not {text!r}") from error
+        raise InputError(f"must be a date such as 2026-11-21, not {text!r}") from error
     return text
 
 
 class Machine(Table):
-    """What the platform ran on.
+    """The machine that the platform ran on.
 
     Attributes
     ----------
     cores, memory_bytes : int or None
-        What it has; None where that was not written down.
+        Number of cores and bytes of memory; None if unknown.
     kernel : str or None
-        The release of its Linux.
+        Release of its Linux kernel; None if unknown.
     """
 
     cores: Count | None
@@ -46,13 +46,13 @@ class Log(Table):
     Attributes
     ----------
     file : str
-        Its name in `logs/`.
+        File name in `logs/`.
     application : str
-        As in `applications.csv`.
+        Name of the application, as in `applications.csv`.
     io_nodes : int
-        With how many the run was.
+        Number of I/O nodes of the run.
     source : str
-        What wrote it.
+        The program that wrote the log.
     """
 
     file: Annotated[Name, Field(pattern=r"^[^/]+$")]
@@ -62,36 +62,36 @@ class Log(Table):
 
 
 class Provenance(Table):
-    """Where a data set is from.
+    """The origin of a data set.
 
     Attributes
     ----------
     study : str
-        What was studied.
+        Subject of the measurements.
     command : str
-        What measures the same again.
+        The command that measures the same again.
     date : str
-        The day of the first run, ISO 8601.
+        Date of the first run, ISO 8601.
     seeds : tuple of int
-        Of the random order of runs.
+        Seeds of the random order of runs.
     scale : float or None
-        The share of an experiment's bytes that was moved; None where it is no such experiment.
+        Share of the full size's bytes; None if the applications have no full size.
     system : str
-        The name of the system in databases.
+        Name of the system, for databases.
     tasks, nodes : int
-        Processes and compute nodes of a run, unless its row says otherwise.
+        Number of processes and of compute nodes of a run, unless its row says otherwise.
     engine : str
         The program that ran the benchmarks.
     platform : mapping
-        The description of the system.
+        Description of the system.
     machine : Machine
-        What it ran on.
+        The machine that the platform ran on.
     versions : mapping of str to str
-        Of the programs that took part.
+        Versions of the programs that took part.
     logs : tuple of Log
-        The first of an application is what its prediction rests on.
+        The logs; an application is predicted from its first one.
     notes : tuple of str
-        What else is to be known.
+        Anything else that a reader has to know.
     """
 
     study: Name
@@ -125,7 +125,7 @@ def read_provenance(path: Path) -> Provenance:
 
 
 def printable(text: str) -> str:
-    r"""What a line of `provenance.json` can hold of a text; for anything else stands a `?`.
+    r"""Replace the characters that a line of `provenance.json` cannot hold with `?`.
 
     Examples
     --------

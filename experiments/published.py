@@ -1,4 +1,4 @@
-"""Tables as they are published beside a data set, and what differs when they are made again."""
+"""Writes the published tables of a data set, and finds differences to tables made again."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class PrintedTable:
     Attributes
     ----------
     name : str
-        Of its file, without `.csv`.
+        Name of its file, without `.csv`.
     rows : tuple of mapping of str to str
-        At least one; all with the same columns.
+        Rows with the same columns; at least one.
     keys : tuple of str
-        The columns that tell rows apart.
+        Columns that identify a row.
     estimated : bool
-        Whether a model was fitted for it: its last digits may be others with another version
-        of a library. What is not estimated follows from the measurements alone.
+        Whether it rests on a fitted model, so that its last digits may change with the version
+        of a library. Other tables follow from the measurements alone.
     """
 
     name: str
@@ -44,20 +44,20 @@ class PrintedTable:
         return tuple(self.rows[0])
 
     def named(self, row: Mapping[str, str]) -> str:
-        """What a row is about, such as "hacc-io, 4"."""
+        """Values of the keys in a row, such as "hacc-io, 4"."""
         return ", ".join(row[key] for key in self.keys)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What is published and what it should be.
+    """A difference between a published table and the new one.
 
     Attributes
     ----------
     table, row, column : str
-        Where; a row or column is empty where all of the table or row differs.
+        Place of the difference; row or column is empty if the whole table or row differs.
     published, recomputed : str
-        What stands there, and what the measurements give.
+        The published value, and the value that the measurements give.
     """
 
     table: str
@@ -69,16 +69,16 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Published tables held against new ones.
+    """Published tables compared with new ones.
 
     Attributes
     ----------
     cells : int
-        How many were compared.
+        Number of compared cells.
     rounded : int
-        How many of these are estimated, and off by one in the last digit.
+        Number of estimated cells that are off by one in the last digit.
     differences : tuple of Difference
-        All others that are not the same.
+        All other differences.
     """
 
     cells: int
@@ -87,19 +87,19 @@ class Comparison:
 
 
 def publish(folder: Path, tables: Iterable[PrintedTable]) -> None:
-    """Write the tables of a data set; others of its folder of tables are removed.
+    """Write the tables of a data set, and remove all other tables in its folder of tables.
 
     Parameters
     ----------
     folder : Path
-        Of the data set.
+        Folder of the data set.
     tables : iterable of PrintedTable
-        All of it.
+        All its tables.
 
     Raises
     ------
     InputError
-        When they cannot be written.
+        If a table cannot be written.
     """
     place = folder / TABLES
     try:
@@ -112,19 +112,19 @@ def publish(folder: Path, tables: Iterable[PrintedTable]) -> None:
 
 
 def compare(folder: Path, tables: Iterable[PrintedTable]) -> Comparison:
-    """Hold the published tables of a data set against new ones.
+    """Compare the published tables of a data set with new ones.
 
     Parameters
     ----------
     folder : Path
-        Of the data set.
+        Folder of the data set.
     tables : iterable of PrintedTable
-        What its measurements give.
+        The tables that its measurements give.
 
     Raises
     ------
     InputError
-        When a published table cannot be read.
+        If a published table cannot be read.
     """
     made = {table.name: table for table in tables}
     found = {path.stem for path in (folder / TABLES).glob("*.csv")}
@@ -161,7 +161,7 @@ def _write(place: Path, table: PrintedTable) -> Path:
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
-    """Columns and rows of a published table."""
+    """Read columns and rows of a published table."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     try:
         columns = tuple(next(reader, []))
@@ -169,11 +169,11 @@ def _read(path: Path) -> tuple[tuple[str, ...], list[dict[str, str]]]:
     except (csv.Error, ValueError) as error:
         what = str(error) if isinstance(error, csv.Error) else "a row is not as long as the header"
         where = f"{path}:{max(reader.line_num, 1)}"
-        raise InputError(f"this is no CSV: {what}", where=where) from error
+        raise InputError(f"this is not a CSV file: {what}", where=where) from error
 
 
 def _differences(table: PrintedTable, published: list[dict[str, str]]) -> Iterator[Difference]:
-    """Hold rows of the same columns against each other, in their order."""
+    """Compare rows with the same columns, in their order."""
     for old, new in zip_longest(published, table.rows):
         if old is None:
             yield Difference(table.name, table.named(new), "", "none", "a row")
@@ -187,7 +187,7 @@ def _differences(table: PrintedTable, published: list[dict[str, str]]) -> Iterat
 
 
 def _is_rounding(difference: Difference) -> bool:
-    """Whether two numbers with as many decimals are off by one in the last of these."""
+    """Whether two numbers with equally many decimals differ by one in the last decimal."""
     try:
         old, new = Decimal(difference.published), Decimal(difference.recomputed)
     except InvalidOperation:

@@ -1,9 +1,9 @@
-"""The tables that are published beside a data set.
+"""Makes the tables that are published beside a data set.
 
-Each is made of the measurements and logs of the set alone. Beside what Inria RR-9366 tabulates
-(phases: Tables 2, 5 and 7; errors of benchmarks for runs of applications: Tables 3, 6 and 8) they
-hold the curves, the choices and how well patterns are predicted that are held back. Of applications
-that the report has, its own numbers stand beside ours in tables of their own.
+Each follows from the measurements and logs of the data set alone. Like Inria RR-9366, they list
+phases (its Tables 2, 5 and 7) and errors of benchmarks (Tables 3, 6 and 8). In addition they have
+the curves, the chosen numbers of I/O nodes, and predictions of patterns whose measurements are held
+back. Tables of their own show the report's numbers beside ours.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Row = dict[str, str]
 
 
 def tables_of(data: DataSet, evaluation: Evaluation) -> tuple[PrintedTable, ...]:
-    """All tables of a data set, but for those that nothing is in.
+    """Make all tables of a data set, without empty ones.
 
-    It takes seconds: for each pattern that is left out, a model is fitted.
+    This takes seconds, because a model is fitted for each pattern that is held back.
 
     Parameters
     ----------
     data : DataSet
         The measurements.
     evaluation : Evaluation
-        What they say of the applications.
+        The predictions from them.
     """
     judged = tuple(hold_back(evaluation.curves))
     made = (
@@ -62,7 +62,7 @@ def tables_of(data: DataSet, evaluation: Evaluation) -> tuple[PrintedTable, ...]
 
 
 def phases(data: DataSet) -> PrintedTable:
-    """What was found in the logs: RR-9366's Tables 2, 5 and 7."""
+    """The phases in the logs, as in RR-9366's Tables 2, 5 and 7."""
     return PrintedTable(
         "phases",
         tuple(
@@ -88,7 +88,7 @@ def phases(data: DataSet) -> PrintedTable:
 
 
 def means(evaluation: Evaluation) -> PrintedTable:
-    """What was measured: mean and coefficient of variation of each cell."""
+    """The measurements: mean and coefficient of variation of each cell."""
     curves = sorted(evaluation.curves.items())
     return PrintedTable(
         "means",
@@ -109,7 +109,7 @@ def means(evaluation: Evaluation) -> PrintedTable:
 
 
 def composed(evaluation: Evaluation) -> PrintedTable:
-    """What the nearest benchmarks' means say of applications, one part after another."""
+    """Applications composed from the means of the nearest benchmarks, part by part."""
     names = {curve.id: name for name, curve in evaluation.curves.items()}
     return PrintedTable(
         "composed",
@@ -134,7 +134,7 @@ def composed(evaluation: Evaluation) -> PrintedTable:
 
 
 def composed_errors(evaluation: Evaluation) -> PrintedTable:
-    """Errors of the nearest benchmarks' means: RR-9366's Tables 3, 6, 8, and the noise floor."""
+    """Errors of these compositions, as in RR-9366's Tables 3, 6 and 8, and the noise floor."""
     of_means = {name: one.comparison for name, one in evaluation.composed.items()}
     floor = {name: noise_floor(one.reruns) for name, one in evaluation.validated.items()}
     return PrintedTable(
@@ -145,7 +145,7 @@ def composed_errors(evaluation: Evaluation) -> PrintedTable:
 
 
 def predictions(evaluation: Evaluation) -> PrintedTable:
-    """Predicted curves beside measured ones."""
+    """Predicted curves beside measured curves."""
     return PrintedTable(
         "predictions",
         tuple(
@@ -168,7 +168,7 @@ def predictions(evaluation: Evaluation) -> PrintedTable:
 
 
 def prediction_errors(evaluation: Evaluation) -> PrintedTable:
-    """Errors of predictions: RR-9366's Tables 3, 6 and 8."""
+    """Errors of the predictions, as in RR-9366's Tables 3, 6 and 8."""
     found = {name: one.prediction for name, one in evaluation.validated.items()}
     return PrintedTable(
         "prediction_errors",
@@ -179,7 +179,7 @@ def prediction_errors(evaluation: Evaluation) -> PrintedTable:
 
 
 def choices(evaluation: Evaluation) -> PrintedTable:
-    """What is predicted best and decided for, and what that loses."""
+    """The predicted best number of I/O nodes, the decision, and the bandwidth that both lose."""
     chosen = {name: one.choices for name, one in sorted(evaluation.validated.items())}
     compared = {name: evaluation.validated[name].prediction for name in chosen}
     return PrintedTable(
@@ -200,7 +200,7 @@ def choices(evaluation: Evaluation) -> PrintedTable:
 
 
 def held_back(judged: Sequence[Judged]) -> PrintedTable:
-    """Each pattern predicted from what was not held back; nothing where nothing resembles it."""
+    """Each pattern predicted without its own measurements; empty if no other pattern is like it."""
     return PrintedTable(
         "held_back",
         tuple(
@@ -221,7 +221,7 @@ def held_back(judged: Sequence[Judged]) -> PrintedTable:
 
 
 def accuracy(judged: Sequence[Judged]) -> PrintedTable:
-    """How good each way to predict is, over all patterns that it predicts."""
+    """The accuracy of each way to predict, over all patterns that it predicts."""
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for one in judged:
         groups.setdefault((one.protocol, one.way), []).append(one.comparison)
@@ -243,7 +243,7 @@ def accuracy(judged: Sequence[Judged]) -> PrintedTable:
 
 
 def report_phases(data: DataSet) -> PrintedTable:
-    """The phases of RR-9366's Tables 2, 5 and 7, and those found here."""
+    """The phases of RR-9366's Tables 2, 5 and 7, and ours."""
     return PrintedTable(
         "report_phases",
         tuple(
@@ -257,7 +257,7 @@ def report_phases(data: DataSet) -> PrintedTable:
 
 
 def report_errors(evaluation: Evaluation) -> PrintedTable:
-    """The errors of RR-9366's Tables 3, 6 and 8, and those found here."""
+    """The errors of RR-9366's Tables 3, 6 and 8, and ours."""
     return PrintedTable(
         "report_errors",
         tuple(
@@ -272,7 +272,7 @@ def report_errors(evaluation: Evaluation) -> PrintedTable:
 
 
 def report_runs(data: DataSet, evaluation: Evaluation) -> PrintedTable:
-    """The runs without I/O nodes of RR-9366's Table 9, and those measured here."""
+    """The runs with direct access of RR-9366's Table 9, and ours."""
     return PrintedTable(
         "report_runs",
         tuple(
@@ -293,7 +293,7 @@ def report_runs(data: DataSet, evaluation: Evaluation) -> PrintedTable:
 
 
 def variation(runs: Sequence[float]) -> float:
-    """The coefficient of variation of the runs that there are."""
+    """Coefficient of variation of runs (population standard deviation over mean)."""
     return pstdev(runs) / fmean(runs)
 
 
@@ -311,7 +311,7 @@ def _means(kind: str, name: str, cells: Reruns) -> Iterator[Row]:
 
 
 def _errors(of: str, comparisons: Mapping[str, Comparison]) -> Iterator[Row]:
-    """The statistics of RR-9366's tables, of each number of I/O nodes and of all together."""
+    """Rows with the statistics of RR-9366's tables, for each number of I/O nodes and for all."""
     for name, comparison in _with_all(dict(sorted(comparisons.items()))):
         cells = {str(n): values for n, values in comparison.run_errors.items()}
         cells[ALL] = tuple(error for values in comparison.run_errors.values() for error in values)
@@ -330,7 +330,7 @@ def _errors(of: str, comparisons: Mapping[str, Comparison]) -> Iterator[Row]:
 
 
 def _with_all(comparisons: Mapping[str, Comparison]) -> list[tuple[str, Comparison]]:
-    """Each application's, then those of all together."""
+    """The comparison of each application, then of all together."""
     return [*comparisons.items(), (ALL, pool(comparisons.values()))]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from experiments.evaluation import Evaluation
 
 _REPETITIONS, _SEED = 5, 1
-# Of less, opening the files would be measured.
+# With fewer bytes, a run would mostly measure the opening of files.
 _SMALLEST_SCALE = 0.001
 _OPTIONS = (
     click.option(
@@ -37,30 +37,30 @@ _OPTIONS = (
         type=click.IntRange(0, 2**32 - 1),
         default=_SEED,
         show_default=True,
-        help="Of the random order of the runs.",
+        help="Seed of the random order of the runs.",
     ),
     click.option(
         "--output",
         metavar="DIR",
         type=click.Path(path_type=Path),
-        help="A new folder for the results.  [default: named after study and platform]",
+        help="A new folder for the results.  [default: STUDY-PLATFORM]",
     ),
     click.option(
         "--platform",
         "place",
         metavar="NAME|FILE.toml",
         default=str(BUNDLED),
-        help="A platform that is up, or the description of one to bring up for the study."
-        "  [default: the one that comes with ioncast]",
+        help="The name of a platform that is up, or the description of one to bring up for the"
+        " study.  [default: the description that comes with ioncast]",
     ),
     engine_option,
     click.option(
         "--darshan",
         metavar="LIB.so",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Darshan's runtime library, for the logs; by default the one of `darshan-config`,"
-        " where mpi4py is installed. Without any, the applications' own counters are written"
-        " as logs.",
+        help="Darshan's runtime library, for the logs; by default that of `darshan-config`, if"
+        " mpi4py is installed. Without a library, logs are written from the applications' own"
+        " counters.",
     ),
     format_option,
 )
@@ -116,12 +116,13 @@ def _show(data: DataSet, evaluation: Evaluation, output_format: str) -> None:
 def _help(study: Study) -> str:
     return f"""{study.summary}
 
-    Each application runs once with the fewest I/O nodes that the platform has, 0 by default,
-    for its Darshan log. Then its phases' benchmarks and the application itself run with all
-    numbers of I/O nodes, in random order, on a platform of real daemons and shaped links on
-    this machine (root only). What the benchmarks predict is held against the runs, beside what
-    Inria RR-9366 reports. DIR is a data set that `ioncast experiment check` takes; report.html
-    in it is to be read."""
+    The study runs on an emulated platform of real daemons and shaped links on this machine
+    (root only). Each application runs once with the fewest I/O nodes of the platform, 0 by
+    default, for its Darshan log. Then the benchmarks of its phases and the application itself
+    run with all numbers of I/O nodes, in random order. The predictions from the benchmarks are
+    compared with the runs, beside the results of Inria RR-9366.
+
+    DIR gets a data set, which `ioncast experiment check` can check. Read report.html in it."""
 
 
 def _epilog(study: Study) -> str:

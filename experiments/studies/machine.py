@@ -1,4 +1,4 @@
-"""What a study ran on."""
+"""The machine that a study runs on, and the versions of the programs that take part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 def this_machine() -> Machine:
-    """Describe this machine."""
+    """Cores, memory and kernel of this machine."""
     return Machine(
         cores=os.cpu_count(),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -25,7 +25,7 @@ def this_machine() -> Machine:
 
 
 def versions() -> dict[str, str]:
-    """The versions of what takes part in a study, of those programs that tell theirs."""
+    """Versions of the programs that take part in a study, without those that print none."""
     programs = {"GlusterFS": "glusterfs", "mpiexec": "mpiexec"}
     told = {name: _version(program) for name, program in programs.items()}
     known = {name: number for name, number in told.items() if number}
@@ -33,7 +33,7 @@ def versions() -> dict[str, str]:
 
 
 def _version(program: str) -> str | None:
-    """The first number with a point that a program prints of itself."""
+    """The first number with a point in the output of a program's --version."""
     path = shutil.which(program, path=system_path())
     if path is None:
         return None

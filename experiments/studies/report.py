@@ -1,4 +1,4 @@
-"""A case study as one HTML page: what was measured, beside what RR-9366 reports."""
+"""The report of a case study: one HTML page with our results beside those of RR-9366."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def write_html(path: str | Path, title: str, data: DataSet, evaluation: Evaluati
     Parameters
     ----------
     path : str or Path
-        The page; about 5 MB, most of it Plotly. It is there as a whole or as it was before.
+        The page; about 5 MB, most of it Plotly. A failure leaves an older page as it was.
     title : str
-        Of the study.
+        Title of the study.
     data : DataSet
-        What was measured.
+        The measurements.
     evaluation : Evaluation
-        What the benchmarks say of the applications.
+        The predictions from the benchmarks, and their errors.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If the page cannot be written.
     """
     results = list(evaluation.validated.values())
     parts = [
@@ -62,12 +62,12 @@ def write_html(path: str | Path, title: str, data: DataSet, evaluation: Evaluati
 
 
 def benchmark_rows(curves: Mapping[str, Curve]) -> list[dict[str, str]]:
-    """The mean of each cell of each pattern, with its variation and number of runs.
+    """Make a row for each pattern: the mean, variation and number of runs of each cell.
 
     Parameters
     ----------
     curves : mapping of str to Curve
-        What was measured, by the names of patterns.
+        Curves by name of their pattern.
     """
     numbers = sorted({n for curve in curves.values() for n in curve.bandwidths_mib_s})
     return [
@@ -81,12 +81,12 @@ def benchmark_rows(curves: Mapping[str, Curve]) -> list[dict[str, str]]:
 
 
 def run_rows(runs: Mapping[str, Sequence[float]]) -> list[dict[str, str]]:
-    """Runs side by side, as in Table 9.
+    """Make a row for each program, with its runs side by side, as in Table 9.
 
     Parameters
     ----------
     runs : mapping of str to sequence of float
-        MiB/s of each run, by what they are of.
+        MiB/s of each run, by name of the program.
     """
     most = max(map(len, runs.values()))
     return [
@@ -99,7 +99,7 @@ def run_rows(runs: Mapping[str, Sequence[float]]) -> list[dict[str, str]]:
 
 
 def bandwidth_figure(result: Validated) -> go.Figure:
-    """Draw an application's reruns and the benchmarks in its place, and what these predict."""
+    """Draw an application's predicted curve, its reruns, and the benchmarks in its place."""
     figure = go.Figure(
         [
             *expected(result.expected),
@@ -112,7 +112,7 @@ def bandwidth_figure(result: Validated) -> go.Figure:
 
 
 def _provenance(data: DataSet) -> str:
-    """Who measured what, how and on what, as a list."""
+    """A list of the machine, the programs and the settings of the measurements."""
     known = data.provenance
     sources = sorted({log.source for log in known.logs})
     lines = {
@@ -123,7 +123,7 @@ def _provenance(data: DataSet) -> str:
         "benchmarks by": known.engine,
         "Darshan logs by": "; ".join(sources),
         "versions": ", ".join(f"{name} {version}" for name, version in known.versions.items()),
-        "again with": known.command,
+        "measure again with": known.command,
     }
     items = (f"<li>{name}: {html.escape(text)}</li>" for name, text in lines.items())
     return "<ul>\n" + "\n".join(items) + "\n</ul>"
@@ -137,7 +137,7 @@ def _machine(machine: Machine) -> str:
         parts.append(f"{size(machine.memory_bytes)} of memory")
     if machine.kernel is not None:
         parts.append(f"Linux {machine.kernel}")
-    return ", ".join(parts) or "not known"
+    return ", ".join(parts) or "unknown"
 
 
 def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str | go.Figure]:
@@ -180,13 +180,13 @@ def _cell(runs: Sequence[float]) -> str:
 
 
 def _curve_point(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without what the heading says, and what is not there."""
+    """A row without the application, which the heading names, and without empty cells."""
     return {name: value for name, value in row.items() if name != "application" and value != ""}
 
 
-_START = """<p>Seconds count from the start of the job; in a log of the run's own counters from
-before its processes are started.</p>"""
-_MIB_S = f"""<p>{REPORT} has them in MB/s, which HACC-IO prints of 2<sup>20</sup> bytes.</p>"""
-_LEGEND = """<p>Error: |Bw &minus; Ba| / Ba of each rerun Ba from the mean Bw that is predicted.
-Noise floor: the same of the application's own repetitions as predictions of each other. Regret:
-the share of the best measured bandwidth that the choice gives away.</p>"""
+_START = """<p>Seconds count from the start of the job. In a log from the application's own
+counters, they count from the moment before its processes start.</p>"""
+_MIB_S = f"""<p>{REPORT} writes MB/s, as HACC-IO prints it, but means 2<sup>20</sup> bytes.</p>"""
+_LEGEND = """<p>Error: |Bw &minus; Ba| / Ba for each rerun Ba and the predicted mean Bw. Noise
+floor: the same for the application's own repetitions as predictions of each other. Regret: the
+share of the best measured bandwidth that the chosen number of I/O nodes loses.</p>"""

@@ -1,7 +1,7 @@
-"""What Inria RR-9366 reports of its applications, to stand beside what is measured here.
+"""The results of Inria RR-9366, to show beside the results of a study.
 
-Its Tables 2, 5 and 7 are the phases that were found, Tables 3, 6 and 8 the errors of the
-benchmarks, Table 9 single runs of HACC-IO; its Figures 2 to 6 are the applications' bandwidths.
+The report's Tables 2, 5 and 7 list the phases of its applications, Tables 3, 6 and 8 the errors of
+the benchmarks, and Table 9 single runs of HACC-IO. Figures 2 to 6 show the bandwidths.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReportedPhase:
-    """One row of Tables 2, 5 and 7; of a periodic application the first phase.
+    """A row of Tables 2, 5 and 7; for a periodic application the first phase.
 
-    `time` is the I/O time. It and `start` and `end` are in seconds; the names are those of
+    `time` is the I/O time. `start`, `end` and `time` are in seconds. The names are those of
     `summario.phases.tables.to_record`.
     """
 
@@ -34,9 +34,9 @@ class ReportedPhase:
 
 @dataclass(frozen=True)
 class ReportedErrors:
-    """One row of Tables 3, 6 and 8: |Bw - Ba| / Ba of each run Ba from the mean Bw of a benchmark.
+    """A row of Tables 3, 6 and 8: |Bw - Ba| / Ba for each run Ba and the mean Bw of a benchmark.
 
-    `benchmark` says which one, where there is more than one.
+    `benchmark` names the benchmark if there are several.
     """
 
     minimum: float
@@ -48,20 +48,20 @@ class ReportedErrors:
 
 @dataclass(frozen=True)
 class ReportedApplication:
-    """An application of the report, and where the report writes about it.
+    """An application of the report, with the places of its results.
 
     Attributes
     ----------
     name : str
-        As the report spells it.
+        Name as the report spells it.
     nodes, processes : int
-        What it ran on.
+        Number of compute nodes and of processes.
     phase : ReportedPhase
         The only phase, or the first of `n_phases`.
     errors : tuple of ReportedErrors
-        Of one benchmark or several.
+        Errors of one benchmark or several.
     phases_table, errors_table, figure : int
-        Their numbers in the report.
+        Numbers of its tables and its figure in the report.
     """
 
     name: str
@@ -191,12 +191,12 @@ TABLE_9_MIB_S: Mapping[str, tuple[float, ...]] = {
     "HACC-IO": (488.3, 526.2, 331.5, 41971.4, 409.7),
     "benchmark": (370.1, 287.1, 52145.5, 50370.5, 383.0),
 }
-"""Bandwidth of each run without I/O nodes: in MB/s as the report writes, and HACC-IO prints.
+"""Bandwidth of each run with direct access.
 
-HACC-IO's MB are of 2**20 bytes, as IOR's are.
+The report writes MB/s, as HACC-IO prints it. HACC-IO's MB, like IOR's, have 2**20 bytes.
 """
 
 
 def reported(application: str) -> ReportedApplication | None:
-    """What the report has of an application of a study; None for those it does not know."""
+    """The report's results for an application of a study; None if the report does not have it."""
     return next((one for one in APPLICATIONS if one.name.lower() == application), None)

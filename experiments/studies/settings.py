@@ -31,8 +31,8 @@ class Settings:
     engine : str or None
         The benchmark program; None for the first one that is found.
     darshan : Path or None
-        The library of Darshan's runtime; None for an installed one that works here. If there
-        is none, logs are written from the applications' own counters.
+        The library of Darshan's runtime; None for an installed one that works here. Without
+        any, logs are written from the applications' own counters.
     command : str
         The command that runs the same study again.
     """

@@ -1,4 +1,4 @@
-"""What was found here beside what RR-9366 reports of the same, in rows for pages and for CSV."""
+"""Our results beside those of RR-9366, as rows for pages and CSV files."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _PHASE = (
 
 
 def phase_rows(application: str, phases: Sequence[Phase]) -> list[dict[str, Any]]:
-    """The phases of an application below the one that RR-9366 has of it.
+    """Make a row of RR-9366's phase of an application, and a row for each of our phases.
 
     Parameters
     ----------
     application : str
-        Its name in the data set.
+        Name of the application in the data set.
     phases : sequence of Phase
-        Of its run.
+        Phases of its run.
 
     Returns
     -------
     list of dict
-        `of` says whose a row is; times are in seconds.
+        `of` names the origin of a row; times are in seconds.
     """
     rows = []
     if known := reported(application):
@@ -48,19 +48,19 @@ def phase_rows(application: str, phases: Sequence[Phase]) -> list[dict[str, Any]
 
 
 def rerun_error_rows(result: Validated, composed: Composed) -> list[dict[str, str]]:
-    """|Bw - Ba| / Ba of each rerun Ba: what RR-9366 reports, and what was found here.
+    """Make rows of the errors |Bw - Ba| / Ba of reruns Ba: those of RR-9366, then ours.
 
     Parameters
     ----------
     result : Validated
-        The prediction.
+        The prediction held against its reruns.
     composed : Composed
-        The benchmarks' means, as the report takes them.
+        The composition from the means of the nearest benchmarks, as in the report.
 
     Returns
     -------
     list of dict
-        `of` says whose a row is; as many decimals as the report has.
+        `of` names the origin of a row. Numbers have two decimals, like the report's.
     """
     known = reported(result.application)
     rows = [
@@ -81,21 +81,21 @@ def rerun_error_rows(result: Validated, composed: Composed) -> list[dict[str, st
 def direct_runs(
     application: str, command: str, reruns: Iterable[Rerun], benchmark: Sequence[float]
 ) -> dict[str, Sequence[float]]:
-    """Runs without I/O nodes, as Table 9 has them of HACC-IO and its benchmark.
+    """Collect the runs of HACC-IO and its benchmark with direct access, as in Table 9.
 
     Parameters
     ----------
     application, command : str
-        Its name in the data set, and what ran it.
+        Name of the application in the data set, and the command that ran it.
     reruns : iterable of Rerun
-        With any number of I/O nodes.
+        Its reruns, with any number of I/O nodes.
     benchmark : sequence of float
         MiB/s of the benchmarks in its place, one value for each repetition.
 
     Returns
     -------
     dict of str to sequence of float
-        Whose runs they are, and what each reached in MiB/s; nothing of other applications.
+        MiB/s of each run, by origin; empty for other applications than HACC-IO.
     """
     if reported(application) is not HACC_IO:
         return {}

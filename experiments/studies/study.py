@@ -1,4 +1,4 @@
-"""The case studies: which applications each runs, and how much of their bytes."""
+"""The case studies: their applications, and the default share of the applications' bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from experiments.applications import spec
 from experiments.applications.spec import Application
 
 Builder = Callable[[int, int, float], Application]
-"""Makes an application of processes, compute nodes and a scale."""
+"""Makes an application from a number of processes, a number of compute nodes and a scale."""
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Study:
     Attributes
     ----------
     name : str
-        Of its command.
+        Name of its command.
     title, summary : str
-        What it is about: as a heading, and in a sentence.
+        Its subject, as a heading and as a sentence.
     builders : tuple of callable
-        Of its applications.
+        Builders of its applications.
     scale : float
-        By default, of the applications' bytes per process; those of RR-9366 are 1.
+        Default share of the applications' bytes per process; RR-9366 has 1.
     """
 
     name: str
@@ -36,11 +36,12 @@ class Study:
     scale: float
 
     def applications(self, tasks: int, nodes: int, scale: float) -> tuple[Application, ...]:
-        """Its applications with so many processes on so many compute nodes."""
+        """Build the applications for a number of processes and of compute nodes."""
         return tuple(build(tasks, nodes, scale) for build in self.builders)
 
 
-# Half of the report's phases; apart by more than what the extraction takes for one phase.
+# PERIODIC has half of the report's phases here. The extraction tells them apart, because the pause
+# is longer than its `time_distance`.
 _PHASES, _PAUSE_S = 4, 1.5
 
 STUDIES = (
@@ -53,7 +54,7 @@ STUDIES = (
     ),
     Study(
         name="periodic",
-        title="Case study II: the same phase again and again",
+        title="Case study II: the same phase several times",
         summary="Four phases of the same I/O with pauses: a shared 1D-strided file (PERIODIC-A),"
         " and small requests to a file per process (PERIODIC-B).",
         builders=(
@@ -71,9 +72,9 @@ STUDIES = (
     ),
     Study(
         name="applications",
-        title="More applications than the report's",
-        summary="Phases of different kinds, unevenly spread I/O of some of the processes, and"
-        " collective MPI-IO.",
+        title="More applications",
+        summary="Phases of different kinds, uneven I/O of some of the processes, and collective"
+        " MPI-IO.",
         builders=(spec.multiphase, spec.irregular, spec.collective),
         scale=1 / 32,
     ),

@@ -1,4 +1,4 @@
-"""The testbed's measurements and what they say: it takes seconds to find that out."""
+"""The testbed's measurements and their evaluation, which takes seconds."""
 
 from __future__ import annotations
 

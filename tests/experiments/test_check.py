@@ -1,4 +1,4 @@
-"""`ioncast experiment check`: the published tables and what it says where they are not right."""
+"""`ioncast experiment check`: its output for right and for wrong tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check(*args: str | Path) -> Result:
 
 
 def keep(path: Path, names: tuple[str, ...]) -> None:
-    """Leave only the runs of these names in a table."""
+    """Keep only the runs of these names in a table."""
     header, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if line.split(",")[1] in names]
     path.write_text("".join([header, *kept]), encoding="utf-8")
@@ -33,7 +33,7 @@ def keep(path: Path, names: tuple[str, ...]) -> None:
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The testbed's multi-phase application and its three patterns, with tables."""
+    """A data set with the testbed's multi-phase application, its three patterns, and tables."""
     folder = tmp_path_factory.mktemp("published") / "small"
     shutil.copytree(TESTBED, folder, ignore=shutil.ignore_patterns("tables"))
     keep(folder / "benchmarks.csv", KEPT)
@@ -48,7 +48,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(published: Path, tmp_path: Path) -> Path:
-    """A copy to change."""
+    """A copy of the data set, for changes."""
     return Path(shutil.copytree(published, tmp_path / "small"))
 
 
@@ -64,7 +64,7 @@ def cell(folder: Path, table: str, column: str, **where: str) -> str:
     return found
 
 
-def test_what_the_project_ships_recomputes_and_is_good_enough() -> None:
+def test_the_shipped_tables_recompute_and_are_good_enough() -> None:
     result = check("--format", "json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -85,7 +85,7 @@ def test_errors_and_regret_are_printed(folder: Path) -> None:
     assert verdict == "every published table recomputes"
 
 
-def test_what_is_published_and_not_so_is_named(folder: Path) -> None:
+def test_wrong_cells_and_missing_tables_are_named(folder: Path) -> None:
     mean = cell(folder, "means", "mean_mib_s", name="w-fpp-contig-1m", io_nodes="4")
     change(folder / "tables" / "means.csv", mean, "99.0000")
     estimate = cell(folder, "predictions", "predicted_mib_s", io_nodes="4")
@@ -95,9 +95,9 @@ def test_what_is_published_and_not_so_is_named(folder: Path) -> None:
     result = check(folder)
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-3:] == [
-        "phases.csv: published is none, recomputed a table",
-        "means.csv: benchmark, w-fpp-contig-1m, 4, mean_mib_s: published is 99.0000,"
-        f" recomputed {mean}",
+        "phases.csv: published: none, recomputed: a table",
+        "means.csv: benchmark, w-fpp-contig-1m, 4, mean_mib_s: published: 99.0000,"
+        f" recomputed: {mean}",
         "1 cell that a model estimates is off by one in the last digit",
     ]
 
@@ -115,9 +115,7 @@ def test_a_measurement_that_was_changed_shows_in_the_tables(folder: Path) -> Non
     assert "predictions.csv: multiphase" in result.stdout
 
 
-def test_several_sets_are_checked_and_one_that_differs_is_enough(
-    published: Path, folder: Path
-) -> None:
+def test_one_wrong_set_of_several_makes_the_exit_code_1(published: Path, folder: Path) -> None:
     (folder / "tables" / "old.csv").write_text("a\n1\n", encoding="utf-8")
     result = check(folder, published, "--format", "json")
     assert result.exit_code == 1
@@ -126,7 +124,7 @@ def test_several_sets_are_checked_and_one_that_differs_is_enough(
     assert second["comparison"]["differences"] == []
 
 
-def test_a_folder_that_is_no_data_set_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_data_set_is_an_error(tmp_path: Path) -> None:
     result = check(tmp_path)
     assert isinstance(result.exception, IoncastError)
     assert str(result.exception).startswith(f"{tmp_path / 'provenance.json'}: cannot be read")

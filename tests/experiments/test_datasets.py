@@ -1,4 +1,4 @@
-"""The measured results that the project ships, and any others in the same form."""
+"""Data sets: those that ioncast ships, and new ones."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ APPLICATIONS = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder that has a log already."""
+    """A folder with a log, for a data set."""
     made = tmp_path / "set"
     (made / "logs").mkdir(parents=True)
     shutil.copy(DATA / "testbed" / "logs" / LOG, made / "logs")
@@ -77,7 +77,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def complaint(folder: Path) -> Callable[..., str]:
-    """What is said of a data set whose provenance was changed."""
+    """Gives the error of a data set after changes of its provenance."""
     write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
 
     def found(**changes: Any) -> str:
@@ -100,7 +100,7 @@ def test_the_readme_explains_every_key_and_every_table() -> None:
 
 
 @pytest.mark.parametrize("shipped_set", shipped(), ids=lambda path: path.name)
-def test_every_shipped_set_says_where_it_is_from(shipped_set: Path) -> None:
+def test_the_provenance_of_every_shipped_set_is_complete(shipped_set: Path) -> None:
     found = read(shipped_set).provenance
     assert found.platform
     assert found.versions
@@ -111,8 +111,8 @@ def test_every_shipped_set_says_where_it_is_from(shipped_set: Path) -> None:
 def test_the_testbed_is_shipped_with_all_its_runs(testbed: DataSet) -> None:
     assert DATA / "testbed" in shipped()
     found = testbed
-    # Its README: 15 patterns and three applications with five numbers of I/O nodes, six runs
-    # each, but for ten and two that failed.
+    # Its README lists 15 patterns and three applications with five numbers of I/O nodes and six
+    # runs each. Ten runs of benchmarks and two of applications failed.
     assert len(found.benchmarks) == 15 * 5 * 6 - 10
     assert {name: len(runs) for name, runs in found.applications.items()} == {
         "hacc-io": 29,
@@ -130,7 +130,7 @@ def test_a_prediction_rests_on_the_first_log_of_its_application(testbed: DataSet
     }
 
 
-def test_what_is_written_is_read_again(folder: Path) -> None:
+def test_a_data_set_that_was_written_can_be_read(folder: Path) -> None:
     found = write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
     assert found == read(folder)
     assert found.provenance == PROVENANCE
@@ -142,7 +142,7 @@ def test_what_is_written_is_read_again(folder: Path) -> None:
     assert found.commands == {"app": "app --small"}
 
 
-def test_a_set_need_not_say_what_ran_its_applications(folder: Path) -> None:
+def test_commands_of_applications_are_optional(folder: Path) -> None:
     write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
     table = folder / "applications.csv"
     lines = table.read_text(encoding="utf-8").splitlines()
@@ -151,12 +151,12 @@ def test_a_set_need_not_say_what_ran_its_applications(folder: Path) -> None:
     assert read(folder).commands == {"app": ""}
 
 
-def test_processes_and_nodes_of_a_row_count_more_than_those_of_the_set(folder: Path) -> None:
+def test_processes_and_nodes_of_a_row_override_those_of_the_set(folder: Path) -> None:
     measured = write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS).benchmarks[0].measurement
     assert (measured.config.tasks, measured.config.nodes, measured.engine) == (4, 2, "fio")
 
 
-def test_what_is_written_can_be_imported_and_validated_against(folder: Path) -> None:
+def test_a_data_set_can_be_imported_and_used_for_validation(folder: Path) -> None:
     write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
     database = ["--db", str(folder / "bench.sqlite")]
     imported = CliRunner().invoke(
@@ -176,20 +176,20 @@ def test_what_is_written_can_be_imported_and_validated_against(folder: Path) -> 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"date": "yesterday"}, "key `date`: must be a day such as 2026-11-21, not 'yesterday'"),
+        ({"date": "yesterday"}, "key `date`: must be a date such as 2026-11-21, not 'yesterday'"),
         ({"tasks": "16"}, "key `tasks`: must be a whole number"),
         ({"seeds": []}, "key `seeds`: must not be empty"),
         ({"seed": 3}, "key `seed` is unknown"),
         ({"logs": [{"file": "a.darshan"}]}, "key `logs.0.application` is missing"),
     ],
 )
-def test_a_provenance_that_says_too_little_is_refused(
+def test_a_wrong_provenance_is_rejected(
     complaint: Callable[..., str], changes: dict[str, Any], said: str
 ) -> None:
     assert complaint(**changes) == said
 
 
-def test_a_provenance_that_is_no_json_is_refused(folder: Path) -> None:
+def test_a_provenance_that_is_not_json_is_rejected(folder: Path) -> None:
     (folder / "provenance.json").write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match=r"provenance\.json: .*JSON"):
         read(folder)
@@ -198,8 +198,8 @@ def test_a_provenance_that_is_no_json_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("applications", "said"),
     [
-        (["app", "other"], "a log is of 'other', which applications.csv does not have"),
-        (["other"], "no log of 'app' is listed, which applications.csv has"),
+        (["app", "other"], "'other' has a log but is not in applications.csv"),
+        (["other"], "'app' is in applications.csv but has no log"),
         (["app", "app"], f"the log {LOG!r} is listed twice"),
     ],
 )
@@ -210,7 +210,7 @@ def test_logs_and_applications_must_agree(
     assert complaint(logs=[{**log, "application": name} for name in applications]) == said
 
 
-def test_a_log_that_is_listed_must_be_there(folder: Path) -> None:
+def test_a_missing_log_is_rejected(folder: Path) -> None:
     (folder / "logs" / LOG).unlink()
     with pytest.raises(InputError, match=LOG):
         write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
@@ -220,25 +220,25 @@ def test_a_pattern_has_one_name(folder: Path) -> None:
     write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
     table = folder / "benchmarks.csv"
     table.write_text(table.read_text().replace("w-fpp", "first", 1), encoding="utf-8")
-    with pytest.raises(InputError, match="'first' and 'w-fpp' are the same pattern"):
+    with pytest.raises(InputError, match="'first' and 'w-fpp' are names of the same pattern"):
         read(folder)
 
 
-def test_a_name_is_that_of_one_pattern(folder: Path) -> None:
+def test_a_name_belongs_to_one_pattern(folder: Path) -> None:
     write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
     table = folder / "benchmarks.csv"
     table.write_text(table.read_text().replace("-b 4m", "-b 8m", 1), encoding="utf-8")
-    said = r"benchmarks\.csv: 'w-fpp' is two patterns, `.* -b 8m .*` and `.* -b 4m .*`"
+    said = r"benchmarks\.csv: 'w-fpp' is the name of two patterns, `.* -b 8m .*` and `.* -b 4m .*`"
     with pytest.raises(InputError, match=said):
         read(folder)
 
 
-def test_benchmarks_that_are_no_csv_are_refused_with_the_line(folder: Path) -> None:
+def test_benchmarks_that_are_not_csv_are_rejected_with_the_line(folder: Path) -> None:
     write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
     table = folder / "benchmarks.csv"
-    # Longer than Python's module takes a field to be.
+    # This field is longer than Python's csv module accepts.
     table.write_text(table.read_text() + "x" * 200_000 + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"benchmarks\.csv:4: this is no CSV"):
+    with pytest.raises(InputError, match=r"benchmarks\.csv:4: this is not a CSV file"):
         read(folder)
 
 

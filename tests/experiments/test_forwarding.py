@@ -1,4 +1,4 @@
-"""The whole way over real I/O nodes: benchmarks, the prediction of something else, its reruns."""
+"""From benchmarks on real I/O nodes to the prediction of another application and its reruns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.platform, pytest.mark.fio]
 
 IO_NODES = (0, 1, 2, 4, 8)
 KIB = 1 << 10
-# Sizes of requests and of files that the campaign does not have.
+# The campaign has neither these request sizes nor these file sizes.
 UNSEEN = Application(
     name="unseen",
     tasks=16,
@@ -55,18 +55,18 @@ UNSEEN = Application(
 
 @dataclass(frozen=True)
 class Story:
-    """What came of it.
+    """The results of all steps.
 
     Attributes
     ----------
     stored : list of dict
-        The benchmarks' measurements.
+        Measurements of the benchmarks.
     prediction, validation : dict
-        What `ioncast predict` and `ioncast validate` said of the application.
+        Output of `ioncast predict` and `ioncast validate` for the application.
     reruns : dict of int to float
-        The application's bandwidth in MiB/s by number of I/O nodes.
+        Bandwidth of the application in MiB/s, by number of I/O nodes.
     left : list of str
-        What there was of the platform after it went down.
+        Everything that was left of the platform after `down`.
     """
 
     stored: list[dict[str, Any]]
@@ -93,7 +93,7 @@ def execute(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def small_campaign(repetitions: int) -> str:
-    """The campaign of the six patterns with half of the bytes."""
+    """The campaign `forwarding`, which has six patterns, with half of the bytes."""
     text = re.sub(
         r"(?m)^repetitions = .*", f"repetitions = {repetitions}", campaign_text("forwarding")
     )
@@ -102,7 +102,7 @@ def small_campaign(repetitions: int) -> str:
 
 
 def campaign_arguments(name: str, folder: Path) -> list[str]:
-    """`ioncast campaign run` with fio; each run once."""
+    """Arguments of `ioncast campaign run` with fio and one repetition."""
     file = folder / "forwarding.toml"
     file.write_text(small_campaign(repetitions=1), encoding="utf-8")
     platform_file = f"/run/ioncast-platform/{name}/platform.toml"
@@ -111,16 +111,16 @@ def campaign_arguments(name: str, folder: Path) -> list[str]:
 
 
 def benchmark(name: str, folder: Path) -> list[dict[str, Any]]:
-    """What a campaign measures; each run is repeated until it shows what the links do."""
+    """Run a campaign; repeat the runs until the measurements show the effect of the links."""
     arguments = campaign_arguments(name, folder)
     for repetitions in range(2, 6):
         if execute(*arguments).returncode:
-            # GlusterFS forgets a lock now and then, which fails a run.
+            # GlusterFS sometimes does not release a lock; then a run fails.
             said("campaign", "resume", str(folder / "campaign"), "--retry-failed")
         rows = stored_in(folder)
         if shows_the_links(rows):
             break
-        # The machine was busy.
+        # The machine was busy, so measure once more.
         (folder / "campaign" / "campaign.toml").write_text(small_campaign(repetitions))
         arguments = ["campaign", "resume", str(folder / "campaign")]
     return rows
@@ -143,7 +143,7 @@ def shows_the_links(rows: Sequence[dict[str, Any]]) -> bool:
         # The link of one I/O node is slower than those of all compute nodes together.
         own_files[0] > own_files[1]
         and read_back[0] > read_back[1]
-        # One writer keeps the lock of a file that many would pass on to each other.
+        # One writer keeps the lock of a shared file; several would pass it on to each other.
         and small_strided[1] > small_strided[8]
     )
 
@@ -151,7 +151,7 @@ def shows_the_links(rows: Sequence[dict[str, Any]]) -> bool:
 def best_mib_s(
     rows: Sequence[dict[str, Any]], operation: str, file_access: str, transfer_size: int
 ) -> dict[int, float]:
-    """One pattern's curve: no link lets more pass because others use the machine."""
+    """The highest bandwidths of a pattern: other work on the machine only makes runs slower."""
     wanted = (operation, file_access, transfer_size)
     best: defaultdict[int, float] = defaultdict(float)
     for row in rows:
@@ -161,7 +161,7 @@ def best_mib_s(
 
 
 def rerun(name: str, folder: Path) -> tuple[Path, dict[int, float]]:
-    """The application's log, with direct access, and its runs with each number of I/O nodes."""
+    """Run the application for its log, with direct access, and with each number of I/O nodes."""
     log, platform = folder / "unseen.darshan", find(name)
     run_twice_at_most(platform, 0, log=log)
     return log, {n: run_twice_at_most(platform, n).bandwidth_mib_s for n in IO_NODES}
@@ -171,12 +171,12 @@ def run_twice_at_most(platform: Emulated, io_nodes: int, log: Path | None = None
     try:
         return run_application(UNSEEN, platform, io_nodes, log=log)
     except IoncastError:
-        # GlusterFS forgets a lock now and then.
+        # GlusterFS sometimes does not release a lock.
         return run_application(UNSEEN, platform, io_nodes, log=log)
 
 
 def table_of(runs: Mapping[int, float], file: Path) -> Path:
-    """A table of reruns as `ioncast validate` takes it."""
+    """Write the reruns as a table for `ioncast validate`."""
     rows = [f"{UNSEEN.name},{io_nodes},1,{mib_s}\n" for io_nodes, mib_s in runs.items()]
     file.write_text("".join(["application,io_nodes,repetition,bandwidth_mib_s\n", *rows]))
     return file
@@ -216,7 +216,7 @@ def test_one_io_node_is_too_few_for_some_patterns_and_better_than_eight_for_othe
     assert shows_the_links(story.stored)
 
 
-def test_the_choice_for_an_application_that_was_not_benchmarked_is_held_against_its_reruns(
+def test_the_prediction_of_an_application_without_benchmarks_is_compared_with_reruns(
     story: Story, record_property: Callable[[str, object], None]
 ) -> None:
     matches = {phase["match"]["kind"] for phase in story.prediction["phases"]}
@@ -226,7 +226,7 @@ def test_the_choice_for_an_application_that_was_not_benchmarked_is_held_against_
     error = application["prediction"]["cells"]["mean"]
     regret = application["prediction"]["regret"]
     record_property("measured", f"unseen application: error {error:.1%}, regret {regret:.1%}")
-    # How good it is tell measurements on a machine that does nothing else.
+    # The test does not judge the prediction: this machine may be busy.
     measured = story.reruns
     predicted = {
         point["io_nodes"]: point["predicted_mib_s"]["mean"] for point in application["curve"]
@@ -244,7 +244,7 @@ def test_nothing_is_left_when_the_platform_is_down(story: Story) -> None:
 
 
 def fio_job(platform: Emulated, config: IorConfig, io_nodes: int) -> Job:
-    """What `ioncast campaign` tells the engine."""
+    """The job that `ioncast campaign` would give to the engine."""
     nodes = range(config.nodes or 1)
     return Job(
         config=config,
@@ -299,13 +299,13 @@ def test_processes_of_all_nodes_write_one_whole_file(
 
 
 @pytest.mark.parametrize("file_per_process", [False, True])
-def test_what_is_read_is_in_no_cache_of_an_io_node(
+def test_input_files_are_in_no_cache_of_an_io_node(
     file_per_process: bool,
     small_platform: Emulated,
     fio: str,
     tmp_path: Path,
 ) -> None:
-    """Each run's bytes come from the storage, those of a second run of a kind as well."""
+    """The bytes of each run come from the storage, also in a second run of the same kind."""
     config = IorConfig(
         read=True, file_per_process=file_per_process, block_size=1024 * KIB, tasks=4, nodes=2
     )
@@ -324,7 +324,7 @@ def campaign_in_flight(
     fio: str,
     tmp_path: Path,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A platform's name, and an `ioncast campaign run` of which fio is at work there."""
+    """A platform's name, and an `ioncast campaign run` there that has started fio."""
     with emulated(bundled(unique_name())) as platform:
         process = subprocess.Popen(
             ioncast(*campaign_arguments(platform.name, tmp_path)), stderr=subprocess.DEVNULL
@@ -340,7 +340,7 @@ def campaign_in_flight(
 
 
 def at_work_in(folder: Path) -> list[str]:
-    """Processes whose working directory is in a folder."""
+    """Ids of the processes whose working directory is in a folder."""
     places = {path.parent.name: path for path in Path("/proc").glob("[0-9]*/cwd")}
     found = []
     for pid, place in places.items():
@@ -352,10 +352,10 @@ def at_work_in(folder: Path) -> list[str]:
     return found
 
 
-def test_nothing_is_left_when_the_campaign_was_killed_in_the_middle(
+def test_nothing_is_left_when_a_campaign_is_killed_during_a_run(
     campaign_in_flight: tuple[str, subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """Its run in flight goes on without it, until its files are gone."""
+    """The run goes on without the campaign, until its files are gone."""
     name, process = campaign_in_flight
     process.kill()
     process.wait()

@@ -1,4 +1,4 @@
-"""Published tables held against new ones: what is the same, what is rounding, what differs."""
+"""Published tables compared with new ones: equal cells, rounding, and differences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def with_mean(table: PrintedTable, text: str) -> PrintedTable:
     return replace(table, rows=(first, {**second, "mean": text}))
 
 
-def test_what_was_just_published_is_the_same(tmp_path: Path) -> None:
+def test_tables_that_were_just_published_have_no_difference(tmp_path: Path) -> None:
     publish(tmp_path, [EXACT, ESTIMATED])
     found = compare(tmp_path, [EXACT, ESTIMATED])
     assert (found.cells, found.rounded, found.differences) == (12, 0, ())
@@ -39,7 +39,7 @@ def test_a_published_table_is_csv(tmp_path: Path) -> None:
     )
 
 
-def test_publishing_removes_tables_that_are_made_no_more(tmp_path: Path) -> None:
+def test_publishing_removes_other_tables(tmp_path: Path) -> None:
     publish(tmp_path, [EXACT, ESTIMATED])
     publish(tmp_path, [EXACT])
     assert [path.name for path in (tmp_path / "tables").iterdir()] == ["means.csv"]
@@ -94,9 +94,9 @@ def test_other_columns_are_one_difference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ['"write', "write,0", "write,0,12.50,13"])
-def test_a_published_table_that_is_no_csv_is_named(tmp_path: Path, row: str) -> None:
+def test_a_published_table_that_is_not_csv_is_an_error(tmp_path: Path, row: str) -> None:
     publish(tmp_path, [EXACT])
     path = tmp_path / "tables" / "means.csv"
     path.write_text(f"name,io_nodes,mean\n{row}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"means\.csv:2: this is no CSV"):
+    with pytest.raises(InputError, match=r"means\.csv:2: this is not a CSV file"):
         compare(tmp_path, [EXACT])

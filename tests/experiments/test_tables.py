@@ -1,4 +1,4 @@
-"""The tables of data sets: the testbed's against its README, and small ones by hand."""
+"""The tables of data sets: the testbed's compared with its README, and small ones by hand."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def judged(evaluated: Evaluation) -> tuple[Judged, ...]:
 
 
 def readme() -> dict[tuple[str, str], tuple[float, int, int]]:
-    """Mean, coefficient of variation in per cent and runs of each cell, as measured for it."""
+    """Mean, coefficient of variation in per cent and runs of each cell in the testbed's README."""
     return {
         (name, str(n)): (float(mean), int(cv), int(runs))
         for line in (TESTBED / "README.md").read_text(encoding="utf-8").splitlines()
@@ -77,7 +77,7 @@ def small(
     reruns: Mapping[int, Sequence[float]],
     work: Sequence[str],
 ) -> DataSet:
-    """A data set of some benchmarks, and of an application that does what IOR commands do."""
+    """A data set of benchmarks, and of an application with the I/O of some IOR commands."""
     log = Log(file="app.darshan", application="app", io_nodes=0, source="by hand")
     configs = {
         name: IorConfig.from_command_line(ior).pattern() for name, (ior, _) in benchmarks.items()
@@ -119,7 +119,7 @@ def column(table: PrintedTable, name: str, **where: str) -> list[str]:
     return [row[name] for row in table.rows if where.items() <= row.items()]
 
 
-def test_means_are_those_that_were_published_with_the_measurements(evaluated: Evaluation) -> None:
+def test_means_are_those_of_the_readme(evaluated: Evaluation) -> None:
     published = readme()
     assert len(published) == (15 + 3) * len(IO_NODES)
     found = {(row["name"], row["io_nodes"]): row for row in means(evaluated).rows}
@@ -130,19 +130,19 @@ def test_means_are_those_that_were_published_with_the_measurements(evaluated: Ev
         assert found[cell]["runs"] == str(runs), cell
 
 
-def test_phases_are_what_the_applications_did(testbed: DataSet) -> None:
+def test_phases_are_those_of_the_readme(testbed: DataSet) -> None:
     found = phases(testbed)
     log = "multiphase-ionodes0.darshan"
-    # From the README: 64 MiB shared in requests of 1 MiB, 64 MiB in files per process in the
-    # same, 32 MiB 1D-strided in 64 KiB.
+    # The README: 64 MiB shared in requests of 1 MiB, 64 MiB in files per process in requests of
+    # 1 MiB, and 32 MiB 1D-strided in requests of 64 KiB.
     assert column(found, "bytes", log=log) == [str(64 << 20), str(64 << 20), str(32 << 20)]
     assert column(found, "type", log=log) == ["read", "write", "write"]
     assert column(found, "files", log=log) == ["shared", "unique", "shared"]
     assert column(found, "spatiality", log=log) == ["contiguous", "contiguous", "sequential"]
     assert column(found, "parts", log=log) == ["64 x 1048576", "64 x 1048576", "512 x 65536"]
     assert column(found, "phase", log="periodic-ionodes0.darshan") == ["0", "1", "2", "3"]
-    # 38 bytes of each of 100,000 particles and a header of 24 MiB, in 16 processes; nine arrays
-    # and the header are a request each.
+    # Each of 16 processes writes 38 bytes for each of 100,000 particles and a header of 24 MiB.
+    # Each of nine arrays and the header is one request.
     [hacc] = [row for row in found.rows if row["log"] == "hacc-io-ionodes0.darshan"]
     assert hacc["bytes"] == str(16 * (38 * 100_000 + (24 << 20)))
     assert (hacc["requests"], hacc["n_files"]) == ("160", "16")
@@ -179,7 +179,7 @@ def test_the_periodic_application_is_composed_of_one_pattern(evaluated: Evaluati
     assert set(column(table, "exact", application="periodic")) == {"4 of 4"}
 
 
-def test_the_nearest_benchmarks_means_are_within_5_percent_of_the_reruns(
+def test_compositions_of_benchmarks_are_within_5_percent_of_the_reruns(
     evaluated: Evaluation,
 ) -> None:
     for name in ("hacc-io", "multiphase"):
@@ -207,7 +207,7 @@ def test_measured_best_numbers_are_those_of_the_readme(evaluated: Evaluation) ->
 
 
 @pytest.mark.parametrize("application", ["hacc-io", "multiphase", "periodic"])
-def test_predictions_are_what_users_get_of_the_same_files(
+def test_predictions_are_those_of_the_command_for_the_same_files(
     evaluated: Evaluation, tmp_path: Path, application: str
 ) -> None:
     database = ("--db", str(tmp_path / "bench.sqlite"))
@@ -228,8 +228,8 @@ def test_predictions_are_what_users_get_of_the_same_files(
     )
 
 
-def test_errors_are_those_of_each_rerun() -> None:
-    # The benchmark's mean is 50: off by 10 / 40, 12.5 / 62.5 and 0 / 50.
+def test_each_rerun_has_an_error() -> None:
+    # The benchmark's mean is 50, so the errors are 10 / 40, 12.5 / 62.5 and 0 / 50.
     table = composed_errors(
         evaluate(small({"w": (W_1M, {0: [40, 60]})}, {0: [40, 62.5, 50]}, [W_1M]))
     )
@@ -249,14 +249,14 @@ def test_errors_are_those_of_each_rerun() -> None:
     }
 
 
-def test_the_noise_floor_is_what_repetitions_say_of_each_other() -> None:
-    # Each of the two reruns predicted by the other: 10 / 40 and 10 / 50.
+def test_the_noise_floor_is_the_error_of_reruns_as_predictions_of_each_other() -> None:
+    # Each of the two reruns predicts the other: 10 / 40 and 10 / 50.
     table = composed_errors(evaluate(small({"w": (W_1M, {0: [40]})}, {0: [40, 50]}, [W_1M])))
     assert column(table, "mean", of="noise floor", application="app", io_nodes="all") == ["0.225"]
 
 
-def test_two_phases_take_one_time_after_the_other() -> None:
-    # 4 MiB at 10 and 4 MiB at 40 MiB/s take 0.5 s; with 4 I/O nodes 0.1 and 0.4 s.
+def test_the_times_of_two_phases_add_up() -> None:
+    # 4 MiB at 10 MiB/s and 4 MiB at 40 MiB/s take 0.5 s, with 4 I/O nodes too.
     data = small(
         {
             "w": (W_1M, {0: [10], 4: [40]}),
@@ -271,15 +271,15 @@ def test_two_phases_take_one_time_after_the_other() -> None:
     assert column(table, "benchmarks") == ["w + r", "w + r"]
 
 
-def test_nothing_is_composed_where_nothing_resembles_a_phase() -> None:
+def test_an_application_with_an_unknown_phase_is_not_composed() -> None:
     data = small({"w": (W_1M, {0: [10], 4: [40]})}, {0: [16], 4: [20]}, [W_1M, R_1M])
     evaluation = evaluate(data)
     assert composed(evaluation).rows == ()
     assert "composed" not in {table.name for table in tables_of(data, evaluation)}
 
 
-def test_what_is_chosen_is_judged_by_the_reruns() -> None:
-    # The benchmark says 4 I/O nodes, of which the reruns reach 30 of 40 MiB/s.
+def test_the_chosen_number_is_judged_by_the_reruns() -> None:
+    # The benchmark is best with 4 I/O nodes, but the reruns reach only 30 of 40 MiB/s there.
     data = small({"w": (W_1M, {0: [10, 10], 4: [50, 50]})}, {0: [40, 40], 4: [30, 30]}, [W_1M])
     [row, _] = choices(evaluate(data)).rows
     assert (row["measured_best"], row["best"], row["decision"]) == ("0", "4", "4")
@@ -300,14 +300,16 @@ def test_a_pattern_left_out_is_predicted_by_the_nearest_of_its_kind() -> None:
     found = {
         (one.protocol, one.way, one.pattern): one.comparison.cell_errors for one in hold_back(known)
     }
-    # 10 for 20 and 40 for 30.
+    # The nearest pattern predicts 10 instead of 20, and 40 instead of 30.
     errors = found[LEFT_OUT, NEAREST, "w-2m"]
     assert {n: pytest.approx(values) for n, values in errors.items()} == {0: (1 / 2,), 4: (1 / 3,)}
 
 
-def test_a_pattern_that_nothing_resembles_is_not_predicted(judged: Sequence[Judged]) -> None:
-    # Of the testbed's patterns those that are alone of their kind: of reads one contiguous in
-    # files per process, one shared contiguous, one strided; one collective and one random write.
+def test_a_pattern_that_is_the_only_one_of_its_kind_is_not_predicted(
+    judged: Sequence[Judged],
+) -> None:
+    # These patterns of the testbed are the only ones of their kind: reads of contiguous files per
+    # process, of a contiguous shared file and of a strided file; a collective and a random write.
     unknown = {
         "r-fpp-contig-1m",
         "r-shared-contig-1m",
@@ -326,18 +328,20 @@ def test_a_pattern_that_nothing_resembles_is_not_predicted(judged: Sequence[Judg
         assert column(accuracy(judged), "predicted", protocol=LEFT_OUT, way=way) == ["10"]
 
 
-def test_the_same_io_nodes_for_all_lose_what_the_means_say(judged: Sequence[Judged]) -> None:
+def test_the_same_number_for_all_loses_the_difference_of_the_means(
+    judged: Sequence[Judged],
+) -> None:
     table = held_back(judged)
     where = {"protocol": LEFT_OUT, "way": "always 8"}
     [found] = column(table, "regret", pattern="w-fpp-contig-1m", **where)
     assert float(found) == 0
-    # 61.9 of 61.9, and 8.7 of 37.6.
+    # The README has 8.7 MiB/s with 8 I/O nodes, and at best 37.6.
     [found] = column(table, "regret", pattern="r-shared-strided-8k", **where)
     assert float(found) == pytest.approx(1 - 8.7 / 37.6, abs=0.002)
 
 
 @pytest.mark.parametrize("protocol", HALVES)
-def test_half_of_the_repetitions_predict_the_others_about_as_well_as_noise_lets_them(
+def test_half_of_the_runs_predict_the_others_nearly_as_well_as_noise_allows(
     judged: Sequence[Judged], protocol: str
 ) -> None:
     table = accuracy(judged)
@@ -346,8 +350,8 @@ def test_half_of_the_repetitions_predict_the_others_about_as_well_as_noise_lets_
     assert float(halves) <= 1.2 * float(floor)
 
 
-def test_what_has_one_run_only_is_known_and_not_held_against_itself() -> None:
-    """Its error would be 0."""
+def test_a_single_run_of_a_cell_is_known_and_not_compared_with_itself() -> None:
+    """Compared with itself, its error would be 0."""
     known = evaluate(
         small(
             {
@@ -369,7 +373,7 @@ def test_what_has_one_run_only_is_known_and_not_held_against_itself() -> None:
     }
 
 
-def test_runs_are_left_out_by_their_place_whatever_they_are_numbered_from() -> None:
+def test_runs_are_left_out_by_their_place_and_not_by_their_number() -> None:
     known = evaluate(small({"w": (W_1M, {0: [1, 2, 3, 4, 5], 4: [9]})}, {0: [1]}, [W_1M])).curves
     [even, odd] = [
         one
@@ -377,14 +381,14 @@ def test_runs_are_left_out_by_their_place_whatever_they_are_numbered_from() -> N
         for one in hold_back(known)
         if (one.protocol, one.way) == (protocol, NEAREST)
     ]
-    # Even ones are the second and fourth: 2 and 4 by what 1, 3 and 5 are in bytes by time.
+    # The even runs are the second and the fourth. The harmonic mean of 1, 3 and 5 predicts them.
     mean = harmonic_mean([1, 3, 5])
     assert even.comparison.run_errors[0] == pytest.approx(((2 - mean) / 2, (4 - mean) / 4))
     mean = harmonic_mean([2, 4])
     assert odd.comparison.run_errors[0] == pytest.approx((mean - 1, (3 - mean) / 3, (5 - mean) / 5))
 
 
-def test_what_the_report_has_of_an_application_stands_beside_ours(
+def test_the_results_of_the_report_stand_beside_ours(
     testbed: DataSet, evaluated: Evaluation
 ) -> None:
     for table in (
@@ -397,7 +401,7 @@ def test_what_the_report_has_of_an_application_stands_beside_ours(
         assert list(dict.fromkeys(whose)) == ["RR-9366", "here"]
 
 
-def test_phases_stand_below_those_of_the_report_in_the_same_units(testbed: DataSet) -> None:
+def test_our_phases_have_the_same_units_as_those_of_the_report(testbed: DataSet) -> None:
     [report, here] = report_phases(testbed).rows
     assert (report["of"], report["bytes"], report["start"]) == (
         "RR-9366",
@@ -407,7 +411,7 @@ def test_phases_stand_below_those_of_the_report_in_the_same_units(testbed: DataS
     assert (here["of"], here["bytes"]) == ("here", str(16 * (38 * 100_000 + (24 << 20))))
 
 
-def test_table_9_is_published_with_what_ran_here(testbed: DataSet, evaluated: Evaluation) -> None:
+def test_table_9_is_published_with_our_runs(testbed: DataSet, evaluated: Evaluation) -> None:
     table = report_runs(testbed, evaluated)
     assert column(table, "bandwidth_mib_s", of="RR-9366, HACC-IO", run="4") == ["41971.4"]
     with (TESTBED / "applications.csv").open(encoding="utf-8", newline="") as file:
@@ -416,13 +420,13 @@ def test_table_9_is_published_with_what_ran_here(testbed: DataSet, evaluated: Ev
             for row in csv.DictReader(file)
             if (row["name"], row["io_nodes"]) == ("hacc-io", "0")
         ]
-    # In MiB/s, as they were measured.
+    # The table has MiB/s.
     assert column(table, "bandwidth_mib_s", of=f"here, {direct[0]['command']}") == [
         f"{int(row['bytes']) / float(row['time_s']) / (1 << 20):.1f}" for row in direct
     ]
 
 
-def test_every_row_of_every_table_has_a_name_of_its_own(
+def test_every_row_of_a_table_has_a_different_name(
     testbed: DataSet, evaluated: Evaluation, judged: Sequence[Judged]
 ) -> None:
     of_measurements = (means, composed, composed_errors, predictions, prediction_errors, choices)

@@ -6,8 +6,8 @@ from experiments.studies.benchmarking import pattern_name, worth_measuring
 
 def test_the_header_and_the_arrays_of_hacc_io_are_worth_a_benchmark(testbed: DataSet) -> None:
     [phase] = testbed.jobs["hacc-io"]
-    # By process: 24 MiB, seven times 400,000 bytes; once 800,000 and once 200,000 are less
-    # than a twentieth.
+    # Each process writes 24 MiB and seven times 400,000 bytes. The arrays of 800,000 and 200,000
+    # bytes are less than a twentieth.
     assert len(phase.parts) == 4
     lines = {config.command_line() for config in worth_measuring([phase], nodes=8)}
     assert lines == {
@@ -22,6 +22,6 @@ def test_every_phase_of_a_multiphase_application_is_worth_a_benchmark(testbed: D
     assert operations == ["read", "write", "write"]
 
 
-def test_patterns_have_names_of_their_own(testbed: DataSet) -> None:
+def test_different_patterns_have_different_names(testbed: DataSet) -> None:
     configs = {one.measurement.config for one in testbed.benchmarks}
     assert len({pattern_name(config) for config in configs}) == len(configs)

@@ -8,7 +8,7 @@ from experiments.studies import machine
 from experiments.studies.machine import versions
 
 
-def test_daemons_tell_their_version_where_they_are_not_on_the_path(
+def test_versions_of_daemons_are_found_outside_the_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program = tmp_path / "glusterfs"

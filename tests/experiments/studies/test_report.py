@@ -1,4 +1,4 @@
-"""The report page of the data that is shipped."""
+"""The report page of the shipped testbed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MIB = 1 << 20
 
 
 class Tables(HTMLParser):
-    """The rows of each table by the heading it stands under."""
+    """The rows of each table, by the headings above it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Tables(HTMLParser):
 @pytest.fixture(scope="module")
 def page(testbed: DataSet, evaluated: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_html(path, "What was measured <here>", testbed, evaluated)
+    write_html(path, "Measured <here>", testbed, evaluated)
     return path.read_text(encoding="utf-8")
 
 
@@ -70,19 +70,19 @@ def tables(page: str) -> dict[tuple[str, str], list[list[str]]]:
 
 
 def test_the_page_is_one_file_with_its_title(page: str) -> None:
-    assert "<h1>What was measured &lt;here&gt;</h1>" in page
+    assert "<h1>Measured &lt;here&gt;</h1>" in page
     assert "<script src" not in page
     assert "<link" not in page
 
 
-def test_the_page_says_where_the_data_is_from(page: str, testbed: DataSet) -> None:
+def test_the_page_has_the_provenance_of_the_data(page: str, testbed: DataSet) -> None:
     head, _, _ = page.partition("<h2>")
     assert testbed.provenance.command in head
     assert "Darshan 3.5.0&#x27;s runtime" in head
     assert "16 processes on 8 compute nodes of testbed, seed 7, 11" in head
 
 
-def test_table_7_stands_above_the_phases_found_here(
+def test_table_7_stands_above_our_phases(
     tables: dict[tuple[str, str], list[list[str]]],
 ) -> None:
     header, report, here = tables["hacc-io", "Phases (RR-9366: Table 7)"]
@@ -90,16 +90,16 @@ def test_table_7_stands_above_the_phases_found_here(
     assert report[0] == "RR-9366"
     assert report[1:4] == ["0.032", "2.386", "2.337"]
     assert report[4:] == ["write", "1.73 GiB", "POSIX", "640", "contiguous", "unique", "64", "1"]
-    # 16 processes write ten requests each, as those of the report do.
+    # Each of 16 processes writes ten requests, like those of the report.
     assert here[4:] == ["write", "442 MiB", "POSIX", "160", "contiguous", "unique", "16", "1"]
 
 
-def test_what_the_report_ran_on_is_said(page: str) -> None:
+def test_the_processes_and_nodes_of_the_report_are_shown(page: str) -> None:
     assert "<p>RR-9366: 64 processes on 8 nodes.</p>" in page
 
 
 def bandwidths(table: Path, name: str) -> dict[int, list[float]]:
-    """What the runs of a pattern or application reached, in MiB/s by number of I/O nodes."""
+    """MiB/s of the runs of a pattern or application, by number of I/O nodes."""
     found: dict[int, list[float]] = defaultdict(list)
     with table.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -108,7 +108,7 @@ def bandwidths(table: Path, name: str) -> dict[int, list[float]]:
     return found
 
 
-def test_table_8_stands_above_the_errors_found_here(
+def test_table_8_stands_above_our_errors(
     tables: dict[tuple[str, str], list[list[str]]], testbed: DataSet
 ) -> None:
     rows = tables["hacc-io", "Errors of single reruns (RR-9366: Table 8)"]
@@ -151,7 +151,7 @@ def test_the_errors_of_the_prediction_are_those_of_the_published_curve(
     assert list(map(float, values)) == pytest.approx(wanted, abs=0.0055)
 
 
-def test_an_application_that_the_report_does_not_know_stands_alone(
+def test_an_application_that_the_report_lacks_has_only_our_rows(
     tables: dict[tuple[str, str], list[list[str]]],
 ) -> None:
     _, *phases = tables["multiphase", "Phases"]
@@ -163,7 +163,7 @@ def test_each_application_has_a_figure_of_its_reruns(page: str, testbed: DataSet
     assert len(re.findall(r"Plotly\.newPlot\(\s+\"", page)) == len(testbed.applications)
 
 
-def test_table_9_is_in_mib_s_and_of_runs_without_i_o_nodes(
+def test_table_9_has_runs_with_direct_access_in_mib_s(
     tables: dict[tuple[str, str], list[list[str]]], page: str, testbed: DataSet
 ) -> None:
     rows = tables["hacc-io", "Single runs without I/O nodes, MiB/s (RR-9366: Table 9)"]
@@ -172,17 +172,17 @@ def test_table_9_is_in_mib_s_and_of_runs_without_i_o_nodes(
     reruns = bandwidths(testbed.folder / "applications.csv", "hacc-io")[0]
     here = found["here, hacc_io_write_posix_fpp 100000 /scratch/app"]
     assert [cell for cell in here if cell] == [f"{value:.1f}" for value in reruns]
-    assert "RR-9366 has them in MB/s, which HACC-IO prints of 2<sup>20</sup> bytes." in page
+    assert "RR-9366 writes MB/s, as HACC-IO prints it, but means 2<sup>20</sup> bytes." in page
 
 
-def test_runs_of_which_there_are_fewer_leave_cells_empty() -> None:
+def test_a_program_with_fewer_runs_has_empty_cells() -> None:
     assert run_rows({"one": [1.0], "two": [2.0, 3.0]}) == [
         {"of": "one", "run 1": "1.0", "run 2": ""},
         {"of": "two", "run 1": "2.0", "run 2": "3.0"},
     ]
 
 
-def test_numbers_of_i_o_nodes_are_in_order_where_the_first_pattern_lacks_one() -> None:
+def test_numbers_of_io_nodes_are_in_order_even_if_the_first_pattern_lacks_one() -> None:
     config = IorConfig.from_command_line("mpiexec -n 2 ior -w -F -b 4m -t 1m")
     first, second = benchmark_rows(
         {
@@ -194,5 +194,5 @@ def test_numbers_of_i_o_nodes_are_in_order_where_the_first_pattern_lacks_one() -
     assert (first["0"], first["4"], second["4"]) == ("10 ±0% (2)", "", "30 ±0% (1)")
 
 
-def test_it_is_said_that_seconds_may_count_from_before_the_processes_start(page: str) -> None:
-    assert page.count("before its processes are started") == 3
+def test_the_page_explains_the_start_of_the_seconds(page: str) -> None:
+    assert page.count("before its processes start") == 3

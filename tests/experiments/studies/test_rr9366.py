@@ -1,4 +1,4 @@
-"""What Inria RR-9366 says twice, it has to say the same."""
+"""The numbers that were copied from Inria RR-9366 agree with each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
         (PERIODIC_B, 24 * GIB, 4 * KIB),
     ],
 )
-def test_the_phases_move_what_the_applications_were_told_to(
+def test_the_phases_move_the_bytes_that_the_text_states(
     application: ReportedApplication, total_bytes: int, request_bytes: int
 ) -> None:
     phase = application.phase
@@ -45,17 +45,17 @@ def test_hacc_io_writes_38_bytes_for_each_particle_and_a_header_of_24_mib() -> N
 
 
 @every_application
-def test_the_time_of_a_shared_file_is_a_share_of_its_processes(
+def test_the_time_of_a_shared_file_was_divided_by_its_processes(
     application: ReportedApplication,
 ) -> None:
-    # Darshan's counters have microseconds here; those of shared files were divided once.
+    # Darshan's times have microseconds here. Those of shared files were divided by the processes.
     divisor = application.processes if application.phase.files == "shared" else 1
     microseconds = application.phase.time * divisor * 1e6
     assert microseconds == pytest.approx(round(microseconds), abs=0.1)
 
 
 @every_application
-def test_i_o_takes_no_longer_than_its_phase(application: ReportedApplication) -> None:
+def test_io_takes_no_longer_than_its_phase(application: ReportedApplication) -> None:
     phase = application.phase
     assert 0 < phase.time <= phase.end - phase.start
 

@@ -34,7 +34,7 @@ SETTINGS = Settings(
 
 
 def other(tasks: int, nodes: int, scale: float) -> Application:
-    """What does the same under another name, and needs no benchmark of its own."""
+    """An application with the same I/O under another name; it needs no other benchmark."""
     return replace(single_b(tasks, nodes, scale), name="other")
 
 
@@ -43,7 +43,7 @@ TINY = Study("tiny", "Tiny", "A file per process.", builders=(single_b, other), 
 
 @dataclass(frozen=True)
 class Alone(PlainPlatform):
-    """What a study needs of a platform."""
+    """The part of a platform that a study needs."""
 
     description: Description
     campaign_platform: Path
@@ -73,7 +73,7 @@ test_directory = "{scratch}"
 
 @contextmanager
 def failing(**reasons: list[str]) -> Iterator[None]:
-    """Let the first reruns of applications fail, each for the next reason."""
+    """Let the first reruns of applications fail, each with the next reason."""
 
     def run_or_fail(
         application: Application, platform: Emulated, io_nodes: int, **options: Any
@@ -89,7 +89,7 @@ def failing(**reasons: list[str]) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def troubled(alone: Emulated, tmp_path_factory: pytest.TempPathFactory) -> tuple[DataSet, str]:
-    """A study with a rerun that fails, an application of which all do, and Darshan of no use."""
+    """A study with a failing rerun, an application that never runs, and Darshan without mpi4py."""
     failures = {
         "single-b": ["a process failed (1): \x1b[31mno space\x1b[0m"],
         "other": ["it is broken", "it is still broken"],
@@ -103,7 +103,7 @@ def troubled(alone: Emulated, tmp_path_factory: pytest.TempPathFactory) -> tuple
         return run_study(TINY, alone, folder, how), said.getvalue()
 
 
-def test_what_was_measured_stays_when_another_application_never_runs(
+def test_an_application_that_never_runs_does_not_cost_the_others(
     troubled: tuple[DataSet, str],
 ) -> None:
     data, _ = troubled
@@ -112,13 +112,13 @@ def test_what_was_measured_stays_when_another_application_never_runs(
     assert "other was left out: every rerun failed: it is broken" in data.provenance.notes
 
 
-def test_what_cannot_be_printed_does_not_end_a_study(troubled: tuple[DataSet, str]) -> None:
+def test_unprintable_texts_are_replaced_in_the_provenance(troubled: tuple[DataSet, str]) -> None:
     known = troubled[0].provenance
     assert "a rerun failed: a process failed (1): ?[31mno space?[0m" in known.notes
     assert known.command == "ioncast tiny --output 'a?b'"
 
 
-def test_darshan_without_mpi4py_traces_nothing_and_that_is_said(
+def test_a_note_explains_that_darshan_needs_mpi4py(
     troubled: tuple[DataSet, str],
 ) -> None:
     known = troubled[0].provenance
@@ -129,18 +129,18 @@ def test_darshan_without_mpi4py_traces_nothing_and_that_is_said(
     ) in known.notes
 
 
-def test_a_study_is_of_the_day_of_its_first_run(troubled: tuple[DataSet, str]) -> None:
+def test_the_date_of_a_study_is_that_of_its_first_run(troubled: tuple[DataSet, str]) -> None:
     data, _ = troubled
     job = read_log(data.folder / "logs" / data.provenance.logs[0].file).job
     started = datetime.fromtimestamp(job.start_seconds, timezone.utc)
     assert data.provenance.date == started.date().isoformat()
 
 
-def test_how_much_is_going_to_be_run_is_told_and_how_far_it_is(
+def test_the_number_of_runs_and_the_progress_are_printed(
     troubled: tuple[DataSet, str],
 ) -> None:
     lines = troubled[1].splitlines()
-    # The two applications are the same pattern.
+    # The two applications have the same pattern, so there is one benchmark.
     assert (
         "ioncast: 6 runs: benchmarks: 1, applications: 2, numbers of I/O nodes: 1, repetitions: 2"
     ) in lines
@@ -148,7 +148,7 @@ def test_how_much_is_going_to_be_run_is_told_and_how_far_it_is(
     assert lines[-1] == "reruns: 1 of 4 runs done, 3 failed"
 
 
-def test_a_study_of_which_no_rerun_ends_is_an_error(alone: Emulated) -> None:
+def test_a_study_without_a_successful_rerun_is_an_error(alone: Emulated) -> None:
     applications = TINY.applications(2, 1, SETTINGS.scale)
     site = read_platform(alone.campaign_platform)
     with (

@@ -21,8 +21,9 @@ def study(name: str) -> Study:
     return next(one for one in STUDIES if one.name == name)
 
 
-def test_files_that_the_storage_cannot_hold_are_refused_with_what_fits() -> None:
-    # 16 processes with four files of 128 MiB each, twice; a quarter of it leaves no space at all.
+def test_files_that_do_not_fit_are_rejected_with_the_largest_scale_that_fits() -> None:
+    # Each of 16 processes writes 128 MiB in four phases, on two replicas. A quarter of that would
+    # fill the storage completely.
     with pytest.raises(InputError) as caught:
         check_settings(study("periodic"), bundled("testbed"), replace(SETTINGS, scale=1.0))
     assert str(caught.value) == (
@@ -32,7 +33,7 @@ def test_files_that_the_storage_cannot_hold_are_refused_with_what_fits() -> None
 
 
 @pytest.mark.parametrize("scale", [0.246, 0.001])
-def test_what_fits_is_taken(scale: float) -> None:
+def test_files_that_fit_are_accepted(scale: float) -> None:
     check_settings(study("periodic"), bundled("testbed"), replace(SETTINGS, scale=scale))
 
 
@@ -41,14 +42,14 @@ def test_every_study_fits_on_the_platform_that_comes_with_it(one: Study) -> None
     check_settings(one, bundled("testbed"), replace(SETTINGS, scale=one.scale))
 
 
-def test_storage_that_is_too_small_for_anything_is_told() -> None:
+def test_storage_that_is_too_small_for_every_scale_is_rejected() -> None:
     tiny = small("tiny")
     storage = tiny.storage.model_copy(update={"memory": 1 << 20})
     with pytest.raises(InputError, match="which has 1m and keeps 64m free; give it more memory"):
         check_settings(study("single"), tiny.model_copy(update={"storage": storage}), SETTINGS)
 
 
-def test_a_darshan_library_that_was_asked_for_and_is_of_no_use_is_refused(
+def test_a_darshan_library_that_cannot_trace_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(settings, "has_mpi4py", lambda: False)
@@ -57,6 +58,6 @@ def test_a_darshan_library_that_was_asked_for_and_is_of_no_use_is_refused(
         check_settings(study("single"), bundled("testbed"), with_darshan)
 
 
-def test_fio_cannot_stand_for_collective_mpi_io() -> None:
+def test_fio_cannot_do_collective_mpi_io() -> None:
     assert obstacle(collective(16, 8, 1.0), "fio") == "fio does no MPI-IO"
     assert obstacle(multiphase(16, 8, 1.0), "fio") is None

@@ -24,7 +24,7 @@ def test_the_studies_have_all_applications_of_the_report_and_more() -> None:
     }
 
 
-def test_at_full_size_processes_move_what_those_of_the_report_do() -> None:
+def test_at_full_size_processes_move_the_bytes_of_the_report() -> None:
     full = {one.name: one for study in STUDIES for one in study.applications(TASKS, NODES, 1.0)}
     for reported in APPLICATIONS:
         application = full[reported.name.lower()]
@@ -34,7 +34,7 @@ def test_at_full_size_processes_move_what_those_of_the_report_do() -> None:
         assert phase.file_access == reported.phase.files
 
 
-def test_periods_are_apart_by_more_than_what_one_phase_may_pause() -> None:
+def test_the_pauses_between_phases_are_longer_than_the_time_distance() -> None:
     for application in applications("periodic"):
         assert len(application.steps) == 4
         assert application.pause_s > 1.0

@@ -39,7 +39,7 @@ links = {{compute_nodes = "1gbit", io_nodes = "1gbit", storage = "1gbit", burst 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    """A study of two small applications; without and with two I/O nodes, twice."""
+    """A study of two small applications, two runs each with 0 and with 2 I/O nodes."""
     folder = tmp_path_factory.mktemp("study") / "single"
     with emulated(small(unique_name(), io_nodes=(0, 2))) as platform:
         done = subprocess.run(
@@ -68,18 +68,18 @@ def data(printed: dict[str, Any]) -> DataSet:
     return datasets.read(Path(printed["folder"]))
 
 
-def test_the_logs_hold_the_phases_of_the_report_but_smaller(data: DataSet) -> None:
+def test_the_logs_hold_the_phases_of_the_report_scaled_down(data: DataSet) -> None:
     [shared] = data.jobs["single-a"]
     [unique] = data.jobs["single-b"]
     assert (shared.file_access, shared.spatiality, shared.n_files) == ("shared", "contiguous", 1)
     assert (unique.file_access, unique.spatiality, unique.n_files) == ("unique", "contiguous", 4)
-    # 128 MiB and 64 MiB by each of 4 processes.
+    # At full size, each of 4 processes writes 128 MiB or 64 MiB.
     assert shared.bytes == 4 * (128 << 20) / 32
     assert unique.bytes == 4 * (64 << 20) / 32
     assert {shared.operation, unique.operation} == {"write"}
 
 
-def test_what_is_in_the_logs_is_benchmarked(data: DataSet) -> None:
+def test_the_phases_in_the_logs_are_benchmarked(data: DataSet) -> None:
     lines = {run.measurement.config.command_line(launcher=True) for run in data.benchmarks}
     assert lines == {
         "mpiexec -n 4 ior -a POSIX -w -b 4m -t 2m",
@@ -95,7 +95,7 @@ def test_every_application_runs_with_each_number_of_i_o_nodes(data: DataSet) -> 
         assert all(run.bandwidth_mib_s > 0 for run in runs)
 
 
-def test_the_data_set_says_where_it_is_from(data: DataSet) -> None:
+def test_the_provenance_of_the_data_set_is_complete(data: DataSet) -> None:
     known = data.provenance
     assert (known.study, known.scale, known.seeds) == ("single", 1 / 32, (7,))
     assert (known.tasks, known.nodes, known.engine) == (4, 2, "fio")
@@ -110,7 +110,7 @@ def test_the_data_set_says_where_it_is_from(data: DataSet) -> None:
         assert source == "libdarshan-util's writer, with the true counters of the run"
 
 
-def test_how_much_is_going_to_be_run_is_told(done: subprocess.CompletedProcess[str]) -> None:
+def test_the_number_of_runs_is_printed_first(done: subprocess.CompletedProcess[str]) -> None:
     assert (
         "ioncast: 16 runs: benchmarks: 2, applications: 2, numbers of I/O nodes: 2, repetitions: 2"
     ) in done.stderr.splitlines()
@@ -142,7 +142,7 @@ def test_errors_and_choices_are_those_of_the_reruns(printed: dict[str, Any]) -> 
     assert printed["all"]["prediction"]["regret"] == pytest.approx(fmean(regrets))
 
 
-def test_the_report_stands_beside_the_measurements(data: DataSet) -> None:
+def test_the_report_is_in_the_same_folder(data: DataSet) -> None:
     page = (data.folder / "report.html").read_text(encoding="utf-8")
     assert "<h1>Case study I: one phase of I/O</h1>" in page
     for place in ("Table 2", "Table 3", "Figure 2", "Figure 3"):
@@ -153,7 +153,7 @@ def test_the_published_tables_recompute(data: DataSet) -> None:
     subprocess.run([*IONCAST, "experiment", "check", str(data.folder)], check=True)
 
 
-def test_results_are_never_written_over(tmp_path: Path) -> None:
+def test_a_folder_with_files_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     done = subprocess.run(
         [*IONCAST, "experiment", "hacc", "--output", str(tmp_path)],
@@ -167,7 +167,7 @@ def test_results_are_never_written_over(tmp_path: Path) -> None:
     )
 
 
-def test_a_platform_that_is_not_up_is_told_in_a_line(tmp_path: Path) -> None:
+def test_a_platform_that_is_not_up_is_an_error_of_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [*IONCAST, "experiment", "hacc", "--platform", "nosuch"],
         cwd=tmp_path,
@@ -181,7 +181,7 @@ def test_a_platform_that_is_not_up_is_told_in_a_line(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_scale_that_the_storage_cannot_hold_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_scale_that_the_storage_cannot_hold_is_rejected_at_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [*IONCAST, "experiment", "periodic", "--scale", "1"],
         cwd=tmp_path,
@@ -197,7 +197,7 @@ def test_a_scale_that_the_storage_cannot_hold_is_refused_at_once(tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_nothing_was_written_to_is_not_called_incomplete(tmp_path: Path) -> None:
+def test_an_empty_folder_is_not_called_incomplete(tmp_path: Path) -> None:
     with emulated(small(unique_name())) as platform:
         done = subprocess.run(
             [
@@ -216,7 +216,7 @@ def test_a_folder_that_nothing_was_written_to_is_not_called_incomplete(tmp_path:
 
 @contextmanager
 def started(platform: str, folder: Path, *, repetitions: int) -> Iterator[subprocess.Popen[str]]:
-    """A study that goes on for longer than the test needs to stop it."""
+    """Start a study that takes longer than the test needs to stop it."""
     with subprocess.Popen(
         [
             *[*IONCAST, "experiment", "hacc", "--platform", platform],
@@ -229,7 +229,7 @@ def started(platform: str, folder: Path, *, repetitions: int) -> Iterator[subpro
 
 
 def stop(study: subprocess.Popen[str], label: str) -> None:
-    """End a study within what the label says."""
+    """Stop a study in the step that prints the label."""
     assert study.stderr is not None
     assert any(line.startswith(label) for line in study.stderr)
     study.send_signal(signal.SIGTERM)
@@ -239,7 +239,7 @@ def stop(study: subprocess.Popen[str], label: str) -> None:
 
 
 def hold_second_rerun(platform: Emulated) -> None:
-    """Let its ranks wait, those of the run before the reruns and of the first rerun excepted."""
+    """Let the ranks of every run after the first rerun wait; one run comes before the reruns."""
     begun = platform.folder / "begun"
     begins = 2 * platform.description.tasks
     others = f'echo >> {begun}; [ "$(wc -l < {begun})" -le {begins} ] || sleep 600'
