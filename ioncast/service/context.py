@@ -1,4 +1,4 @@
-"""What the requests of one worker share."""
+"""Objects that all requests of one worker share."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _NAME = "ioncast"
 
 @dataclass(frozen=True)
 class Service:
-    """One application's settings and what it holds open.
+    """The settings and resources of one application.
 
     Attributes
     ----------
     settings : Settings
-        The site's.
+        The site's settings.
     database : Engine
         Opened for each request; see `benchdb.store.database.existing_database`.
     prepared : Reader
         Prepared answers, tokens and summaries.
     spool : SpoolWriter
-        Where decisions go.
+        Writes the decisions.
     children : Children
-        Reads uploads, predicts and does what else takes long, in processes of their own.
+        Reads uploads, predicts and does other slow work, in separate processes.
     limiter : FixedWindowRateLimiter
-        Counts requests of clients.
+        Counts the requests of each client.
     """
 
     settings: Settings
@@ -50,20 +50,20 @@ class Service:
 
     @property
     def requests(self) -> RateLimitItemPerMinute:
-        """How often a client may ask."""
+        """The number of requests that a client may send in a minute."""
         return RateLimitItemPerMinute(self.settings.requests_per_minute)
 
     @property
     def wrong_tokens(self) -> RateLimitItemPerMinute:
-        """How often a client may come with a token that is none."""
+        """The number of requests with a wrong token that a client may send in a minute."""
         return RateLimitItemPerMinute(max(self.settings.requests_per_minute // 10, 1))
 
 
 def install(extensions: dict[str, object], service: Service) -> None:
-    """Let the requests of an application find it."""
+    """Attach a service to an application, so that requests find it."""
     extensions[_NAME] = service
 
 
 def service() -> Service:
-    """That of the application which is answering."""
+    """Return the service of the application that is answering."""
     return cast("Service", current_app.extensions[_NAME])

@@ -1,4 +1,4 @@
-"""What a site sets of the service: from a TOML file, the environment and flags, in this order."""
+"""The service's settings: from a TOML file, then the environment, then flags."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _bind(text: str) -> str:
     host, _, port = text.rpartition(":")
     is_socket = text.startswith("unix:/")
     if not is_socket and not (host and port.isascii() and port.isdecimal() and int(port) < 2**16):
-        raise InputError("is no place to listen", remedy="give HOST:PORT or unix:/PATH")
+        raise InputError("is not an address to listen at", remedy="give HOST:PORT or unix:/PATH")
     return text
 
 
@@ -36,88 +36,94 @@ Bind = Annotated[Line, AfterValidator(refusing(_bind))]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 _PREFIX = "IONCAST_"
-# As of all other commands.
+# The database has the same variable in all commands.
 _VARIABLES = {"database": "IONCAST_DB"}
 
 
 def default_state() -> str:
-    """The folder of a user who names none."""
+    """Return the state folder of a user who sets none."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return str(Path(home) / "ioncast")
 
 
 class SystemSettings(Table):
-    """What differs on one system."""
+    """Settings of one system, instead of those for all systems."""
 
     tolerance: Share | None = None
     default_io_nodes: PredictedIoNodes | None = None
 
 
 class Settings(Table):
-    """All that can be set; what is not set has a value that works.
+    """All settings of the service; each has a default that works.
 
-    Sizes are in MiB and times in seconds, as the names say.
+    The names tell the units: MiB, seconds.
     """
 
     database: Line | None = Field(
-        None, description="An SQLite file or a SQLAlchemy URL, as --db of all commands."
+        None, description="SQLite file or SQLAlchemy URL, like --db of all commands."
     )
     state: Line = Field(
         default_factory=default_state,
-        description="The folder of prepared answers and of decisions not yet in the database;"
-        " on a local disk, of one service only.",
+        description="State folder: prepared answers, and decisions not yet in the database;"
+        " on a local disk, for one service only.",
     )
     bind: Annotated[tuple[Bind, ...], Strict(False), AfterValidator(refusing(distinct))] = Field(
-        ("127.0.0.1:8420",), min_length=1, description="HOST:PORT or unix:/PATH, one or several."
+        ("127.0.0.1:8420",),
+        min_length=1,
+        description="Addresses to listen at: HOST:PORT or unix:/PATH, one or several.",
     )
     workers: Annotated[Count, Field(le=256)] = Field(
-        2, description="Processes that answer requests."
+        2, description="Number of processes that answer requests."
     )
-    threads: Annotated[Count, Field(le=256)] = Field(8, description="Requests at once in each.")
+    threads: Annotated[Count, Field(le=256)] = Field(
+        8, description="Number of requests that each process answers at the same time."
+    )
     reading: Literal["open", "closed"] = Field(
-        "open", description="Whether reading needs a token; writing always does."
+        "open", description="Whether reading needs a token; writing always needs one."
     )
     tolerance: Share = Field(
         TOLERANCE,
         description="Share of the best bandwidth that may be given up for fewer I/O nodes.",
     )
     default_io_nodes: PredictedIoNodes | None = Field(
-        None, description="What a job gets of which nothing is known; unset for no answer."
+        None,
+        description="Number of I/O nodes for jobs of unknown applications; unset for no answer.",
     )
     systems: dict[Name, SystemSettings] = Field(
-        default_factory=dict, description="Tolerance and default of single systems."
+        default_factory=dict, description="Tolerance and default for single systems."
     )
     patience_s: Annotated[float, Field(gt=0, le=60)] = Field(
-        5.0, description="How long a request waits for a database that is locked or away."
+        5.0, description="Seconds that a request waits for a locked or missing database."
     )
     max_upload_mib: Annotated[Count, Field(le=65_536)] = Field(
-        256, description="The largest request."
+        256, description="Size of the largest request, in MiB."
     )
     upload_s: Annotated[Count, Field(le=3600)] = Field(
-        60, description="The longest that reading an upload or predicting from it may take."
+        60, description="Seconds that reading an upload, or predicting from it, may take."
     )
     upload_memory_mib: Annotated[int, Field(ge=512, le=1_048_576)] = Field(
-        2048, description="What that may take of memory."
+        2048, description="MiB of memory that reading an upload, or predicting from it, may take."
     )
     uploads_at_once: Annotated[Count, Field(le=256)] = Field(
-        2, description="How many of these each worker does at the same time."
+        2, description="Number of uploads that each worker reads at the same time."
     )
     requests_per_minute: Count = Field(
         600,
-        description="What a client may send to each worker besides questions for decisions;"
-        " a tenth of it with tokens that are none.",
+        description="Number of requests that a client may send to each worker in a minute, without"
+        " questions for decisions; a tenth of it with wrong tokens.",
     )
     proxies: Annotated[int, Field(ge=0, le=10)] = Field(
-        0, description="How many proxies stand in front, whose X-Forwarded headers are true."
+        0,
+        description="Number of proxies in front of the service; so many X-Forwarded values count.",
     )
 
     def tolerance_of(self, system: str) -> float:
-        """The share of the best bandwidth that a decision on a system may give up."""
+        """Return the tolerance of decisions on a system."""
         own = self.systems.get(system)
         return self.tolerance if own is None or own.tolerance is None else own.tolerance
 
     def default_of(self, system: str) -> int | None:
-        """The I/O nodes of a job on a system of which nothing is known."""
+        """Return the number of I/O nodes for jobs of unknown applications on a system."""
         own = self.systems.get(system)
         if own is None or own.default_io_nodes is None:
             return self.default_io_nodes
@@ -129,22 +135,22 @@ def read_settings(
     flags: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Put the settings together; flags win over the environment, that over the file.
+    """Read the settings; flags win over the environment, and the environment over the file.
 
     Parameters
     ----------
     path : str or Path, optional
         A TOML file with the fields of `Settings`.
     flags : mapping of str to value, optional
-        Fields by name; None is not given.
+        Fields by name; None means that the flag was not given.
     environment : mapping of str to str, optional
-        `os.environ` by default: fields as ``IONCAST_WORKERS``, those of several values with
-        commas; the database is ``IONCAST_DB``.
+        Variables such as ``IONCAST_WORKERS``, `os.environ` by default. Several values are
+        separated by commas. The database is ``IONCAST_DB``.
 
     Raises
     ------
     InputError
-        Naming the line, the variable or the flag that cannot be used.
+        When a value cannot be used; it names the line, the variable or the flag.
     """
     settings = read_toml(Path(path), Settings) if path else parse_toml("", Settings, where="")
     values: dict[str, Any] = {}
@@ -161,7 +167,7 @@ def _variable(name: str) -> str:
 
 
 def _texts(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the environment says, by field; empty is not set."""
+    """Return the environment's values by field; an empty variable counts as not set."""
     names = [name for name in Settings.model_fields if name != "systems"]
     return {name: text for name in names if (text := environment.get(_variable(name)))}
 

@@ -116,7 +116,7 @@ class Decided(NamedTuple):
 
 
 def decide_all(choice: prediction.Choice, policy: Policy) -> Decided:
-    """Decide by a site's policy for each number of I/O nodes that may be available."""
+    """Decide by a site's policy, for each number of I/O nodes that may be available."""
     return Decided(
         points=tuple(map(_point, choice.curve)),
         io_nodes=tuple(point.io_nodes for point in choice.curve),
@@ -183,7 +183,7 @@ def answer(
     entry : sequence of PreparedGroup
         The prepared answers.
     says : str
-        What the job and the runs have in common (see
+        Words for the properties that the job shares with the runs (see
         `predictor.matching.same_application.Identity`).
     tasks, nodes, available : int or None
         Processes and compute nodes of the job, and the most I/O nodes that it may get.

@@ -1,7 +1,7 @@
-"""What workers answer from: one SQLite file, written by the keeper and read by all workers.
+"""The file of prepared answers: the keeper writes it, and all workers answer from it.
 
-All of it can be made again from the database, so a file of another version or one that cannot
-be read is thrown away.
+It is an SQLite file. Its content can be made again from the database, so a file that has
+another version or is damaged is deleted.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ DatabaseState = Literal["ok", "unavailable", "unknown"]
 
 
 class Heartbeat(NamedTuple):
-    """When the keeper was last seen (seconds since 1970), and whether it had the database."""
+    """The keeper's newest sign of life: seconds since 1970, and whether the database worked."""
 
     at_s: float
     database_ok: bool
 
 
 class Summary(NamedTuple):
-    """A summary of the database as plain values of JSON, and when it was made (ISO 8601)."""
+    """A summary of the database: plain values of JSON, and the time when it was made (ISO 8601)."""
 
     value: Any
     at: str
 
 
 class Wanted(NamedTuple):
-    """A size of job that was asked for and that no run of the application had."""
+    """A size of job that a scheduler asked for and that no run of the application had."""
 
     application_id: int
     tasks: int
@@ -71,19 +71,19 @@ class Wanted(NamedTuple):
 
 
 def prepared_file(state: str | Path) -> Path:
-    """Where the file of a state folder is."""
+    """Return the path of the file in a state folder."""
     return Path(state) / "prepared.sqlite"
 
 
 class Entries:
     """Prepared entries by system and key (see `predictor.matching.same_application.Identity`).
 
-    Packed, because ten thousand applications as objects would take twice the memory.
+    They are kept as bytes: as objects, the entries of 10,000 applications take twice the memory.
 
     Attributes
     ----------
     systems : set of str
-        All systems that there are entries of.
+        The systems that have entries.
     """
 
     def __init__(self) -> None:
@@ -94,26 +94,34 @@ class Entries:
         return len(self._packed)
 
     def get(self, which: tuple[str, str]) -> Entry | None:
-        """The entry of a system and a key."""
+        """Return the entry of a system and a key, or None."""
         packed = self._packed.get("\0".join(which))
         if packed is None:
             return None
         return [PreparedGroup(*group) for group in marshal.loads(packed)]  # noqa: S302
 
     def update(self, documents: Mapping[int, bytes], rows: Iterable[tuple[str, str, int]]) -> None:
-        """Take entries over: system, key and the number of the document, which may be shared."""
+        """Add or replace entries.
+
+        Parameters
+        ----------
+        documents : mapping of int to bytes
+            Packed entries by the number of the document.
+        rows : iterable of (str, str, int)
+            System, key and number of the document; several rows may share a document.
+        """
         for system, key, document in rows:
             self._packed[f"{system}\0{key}"] = documents[document]
             self.systems.add(system)
 
 
 class Reader:
-    """What a worker holds of the file; any thread may read, one may refresh.
+    """A worker's copy of the file in memory; any thread may read it, one may refresh it.
 
     Parameters
     ----------
     path : Path
-        From `prepared_file`; it need not be there yet.
+        From `prepared_file`; the file may be missing.
 
     Attributes
     ----------
@@ -122,9 +130,9 @@ class Reader:
     tokens : dict of str to str
         The roles of valid tokens, by hash (see `benchdb.store.tokens.digest`).
     summaries : dict of str to Summary
-        By name.
+        The summaries by name.
     heartbeat : Heartbeat or None
-        None as long as nothing was read.
+        The keeper's sign of life; None until the file was read once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -163,7 +171,7 @@ class Reader:
         return "ok" if self.heartbeat.database_ok else "unavailable"
 
     def refresh(self) -> bool:
-        """Read what has changed; whether anything has. What cannot be read stays as it was."""
+        """Read the changes; True if anything changed. If reading fails, the old copy stays."""
         try:
             file = _file_of(self._path)
             if file is None:
@@ -176,14 +184,14 @@ class Reader:
             return False
 
     def close(self) -> None:
-        """Close the file; another refresh opens it again."""
+        """Close the file; the next refresh opens it again."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
 
     def _reopen(self, file: tuple[int, int]) -> bool:
         self.close()
-        # A reader that may not write could not make the files beside a log of changes.
+        # In WAL mode even a reader must be able to create the -wal and -shm files.
         place = f"{self._path.absolute().as_uri()}?mode=rw"
         self._connection = sqlite3.connect(
             place, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_S
@@ -241,7 +249,7 @@ class Reader:
 
 
 class Writer:
-    """Writes the file; there is one, the keeper's.
+    """Writes the file; only the keeper does so.
 
     Parameters
     ----------
@@ -251,7 +259,7 @@ class Writer:
     Raises
     ------
     sqlite3.Error, OSError
-        When the file cannot be written; so can all methods.
+        When the file cannot be written. All methods may raise them too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -260,7 +268,7 @@ class Writer:
         self._file = _file_of(path)
 
     def is_lost(self) -> bool:
-        """Whether somebody took the file away: what is written then, nobody reads."""
+        """Tell whether the file was deleted or replaced, so that nobody would read new content."""
         return _file_of(self._path) != self._file
 
     def close(self) -> None:
@@ -268,7 +276,7 @@ class Writer:
         self._connection.close()
 
     def renew(self) -> None:
-        """Throw everything away."""
+        """Delete the file and begin an empty one."""
         self._connection.close()
         _remove(self._path)
         self._connection = self._open()
@@ -276,12 +284,12 @@ class Writer:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all of what is in the block, or nothing."""
+        """Write everything that the block writes, or after an error nothing."""
         with _transaction(self._connection, "BEGIN IMMEDIATE"):
             yield
 
     def put_entries(self, system: str, entries: Mapping[str, Entry]) -> None:
-        """Put entries, by key, into the place of those that there are."""
+        """Add or replace entries of a system, by key."""
         execute = self._connection.execute
         [newest] = execute("SELECT COALESCE(MAX(version), 0) + 1 FROM entries").fetchone()
         for key, entry in entries.items():
@@ -300,7 +308,7 @@ class Writer:
                 )
 
     def put_tokens(self, tokens: Iterable[tuple[str, str, str]]) -> None:
-        """Put hash, name and role of all valid tokens."""
+        """Replace all tokens by the valid ones: hash, name and role of each."""
         found = set(tokens)
         if found == set(self._connection.execute("SELECT sha256, name, role FROM tokens")):
             return
@@ -308,31 +316,41 @@ class Writer:
         self._connection.executemany("INSERT INTO tokens VALUES (?, ?, ?)", found)
 
     def put_summary(self, name: str, value: object, at: str) -> None:
-        """Put a summary, plain values of JSON, into the place of the last one."""
+        """Add or replace a summary.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        value : object
+            Plain values of JSON.
+        at : str
+            The time when it was made, in ISO 8601.
+        """
         row = (name, json.dumps(value), at)
         self._connection.execute("REPLACE INTO summaries VALUES (?, ?, ?)", row)
 
     def beat(self, at_s: float, *, database_ok: bool) -> None:
-        """Show that the keeper lives."""
+        """Write the keeper's sign of life."""
         self._connection.execute("DELETE FROM heartbeat")
         self._connection.execute("INSERT INTO heartbeat VALUES (?, ?)", (at_s, database_ok))
 
     def progress(self) -> dict[str, str]:
-        """How far the keeper was, as it said last."""
+        """Read how far the keeper was, as `put_progress` wrote it."""
         return dict(self._connection.execute("SELECT name, value FROM progress"))
 
     def put_progress(self, progress: Mapping[str, str]) -> None:
-        """Say how far the keeper is."""
+        """Write how far the keeper is."""
         self._connection.execute("DELETE FROM progress")
         self._connection.executemany("INSERT INTO progress VALUES (?, ?)", progress.items())
 
     def wanted(self) -> list[Wanted]:
-        """What was asked for, in this order."""
+        """Read the sizes that schedulers asked for, the oldest first."""
         query = "SELECT application, tasks, nodes FROM wanted ORDER BY number"
         return [Wanted(*row) for row in self._connection.execute(query)]
 
     def put_wanted(self, wanted: Iterable[Wanted]) -> None:
-        """Put what was asked for, all of it."""
+        """Replace the sizes that schedulers asked for."""
         self._connection.execute("DELETE FROM wanted")
         self._connection.executemany(
             "INSERT INTO wanted (application, tasks, nodes) VALUES (?, ?, ?)", wanted
@@ -353,7 +371,7 @@ class Writer:
         try:
             return _opened(self._path)
         except sqlite3.DatabaseError as error:
-            # A full or faulty disk is no reason to throw anything away.
+            # After a failure of the disk the file may still be good.
             if isinstance(error, sqlite3.OperationalError):
                 raise
         _remove(self._path)
@@ -361,15 +379,15 @@ class Writer:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Open the file to write it, new where it is not there.
+    """Open the file for writing; a missing file is created.
 
     Raises
     ------
     sqlite3.DatabaseError
-        When it is of another version, or cannot be read.
+        When the file has another version or is damaged.
     """
     with contextlib.suppress(FileExistsError):
-        # It holds hashes of tokens.
+        # The file holds hashes of tokens, so only its owner may read it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)
     try:
@@ -382,7 +400,7 @@ def _opened(path: Path) -> sqlite3.Connection:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
         elif version != _VERSION:
-            raise sqlite3.DatabaseError(f"of version {version}")
+            raise sqlite3.DatabaseError(f"version {version} instead of {_VERSION}")
         elif connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise sqlite3.DatabaseError("damaged")
     except BaseException:
@@ -392,7 +410,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _file_of(path: Path) -> tuple[int, int] | None:
-    """Which file is at a path; None for none."""
+    """Return device and inode of the file at a path; None if it is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -411,7 +429,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3
         yield connection
         connection.execute("COMMIT")
     except BaseException:
-        # A full disk has rolled back already.
+        # On a full disk SQLite rolls back by itself.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

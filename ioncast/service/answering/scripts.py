@@ -1,4 +1,4 @@
-"""The programs that a job script launches."""
+"""Finds the programs that a job script launches."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ioncast.service.answering.shell import Piece, Word, Work, simple_commands
 
 MOST_PROGRAMS = 100
 _LONGEST_PROGRAM = 1000
-# The launcher of a longer script is before its data.
+# Longer scripts carry data at their end, after the command that launches the program.
 _MOST_READ = 64 << 10
-# Some hundred lines of commands, and 20 ms at worst: schedulers wait for 50.
+# Enough for some hundred lines of commands. It takes 20 ms at worst; a scheduler waits for 50 ms.
 _MOST_WORK = 5_000
 _WORK_OF_A_COMMAND = 4
 _WORK_OF_A_WORD = 2
-# Behind a launcher the program comes sooner.
+# The program stands among the first words after a launcher.
 _MOST_WORDS = 200
-# A text in a variable in a text in a command: nobody writes more.
+# How deep scripts in scripts are read, such as `srun sh -c "eval ..."`.
 _DEEPEST = 3
-# Variables that name variables could double a text at each line.
+# Variables that repeat other variables could double a text with each line.
 _MOST_EXPANDED = 64 << 10
 
 _LAUNCHER = re.compile(
@@ -37,7 +37,7 @@ _INTERPRETER = re.compile(
     r"|(?P<shell>(?:ba|da|k|z)?sh)|t?csh"
 )
 _COMMAND_OPTION = re.compile(r"-[a-z]*c")
-# What a command can follow, and what no command does.
+# Words that a command can follow, and words that begin no program.
 _KEYWORD = re.compile(r"if|then|elif|else|while|until|do|!|\{")
 _NO_COMMAND = re.compile(
     r"for|foreach|case|select|function|in|done|fi|esac|end|endif|\}"
@@ -55,25 +55,26 @@ _REFERENCE = re.compile(r"\$\{?(\w+)(?::?-(.*?))?\}?", re.DOTALL)
 
 
 def programs(script: str) -> list[str]:
-    r"""Find the programs that a job script launches, to be looked up in the history.
+    r"""Find the programs that a job script launches, to look them up in the history.
 
     Parameters
     ----------
     script : str
-        A shell script, or any other text: it is read, never run. Of a long one the lines in
-        its first 65,536 characters count, and no more than some hundred lines of commands.
+        A shell script, or any other text: it is read, never run. Only lines in its first 65,536
+        characters are read, and at most some hundred lines of commands.
 
     Returns
     -------
     list of str
-        Names and paths as the script has them, none twice, at most 100: first what launchers
-        start, which is what a job is for, then other lines; each in the script's order. A
-        path that begins with what the script does not say is given by its last part. Behind
-        a launcher (``srun``, ``mpiexec`` …) and what else starts programs (``nice``,
-        ``apptainer`` …) each word could be the program that is neither an option nor a
-        number, because which options have a value, each launcher decides for itself: the
-        first one that the history knows is meant. Of other commands it is their first word,
-        and the script that an interpreter is given.
+        At most 100 different names and paths as the script has them: first programs that
+        launchers start, because a job exists for these, then others; each in the script's
+        order. A path that begins with an unknown variable is given by its last part.
+
+        After a launcher (``srun``, ``mpiexec`` …) or another program that starts programs
+        (``nice``, ``apptainer`` …), every word that is neither an option nor a number is given,
+        because the launchers differ in which options have a value. The caller takes the first
+        one that the history knows. Of other commands the first word is given, and of
+        interpreters also the script that they run.
 
     Examples
     --------
@@ -83,9 +84,9 @@ def programs(script: str) -> list[str]:
     launched: dict[str, None] = {}
     others: dict[str, None] = {}
     for command, is_launched in _commands(_beginning(script), _Variables(), Work(_MOST_WORK)):
-        for word, is_behind_launcher in _candidates(command):
+        for word, is_after_launcher in _candidates(command):
             if (program := _program(word)) is not None:
-                found = launched if is_launched or is_behind_launcher else others
+                found = launched if is_launched or is_after_launcher else others
                 found[program] = None
         if len(launched) >= MOST_PROGRAMS:
             break
@@ -93,7 +94,7 @@ def programs(script: str) -> list[str]:
 
 
 def _beginning(script: str) -> str:
-    """What is read of a script: whole lines, where it has any."""
+    """Keep the whole lines in the first part of a long script."""
     if len(script) <= _MOST_READ:
         return script
     return script[:_MOST_READ].rpartition("\n")[0]
@@ -101,7 +102,7 @@ def _beginning(script: str) -> str:
 
 @dataclass
 class _Variables:
-    """What the script's variables are worth, as far as it is read."""
+    """The values of the script's variables, at the line that is being read."""
 
     values: dict[str, str] = field(default_factory=dict)
     left: int = _MOST_EXPANDED
@@ -117,7 +118,7 @@ class _Variables:
             self.values[name] = before + value
 
     def value(self, piece: Piece) -> str:
-        """What a piece stands for; itself where that is not known."""
+        """Return the value of a piece; of an unknown variable the piece itself."""
         found = _REFERENCE.fullmatch(piece.text) if piece.is_variable else None
         if found is None:
             return piece.text
@@ -131,7 +132,7 @@ class _Variables:
         return "".join(map(self.value, word))
 
     def words(self, word: Word) -> Iterator[str]:
-        """What a word becomes: none, one or more."""
+        """Split a word at blanks in the values of unquoted variables; the result may be empty."""
         text = "".join(
             _BLANKS.sub("\0", self.value(piece))
             if piece.is_variable and not piece.is_quoted
@@ -144,9 +145,9 @@ class _Variables:
 def _commands(
     script: str, variables: _Variables, work: Work, depth: int = 0, is_launched: bool = False
 ) -> Iterator[tuple[list[str], bool]]:
-    """The commands with what their variables are worth, and whether a launcher starts them.
+    """Yield commands with the values of their variables, and whether a launcher starts them.
 
-    Those of ``srun sh -c TEXT`` it does.
+    A launcher also starts the commands in the TEXT of ``srun sh -c TEXT``.
     """
     for words in simple_commands(script, work):
         work.spend(_WORK_OF_A_COMMAND)
@@ -171,7 +172,7 @@ def _commands(
 
 
 def _plain(word: Word) -> str:
-    """A word that is written as it is; other ones as nothing."""
+    """Return a word without quotes and variables; any other word as an empty text."""
     return word[0].text if len(word) == 1 and not word[0].is_quoted else ""
 
 
@@ -199,7 +200,7 @@ def _inner_script(command: Sequence[str]) -> str | None:
 
 
 def _candidates(command: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """The words that may be programs, with what `_program` leaves out; and those of a launcher."""
+    """Yield the words that may be programs, and whether each stands after a launcher."""
     if not command or _NO_COMMAND.fullmatch(command[0]):
         return
     own = list(takewhile(lambda word: not _is_launcher(word), command))
@@ -217,7 +218,7 @@ def _is_launcher(word: str) -> bool:
 
 
 def _program(word: str) -> str | None:
-    """A word as the program that it may name."""
+    """Return the program that a word names, or None if it cannot name one."""
     name = _name(word)
     is_program = (
         any(map(str.isalpha, name))

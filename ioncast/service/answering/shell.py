@@ -1,7 +1,7 @@
-"""The simple commands of a shell script, without running anything.
+"""Splits a shell script into simple commands, without running anything.
 
-Not a shell: good enough to see which programs a job script names. Whatever the text is, it is
-read once, from its beginning on, and no further than it may cost.
+This is not a shell, but enough to see which programs a job script names. Any text is read once,
+from its beginning, until the permitted amount of work is spent.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-# No alternative fails after it has read far, so the time is linear: what does not end, ends
-# with the script.
+# No alternative reads far and then fails, so the time is linear: a quote without an end ends with
+# the script.
 _LEXEME = re.compile(
     r"""
       (?P<blank>[^\S\n]+)
@@ -41,23 +41,23 @@ _LINES_OF_ONE_PIECE = 5
 
 @dataclass
 class Work:
-    """How much is still read of a script and of the scripts in it.
+    """The work that may still be spent on a script and on the scripts in it.
 
     Attributes
     ----------
     left : float
-        Pieces: each takes about 3 µs.
+        Number of pieces; each takes about 3 µs.
     """
 
     left: float
 
     def spend(self, pieces: float) -> None:
-        """Take off what something costs."""
+        """Spend some of the work."""
         self.left -= pieces
 
     @property
     def is_done(self) -> bool:
-        """Whether the rest is not read."""
+        """Whether all work is spent, so that the rest of the script is not read."""
         return self.left <= 0
 
 
@@ -67,8 +67,8 @@ class Piece(NamedTuple):
     Attributes
     ----------
     text : str
-        Without its quotes; of a variable with its ``$``. What a command substitution gives
-        is not known and stands as ``$()``.
+        The text without quotes. A variable keeps its ``$``. A command substitution, whose
+        value is unknown, is ``$()``.
     is_variable, is_quoted : bool
         A variable without quotes can become several words.
     """
@@ -82,14 +82,14 @@ Word = tuple[Piece, ...]
 
 
 def simple_commands(script: str, work: Work) -> Iterator[list[Word]]:
-    """Take a shell script apart.
+    """Split a shell script into simple commands.
 
     Parameters
     ----------
     script : str
-        Any text; wrong syntax is read as well as it can be.
+        Any text; wrong syntax is read as well as possible.
     work : Work
-        The most that it may cost. The script ends where that is spent.
+        The most that reading may cost. The script ends where this is spent.
 
     Yields
     ------
@@ -147,12 +147,12 @@ def _after_here_document(script: str, at: int, end: str, work: Work) -> int:
 
 @dataclass
 class _Command:
-    """The command that is being read."""
+    """The command that is being read, and its words so far."""
 
     work: Work
     words: list[Word] = field(default_factory=list)
     word: list[Piece] = field(default_factory=list)
-    # The next word is a redirection's.
+    # Whether the next word is the target of a redirection.
     redirects: bool = False
 
     def take(self, kind: str, text: str) -> None:
@@ -186,7 +186,7 @@ class _Command:
 
 
 def _in_double_quotes(text: str, work: Work) -> Iterator[Piece]:
-    # Also where there is nothing between them, there is a word.
+    # Even empty quotes are a word.
     work.spend(1)
     yield Piece("", is_quoted=True)
     for found in _IN_DOUBLE_QUOTES.finditer(text):

@@ -1,8 +1,8 @@
-"""Decisions on their way into the database: each worker appends them to a file of its own.
+"""The spool: files of decisions that are not in the database yet, one file for each worker.
 
-One write is all that an answer waits for. What was written outlives the worker, and the
-keeper (`ioncast.service.keeper.process`) moves it into the database. A worker holds a lock on its
-file while it lives, which tells the keeper when to delete it.
+An answer waits only for one write. The written decision survives the worker, and the keeper
+(`ioncast.service.keeper.process`) moves it into the database. A worker holds a lock on its file as
+long as it lives, so that the keeper knows when it can delete the file.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from pathlib import Path
 from uuid import uuid4
 
 _SUFFIX = ".jsonl"
-# The keeper reads a file again from its start after it was ended.
+# A restarted keeper reads each file again from its start.
 _LONGEST_FILE_BYTES = 16 << 20
-# To look for each line would make threads take turns once more.
+# A system call for each line would make threads wait for each other once more.
 _BETWEEN_LOOKS_S = 1.0
-# About a million decisions: where reading is open anybody may ask for more, without end.
+# About a million decisions. Where reading is open, anybody could fill the disk with questions.
 _MOST_WAITING_BYTES = 1 << 30
 
 
 def spool_folder(state: str | Path) -> Path:
-    """Where the files of a state folder are."""
+    """Return the folder of the spool in a state folder."""
     return Path(state) / "spool"
 
 
 def spool_files(folder: Path) -> list[Path]:
-    """All files, in any order."""
+    """List all files of the spool, in any order."""
     return list(folder.glob(f"*{_SUFFIX}"))
 
 
 def waiting_bytes(folder: Path) -> int:
-    """The size of all files, of which the keeper may delete any meanwhile."""
+    """Add up the sizes of all files; the keeper may delete some meanwhile."""
     total = 0
     for path in spool_files(folder):
         with contextlib.suppress(FileNotFoundError):
@@ -44,12 +44,12 @@ def waiting_bytes(folder: Path) -> int:
 
 
 class SpoolWriter:
-    """Appends lines to a file of this process; any thread may.
+    """Appends lines to a file of this process; any thread may append.
 
     Parameters
     ----------
     folder : Path
-        From `spool_folder`; made if it is not there.
+        From `spool_folder`; created if it is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,13 +60,13 @@ class SpoolWriter:
         self._looked_at_s = 0.0
 
     def append(self, line: bytes) -> None:
-        """Append a line; it is there as a whole when this returns.
+        """Append a line; when this returns, the whole line is in the file.
 
         Raises
         ------
         OSError
-            When it cannot be kept: a full disk, a folder that is not writable, too much that
-            waits already.
+            When the line cannot be written: the disk is full, the folder is not writable, or
+            too many decisions wait for the database.
         """
         with self._lock:
             if self._must_begin():
@@ -74,13 +74,13 @@ class SpoolWriter:
             written = os.write(self._descriptor, line)
             self._bytes += written
             if written < len(line):
-                # The rest of a cut line is its own end: the keeper passes over it.
+                # Only part of the line fitted on the disk. End it, so that the keeper can skip it.
                 with contextlib.suppress(OSError):
                     os.write(self._descriptor, b"\n")
                 raise OSError("the disk is full")
 
     def close(self) -> None:
-        """End the file; another line begins another."""
+        """Close the file; the next line begins a new one."""
         with self._lock:
             self._end_file()
 
@@ -91,7 +91,7 @@ class SpoolWriter:
         if now_s < self._looked_at_s + _BETWEEN_LOOKS_S:
             return False
         self._looked_at_s = now_s
-        # Nobody finds what is written to a file that was deleted.
+        # Nobody would read lines in a deleted file.
         return os.fstat(self._descriptor).st_nlink == 0
 
     def _begin_file(self) -> None:
@@ -102,11 +102,11 @@ class SpoolWriter:
         name = self._folder / uuid4().hex
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            # Locked before it has the name by which the keeper knows it.
+            # Lock the file before it gets the name that the keeper looks for.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             name.rename(name.with_suffix(_SUFFIX))
         except OSError:
-            # On a full disk each decision comes here.
+            # On a full disk this happens for every decision, so leave no file behind.
             os.close(descriptor)
             name.unlink(missing_ok=True)
             raise

@@ -1,4 +1,4 @@
-"""Counting the cells of a system that want attention, a page after the other."""
+"""Counts the missing, stale and doubtful cells of a system, page by page."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _IDS = (
 
 
 class Count:
-    """The `Summary` of a system, counted in many short transactions.
+    """Makes the `Summary` of a system in many short transactions.
 
     Parameters
     ----------
     system : str
-        Whose cells.
+        The system's name.
     now : datetime
         The time, with its zone.
     stale_after_s : float
-        As of `benchdb.measurements.coverage.coverage`.
+        As in `benchdb.measurements.coverage.coverage`.
     """
 
     def __init__(self, system: str, now: datetime, stale_after_s: float) -> None:
@@ -47,7 +47,7 @@ class Count:
         self._sum = Summary(0, 0, 0, 0, 0, 0, 0)
 
     def read_page(self, connection: Connection) -> bool:
-        """Count some configurations; whether there were any left."""
+        """Count the cells of the next configurations; False if none was left."""
         ids = list(connection.scalars(_IDS, {"system": self._system, "after": self._after}))
         if not ids:
             return False
@@ -74,6 +74,9 @@ class Count:
         return True
 
     def summary(self) -> Summary:
-        """What was counted; a number of I/O nodes seen in any page is missing in all others."""
+        """Return the counts.
+
+        A cell is missing if any other configuration has its number of I/O nodes.
+        """
         every = self._sum.configurations * len(self._io_nodes)
         return replace(self._sum, io_nodes=len(self._io_nodes), missing=every - self._measured)

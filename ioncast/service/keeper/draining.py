@@ -1,4 +1,4 @@
-"""The other end of the spool: decisions of workers, read for the database."""
+"""Reads the decisions that workers appended to the spool, for the database."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchdb.history.decisions import DecisionRow
 from ioncast.service.answering.spool import spool_files
 from ioncast_base.errors import InputError
 
-# Some hundred decisions each second; what a burst leaves follows. More would take a core from those
-# that answer, and nobody waits for it.
+# Some hundred decisions each second; after a burst the rest follows. Reading more would take a core
+# from the workers, and nobody waits for it.
 _MOST_BYTES = 512 << 10
-# A worker makes its file before it locks it.
+# A worker creates its file before it locks it, so a new file without a lock may still be in use.
 _NEW_S = 60.0
 
-# What making a decision of anything at all can raise.
+# Exceptions of a line that is not a decision.
 _NO_DECISION = (AttributeError, InputError, KeyError, RecursionError, TypeError, ValueError)
 
 
@@ -32,9 +32,9 @@ class Drained:
     Attributes
     ----------
     rows : tuple of DecisionRow
-        As they go into the database.
+        The decisions.
     unusable : tuple of str
-        What is wrong with each line that is no decision.
+        For each line that is not a decision: the file, and what is wrong.
     """
 
     rows: tuple[DecisionRow, ...]
@@ -43,12 +43,12 @@ class Drained:
 
 @dataclass
 class Drain:
-    """Reads the files of a spool, each line once; all again after a restart.
+    """Reads the files of a spool, each line once; after a restart all lines again.
 
     Parameters
     ----------
     folder : Path
-        Of the spool.
+        The spool.
     """
 
     folder: Path
@@ -56,7 +56,9 @@ class Drain:
 
     @contextmanager
     def batch(self, now_s: float) -> Iterator[Drained]:
-        """Read what is new; it counts as read, and finished files go, if the block succeeds.
+        """Read the new lines; after the block they count as read, and ended files are deleted.
+
+        If the block raises, the next batch reads the same lines again.
 
         Parameters
         ----------
@@ -90,7 +92,7 @@ class Drain:
 
 
 def _text(path: Path, start: int, most: int, now_s: float) -> tuple[bytes, bool]:
-    """The next whole lines of a file, and whether nothing will follow."""
+    """Return the next whole lines of a file, and whether no more will follow."""
     with path.open("rb") as file:
         has_ended = _has_no_writer(file.fileno())
         found = os.fstat(file.fileno())

@@ -1,4 +1,4 @@
-"""Which database a state folder is of, so that none is created in the place of one that is away."""
+"""Notes in the state folder which database it had, so that a missing one is not created anew."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ioncast.service.settings import Settings
 
 
 def is_known(settings: Settings) -> bool:
-    """Whether a service with this state folder has had this database.
+    """Tell whether a service with this state folder has used this database before.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def is_known(settings: Settings) -> bool:
 
 
 def remember(settings: Settings) -> None:
-    """Note that the database is there.
+    """Note that this state folder has used this database.
 
     Parameters
     ----------
@@ -52,5 +52,5 @@ def _note(settings: Settings) -> Path:
 
 
 def _digest(settings: Settings) -> bytes:
-    # Its address may hold a password.
+    # The address may contain a password, so only its digest is written.
     return hashlib.sha256(str(settings.database).encode()).hexdigest().encode()

@@ -1,4 +1,4 @@
-"""Prepares entries: what is predicted for jobs like the runs in the history."""
+"""Prepares entries: the answers for jobs that are like the runs in the history."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
 
 MOST_SIZES = 20
-# Older runs of an identity weigh next to nothing.
+# The weight of the 50th run is below 0.0001.
 _RUNS = 50
-# What is near to one application is often near to the next, too.
+# Applications that are prepared one after the other often need the same benchmarks.
 _MOST_KNOWN = 4
-# Many applications do the same; what is decided takes some kilobytes.
+# Many applications have the same phases. The decisions for one of them take some kilobytes.
 _MOST_DECIDED = 5_000
 _MOST_REMEMBERED = 10_000
-# Of more applications the outcomes are read together.
+# For more applications than these, the outcomes of a system are read all at once.
 _FEW = 10
 
 _LOG = logging.getLogger("ioncast.keeper")
@@ -52,28 +52,28 @@ _LOG = logging.getLogger("ioncast.keeper")
 
 @dataclass(frozen=True)
 class Prepared:
-    """The entries of an application's system, by key (see `same_application.Identity`)."""
+    """The entries that an application's runs make on its system, by `Identity.key`."""
 
     system: str
     entries: Mapping[str, Entry]
 
 
 class Surveys:
-    """What there is to predict from, read once for many applications, and what was decided."""
+    """Keeps what is read about systems and what was decided, for many applications."""
 
     def __init__(self) -> None:
         self._surveys: dict[str, Survey] = {}
-        # The last one used is the last one in its dictionary.
+        # In both dictionaries the entry that was used last comes last.
         self._known: dict[tuple[str, tuple[int, ...]], Knowledge] = {}
         self._decided: dict[tuple[str, bytes], Decided] = {}
 
     def put(self, survey: Survey) -> None:
-        """Take over what there is on a system now."""
+        """Replace everything about a system by a new survey."""
         self.forget(survey.system)
         self._surveys[survey.system] = survey
 
     def forget(self, system: str) -> None:
-        """Read again what there is on a system."""
+        """Forget everything about a system, so that it is read again."""
         self._surveys.pop(system, None)
         self._known = {key: known for key, known in self._known.items() if key[0] != system}
         self._decided = {key: known for key, known in self._decided.items() if key[0] != system}
@@ -140,7 +140,7 @@ _Value = TypeVar("_Value")
 def _kept(
     values: dict[_Key, _Value], key: _Key, make: Callable[[], _Value], *, most: int
 ) -> _Value:
-    """A value that is made where it is not kept; of more than `most` the oldest are not."""
+    """Return a kept value, or make it; at most `most` values are kept, the last used ones."""
     value = values.pop(key) if key in values else make()
     values[key] = value
     while len(values) > most:
@@ -154,22 +154,22 @@ class Preparing:
     Parameters
     ----------
     connection : Connection
-        In the transaction.
+        The connection in the transaction.
     settings : Settings
-        The site's.
+        The site's settings.
     surveys : Surveys
-        Kept from one transaction to the next.
+        Shared by all transactions.
     wanted : mapping of int to sequence of Wanted
-        Sizes that were asked for, by application, the newest last.
+        Sizes that schedulers asked for, by application, the newest last.
     several : int
         How many applications will be prepared.
     done : set of (str, str)
-        Systems and keys of entries that are prepared already, which stay as they are.
+        Systems and keys of entries that are prepared already; they are not prepared again.
 
     Attributes
     ----------
     done : set of (str, str)
-        With those that are prepared since.
+        The same with the entries that this object prepared.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class Preparing:
         self._together = several > _FEW
         self._outcomes: dict[int, list[JoinedOutcome]] = {}
         self._systems_with_outcomes: set[str] = set()
-        # What the identities of an application have in common is read and predicted once.
+        # The identities of an application share runs, phases and answers: read and predict once.
         self._runs: dict[tuple[str, tuple[tuple[str, str | None], ...]], list[Run]] = {}
         self._phases: dict[int, list[Phase] | None] = {}
         self._groups: dict[tuple[object, ...], PreparedGroup | None] = {}
@@ -200,7 +200,7 @@ class Preparing:
         Raises
         ------
         UnknownNameError
-            When there is no such application.
+            When the application does not exist.
         """
         if len(self._phases) > _MOST_REMEMBERED:
             self._runs, self._phases, self._groups = {}, {}, {}
@@ -217,7 +217,7 @@ class Preparing:
         return Prepared(of.system, {key: entry for key, entry in entries.items() if entry})
 
     def _runs_of(self, of: Application, identity: Identity) -> list[Run]:
-        """The newest runs of an identity that a run of an application has."""
+        """Return the newest runs of one of an application's identities."""
         if identity.executable is None:
             return self._runs_like(of.system, user=identity.user, name=identity.name)
         everybody = self._runs_like(of.system, program=of.program)
@@ -264,7 +264,7 @@ class Preparing:
     def _group(
         self, system: str, runs: Sequence[Run], tasks: int, nodes: int | None
     ) -> PreparedGroup | None:
-        """The answers for a size, from runs of one size; None where they cannot be predicted."""
+        """Make the answers for a size from runs of one size; None if predicting fails."""
         key = system, tasks, nodes, tuple(run.id for run in runs)
         if key not in self._groups:
             try:
@@ -304,7 +304,7 @@ class Preparing:
         )
 
     def _phases_of(self, run: Run) -> list[Phase] | None:
-        """The phases of a run; None where what is stored is none."""
+        """Return the phases of a run; None if the stored ones cannot be used."""
         if run.id not in self._phases:
             try:
                 self._phases[run.id] = [from_record(record) for record in run.phases]
@@ -314,9 +314,10 @@ class Preparing:
         return self._phases[run.id]
 
     def _earlier(self, alike: Sequence[Run], runs: Sequence[Run]) -> list[EarlierRun]:
-        """What runs that do the same I/O got, and jobs of their size without a log.
+        """Collect the bandwidths of runs that do the same I/O, and of jobs without a log.
 
-        A job's outcome counts in the place of what its log says, and never beside it.
+        If a job has an outcome and a log, only the outcome counts. A job without a log counts
+        if it has the size of the runs.
         """
         outcomes = [
             joined
@@ -363,7 +364,7 @@ class Preparing:
 
 
 def _has(run: Run, identity: Identity) -> bool:
-    """Whether a run of the same program has an identity."""
+    """Tell whether a run of the same program has an identity."""
     of = run.application
     return (
         identity.executable in (of.executable, of.program)

@@ -1,1 +1,1 @@
-"""Running the service: the command, the application, gunicorn, counts and the demonstration."""
+"""Runs the service: the command, the application, gunicorn, counts and the demonstration."""

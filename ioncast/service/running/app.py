@@ -29,17 +29,17 @@ from ioncast.service.settings import Settings
 
 class _Application(Flask):
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Nothing here is asynchronous; to look costs a tenth of a decision's time."""
+        """Return the function: none is asynchronous, and checking costs a tenth of a decision."""
         return func
 
 
 def create_app(settings: Settings) -> Flask:
-    """Make the application; nothing is opened or started yet.
+    """Make the application, without opening or starting anything.
 
     Parameters
     ----------
     settings : Settings
-        The site's.
+        The site's settings.
     """
     app = _Application(__name__)
     app.config.update(

@@ -1,4 +1,4 @@
-"""What a worker does beside answering: it takes in what was prepared, and sees to the keeper."""
+"""A worker's background thread: it reads prepared answers, and starts the keeper if none runs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ioncast.service.context import Service
 
 _LOG = logging.getLogger("ioncast.service")
 _PERIOD_S = 0.5
-# A keeper that ends at once is not started again and again.
+# Do not start keepers again and again if each of them ends at once.
 _FEWEST_PERIODS_BETWEEN_STARTS = 6
 
 
 def begin_log() -> None:
-    """Say what happens, on standard error."""
+    """Write log messages to standard error."""
     logging.basicConfig(level=logging.INFO, format="ioncast: %(message)s", stream=sys.stderr)
-    # The driver warns of what follows from each error that it raises.
+    # The driver logs a warning for each error that it also raises.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 def lock_file(state: str | Path) -> Path:
-    """The file that a keeper holds a lock on while it lives."""
+    """Return the path of the file that a keeper holds a lock on while it lives."""
     return Path(state) / "keeper.lock"
 
 
 def start(service: Service) -> Callable[[], None]:
-    """Begin, in a thread; call what is returned to end it."""
-    # Nobody is answered by a worker that does not yet know what was prepared.
+    """Start the thread; call the returned function to end it."""
+    # A worker answers only after it has read the prepared answers once.
     service.prepared.refresh()
     stop = threading.Event()
     thread = threading.Thread(
@@ -63,7 +63,7 @@ def _run(service: Service, stop: threading.Event) -> None:
                 if not _is_kept(service.settings.state):
                     keeper = _start_keeper(service)
         except Exception:
-            # Answers go on from what is known; the next time may be better.
+            # Go on: the worker answers from its copy, and the next attempt may succeed.
             _LOG.exception("a worker's background work failed")
         if stop.wait(_PERIOD_S):
             break
@@ -74,7 +74,7 @@ def _run(service: Service, stop: threading.Event) -> None:
 
 
 def _is_kept(state: str) -> bool:
-    """Whether somebody holds the keeper's lock."""
+    """Tell whether a keeper holds its lock."""
     path = lock_file(state)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -88,15 +88,15 @@ def _is_kept(state: str) -> bool:
 
 
 def _start_keeper(service: Service) -> subprocess.Popen[bytes]:
-    """Start one; of several that are started at once all but one end by themselves."""
+    """Start a keeper; of several that start at the same time, all but one end by themselves."""
     keeper = subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", "ioncast.service.keeper.process", str(os.getpid())],
         stdin=subprocess.PIPE,
-        # Ctrl-C is for the service, which then ends its keeper.
+        # Ctrl-C must reach only the service, which then ends its keeper.
         start_new_session=True,
     )
     assert keeper.stdin is not None  # noqa: S101
-    # Not as an argument: the database's URL may hold a password.
+    # The database's URL may contain a password, which must not show among a process's arguments.
     with contextlib.suppress(BrokenPipeError), keeper.stdin as settings:
         settings.write(service.settings.model_dump_json().encode())
     return keeper

@@ -1,4 +1,4 @@
-"""Whether the service can listen where it is to, before gunicorn tries."""
+"""Checks that the service can listen at its addresses, before gunicorn tries."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 from ioncast_base.errors import InputError
 
 _UNIX = "unix:"
-_ELSEWHERE = "name another place with --bind"
+_ELSEWHERE = "choose another address with --bind"
 _REMEDIES = {
-    errno.EADDRINUSE: f"stop what listens there, or {_ELSEWHERE}",
+    errno.EADDRINUSE: f"stop the program that listens there, or {_ELSEWHERE}",
     errno.EADDRNOTAVAIL: "give an address of this machine",
-    errno.ENOENT: "make its folder",
+    errno.ENOENT: "create its folder",
 }
 
 
 def check_binds(binds: Iterable[str]) -> None:
-    """Listen at each place for a moment.
+    """Listen at each address for a moment.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ def check_binds(binds: Iterable[str]) -> None:
     Raises
     ------
     InputError
-        When one is taken, or is none where this user may listen.
+        When an address is in use, or this user may not listen there.
     """
     for bind in binds:
         check: Callable[[str], None] = _check_path if bind.startswith(_UNIX) else _check_address
         try:
             check(bind.removeprefix(_UNIX))
         except OSError as error:
-            # A path that is too long has no number.
+            # The error of a path that is too long has neither errno nor strerror.
             reason = error.strerror or str(error)
             raise InputError(
                 f"the service cannot listen there: {reason}",
@@ -53,7 +53,7 @@ def _check_address(bind: str) -> None:
     host = name.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
-        # As gunicorn does: connections that have ended are in nobody's way.
+        # As gunicorn does, so that connections that have ended do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, int(port)))
         probe.listen(1)
@@ -73,7 +73,7 @@ def _check_path(bind: str) -> None:
 
 
 def _answers(path: str) -> bool:
-    """Whether anything listens at a socket; gunicorn would take it away from it."""
+    """Tell whether a program listens at a socket, which gunicorn would replace."""
     with closing(socket.socket(socket.AF_UNIX)) as probe:
         try:
             probe.connect(path)

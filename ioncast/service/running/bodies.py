@@ -1,4 +1,4 @@
-"""Requests with a body, which may come slowly, never take all threads of a worker."""
+"""Limits how many requests with a body, which may come slowly, a worker answers at once."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from flask import Flask, g, request
 from ioncast_base.errors import BusyError
 
 _BODY_METHODS = frozenset(["POST", "PUT", "PATCH", "DELETE"])
-# Schedulers wait for it, and send little.
+# Schedulers wait for this answer, and their body is small.
 _ALWAYS = "decisions.ask_with_script"
 
 
 def register(app: Flask, threads: int) -> None:
-    """Let the requests of an application that have a body take half of its threads.
+    """Let requests with a body take at most half of an application's threads.
 
     Parameters
     ----------
     app : Flask
         The application.
     threads : int
-        How many requests it answers at once.
+        Number of requests that a worker answers at the same time.
     """
     places = BoundedSemaphore(max(threads // 2, 1))
 
@@ -29,7 +29,7 @@ def register(app: Flask, threads: int) -> None:
     def enter() -> None:
         if request.method in _BODY_METHODS and request.endpoint != _ALWAYS:
             if not places.acquire(blocking=False):
-                raise BusyError("too many uploads come at the same time")
+                raise BusyError("too many uploads arrive at the same time")
             g.has_place = True
 
     @app.teardown_request

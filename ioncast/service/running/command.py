@@ -22,7 +22,7 @@ from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option
 from ioncast_base.errors import DatabaseError, InputError
 
-# Workers of a service that was killed end within a second.
+# After a service was killed, its workers release the lock within a second.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
 _GRACE_S = 10
 
@@ -37,19 +37,19 @@ Examples:
   ioncast serve --bind unix:/run/ioncast/ioncast.sock --bind 127.0.0.1:8420
 """,
 )
-@click.option("--config", metavar="FILE.toml", type=click.Path(), help="The settings.")
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="The file of settings.")
 @click.option(
     "--bind",
     multiple=True,
     metavar="HOST:PORT|unix:/PATH",
-    help="Where to listen; may be given several times.  [default: 127.0.0.1:8420]",
+    help="Where to listen; can be given several times.  [default: 127.0.0.1:8420]",
 )
 @click.option("--workers", metavar="N", help="Processes that answer requests.  [default: 2]")
-@click.option("--threads", metavar="N", help="Requests at once in each.  [default: 8]")
+@click.option("--threads", metavar="N", help="Simultaneous requests in each.  [default: 8]")
 @click.option(
     "--state",
     metavar="FOLDER",
-    help="Prepared answers, and decisions not yet in the database; on a local disk.",
+    help="Folder for prepared answers and decisions not yet in the database; on a local disk.",
 )
 @click.option("--demo", is_flag=True, help="Serve the demonstration's data, from a new database.")
 @database_option
@@ -64,8 +64,9 @@ def serve(
 ) -> None:
     """Answer schedulers' questions over HTTP, and show pages.
 
-    Settings come from the file, the environment (IONCAST_WORKERS and the like) and these
-    options, the last one wins; docs/service.md lists them all.
+    Settings come from the file, from environment variables such as IONCAST_WORKERS, and from
+    these options. Options win over the environment, and the environment over the file.
+    docs/service.md lists all settings.
     """
     flags: dict[str, Any] = {
         "bind": bind or None,
@@ -90,7 +91,7 @@ def serve(
 
 @contextmanager
 def _tidied_when_ended() -> Iterator[None]:
-    """Let what is ended by a signal before gunicorn listens to signals tidy up, as Ctrl-C does."""
+    """Turn SIGTERM and SIGHUP into exits that tidy up; later gunicorn handles signals."""
 
     def end(number: int, _frame: object) -> NoReturn:
         sys.exit(128 + number)
@@ -113,7 +114,7 @@ def _fill_demo(settings: Settings) -> None:
 
 @contextmanager
 def _only_one(state: str) -> Iterator[None]:
-    """Hold the state folder, which is of one service only."""
+    """Hold the lock on the state folder, which only one service may use."""
     folder = Path(state)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -122,7 +123,7 @@ def _only_one(state: str) -> Iterator[None]:
         raise InputError(
             f"the state folder cannot be used: {error.strerror}",
             where=state,
-            remedy="name another with --state",
+            remedy="choose another folder with --state",
         ) from error
     give_up_at = time.monotonic() + _LONGEST_WAIT_FOR_LOCK_S
     while True:
@@ -135,7 +136,7 @@ def _only_one(state: str) -> Iterator[None]:
                 raise InputError(
                     "another service uses this state folder",
                     where=state,
-                    remedy="stop it, or name another folder with --state",
+                    remedy="stop it, or choose another folder with --state",
                 ) from error
             time.sleep(0.1)
     try:
@@ -155,10 +156,10 @@ def _say_where(binds: Iterable[str]) -> None:
 
 
 def _prepare_database(settings: Settings) -> None:
-    """Create or upgrade it; where it is away, decisions are answered all the same.
+    """Create or upgrade the database; if it is missing, the service starts without it.
 
-    In the place of one that is known, which may have been moved or not be mounted, none is
-    created.
+    A database that this state folder has used before is not created anew: it may have been
+    moved, or its file system may not be mounted.
     """
     try:
         _refuse_to_replace(settings)
@@ -190,13 +191,13 @@ def _run(settings: Settings) -> None:
     from ioncast.service.running.worker import Worker  # noqa: PLC0415
 
     begin_log()
-    # systemd's folder in memory, where nobody else fills the disk.
+    # systemd's runtime folder is in memory, so a full disk does not stop counting.
     runtime = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     counts = SharedCounts(Path(runtime or settings.state) / "metrics")
     counts.prepare()
 
     class Server(BaseApplication):
-        """gunicorn with our settings; it reads no file and no arguments of its own."""
+        """gunicorn with our settings; it reads neither a file nor arguments."""
 
         def load_config(self) -> None:
             for name, value in options.items():
@@ -231,7 +232,7 @@ def _run(settings: Settings) -> None:
         "timeout": settings.upload_s + 60,
         "graceful_timeout": _GRACE_S,
         "limit_request_line": 8190,
-        # X-Forwarded headers are `proxies`' matter, and no header sets another path.
+        # The setting `proxies` decides on X-Forwarded headers, and no header may set a path.
         "forwarded_allow_ips": "",
         "forwarder_headers": "",
         "secure_scheme_headers": {},

@@ -1,9 +1,9 @@
 """The data of `ioncast serve --demo`: an emulated system's benchmarks, runs and reruns.
 
-They are in `testbed` (its README tells how they were measured). What schedulers would have
-asked and reported is replayed: for each rerun the service is asked as if there were only the
-I/O nodes that the rerun had, and is told what it got. All is asked before anything is told, so
-that predictions stand beside bandwidths that they do not know.
+The files are in `testbed`; its README tells how they were measured. The questions and reports of
+a scheduler are replayed: for each rerun the service decides as if only the rerun's I/O nodes
+were available, and then gets the rerun's bandwidth as the outcome. All decisions are made before
+the first outcome is stored, so that no prediction knows the bandwidth that it is compared with.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LOG_NAME = re.compile(r"(?P<name>.+)-ionodes(?P<io_nodes>\d+)(?:-dxt)?")
 
 @dataclass(frozen=True)
 class _Rerun:
-    """A job, and what it got."""
+    """A job, and the bandwidth that it got."""
 
     name: str
     executable: str
@@ -59,7 +59,7 @@ class _Rerun:
 
 
 def fill(location: str) -> None:
-    """Fill a new database with what a site would have after some weeks.
+    """Fill a new database with the data that a site has after some weeks.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def fill(location: str) -> None:
     Raises
     ------
     IoncastError
-        When the database cannot be used, or has other data of these files.
+        When the database cannot be used, or these files were imported with other options.
     """
     with opened_database(location) as engine:
         table = TESTBED / "benchmarks.csv"
@@ -136,7 +136,7 @@ def _reruns() -> list[_Rerun]:
 
 
 def _decided(connection: Connection, reruns: Iterable[_Rerun]) -> list[dict[str, object]]:
-    """What the service says of each job, as workers write it into their spool."""
+    """Decide for each job; return the lines that a worker would write to its spool."""
     entries = _entries(connection)
     lines: list[dict[str, object]] = []
     for rerun in reruns:
@@ -162,7 +162,7 @@ def _decided(connection: Connection, reruns: Iterable[_Rerun]) -> list[dict[str,
 
 
 def _store_model(connection: Connection) -> None:
-    """Fit and keep it, so that the keeper need not."""
+    """Fit the model and store it, so that the keeper need not fit it."""
     found = lessons(connection, SYSTEM)
     assert found is not None  # noqa: S101
     fitted = found.learn()
@@ -170,7 +170,7 @@ def _store_model(connection: Connection) -> None:
 
 
 def _entries(connection: Connection) -> Mapping[str, Entry]:
-    """What the keeper would prepare."""
+    """Prepare the entries as the keeper would."""
     preparing = Preparing(connection, read_settings(environment={}), Surveys(), wanted={})
     entries: dict[str, Entry] = {}
     for summary in applications(connection, system=SYSTEM):

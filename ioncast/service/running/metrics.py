@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus; over all workers."""
+"""Counts requests and decisions over all workers, for Prometheus."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOG = logging.getLogger("ioncast.service")
 _STARTED = "ioncast.started"
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60)
-# Of all endpoints and statuses for which there was no room.
+# The labels of all endpoints and statuses that had no room of their own.
 _OTHERS = ("others", 0)
 
 _SECONDS = Histogram(
@@ -41,11 +41,11 @@ _SECONDS = Histogram(
     ["endpoint", "status"],
     buckets=_BUCKETS,
 )
-_DECISIONS = Counter("ioncast_decisions", "Decisions, by what they rest on.", ["source"])
+_DECISIONS = Counter("ioncast_decisions", "Decisions, by source.", ["source"])
 
 
 class _Counts:
-    """Where this process counts: with others in files, or by itself."""
+    """The counts of this process: shared with others in files, or its own."""
 
     shared: SharedCounts | None = None
     has_failed = False
@@ -53,7 +53,7 @@ class _Counts:
 
 
 def count_in(shared: SharedCounts) -> None:
-    """Count with other workers from now on, if there is room; call it in each, once."""
+    """Count together with other workers, if there is room; each worker calls this once."""
     _Counts.shared = shared
     if not shared.is_open:
         return
@@ -61,13 +61,13 @@ def count_in(shared: SharedCounts) -> None:
         _histogram(*_OTHERS)
         _unrecorded()
     except Exception:
-        # gunicorn ends the whole service where a worker cannot start.
+        # gunicorn ends the whole service if a worker fails at its start.
         _LOG.exception("a worker counts nothing")
         shared.enter(None)
 
 
 def _harmless(count: Callable[_P, None]) -> Callable[_P, None]:
-    """Keep whatever goes wrong with counting from whoever is answered."""
+    """Make a function that counts: its failures are logged and reach no answer."""
 
     @wraps(count)
     def counted(*args: _P.args, **kwargs: _P.kwargs) -> None:
@@ -78,21 +78,21 @@ def _harmless(count: Callable[_P, None]) -> Callable[_P, None]:
         except Exception:
             if not _Counts.has_failed:
                 _Counts.has_failed = True
-                _LOG.exception("something could not be counted; it is not said again")
+                _LOG.exception("counting failed; later failures are not logged")
 
     return counted
 
 
-# Finding a child by its labels takes longer than counting.
+# Looking a series up by its labels takes longer than counting.
 _histogram = cache(_SECONDS.labels)
 _decisions = cache(_DECISIONS.labels)
 
 
 @cache
 def _unrecorded() -> Counter:
-    """Made when it is first needed: without labels it has its place in the files at once."""
+    """Make the counter when it is first needed: it takes its place in the files at once."""
     return Counter(
-        "ioncast_unrecorded_decisions", "Decisions that could be answered and not be kept."
+        "ioncast_unrecorded_decisions", "Decisions that were answered but could not be stored."
     )
 
 
@@ -122,24 +122,24 @@ def register(app: Flask) -> None:
 
 @_harmless
 def answered(endpoint: str, status: int, began_s: float) -> None:
-    """Count and time a request that began at a time of `time.perf_counter`."""
+    """Count and time a request; `began_s` is a time of `time.perf_counter`."""
     _seconds(endpoint, status).observe(time.perf_counter() - began_s)
 
 
 @_harmless
 def decided(source: str) -> None:
-    """Count a decision by what it rests on."""
+    """Count a decision by its source."""
     _decisions(source).inc()
 
 
 @_harmless
 def could_not_record() -> None:
-    """Count a decision that was answered and could not be kept."""
+    """Count a decision that was answered but could not be stored."""
     _unrecorded().inc()
 
 
 def exposition(service: Service) -> bytes:
-    """All numbers in Prometheus' text format."""
+    """Write all numbers in Prometheus' text format."""
     if _Counts.shared is not None:
         counted = generate_latest(_Counts.shared.registry())
     else:
@@ -151,7 +151,7 @@ def exposition(service: Service) -> bytes:
 
 
 class _State(registry.Collector):
-    """What is true of the whole service when it is asked."""
+    """The state of the service at the time of the request."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -159,11 +159,11 @@ class _State(registry.Collector):
     def collect(self) -> Iterator[Metric]:
         prepared = self._service.prepared
         yield GaugeMetricFamily(
-            "ioncast_prepared_entries", "Keys with a prepared answer.", len(prepared.entries)
+            "ioncast_prepared_entries", "Number of keys with an answer.", len(prepared.entries)
         )
         waiting = waiting_bytes(spool_folder(self._service.settings.state))
         yield GaugeMetricFamily(
-            "ioncast_spool_bytes", "Size of the files with decisions for the database.", waiting
+            "ioncast_spool_bytes", "Bytes of decisions that wait for the database.", waiting
         )
         beat = prepared.heartbeat
         if beat is not None:

@@ -1,8 +1,8 @@
-"""The headers that keep browsers and proxies from doing harm with an answer."""
+"""Headers that protect an answer in browsers and proxies."""
 
 from __future__ import annotations
 
-# Plotly writes styles into the page; scripts come from files of ours alone.
+# Plotly writes styles into the page. Scripts may come only from our own files.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
     " font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none';"
@@ -17,7 +17,7 @@ FOR_PEOPLE = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-# Programs need less, and it takes time; nobody in between is to keep what they are told.
+# Programs need fewer headers, and each one takes time. No proxy may store their answers.
 FOR_PROGRAMS = (
     ("Cache-Control", "no-store"),
     ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),

@@ -1,8 +1,8 @@
-"""Room in which the workers of a service count together, made before any of them counts.
+"""Files in which the workers of a service count together, allocated before a worker counts.
 
-prometheus_client has processes share their counts in files that are mapped into memory. Where such
-a file grows on a full disk, the kernel ends the process that touches it (SIGBUS). So each file has
-its blocks from the beginning, no worker counts without one, and none makes it grow.
+prometheus_client lets processes share their counts in files that are mapped into memory. If such a
+file grows on a full disk, the kernel ends the process that touches it (SIGBUS). Therefore each file
+has all its blocks from the beginning, a worker without a file does not count, and no file grows.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from prometheus_client.multiprocess import MultiProcessCollector
 _LOG = logging.getLogger("ioncast.service")
 _FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _BYTES = {"counter": 64 << 10, "histogram": 1 << 20}
-# More than the buckets of one more series take.
+# More than one series of a histogram takes.
 _RESERVE_BYTES = 16 << 10
 
 
 class SharedCounts:
-    """The files of one service: a slot for each worker, which its successor goes on with.
+    """The files of one service: each worker has a slot, and its successor takes the slot over.
 
     Parameters
     ----------
     folder : Path
-        Where the files are; emptied by `prepare`.
+        The folder of the files; `prepare` empties it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,27 +38,27 @@ class SharedCounts:
         self._slot: int | None = None
 
     def prepare(self) -> None:
-        """Have workers that are forked from this process count in the folder."""
+        """Let workers that are forked from this process count in the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        # Without the folder there is no slot in it either.
+        # If the folder cannot be created, `free_slot` finds no slot, and nothing is counted.
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True)
         os.environ[_FOLDER_VARIABLE] = str(self._folder)
         values.ValueClass = values.MultiProcessValue(lambda: self._slot)  # type: ignore[no-untyped-call]
 
     def free_slot(self, taken: Iterable[int | None]) -> int | None:
-        """The first slot that no other worker has; None where there is no room for another one."""
+        """Return the first slot that no other worker has; None if its files do not fit."""
         found = set(taken)
         slot = next(number for number in range(len(found) + 1) if number not in found)
         try:
             self._make_room(slot)
         except OSError as error:
-            _LOG.error("a worker counts nothing, there is no room for its counts: %s", error)
+            _LOG.error("a worker counts nothing, its files cannot be created: %s", error)
             return None
         return slot
 
     def enter(self, slot: int | None) -> None:
-        """Count in a slot from now on; without one, nothing is counted."""
+        """Count in a slot from now on; with None, count nothing."""
         self._slot = slot
 
     @property
@@ -67,13 +67,13 @@ class SharedCounts:
         return self._slot is not None
 
     def takes_another_series(self) -> bool:
-        """Whether its file need not grow for one more histogram."""
+        """Tell whether one more series of a histogram fits into its file."""
         with self._file("histogram", self._slot).open("rb") as file:
             used = int.from_bytes(file.read(4), "little")
         return used + _RESERVE_BYTES < _BYTES["histogram"]
 
     def registry(self) -> CollectorRegistry:
-        """The counts of all workers."""
+        """Return the counts of all workers."""
         found = CollectorRegistry()
         if self._folder.is_dir():
             MultiProcessCollector(found, str(self._folder))  # type: ignore[no-untyped-call]
@@ -87,7 +87,7 @@ class SharedCounts:
                 if os.fstat(descriptor).st_size < size:
                     os.posix_fallocate(descriptor, 0, size)
             except OSError:
-                # Nobody can read a file without its first bytes.
+                # A file without its first bytes would make reading the counts fail.
                 path.unlink()
                 raise
             finally:

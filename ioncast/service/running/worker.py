@@ -1,8 +1,8 @@
-"""gunicorn's worker with threads, whose threads and whose loop wait for no client.
+"""gunicorn's worker with threads, changed so that slow clients block neither threads nor loop.
 
-As gunicorn has it, a thread waits for a request that does not come, or comes in drops, and the
-loop that hands requests to threads waits until a client has closed the connection that ended
-with its answer. A few clients, slow or hostile, would keep schedulers waiting so.
+In gunicorn's own worker a thread waits for a request that comes slowly or never, and the loop
+that gives requests to threads waits until the client closes a connection after its last answer.
+A few slow or hostile clients could thus keep schedulers waiting.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _END_OF_HEAD = b"\r\n\r\n"
 _MOST_HEAD_BYTES = 64 << 10
 _CHUNK_BYTES = 64 << 10
 _HEAD_S = 5.0
-# How long the last bytes of an answer may need before the connection is closed for good.
+# How long a client may take to read the last bytes of an answer before its connection is closed.
 _LINGER_S = 2.0
-# How long a request without a body may take; what comes with one has gunicorn's `timeout`.
+# How long a request without a body may take; a request with a body has gunicorn's `timeout`.
 _ANSWER_S = 30.0
-# A body that nobody wanted is passed over if it is here; the connection is closed if it is not.
+# A body that nobody read is skipped if it arrives in this time; else the connection is closed.
 _UNWANTED_BODY_S = 0.1
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """A connection that the loop looks after: until when, and what came of its next request."""
+    """A connection that the loop waits for: its time limit, and the head that arrived so far."""
 
     until: float
     head: bytes = b""
@@ -45,7 +45,7 @@ class _Waiting:
 
 
 class Worker(ThreadWorker):
-    """Reads the head of each request in its loop; a thread gets it when it is there as a whole."""
+    """Reads the head of each request in its loop; a thread gets the request with a whole head."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -54,7 +54,7 @@ class Worker(ThreadWorker):
         self._working_until: dict[TConn, float] = {}
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Have the next request of a connection handled, when its head is here."""
+        """Wait for the head of a connection's next request, then give the request to a thread."""
         conn.init()
         conn.sock.setblocking(False)
         begun = _parser(conn).unreader.take_buffered()
@@ -62,7 +62,7 @@ class Worker(ThreadWorker):
         self._read_head(conn, conn.sock)
 
     def finish_request(self, conn: TConn, fs: Any) -> None:
-        """Wait for another request, or for the end of the connection; both in the loop."""
+        """Let the loop wait for the next request, or for the end of the connection."""
         self._working_until.pop(conn, None)
         if not fs.cancelled() and fs.exception() is None and fs.result():
             super().finish_request(conn, fs)
@@ -70,7 +70,7 @@ class Worker(ThreadWorker):
         self._hang_up(conn)
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
-        """Answer what never gets to the application, or cannot be sent, as it answers errors."""
+        """Answer requests that do not reach the application with a problem document."""
         if req is None and isinstance(exc, ParseException):
             response = problems.of_exception(exc)
         else:
@@ -79,7 +79,7 @@ class Worker(ThreadWorker):
             client.sendall(_as_sent(response))
 
     def murder_pending(self) -> None:
-        """End what takes too long; the loop calls it each second."""
+        """End connections that take too long; the loop calls this each second."""
         super().murder_pending()
         now = time.monotonic()
         for conn, waiting in [*self._coming.items(), *self._going.items()]:
@@ -88,14 +88,14 @@ class Worker(ThreadWorker):
                 self._drop(conn)
         for conn, until in list(self._working_until.items()):
             if until < now:
-                # Its thread finds the connection closed.
+                # The thread that answers then finds the connection closed.
                 with suppress(OSError):
                     conn.sock.shutdown(socket.SHUT_RDWR)
 
     def _read_head(self, conn: TConn, sock: socket.socket) -> None:
         waiting = self._coming[conn]
         received = _received(sock)
-        # Empty lines before a request are none of it.
+        # Empty lines before a request do not belong to it.
         waiting.head = (waiting.head + (received or b"")).lstrip(b"\r\n")
         if _END_OF_HEAD not in waiting.head:
             if received == b"":
@@ -118,11 +118,11 @@ class Worker(ThreadWorker):
         try:
             return keepalive and bool(_parser(conn).finish_body(deadline=until))
         except ParseException:
-            # The request has its answer.
+            # The request is already answered, so only the connection ends.
             return False
 
     def _hang_up(self, conn: TConn) -> None:
-        """Close a connection when the client has read its answer."""
+        """Close a connection after the client has read its answer, at the latest in `_LINGER_S`."""
         with suppress(OSError):
             conn.sock.shutdown(socket.SHUT_WR)
         conn.sock.setblocking(False)
@@ -150,12 +150,12 @@ class Worker(ThreadWorker):
 
 
 def _parser(conn: TConn) -> Any:
-    """That of HTTP/1.1, which is all that is spoken here; `TConn.init` makes it."""
+    """Return the connection's parser of HTTP/1.1, which `TConn.init` makes."""
     return conn.parser
 
 
 def _as_sent(response: Response) -> bytes:
-    """An answer as bytes, with what the application and gunicorn would add."""
+    """Write an answer as bytes, with the headers that the application and gunicorn would add."""
     response.headers.update(security_headers.FOR_PEOPLE)
     response.headers.update(security_headers.FOR_PROGRAMS)
     response.headers.update({"Date": http_date(), "Connection": "close"})
@@ -167,7 +167,7 @@ def _as_sent(response: Response) -> bytes:
 
 
 def _received(sock: socket.socket) -> bytes | None:
-    """What has come; None for nothing yet, and nothing where nothing will."""
+    """Read the bytes that arrived; None if none did yet, empty if none will."""
     try:
         return sock.recv(_CHUNK_BYTES)
     except BlockingIOError:

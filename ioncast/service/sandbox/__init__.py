@@ -1,1 +1,1 @@
-"""Work on uploads, in disposable processes with limits on memory and time."""
+"""Works on uploads in disposable processes with limits on memory and time."""

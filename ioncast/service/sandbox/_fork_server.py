@@ -1,10 +1,11 @@
-"""Forks a process for each task, and sees to it that none outlives its time.
+"""The program that forks a process for each task, and stops processes that take too long.
 
-`ioncast.service.sandbox.child` starts this program and sends it tasks: each a JSON object with
-`memory_bytes` and `seconds`, along with three file descriptors. The task is read from the
-first, its result written to the second; the third gets a JSON object when the process has
-ended: its `code`, the `signal` that killed it, that it was `late`, or why it `failed` to
-start. What tasks need is imported once, so that a process costs no more than a fork.
+`ioncast.service.sandbox.child` starts this program and sends it tasks: each one a JSON object with
+`memory_bytes` and `seconds`, and three file descriptors. The process reads the task from the
+first descriptor and writes its result to the second. After its end the third gets a JSON object
+with its exit `code`, the `signal` that killed it, `late` if it took too long, or the reason why it
+`failed` to start. The modules that tasks need are imported once, so that a process costs only a
+fork.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ioncast_base.errors import IoncastError
 
 MAX_REQUEST_BYTES = 4096
 MAX_RESULT_BYTES = 64 << 20
-# Exit codes that no library ends a process with.
+# Exit codes that no library uses.
 RETURNED, RAISED, OUT_OF_MEMORY, TOO_LARGE, BROKEN = range(50, 55)
 
 _PR_SET_PDEATHSIG = 1
@@ -37,7 +38,7 @@ _MS = 1000
 
 @dataclass
 class _Running:
-    """A process that works on a task, and where to say how it ended."""
+    """A process that works on a task, and the descriptor for the report of its end."""
 
     pid: int
     reply: int
@@ -46,12 +47,13 @@ class _Running:
 
 
 def serve(descriptor: int) -> None:
-    """Take tasks from a socket until its other end is closed."""
-    # These are for the worker, whose end ends this program.
+    """Do tasks from a socket until its other end is closed."""
+    # These signals end the worker, whose end closes the socket and so ends this program.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     libc = ctypes.CDLL(None)
-    # What is imported stays: to go over it would cost each process more than most tasks do.
+    # Otherwise the garbage collector of each process would go through all imported modules, which
+    # takes longer than most tasks.
     gc.freeze()
     running: dict[int, _Running] = {}
     poll = select.poll()
@@ -80,7 +82,7 @@ def serve(descriptor: int) -> None:
 
 
 def _ms_to_next_end(running: Iterable[_Running]) -> float | None:
-    """How long nothing can become late; None without any that could."""
+    """Return the milliseconds until the next time limit ends; None without a running process."""
     ends = [one.ends_at for one in running if not one.late]
     return max(min(ends) - time.monotonic(), 0) * _MS + 1 if ends else None
 
@@ -93,7 +95,7 @@ def _stop_late(running: Iterable[_Running]) -> None:
 
 
 def _kill(pid: int) -> None:
-    """End a process and all that it started; it was not waited for yet, so none took its id."""
+    """Kill a process and all that it started; until it is waited for, nothing reuses its id."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -105,7 +107,7 @@ def _start(
     running: Mapping[int, _Running],
     libc: ctypes.CDLL,
 ) -> _Running | None:
-    """Fork for a task; None where the system cannot."""
+    """Fork a process for a task; None if the system cannot."""
     task, result, reply = passed
     server = os.getpid()
     try:
@@ -118,7 +120,7 @@ def _start(
     if pid == 0:
         code = BROKEN
         try:
-            # What ends with the server or another process must not seem to be there still.
+            # An open copy would hide from the other side that the server or a process has ended.
             requests.close()
             for descriptor in (reply, *running, *(one.reply for one in running.values())):
                 os.close(descriptor)
@@ -133,7 +135,7 @@ def _start(
 
 
 def _finish(one: _Running) -> None:
-    """Say how a process ended, and end what it left behind."""
+    """Report how a process ended, and kill the processes that it left behind."""
     os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOWAIT)
     _kill(one.pid)
     _, status = os.waitpid(one.pid, 0)
@@ -151,7 +153,7 @@ def _say(reply: int, report: Mapping[str, object]) -> None:
 
 
 def _work(libc: ctypes.CDLL, server: int, asked: dict[str, int], task: int, result: int) -> int:
-    """Do a task; runs in a process of its own, which may die of it."""
+    """Do a task, in the forked process; it may crash."""
     try:
         os.setpgid(0, 0)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -159,7 +161,7 @@ def _work(libc: ctypes.CDLL, server: int, asked: dict[str, int], task: int, resu
             return BROKEN
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _limit(resource.RLIMIT_AS, asked["memory_bytes"], asked["memory_bytes"])
-        # Where the server does not come to stop what takes too long: a signal that says why.
+        # If the server is too busy to stop the process in time, the kernel sends SIGXCPU.
         _limit(resource.RLIMIT_CPU, asked["seconds"] + 1, asked["seconds"] + 2)
         with os.fdopen(task, "rb") as file:
             function, args, kwargs = pickle.load(file)  # noqa: S301 - our worker's
@@ -181,7 +183,7 @@ def _work(libc: ctypes.CDLL, server: int, asked: dict[str, int], task: int, resu
 
 
 def _limit(kind: int, soft: int, hard: int) -> None:
-    """Lower limits of this process; one that is lower already stays."""
+    """Lower a limit of this process, unless it is lower already."""
     _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         soft, hard = min(soft, most), min(hard, most)

@@ -1,4 +1,4 @@
-"""Work on what strangers sent, in a disposable process with limits on memory and time."""
+"""Runs functions on uploads in disposable processes with limits on memory and time."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 MIB = 1 << 20
-# The server stops what takes too long; if it does not in this time, it is stopped itself.
+# The server stops a task at its time limit. If it does not within this time, it is killed itself.
 _GRACE_S = 10
-# How long a task waits for others.
+# How long a task waits until another one ends.
 _PATIENCE_S = 5.0
-# With the worker's module path, and with what tasks need, so that a fork has it already; the
-# last are what libraries import when they are first used.
+# The program has the worker's module path. It imports the modules that tasks need, so that each
+# fork has them; the last ones are those that libraries import when they are first used.
 _PROGRAM = """
 import contextlib, sys
 descriptor, *sys.path = sys.argv[1:]
@@ -46,32 +46,32 @@ with contextlib.suppress(ImportError):
 from ioncast.service.sandbox._fork_server import serve
 serve(int(descriptor))
 """
-# Threads of libraries would not survive a fork, and each takes address space.
+# A library's threads would not survive a fork, and each one takes address space.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
 class ChildLimits:
-    """What one task may cost: bytes of address space, and whole seconds."""
+    """Limits of one task: bytes of address space, and whole seconds."""
 
     memory_bytes: int = 2 << 30
     seconds: int = 60
 
 
 class Children:
-    """Runs functions in disposable processes, also from several threads.
+    """Runs functions in disposable processes; several threads may use it.
 
-    Holds the server that forks a process for each (see `ioncast.service.sandbox._fork_server`);
-    the first waits for its start, the others do not. A server that died is started again.
-    All of them end when this process does.
+    The first function starts the server that forks a process for each function (see
+    `ioncast.service.sandbox._fork_server`). If the server dies, the next function starts another.
+    All processes end when this process ends.
 
     Parameters
     ----------
     at_once : int
-        How many may run at the same time. As many more wait for a few seconds, others do not:
-        all threads of a worker must not wait for uploads.
+        The number of functions that run at the same time. As many more wait for a few seconds, and
+        others fail at once, because uploads must not block all threads of a worker.
     limits : ChildLimits, optional
-        What each may cost.
+        Limits of each function.
     """
 
     def __init__(self, at_once: int, limits: ChildLimits | None = None) -> None:
@@ -81,25 +81,26 @@ class Children:
         self._forks = ForkServer(_server_command, _ONE_THREAD)
 
     def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Call a function of a module in a process of its own.
+        """Call a function in a separate process.
 
         Parameters
         ----------
         function : callable
-            Of a module's top level; called twice where the server died meanwhile.
+            A function at the top level of a module. If the server dies meanwhile, the function is
+            called once more.
         *args, **kwargs : object
-            What pickle takes; so must be what is returned.
+            Arguments that pickle can write. It must be able to write the result as well.
 
         Raises
         ------
         IoncastError
-            What the function raised.
+            Raised by the function.
         InputError
-            When the process took too much time or memory, or died.
+            When the process took too much time or memory, or crashed.
         BusyError
-            When too many run and wait, or the system has no room for another.
+            When too many functions run and wait, or the system cannot start a process.
         RuntimeError
-            When the function raised anything else; the log has it.
+            When the function raised another exception, which is in the log.
         """
         with (
             _held(self._queue, 0),
@@ -108,7 +109,7 @@ class Children:
             return cast(_T, self._run(pickle.dumps((function, args, kwargs)), may_retry=True))
 
     def close(self) -> None:
-        """End the server and all that it forked; the next task starts another."""
+        """End the server and all processes that it forked; the next function starts another."""
         self._forks.close()
 
     def _run(self, task: bytes, *, may_retry: bool) -> Any:
@@ -122,7 +123,7 @@ class Children:
                 self._forks.forget(asked.server)
                 return self._run(task, may_retry=False)
             if not answer:
-                raise BusyError("the process that reads uploads died twice")
+                raise BusyError("the process that reads uploads crashed twice")
             report = json.loads(answer)
             if report.get("code") not in {RETURNED, RAISED}:
                 raise self._failure(report)
@@ -140,7 +141,7 @@ class Children:
             raise BusyError("the process that reads uploads does not start") from error
 
     def _answer(self, asked: Asked) -> bytes:
-        """Wait until the task has ended; the answer is empty where the server died."""
+        """Wait until the task has ended; the answer is empty if the server died."""
         poll = select.poll()
         poll.register(asked.reply, select.POLLIN)
         if not poll.poll(1000 * (self.limits.seconds + _GRACE_S)):
@@ -148,22 +149,24 @@ class Children:
         return asked.reply.read()
 
     def _failure(self, report: dict[str, Any]) -> Exception:
-        """Say why there is no result."""
+        """Return the error for a task without a result."""
         seconds, memory = self.limits.seconds, self.limits.memory_bytes // MIB
         if "failed" in report:
-            return BusyError(f"the system starts no process: {report['failed']}")
+            return BusyError(f"the system cannot start a process: {report['failed']}")
         if "late" in report or report.get("signal") == signal.SIGXCPU:
-            return _too_much(f"it took more than {seconds} s and was stopped")
+            return _too_much(f"the work on it took more than {seconds} s and was stopped")
         code = report.get("code")
         if code == OUT_OF_MEMORY:
-            return _too_much(f"it took more than {memory} MiB of memory and was stopped")
+            return _too_much(
+                f"the work on it took more than {memory} MiB of memory and was stopped"
+            )
         if code == TOO_LARGE:
-            return _too_much(f"the answer takes more than {MAX_RESULT_BYTES // MIB} MiB")
+            return _too_much(f"the answer would have more than {MAX_RESULT_BYTES // MIB} MiB")
         if code == BROKEN:
             return RuntimeError("a function failed in a process of its own")
         return InputError(
-            "it cannot be read: the process that did died of it",
-            remedy="send it again, or another run's",
+            "it cannot be read: the process that worked on it crashed",
+            remedy="send it again, or the log of another run",
         )
 
 

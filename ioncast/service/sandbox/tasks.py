@@ -1,4 +1,4 @@
-"""Tasks of disposable processes (see `child`): functions of plain values."""
+"""The tasks that `child` runs in disposable processes: functions of plain values."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ from summario.phases.tables import from_record, to_record
 from summario.phases.values import Phase
 from summario.reading.log import DarshanLog, Limits, read_log
 
-# More than any run has: each is predicted alone, and all of a run are kept in the history.
+# No real run has so many phases. Each one is predicted, and all are stored in the history.
 MOST_PHASES = 10_000
-# What the database takes for a number of processes.
 _LINE_BREAKS = re.compile("[\\r\\n]+")
 
 
@@ -54,11 +53,11 @@ class Upload:
     Attributes
     ----------
     path : str
-        Where it was put.
+        Path of the stored file.
     name : str
-        What the client calls it: what errors say.
+        The client's name of the file, which errors use.
     sha256 : str
-        Of its content.
+        SHA-256 of the file's content.
     """
 
     path: str
@@ -68,14 +67,14 @@ class Upload:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the benchmark database is, and how many seconds to wait for it."""
+    """The location of the benchmark database, and how many seconds to wait for it."""
 
     location: str | None
     patience_s: float
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Connection]:
-        """One on the database, which is neither created nor upgraded, and closed afterwards."""
+        """Open the existing database for one transaction, and close it afterwards."""
         database = existing_database(self.location, patience_s=self.patience_s)
         try:
             with transaction(database, write=write) as connection:
@@ -86,26 +85,26 @@ class Place:
 
 @dataclass(frozen=True)
 class TraceContent:
-    """What the history keeps of a Darshan log.
+    """The content of a Darshan log that the history stores.
 
     Attributes
     ----------
     job_id : str
-        Darshan's, which is the scheduler's where there is one.
+        Darshan's job id, which is the scheduler's if a scheduler ran the job.
     uid : int
         The user's number.
     tasks : int
-        Processes.
+        Number of processes.
     started : str or None
-        When, in UTC; None for a time that cannot be.
+        Start time in UTC; None if the log has an impossible time.
     executable : str
-        As it was started, without its arguments.
+        The program as it was started, without its arguments.
     phases : tuple of dict
-        As `ioncast phases --format json` writes them.
+        The phases as `ioncast phases --format json` writes them.
     bandwidth_mib_s : float or None
-        All bytes over the time of the phases; None where the log has no time for them.
+        All bytes over the time of the phases; None if the log has no time for them.
     warnings : tuple of str
-        What a reader should know.
+        Limitations of the log, for its reader.
     """
 
     job_id: str
@@ -120,16 +119,16 @@ class TraceContent:
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a file of measurements.
+    """The result of importing a file of measurements.
 
     Attributes
     ----------
     stored : bool
-        Whether the database did not have them already.
+        Whether measurements were stored; False if the database had them already.
     file_format : str
         The name of the file's format.
     measurements, configurations : int
-        How many the file holds.
+        Numbers of measurements and of configurations in the file.
     """
 
     stored: bool
@@ -144,9 +143,10 @@ def read_trace(upload: Upload, limits: Limits) -> TraceContent:
     Raises
     ------
     InputError
-        When it is none, is damaged, or costs too much; under the client's name of it.
+        When the file is not a Darshan log, is damaged, or costs too much to read. The error
+        names the file as the client does.
     BusyError
-        When there is no room to read it.
+        When the system has no room to read it.
     """
     with _called(upload):
         log = read_log(upload.path, limits)
@@ -201,9 +201,9 @@ def import_measurements(
     Raises
     ------
     InputError
-        When the file cannot be used, or says otherwise than an earlier import of it.
+        When the file cannot be used, or it was imported before with other options.
     DatabaseError
-        When the database does not take it; nothing is stored then.
+        When the database does not accept it; then nothing is stored.
     """
     with _called(upload):
         content = Path(upload.path).read_bytes()
@@ -232,22 +232,23 @@ def store_rows(
     Parameters
     ----------
     place : Place
-        Of the database.
+        The database.
     name : str
-        The field that they were sent in, a list.
+        The field of the request that holds the measurements, a list.
     content : bytes
-        What was sent.
+        The body of the request.
     system : str
-        Where they were measured.
+        The system on which they were measured.
     rows : sequence of (int, mapping)
-        The item of that list that each is of, and its columns as of our own CSV.
+        For each measurement the item of the list that it comes from, and its columns as in our
+        own CSV.
 
     Raises
     ------
     InputError
-        Naming the item that cannot be used.
+        When an item cannot be used; the error names it.
     DatabaseError
-        When the database does not take them; nothing is stored then.
+        When the database does not accept them; then nothing is stored.
     """
     text = _csv_of_rows([row for _, row in rows])
     try:
@@ -262,7 +263,7 @@ def store_rows(
 
 @contextmanager
 def _called(upload: Upload) -> Iterator[None]:
-    """Let errors in a file name it as the client does."""
+    """Make errors name a file as the client does."""
     try:
         yield
     except InputError as error:
@@ -298,7 +299,7 @@ def _phases(
 def _phases_of(log: DarshanLog, upload: Upload) -> list[Phase]:
     found = extract_phases(log)
     if len(found) > MOST_PHASES:
-        raise InputError(f"its I/O is {len(found)} phases, more than {MOST_PHASES}")
+        raise InputError(f"its I/O has {len(found)} phases, more than {MOST_PHASES}")
     return [altered(phase, log=upload.name) for phase in found]
 
 
@@ -311,7 +312,7 @@ def _phase(index: int, record: Mapping[str, Any]) -> Phase:
 
 
 def _frontend(place: Place) -> Frontend:
-    """How the service asks for predictions; its answers do not name the database."""
+    """Make the frontend for predictions of the service, whose answers do not name the database."""
     return Frontend(
         transaction=place.transaction,
         choose_engine="choose with `engine`",
@@ -321,7 +322,7 @@ def _frontend(place: Place) -> Frontend:
 
 
 def _csv_of_rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as our own CSV, which an importer knows, each on a line of its own."""
+    """Write rows as our own CSV, which an importer reads, one line for each row."""
     text = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(text, names, lineterminator="\n")
@@ -331,7 +332,7 @@ def _csv_of_rows(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _on_a_line(value: object) -> object:
-    """A value whose line breaks, which are blanks in a command, are blanks."""
+    """Replace line breaks by blanks, which mean the same in a command."""
     return _LINE_BREAKS.sub(" ", value) if isinstance(value, str) else value
 
 

@@ -36,7 +36,7 @@ def test_free_places_stay_free(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_named(taken: str) -> None:
     assert refusal(taken) == (
         f"{taken}: the service cannot listen there: Address already in use;"
-        " stop what listens there, or name another place with --bind"
+        " stop the program that listens there, or choose another address with --bind"
     )
 
 
@@ -51,7 +51,7 @@ def test_a_host_that_is_none_is_refused() -> None:
 
 
 def test_a_socket_in_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
-    assert "No such file or directory; make its folder" in refusal(f"unix:{tmp_path}/no/s")
+    assert "No such file or directory; create its folder" in refusal(f"unix:{tmp_path}/no/s")
 
 
 def test_a_file_is_kept(tmp_path: Path) -> None:

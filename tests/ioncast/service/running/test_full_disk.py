@@ -76,7 +76,7 @@ def test_a_service_starts_on_a_full_disk_and_answers_without_counting(
     try:
         wait_for(lambda: served.ask("/healthz").status == 200, "worker")
         all_are_answered(served)
-        assert "a worker counts nothing, there is no room" in served.log.read_text()
+        assert "a worker counts nothing, its files cannot be created" in served.log.read_text()
     finally:
         stop(served)
 
