@@ -41,7 +41,7 @@ class AnswerStep:
     Parameters
     ----------
     settings : Settings
-        The site's.
+        The site's settings.
     database : Engine
         The database.
     file : StateFile

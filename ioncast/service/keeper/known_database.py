@@ -15,7 +15,7 @@ def is_known(settings: Settings) -> bool:
     Parameters
     ----------
     settings : Settings
-        The service's.
+        The service's settings.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def remember(settings: Settings) -> None:
     Parameters
     ----------
     settings : Settings
-        The service's.
+        The service's settings.
 
     Raises
     ------

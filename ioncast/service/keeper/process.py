@@ -59,7 +59,7 @@ class Keeper:
     Parameters
     ----------
     settings : Settings
-        The site's.
+        The site's settings.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ class StateFile:
     Parameters
     ----------
     settings : Settings
-        The site's.
+        The site's settings.
     """
 
     def __init__(self, settings: Settings) -> None:

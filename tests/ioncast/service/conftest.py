@@ -29,9 +29,9 @@ from tests.support.postgresql import Server
 
 @contextmanager
 def lent(giver: Children, taker: Children) -> Iterator[None]:
-    """For a while another has the process that forks, or the one that was started instead.
+    """Let another object use the fork server, which may be started anew meanwhile.
 
-    Its variables and its folder are those of the first who needed it.
+    The server has the environment and the folder of its first user.
     """
     own, taker._forks = taker._forks, giver._forks
     try:
@@ -42,7 +42,7 @@ def lent(giver: Children, taker: Children) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def patient_keepers() -> Iterator[None]:
-    """On a busy machine keepers of this process, who say nothing, would give up and count less."""
+    """Keepers of this process do not give up, and count everything, also on a busy machine."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(keepers, "_PATIENCE_S", 60.0)
         patched.setattr(summary_step, "_COUNTING_S", 60.0)
@@ -51,21 +51,21 @@ def patient_keepers() -> Iterator[None]:
 
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No minute ends, however long a busy machine needs."""
+    """`time.time` stands still, so that a limit for each minute does not begin anew."""
     now_s = time.time()
     monkeypatch.setattr("time.time", lambda: now_s)
 
 
 @pytest.fixture
 def settings(location: str, tmp_path: Path) -> Settings:
-    """Those of a new service whose database is there and empty, and who waits for all of it."""
+    """Settings of a new service with an empty database and with long time limits."""
     open_database(location).dispose()
     return Settings(database=location, state=str(tmp_path / "state"), patience_s=60, upload_s=600)
 
 
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[Children]:
-    """Whoever has the process that forks others, whose start takes a second, between tests."""
+    """The owner of the fork server between tests, because starting the server takes a second."""
     keeping = Children(at_once=1)
     yield keeping
     keeping.close()
@@ -95,7 +95,7 @@ def client(app: Flask) -> FlaskClient:
 
 @pytest.fixture
 def keep(settings: Settings, service: Service) -> Iterator[Callable[[], None]]:
-    """Let the keeper do what is to be done, and the application take it in."""
+    """Let the keeper do all its work, and the application read the result."""
     keeper = Keeper(settings)
 
     def rounds() -> None:
@@ -110,7 +110,7 @@ def keep(settings: Settings, service: Service) -> Iterator[Callable[[], None]]:
 
 @pytest.fixture
 def authorised(settings: Settings, keep: Callable[[], None]) -> Callable[[str], dict[str, Any]]:
-    """Make the arguments of a request that comes with a token of a role."""
+    """Make the arguments of a request with a token of a role."""
 
     def make(role: str) -> dict[str, Any]:
         with opened_database(settings.database) as database, transaction(database, write=True) as c:
@@ -123,7 +123,7 @@ def authorised(settings: Settings, keep: Callable[[], None]) -> Callable[[str], 
 
 @pytest.fixture(scope="session")
 def demo_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with what the demonstration has; to be copied."""
+    """A database with the demonstration's data, to be copied."""
     path = tmp_path_factory.mktemp("demo") / "demo.sqlite"
     fill(str(path))
     return path
@@ -131,7 +131,7 @@ def demo_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def demo_on_postgresql(postgresql: Server) -> Iterator[str]:
-    """The name of the same on PostgreSQL."""
+    """The name of a PostgreSQL database with the demonstration's data, to be copied."""
     with postgresql.database("demo") as url:
         fill(url)
         yield "demo"
@@ -152,6 +152,6 @@ def filled_location(location: str, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def filled(settings: Settings, filled_location: str, keep: Callable[[], None]) -> None:
-    """The application has prepared answers of the demonstration."""
+    """The application has prepared answers for the demonstration's data."""
     assert settings.database == filled_location
     keep()

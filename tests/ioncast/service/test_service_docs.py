@@ -1,4 +1,4 @@
-"""docs/service.md says what is so."""
+"""docs/service.md agrees with the service."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PROJECT = Path(__file__).resolve().parents[3]
 TEXT = (PROJECT / "docs" / "service.md").read_text(encoding="utf-8")
 SHELL = re.findall(r"^```sh\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 REQUESTS = [block for block in SHELL if block.startswith("curl") and "8420/readyz" not in block]
-# None of the demonstration, which knows its logs already.
+# A log that the demonstration does not have, so that it is stored as a new run.
 LOG = PROJECT / "tests/summario/fixtures/multiphase.darshan"
 
 
 def table(heading: str) -> dict[str, list[str]]:
-    """The rows of the first table below a heading, by their first cell."""
+    """Read the first table below a heading: rows by their first cell."""
     below = TEXT.split(f"{heading}\n", 1)[1]
     rows = re.findall(r"^\| `([^|]+)` \| (.+) \|$", below.split("\n\n#", 1)[0], re.MULTILINE)
     return {name.strip("`"): cells.split(" | ") for name, cells in rows}
@@ -53,7 +53,7 @@ def test_every_metric_is_there(tmp_path: Path) -> None:
     found = exposition(app.extensions["ioncast"]).decode()
     ours = set(re.findall(r"^# TYPE (ioncast_\w+)", found, re.MULTILINE))
     ours -= {name for name in ours if name.endswith("_created")}
-    # Of the keeper there is nothing yet.
+    # Without a keeper these two are missing.
     ours |= {"ioncast_keeper_timestamp_seconds", "ioncast_database_up"}
     assert set(table("### Watching it")) == ours
     used = set(re.findall(r"\bioncast_\w+", TEXT.split("```yaml", 1)[1].split("```", 1)[0]))

@@ -25,13 +25,13 @@ from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
 
 MIB = 1 << 20
-# Two modes of one tenth difference: noise, and something to be unsure of.
+# Each cell gets a second value that is a tenth higher, so that there is some doubt.
 CURVE = {0: 50.0, 1: 30.0, 2: 60.0, 4: 97.0, 8: 100.0}
 SAYS = "the same executable and user"
 
 
 def predicted(cells: dict[int, float] | None = None, tasks: int = 16) -> Prediction:
-    """Of a job that writes 64 MiB, on a system where exactly that was measured."""
+    """Predict a job that writes 64 MiB, on a system where exactly this was measured."""
     measured = CURVE if cells is None else cells
     config = IorConfig(
         write=True, block_size=4 * MIB, transfer_size=MIB, tasks=tasks, nodes=min(8, tasks)
@@ -81,7 +81,7 @@ def asked(
     nodes: int | None = 8,
     available: int | None = None,
 ) -> dict[str, Any]:
-    """The answer's fields; these are always those that are documented."""
+    """Read the answer's fields, and check that they are the documented ones."""
     found = answer(entry, SAYS, tasks, nodes, available)
     return fields(found)
 
@@ -162,7 +162,7 @@ def sizes(*tasks_and_nodes: tuple[int, int | None]) -> list[PreparedGroup]:
     ("tasks", "nearest"), [(1, 4), (7, 4), (9, 16), (16, 16), (31, 16), (33, 64), (999, 64)]
 )
 def test_the_nearest_number_of_processes_answers(tasks: int, nearest: int) -> None:
-    """By factor: between 4 and 16 the middle is 8, between 16 and 64 it is 32."""
+    """The factor counts: 8 is in the middle of 4 and 16, and 32 in the middle of 16 and 64."""
     found = asked(sizes((16, 8), (4, 8), (64, 8)), tasks)
     assert f", {nearest} processes on 8 nodes" in found["why"]
 
@@ -223,7 +223,7 @@ def test_runs_that_no_benchmark_resembles_get_the_default_and_are_named(
 
 
 def test_fewer_than_anything_known_get_the_default() -> None:
-    """The same as `decide` says, because nothing of what is available was measured."""
+    """`decide` gives the same answer, because no available number was measured."""
     prediction = predicted({2: 60.0, 4: 97.0})
     decision = prediction.choice.decide(replace(POLICY, available=1))
     found = asked([group(prediction)], available=1)
@@ -256,7 +256,7 @@ def test_what_json_keeps_of_an_entry_answers_the_same(says: str) -> None:
 
 
 def test_an_answer_takes_microseconds() -> None:
-    """A question has a millisecond; here are fifty times what it takes."""
+    """A question may take a millisecond; the limit here is fifty times the usual time."""
     entry = [group()]
 
     def ask() -> None:

@@ -188,7 +188,7 @@ def test_a_worker_may_come_before_the_keeper(path: Path, reader: Reader) -> None
 
 
 def test_a_worker_needs_no_keeper(path: Path) -> None:
-    """After the keeper has ended, SQLite's files beside this one are gone."""
+    """After the keeper has ended, SQLite's -wal and -shm files are gone."""
     writer = Writer(path)
     put(writer, a=entry(1))
     writer.close()
@@ -260,7 +260,7 @@ def test_a_worker_keeps_what_it_has_when_the_file_goes(
 
 @pytest.mark.slow
 def test_ten_thousand_applications_fit_into_25_mb(writer: Writer, reader: Reader) -> None:
-    """Each with seven identities and answers of a usual length."""
+    """Each application has seven identities and answers of a usual length."""
     points = tuple(
         f'"io_nodes":{n},"expected_mib_s":1234.56,"p10_mib_s":1000.25,"p90_mib_s":2345.67'
         for n in (0, 1, 2, 4, 8)

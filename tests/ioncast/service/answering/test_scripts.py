@@ -152,14 +152,14 @@ def test_the_programs_of_a_script_are_found_those_of_launchers_first(
         (FUNCTION, {"local"}),
     ],
 )
-def test_what_is_no_program_is_no_candidate(script: str, nothing: set[str]) -> None:
+def test_words_that_cannot_be_programs_are_left_out(script: str, nothing: set[str]) -> None:
     assert not set(programs(script)) & nothing
 
 
 @pytest.mark.parametrize(
     "launcher", ["srun", "mpiexec.hydra", "/opt/x/mpirun_rsh", "ibrun", "prun"]
 )
-def test_every_word_behind_a_launcher_may_be_the_program_but_options_and_numbers(
+def test_every_word_after_a_launcher_but_options_and_numbers_may_be_the_program(
     launcher: str,
 ) -> None:
     line = f"{launcher} -n 64 --map-by core -host n[1-4] ./app --fast in.dat 7 2,4 X=1 > out.txt"
@@ -170,7 +170,7 @@ def test_a_program_that_is_launched_twice_is_one_candidate() -> None:
     assert programs("./a\n./b\n./a\n") == ["./a", "./b"]
 
 
-def test_a_launcher_behind_a_tool_is_a_launcher() -> None:
+def test_a_launcher_after_a_tool_is_a_launcher() -> None:
     found = programs("map --profile srun -n 4 ./app")
     assert found == ["./app", "map"]
 
@@ -184,7 +184,7 @@ def test_a_script_without_programs_has_none(script: str) -> None:
 
 
 @pytest.mark.parametrize("quote", ["'", '"', "$(", "`", "${"])
-def test_what_does_not_end_hides_nothing_before_it(quote: str) -> None:
+def test_a_quote_without_an_end_hides_nothing_before_it(quote: str) -> None:
     assert programs(f"srun ./app\n./other {quote} more\n./last")[:2] == ["./app", "./other"]
 
 
@@ -207,7 +207,7 @@ def test_of_a_long_script_the_first_lines_are_read() -> None:
     data = "x" * 79 + "\n"
     script = "srun ./app\n./after <<END\n" + data * 20_000 + "END\n./last\n"
     assert programs(script) == ["./app", "./after"]
-    # No name is cut into another one's.
+    # A name at the cut does not become a shorter name.
     assert programs("srun ./app\n" + "./application\n" * 10_000) == ["./app", "./application"]
 
 
@@ -279,7 +279,7 @@ def test_words_are_those_that_bash_takes_a_line_for(line: list[str], end: str) -
 
 
 def test_bash_and_we_run_the_same_programs_of_a_script(tmp_path: Path) -> None:
-    """Programs are replaced by one that writes down how it was called."""
+    """Each program is replaced by one that writes its own name into a log."""
     script = """\
 A=one
 srun -n 2 $A &
@@ -301,12 +301,12 @@ true && ( srun six ) || srun seven
     subprocess.run(
         ["bash", "--norc", "-c", script], check=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}
     )
-    # What did not come to it could have.
+    # Bash did not reach these two commands, but could have.
     assert set(programs(script)) == {*log.read_text().split(), "cat", "seven"}
 
 
 def calls(script: str) -> int:
-    """How many functions reading a script calls, those of the interpreter as well."""
+    """Count the functions that reading a script calls, including the interpreter's."""
     counted = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
@@ -336,7 +336,7 @@ def repeated(piece: str, length: int) -> str:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_no_script_costs_more_than_some_hundred_lines(piece: str) -> None:
-    # Forty lines of a usual script are 1,900 calls.
+    # Forty lines of a usual script take 1,900 calls.
     assert calls(repeated(piece, 64_000)) < 120_000
 
 
@@ -348,7 +348,7 @@ def test_some_hundred_lines_of_commands_are_read_and_any_number_of_comments() ->
 
 
 def test_no_word_is_read_again_and_again() -> None:
-    """An expression that can read a word in many ways never comes to the end of a long one."""
+    """An expression that can match a word in many ways would never finish a long word."""
     words = [
         f"{before}{piece * 900}! x"
         for before in ("srun", "python", "mpirun.", "A=", "sh -c ", "$")

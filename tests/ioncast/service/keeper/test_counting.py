@@ -39,7 +39,7 @@ def counted(path: Path, system: str) -> tuple[dict[str, object], int]:
 
 @pytest.mark.parametrize("configurations", [1, 499, 500, 1201])
 def test_pages_count_what_all_at_once_count(tmp_path: Path, configurations: int) -> None:
-    """Numbers of I/O nodes that only some pages have are missing in the others."""
+    """If only some pages have a number of I/O nodes, its cells are missing in the others."""
     path = tmp_path / "bench.sqlite"
     long_ago = "2020-01-01T00:00:00+00:00"
     rows = [

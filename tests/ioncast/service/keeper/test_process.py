@@ -50,7 +50,7 @@ CONFIG = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, 
 
 
 def phase(tasks: int = 16, moved_mib: int = 4, **told: Any) -> Phase:
-    """Of a run in which each process writes 4 MiB in 1 MiB requests into one file."""
+    """Make a phase in which each process writes 4 MiB in 1 MiB requests into one file."""
     values: dict[str, Any] = {
         "job": 1,
         "start_seconds": 0.0,
@@ -73,7 +73,7 @@ def phase(tasks: int = 16, moved_mib: int = 4, **told: Any) -> Phase:
 
 
 class Site:
-    """A database and a keeper; a second of its is a call."""
+    """A database and a keeper; `seconds` lets the keeper work as in so many seconds."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -142,7 +142,7 @@ class Site:
         user: str | None = "ada",
         name: str | None = "night",
     ) -> dict[str, Any] | None:
-        """What a worker answers; None where it knows nothing."""
+        """Answer as a worker; None if no entry fits."""
         for identity in identities(executable, user, name):
             entry = self.reader.entries.get(("here", identity.key))
             if entry is not None:
@@ -151,7 +151,7 @@ class Site:
         return None
 
     def decide(self, spool: SpoolWriter, number: str, tasks: int = 16) -> dict[str, Any]:
-        """What a worker answers and leaves in its spool."""
+        """Answer as a worker, and append the decision to the spool."""
         told = self.ask(tasks)
         assert told is not None
         spool.append(line(number, told, tasks))
@@ -259,7 +259,7 @@ def test_runs_of_all_users_and_names_are_counted_where_these_do_not_matter(site:
         assert found["why"].startswith(said)
 
 
-def test_many_runs_of_others_hide_no_own_ones(site: Site) -> None:
+def test_many_runs_of_others_do_not_hide_a_users_own_runs(site: Site) -> None:
     site.measure()
     site.run(executable="/opt/bin/python", name="mine")
     for _ in range(51):
@@ -336,7 +336,7 @@ def test_a_job_whose_log_and_outcome_are_both_known_counts_once(
     site.write(store_outcome, system="here", job_id="17", decision_id="d1", **got)
     site.seconds()
     assert site.ask() == once
-    # Of another bandwidth it is what counts.
+    # If the outcome has another bandwidth than the log, the outcome counts.
     site.run(job_id="18", **got)
     site.seconds()
     twice = site.decide(spool, "d2")
@@ -550,7 +550,7 @@ def test_a_restarted_keeper_prepares_nothing_again(
     assert not site.keeper.is_behind
 
 
-def test_a_run_that_cannot_be_predicted_keeps_no_other_from_being_so(
+def test_a_run_that_cannot_be_predicted_does_not_affect_other_runs(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.measure()
@@ -617,7 +617,7 @@ def test_the_file_of_a_worker_that_is_gone_goes_when_all_is_stored(
     assert stored(site) == ["d1", "d2", "d3", "d4"]
 
 
-def test_lines_that_are_no_decisions_are_passed_over(
+def test_lines_that_are_not_decisions_are_skipped(
     site: Site, spool: SpoolWriter, caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = [
@@ -850,7 +850,7 @@ def test_a_state_folder_that_is_gone_is_made_again(sqlite_site: Site) -> None:
 # The process
 
 KEEPER = ("-m", "ioncast.service.keeper.process")
-# Who says nothing of a server that the machine keeps from answering.
+# A keeper that does not report a server as missing when a busy machine delays it.
 PATIENT_KEEPER = (
     "-c",
     "from ioncast.service.keeper import process; process._PATIENCE_S = 60.0; process.main()",
@@ -917,9 +917,9 @@ def test_a_keeper_ends_with_its_parent(sqlite_site: Site) -> None:
         wait_for(lambda: is_free(lock.fileno()))
 
 
-def test_a_keeper_ends_that_is_told_so_again_and_again(sqlite_site: Site) -> None:
+def test_a_keeper_that_gets_many_signals_ends(sqlite_site: Site) -> None:
     site = sqlite_site
-    # As when a parent of many threads is killed.
+    # Many signals come when a parent with many threads is killed.
     for _ in range(5):
         began_s = time.time()
         keeper = start(site.settings)
@@ -927,7 +927,7 @@ def test_a_keeper_ends_that_is_told_so_again_and_again(sqlite_site: Site) -> Non
         for _ in range(1000):
             keeper.send_signal(signal.SIGTERM)
         try:
-            # Python takes its handlers away as it ends.
+            # At its end Python removes its handlers, so a late signal may kill the process.
             assert keeper.wait(PATIENCE_S) in {0, -signal.SIGTERM}
         finally:
             keeper.kill()

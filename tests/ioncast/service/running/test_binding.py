@@ -1,4 +1,4 @@
-"""Where the service cannot listen is told in one line, before anything starts."""
+"""An address that the service cannot listen at is an error in one line, before anything starts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_a_port_that_is_taken_is_named(taken: str) -> None:
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    # RFC 5737: of no machine.
+    # RFC 5737: no machine has this address.
     assert "Cannot assign requested address; give an address of this" in refusal("192.0.2.1:8420")
 
 
-def test_a_host_that_is_none_is_refused() -> None:
-    # RFC 6761: never resolved.
+def test_an_unknown_host_is_refused() -> None:
+    # RFC 6761: this name never has an address.
     assert refusal("host.invalid:8420").startswith("host.invalid:8420: the service cannot listen")
 
 

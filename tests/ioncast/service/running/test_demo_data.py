@@ -1,4 +1,4 @@
-"""What `ioncast serve --demo` shows, against the files that it is from."""
+"""The data of `ioncast serve --demo`, compared with the files that they come from."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def test_no_decision_gives_more_than_was_available(filled: Connection) -> None:
 
 
 def test_a_prediction_knows_nothing_of_the_reruns(filled: Connection) -> None:
-    """All that were asked of an application were told the same curve."""
+    """All decisions for an application have the same curve."""
     curves = {(each.executable, each.curve) for each in decisions(filled, limit=1000)}
     assert len(curves) == len(PROGRAMS)

@@ -1,4 +1,4 @@
-"""What an administrator copies: the unit, the settings, the proxy's configuration."""
+"""The files that an administrator copies: the unit, the settings, the proxy's configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from ioncast.service.settings import Settings, SystemSettings, read_settings
 
 DEPLOY = Path(str(files("ioncast.service.running"))) / "deploy"
-# Where a sample differs from what holds without it.
+# Settings whose value in the sample is not their default.
 OF_THE_UNIT = {"database", "state", "bind"}
 SETTING = re.compile(r"^(?:# )?(\w+) = ", re.MULTILINE)
 
@@ -63,7 +63,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
         pytest.skip("systemd-analyze is not installed")
     unit = tmp_path / "ioncast.service"
     text = (DEPLOY / "ioncast.service").read_text(encoding="utf-8")
-    # The one thing that is not there before ioncast is installed.
+    # The program does not exist before ioncast is installed.
     unit.write_text(re.sub(r"(?<=ExecStart=)\S+", sys.executable, text), encoding="utf-8")
     done = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)
     said = [line for line in done.stderr.splitlines() if "ioncast.service" in line]

@@ -1,4 +1,4 @@
-"""A state folder whose disk is full, or becomes so: who asks gets an answer."""
+"""With a full disk under the state folder, every question still gets an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.serving import Served, running, start, stop, wait_for
 pytestmark = [pytest.mark.root, pytest.mark.serving]
 
 QUESTION = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
-# Some that have not been asked before, so that there is more to count.
+# Requests that were not sent before, so that new series would be counted.
 OTHERS = ("/", "/healthz", "/metrics", "/v1/systems", "/applications", "/predict")
 
 
@@ -63,7 +63,7 @@ def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_p
         all_are_answered(served)
         text = served.ask("/metrics").body.decode()
         assert 'ioncast_decisions_total{source="default"} 200.0' in text
-        # Those that are waiting in a file already have room there.
+        # The block that a spool file already has takes some more decisions.
         [lost] = [line for line in text.splitlines() if line.startswith("ioncast_unrecorded")]
         assert float(lost.split()[1]) > 100
 

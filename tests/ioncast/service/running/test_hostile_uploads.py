@@ -1,4 +1,4 @@
-"""Damaged logs are sent while schedulers ask: nobody is kept waiting, and nothing dies."""
+"""While schedulers ask, damaged logs arrive: no question waits for them, and nothing crashes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.serving
 TESTBED = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed" / "logs"
 FIXTURES = Path(__file__).resolve().parents[3] / "summario" / "fixtures"
 UPLOADS = examples(500)
-# At once: as many as may be read, and as many again that find no place and send theirs later.
+# Twice as many as may be read at the same time, so that half of them must send theirs again.
 SENDERS = 4
 ASKING_THREADS = 2
 DECIDE = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
 
 
 def damaged(seed: int) -> bytes:
-    """A genuine log with one kind of damage; some are whole."""
+    """Take a genuine log and damage it in one way; some logs stay whole."""
     draw = random.Random(seed)
     logs = sorted([*TESTBED.glob("*.darshan"), *FIXTURES.glob("*.darshan")])
     data = bytearray(draw.choice(logs).read_bytes())
@@ -47,7 +47,7 @@ def damaged(seed: int) -> bytes:
 
 
 def form(log: bytes, name: str) -> tuple[bytes, dict[str, str]]:
-    """A multipart body with a log and its system, and the headers that tell so."""
+    """Make a multipart body with a log and its system, and its headers."""
     parts = [
         b'--edge\r\nContent-Disposition: form-data; name="system"\r\n\r\ntestbed\r\n',
         b'--edge\r\nContent-Disposition: form-data; name="log"; filename="%b"\r\n'
@@ -59,7 +59,7 @@ def form(log: bytes, name: str) -> tuple[bytes, dict[str, str]]:
 
 
 def send(served: Served, path: str, seed: int, token: str) -> Answer:
-    """Send a damaged log; again later, where the service is busy with others."""
+    """Send a damaged log; if the service is busy, send it again later."""
     body, headers = form(damaged(seed), f"log-{seed}.darshan")
     headers["Authorization"] = f"Bearer {token}"
 
@@ -95,11 +95,11 @@ def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path:
             ]
             answers = [each.result() for each in sent]
         assert not asking.refused
-        # Where all wait for the machine, threads that ask are fewer than those that send.
+        # On a busy machine, two threads that ask get less done than four that send.
         assert len(asking.numbers) > UPLOADS / 10
         assert (sorted(served.workers()), served.keeper()) == before
         counts = Counter(answer.status for answer in answers)
-        # Whole logs and harmless damage are used, all else is the sender's problem.
+        # The service accepts whole logs and harmless damage, and rejects all others.
         assert set(counts) <= {200, 201, 422}, counts
         assert counts[422] > UPLOADS / 4
         for answer in answers:

@@ -1,4 +1,4 @@
-"""What Prometheus reads is right under several workers, whichever of them it asks."""
+"""The numbers for Prometheus are over all workers, whichever of them answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The service as it runs at a site: processes are killed, the database goes and comes back.
 
-A service on a database with some history is shared by the tests of one kind of database, each
-of which may stop it; those that need another start their own.
+The tests of one kind of database share a service with some history. Each test may stop it. A
+test that needs another service starts its own.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ pytestmark = pytest.mark.serving
 
 HACC = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
 ASKING_THREADS = 2
-# Root may write to any file, except without this.
+# Without this capability, root can write only to files with write permission.
 AS_A_USER = ("setpriv", "--bounding-set", "-dac_override") if os.geteuid() == 0 else ()
 on_sqlite = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 
 
 @dataclass
 class Site:
-    """A database, its server if it has one, and the service on it, which may have been stopped."""
+    """A database, its server if it has one, and the service on it, which may be stopped."""
 
     location: str
     server: Server | None
@@ -57,11 +57,11 @@ class Site:
         return self.served.process.poll() is None
 
     def start(self) -> None:
-        """Start the service again, where it was; it may not be ready yet."""
+        """Start the service again at its address, without waiting until it is ready."""
         self.served = start_on(self.location, self.folder, self.served.port)
 
     def wait_until_prepared(self) -> None:
-        """Wait until decisions rest on the history, whichever worker is asked."""
+        """Wait until the decisions of all workers rest on the history."""
         for worker in self.served.all_workers():
             wait_for(lambda worker=worker: self._is_prepared(worker), "prepared answers")
 
@@ -70,7 +70,7 @@ class Site:
             return bool(self.served.ask(HACC, timeout_s=2).json["source"] == "history")
 
     def has_stored(self, numbers: Iterable[str]) -> bool:
-        """Whether all of these decisions are in the database."""
+        """Tell whether all of these decisions are in the database."""
         with opened_database(self.location) as database, transaction(database) as connection:
             return set(numbers) <= set(connection.scalars(select(decisions.c.id)))
 
@@ -81,7 +81,7 @@ def start_on(location: str, folder: Path, port: int | None = None) -> Served:
 
 
 def tell_server(location: str, *statements: str) -> None:
-    """Let an administrator of a server say something of a database."""
+    """Run a server administrator's SQL on a database."""
     url = make_url(location).set(drivername="postgresql+psycopg")
     engine = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -104,8 +104,7 @@ def site(
             server = request.getfixturevalue("postgresql")
             location = stack.enter_context(server.database("serving"))
             server.copy(request.getfixturevalue("demo_on_postgresql"), "serving")
-            # Else a server that fails has lost what it confirmed last, and where a copy's
-            # sequences are.
+            # Otherwise a server that fails loses its last commits and the copy's sequences.
             tell_server(location, "ALTER DATABASE {name} SET synchronous_commit = on", "CHECKPOINT")
         with opened_database(location) as database, transaction(database, write=True) as connection:
             token = add_token(connection, "an administrator", "admin")
@@ -118,7 +117,7 @@ def site(
 
 @pytest.fixture
 def shown_log(site: Site) -> Iterator[None]:
-    """What the service says during a test is shown where the test fails."""
+    """If a test fails, show the service's log during the test."""
     before = site.served.log.stat().st_size
     yield
     sys.stderr.write(site.served.log.read_bytes()[before:][-4000:].decode(errors="replace"))
@@ -126,7 +125,7 @@ def shown_log(site: Site) -> Iterator[None]:
 
 @pytest.fixture
 def running(site: Site, shown_log: None) -> Site:
-    """The service answers from the history, and accepts what is sent."""
+    """The service answers from the history and accepts writes."""
     if not site.lives:
         site.start()
     site.served.wait_until_ready()
@@ -137,7 +136,7 @@ def running(site: Site, shown_log: None) -> Site:
 
 @pytest.fixture
 def stopped(site: Site, shown_log: None) -> Site:
-    """The service was there, and knows what it knew."""
+    """The service is stopped, and its database and state folder have some history."""
     if site.lives:
         stop(site.served)
     return site
@@ -155,7 +154,7 @@ def is_alive(pid: int) -> bool:
 
 
 def assert_nobody_noticed(site: Site, asking: Asking) -> None:
-    """All decisions were told, rest on the history and get into the database."""
+    """All decisions have an id, rest on the history and reach the database."""
     assert not asking.refused, asking.refused
     assert not asking.unprepared, asking.unprepared
     assert_all_decisions_are_kept(site, asking)
@@ -167,7 +166,7 @@ def assert_all_decisions_are_kept(site: Site, asking: Asking) -> None:
 
 
 def assert_all_is_kept_once(site: Site, posting: Posting) -> None:
-    """What was accepted is there, once; what was not was refused as it should be."""
+    """Every accepted write is stored once, and every rejected one says when to try again."""
     assert not posting.wrong, posting.wrong
     for _, answer in posting.refused:
         assert answer.headers["Content-Type"] == "application/problem+json"
@@ -177,7 +176,7 @@ def assert_all_is_kept_once(site: Site, posting: Posting) -> None:
 
 @contextlib.contextmanager
 def locked(site: Site) -> Iterator[None]:
-    """Another program holds the lock that everybody needs."""
+    """Another program holds the lock that every writer needs."""
     if site.server is None:
         with contextlib.closing(
             sqlite3.connect(site.location, isolation_level=None, timeout=PATIENCE_S)
@@ -195,7 +194,7 @@ def locked(site: Site) -> Iterator[None]:
 
 @contextlib.contextmanager
 def read_only(site: Site) -> Iterator[None]:
-    """Nobody may write any more, and then may again."""
+    """For a while nobody may write to the database."""
     if site.server is None:
         Path(site.location).chmod(0o444)
         try:
@@ -214,7 +213,7 @@ def read_only(site: Site) -> Iterator[None]:
 
 @contextlib.contextmanager
 def gone(site: Site) -> Iterator[None]:
-    """The disk with the file is not there, or the server fails; and then it is back."""
+    """For a while the database's file is missing or its server is down."""
     if site.server is None:
         file = Path(site.location)
         away = file.rename(site.folder / "away.sqlite")
@@ -255,7 +254,7 @@ def test_without_its_database_the_service_decides_and_loses_nothing(
     assert_nobody_noticed(running, asking)
     assert_all_is_kept_once(running, posting)
     said = running.served.log.read_bytes()[before:].decode()
-    # Once more only after it was over: on a busy machine others keep the keeper waiting, too.
+    # The keeper reports trouble again only after it ended; on a busy machine there may be more.
     waits, over = (
         said.count(f"ioncast: {each}decisions wait for the database")
         for each in ("", "no longer so: ")
@@ -275,12 +274,12 @@ def test_a_worker_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
     ):
         posting.wait_until_accepted()
         asking.wait_until_answered()
-        # Its keeper and the process that reads uploads end with it.
+        # The victim's keeper and its process that reads uploads end with it.
         [victim] = [pid for pid in served.workers() if served.keeper() in children_of(pid)]
         os.kill(victim, signal.SIGKILL)
         wait_for(lambda: len(set(served.workers()) - {victim}) == 2, "another worker")
         posting.wait_until_accepted()
-    # Only who was being answered by the killed one can have noticed.
+    # Only clients that the victim was answering may get no answer.
     assert len(asking.refused) <= ASKING_THREADS, asking.refused
     assert not asking.unprepared, asking.unprepared
     assert_all_decisions_are_kept(running, asking)
@@ -332,7 +331,7 @@ def test_a_stopped_service_ends_all_its_processes(running: Site) -> None:
     everything = running.served.processes()
     stop(running.served)
     assert running.served.process.returncode == 0
-    # A keeper that is late is told to end and left to itself.
+    # The service does not wait long for its keeper's end.
     wait_for(lambda: not any(map(is_alive, everything)), "end of all processes")
 
 
@@ -368,7 +367,7 @@ def test_a_database_is_created_at_the_first_start_and_never_in_the_place_of_anot
     finally:
         stop(service)
     location.unlink()
-    # All of the file can be made again, and another version of ioncast does so.
+    # The file can be made again, and another version of ioncast does so.
     prepared_file(service.state).unlink()
     for _ in range(2):
         assert_it_creates_none(tmp_path, location)
@@ -428,6 +427,6 @@ def test_a_demonstration_that_is_ended_while_it_is_made_leaves_nothing(tmp_path:
     service = start(folder, "--demo", environment={"TMPDIR": str(rest)})
     wait_for(lambda: "importing" in service.log.read_text(), "beginning")
     service.process.terminate()
-    # On a busy machine it may be made by now, and ends as any service.
+    # On a busy machine the data may be complete by now; then the service ends with 0.
     assert service.process.wait(PATIENCE_S) in {128 + signal.SIGTERM, 0}
     assert list(rest.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Clients that send slowly, read nothing or never hang up keep nobody else waiting."""
+"""Clients that send slowly, read nothing or never hang up do not delay others."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ pytestmark = pytest.mark.serving
 
 DECIDE = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
 THREADS = 4
-# More than there are threads.
+# More clients than threads.
 MANY = 12
-# Who had to wait for one of them would do so until it is hung up on, which is after five.
+# A question that waited for a slow client would take five seconds, until the service closes the
+# client's connection.
 SOON_S = 4.0
 
 
@@ -38,7 +39,7 @@ def connected(served: Served) -> socket.socket:
 
 @contextlib.contextmanager
 def clients(served: Served, sent: bytes) -> Iterator[list[socket.socket]]:
-    """Many at once, of whom nothing is left afterwards."""
+    """Connect many clients that send some bytes; at the end wait until all are disconnected."""
     with contextlib.ExitStack() as stack:
         found = []
         for _ in range(MANY):
@@ -53,7 +54,7 @@ def clients(served: Served, sent: bytes) -> Iterator[list[socket.socket]]:
 
 
 def is_closed(client: socket.socket) -> bool:
-    """Whether the service has hung up; what it said before does not matter."""
+    """Tell whether the service has closed the connection, after whatever answer."""
     client.settimeout(0.05)
     with contextlib.suppress(TimeoutError):
         try:
@@ -99,11 +100,11 @@ def test_decisions_do_not_wait_for_slow_clients(served: Served, sent: bytes) -> 
                 times_s.append(time.monotonic())
         return max(after - before for before, after in pairwise(times_s))
 
-    # Who waits for a busy machine does not each time.
+    # A busy machine may delay some rounds, but a slow client would delay all.
     wait_for(lambda: longest_s() < SOON_S, "decision that came soon")
 
 
-def test_who_does_not_send_a_request_is_hung_up_on(served: Served) -> None:
+def test_a_connection_without_a_whole_request_is_closed(served: Served) -> None:
     with clients(served, b"GET / HTTP/1.1\r\nX-A: ") as waiting:
         for number, client in enumerate(waiting):
             wait_for(lambda client=client: is_closed(client), f"end of connection {number}")
@@ -135,7 +136,7 @@ def test_a_head_that_comes_in_drops_is_answered(served: Served) -> None:
                 answer.read()
         return found
 
-    # Who is kept from sending by a busy machine may be hung up on, and sends again.
+    # A busy machine may delay the client until its connection is closed; then it sends again.
     assert wait_for(statuses, "answers") == [200, 200]
 
 
@@ -160,7 +161,7 @@ def test_requests_that_come_together_are_all_answered(served: Served) -> None:
 
 def test_an_answer_to_a_body_that_was_not_read_arrives(served: Served) -> None:
     body = b'{"system": "' + b"x" * (1 << 20) + b'"}'
-    # Who is kept from sending by a busy machine may be hung up on, and sends again.
+    # A busy machine may delay the client until its connection is closed; then it sends again.
     answer = wait_for(lambda: served.ask("/v1/outcomes", method="POST", body=body), "answer")
     assert answer.status == 401
     assert answer.headers["Content-Type"] == "application/problem+json"

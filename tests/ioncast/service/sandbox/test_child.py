@@ -1,4 +1,4 @@
-"""Whatever a function does in a process of its own, who asked lives and gets a sentence."""
+"""Whatever a function does in its process, the caller survives and gets a result or an error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shared_children() -> Iterator[Children]:
 
 @pytest.fixture
 def children(shared_children: Children) -> Iterator[Children]:
-    """After whatever a test did, the next call works and nothing is left of the last one."""
+    """Check after each test that the next call works and that no process is left."""
     yield shared_children
     assert shared_children.run(job.doubled, 21) == 42
     _, server = shared_children.run(job.ids)
@@ -41,7 +41,7 @@ def children(shared_children: Children) -> Iterator[Children]:
 
 @pytest.fixture
 def impatient(children: Children) -> Iterator[Children]:
-    """Its server is there already, whose start a busy machine may need all the time for."""
+    """The time limit is a second, and the server runs already: a start could take so long."""
     children.run(job.ids)
     before, children.limits = children.limits, ChildLimits(seconds=1)
     yield children
@@ -101,7 +101,7 @@ def test_an_error_of_ours_comes_back_as_it_was(children: Children) -> None:
 @pytest.mark.parametrize(
     "function", [job.fail, job.raise_what_cannot_be_sent, job.return_what_cannot_be_sent]
 )
-def test_any_other_error_is_a_defect_of_which_only_the_log_tells(
+def test_the_text_of_any_other_error_is_only_in_the_log(
     children: Children, function: Callable[[], object]
 ) -> None:
     with pytest.raises(RuntimeError) as caught:
@@ -138,7 +138,7 @@ def test_what_takes_too_long_is_stopped(
     assert caught.value.http_status == 422
 
 
-def test_what_takes_too_long_ends_also_where_the_server_does_not_come_to_stop_it(
+def test_a_function_that_takes_too_long_ends_even_if_the_server_cannot_stop_it(
     impatient: Children, tmp_path: Path
 ) -> None:
     _, server = impatient.run(job.ids)
@@ -236,7 +236,7 @@ def test_many_threads_get_each_their_own_answer() -> None:
     assert found == [2 * n for n in range(200)]
 
 
-def test_a_dead_one_harms_none_that_runs_beside_it(children: Children, tmp_path: Path) -> None:
+def test_a_dead_process_does_not_harm_others(children: Children, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(children.run, job.slow, str(tmp_path / "pid"), 1.0)
         pid_in(tmp_path / "pid")
