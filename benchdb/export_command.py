@@ -1,4 +1,4 @@
-"""`ioncast bench export`: every measurement, for other programs and other databases."""
+"""`ioncast bench export`: all measurements, for other programs and other databases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from benchdb.measurements.exports import csv_lines, export_rows
+from benchdb.measurements.exports import export_rows, write_csv
 from benchdb.measurements.parquet import write_parquet
 from benchdb.store.database import reading
 from benchdb.store.systems import require_system
@@ -33,36 +33,32 @@ Examples:
     "--format",
     "output_format",
     type=click.Choice(["csv", "parquet"]),
-    help="What to write; Parquet needs --output.  [default: parquet to FILE.parquet, else csv]",
+    help="The format; Parquet needs --output.  [default: parquet to FILE.parquet, else csv]",
 )
 @click.option("--output", type=click.Path(path_type=Path), help="The file to write.")
 @database_option
 def export(
     system: str | None, output_format: str | None, output: Path | None, location: str | None
 ) -> None:
-    """Write every measurement, to standard output or a file, for other programs and import."""
+    """Write all measurements to standard output or to a file, for other programs or an import."""
     if output_format is None and output is not None and output.suffix == ".parquet":
         output_format = "parquet"
     if output_format == "parquet" and output is None:
         raise InputError("Parquet needs a file", where="--format", remedy="name it with --output")
-    # Whoever reads slowly, such as a pager, does so when the database is closed.
+    # The database is closed before a slow reader, such as a pager, gets the output.
     with (
         _standard_output() if output is None else whole_file(output) as place,
         reading(location) as connection,
     ):
         if system is not None:
             require_system(connection, system)
-        rows = export_rows(connection, system)
-        if output_format == "parquet":
-            write_parquet(rows, place)
-        else:
-            with place.open("w", encoding="utf-8", newline="") as file:
-                file.writelines(csv_lines(rows))
+        write = write_parquet if output_format == "parquet" else write_csv
+        write(export_rows(connection, system), place)
 
 
 @contextmanager
 def _standard_output() -> Iterator[Path]:
-    """Give a place to write to, which is printed as it is when the block ends well."""
+    """Give a temporary file; print it when the block ends without an error."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "export"
         yield place

@@ -1,33 +1,37 @@
-"""`ioncast campaign run|status|resume|report`: measure what the database lacks.
+"""`ioncast campaign run|status|resume|report`: run benchmarks and store their measurements.
 
-`ioncast campaign plan` belongs to the predictor, which knows what is lacking.
+`ioncast campaign plan` is in the predictor, which knows which measurements are missing.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
-import shlex
-import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
-import humanize
 from click.core import ParameterSource
 from sqlalchemy import Engine
-from tabulate import tabulate
 
 from benchdb.campaigns import folder as folders
-from benchdb.campaigns.collecting import Result, failures, result_of
+from benchdb.campaigns.campaign_formats import (
+    failure_lines,
+    headline,
+    left_out_lines,
+    report_to_json,
+    report_to_text,
+    resume_command,
+    status_to_json,
+    status_to_text,
+)
+from benchdb.campaigns.collecting import failures, result_of
 from benchdb.campaigns.engines import ENGINES
-from benchdb.campaigns.folder import CampaignFolder, Run
+from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
+from benchdb.campaigns.progress_lines import progress_text, reporting
+from benchdb.campaigns.readiness import check_directories, find_engine
 from benchdb.campaigns.running import (
     Progress,
     forget_failures,
@@ -43,8 +47,6 @@ from ioncast_base.toml_files import read_text
 from ior_configs import IorConfig
 from ior_configs.campaign_files import campaign_text, read_campaign
 
-_SHOWN = 10
-
 platform_option = click.option(
     "--platform",
     "platform_file",
@@ -56,7 +58,7 @@ platform_option = click.option(
 engine_option = click.option(
     "--engine",
     type=click.Choice(list(ENGINES)),
-    help="The program that measures; by default ior where it is found, else fio.",
+    help="The benchmark program; by default ior if it is found, else fio.",
 )
 _directory = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 
@@ -70,7 +72,7 @@ Examples:
 """
 )
 def campaign() -> None:
-    """Run benchmarks for the database, in random order, and keep every result."""
+    """Run benchmarks in random order, and store every result in the database."""
 
 
 @campaign.command(
@@ -87,7 +89,7 @@ Examples:
     "--dir",
     "directory",
     type=click.Path(path_type=Path),
-    help="A new folder for the campaign; by default named after campaign and system.",
+    help="A new folder for the campaign; by default CAMPAIGN-SYSTEM in the current folder.",
 )
 @database_option
 def run(
@@ -97,12 +99,11 @@ def run(
     directory: Path | None,
     location: str | None,
 ) -> None:
-    """Run a campaign: a TOML file, or the name of one that ioncast brings.
+    """Run CAMPAIGN: a TOML file, or the name of a campaign that ioncast brings.
 
-    Every configuration runs with each of the platform's numbers of I/O nodes, all in random
-    order. A run that fails is kept as failed and does not stop the others. Ctrl-C or a dead
-    machine loses at most the run in flight; `ioncast campaign resume` goes on. The exit code
-    is 1 when runs failed.
+    Every configuration runs with each of the platform's numbers of I/O nodes, in random order.
+    A failed run does not stop the others. Ctrl-C or a crash of the machine loses only the run in
+    progress; `ioncast campaign resume` continues. The exit code is 1 if runs failed.
     """
     platform = read_platform(platform_file)
     planned = read_campaign(
@@ -111,13 +112,15 @@ def run(
     engine, program = find_engine(platform, engine)
     show_left_out(planned.configurations, platform, engine)
     if all(folders.obstacles(config, platform, engine) for config in planned.configurations):
-        raise InputError(f"{platform.system} can run none of it with {engine}", where=source)
-    _check_directories(platform)
+        raise InputError(
+            f"{platform.system} cannot run any of its configurations with {engine}", where=source
+        )
+    check_directories(platform)
     with opened_database(location) as database:
         with transaction(database) as connection:
             check_new_system(connection, platform.system)
         folder = folders.create(
-            directory or Path(re.sub(r"[^\w.-]+", "-", f"{planned.name}-{platform.system}")),
+            directory or folders.usual_path(planned.name, platform.system),
             campaign=campaign_text(source),
             platform=read_text(Path(platform_file)),
             system=platform.system,
@@ -136,15 +139,16 @@ Examples:
 """,
 )
 @_directory
-@click.option("--retry-failed", is_flag=True, help="Run again what failed.")
+@click.option("--retry-failed", is_flag=True, help="Run the failed runs again.")
 @database_option
 @click.pass_context
 def resume(
     context: click.Context, directory: Path, retry_failed: bool, location: str | None
 ) -> None:
-    """Go on with the campaign in DIR where it was stopped.
+    """Continue the campaign in DIR where it stopped.
 
-    Measurements go where they went before, unless --db says otherwise.
+    Measurements are stored in the database that the campaign began with, unless --db names
+    another one.
     """
     folder = folders.read(directory)
     if retry_failed:
@@ -160,29 +164,15 @@ def resume(
 @_directory
 @format_option
 def status(directory: Path, output_format: str) -> None:
-    """Say how far the campaign in DIR is, and which runs failed and why."""
+    """Show the progress of the campaign in DIR, and which runs failed and why."""
     folder = folders.read(directory)
-    progress = _progress(folder)
-    running = folders.is_running(folder)
-    failed = failures(folder)
+    progress, failed = _progress(folder), failures(folder)
+    is_running = folders.is_running(folder)
     if output_format == "json":
-        record = {
-            **_description(folder),
-            "running": running,
-            "runs": progress.runs,
-            "done": progress.done,
-            "failed": progress.failed,
-            "left": progress.left,
-            "failures": [_failure(*pair) for pair in failed],
-        }
+        record = status_to_json(folder, progress, failed, is_running=is_running)
         click.echo(json.dumps(record, indent=1))
-        return
-    click.echo(_headline(folder))
-    state = "running" if running else "not running" if progress.left else "complete"
-    click.echo(f"{state}: {_count(progress)}")
-    _show_failures(failed)
-    if progress.left and not running:
-        click.echo(f"go on with `{_resume(folder)}`")
+    else:
+        click.echo(status_to_text(folder, progress, failed, is_running=is_running))
 
 
 @campaign.command(
@@ -194,208 +184,46 @@ Examples:
 )
 @_directory
 @format_option
-@click.option("--html", metavar="FILE.html", type=click.Path(), help="Draw the curves.")
+@click.option("--html", metavar="FILE.html", type=click.Path(), help="Also draw the curves.")
 def report(directory: Path, output_format: str, html: str | None) -> None:
-    """Show what the campaign in DIR measured so far: a curve for each configuration."""
+    """Show the measurements of the campaign in DIR so far: a curve for each configuration."""
     # Plotly takes longer to import than the other commands take.
     from benchdb.campaigns.report import rows_of, write_html  # noqa: PLC0415
 
     folder = folders.read(directory)
     rows = rows_of(folder)
     if html is not None:
-        write_html(folder, rows, html, _count(_progress(folder)))
+        write_html(folder, rows, html, progress_text(_progress(folder)))
     if output_format == "json":
-        record = {**_description(folder), "configurations": [asdict(row) for row in rows]}
-        click.echo(json.dumps(record, indent=1))
-        return
-    click.echo(_headline(folder) + "\n")
-    click.echo(tabulate([row.cells() for row in rows], headers="keys", disable_numparse=True))
-    click.echo("\nMiB/s by number of I/O nodes: mean ±coefficient of variation (runs)")
+        click.echo(json.dumps(report_to_json(folder, rows), indent=1))
+    else:
+        click.echo(report_to_text(folder, rows))
 
 
-def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
-    """Choose the engine and find its program.
-
-    Parameters
-    ----------
-    platform : Platform
-        Whose programs come first; one that it names is taken at its word, since it may be
-        on the compute nodes only.
-    engine : str or None
-        The one that was asked for.
-
-    Returns
-    -------
-    engine, program : str
-        The engine's name, and the program's path or name.
-
-    Raises
-    ------
-    InputError
-        When there is none, or its runs with all numbers of I/O nodes would be the same.
-    """
-    for name in [engine] if engine else ENGINES:
-        program = platform.programs.get(name) or shutil.which(name)
-        if program:
-            _check_tells_io_nodes(platform, name)
-            return name, program
-    missing = engine or " and ".join(ENGINES)
-    raise InputError(
-        f"not found on this machine: {missing}",
-        remedy="install it, or name it in the platform file's table [programs]",
-    )
-
-
-def _check_tells_io_nodes(platform: Platform, engine: str) -> None:
-    launched = ENGINES[engine].launched
-    if platform.tells_io_nodes(launched=launched):
-        return
-    directory = "node_directory" if platform.node_directory else "test_directory"
-    own = "test_directory, launch" if launched else directory
-    raise InputError(
-        f"with {engine} the runs would all be the same: nothing that it uses has {{io_nodes}}",
-        where=platform.system,
-        remedy=f"put {{io_nodes}} into {own} or [io_nodes_switch] of the platform file",
-    )
-
-
-def _check_directories(platform: Platform) -> None:
-    """Find out before the first run what would let all of them fail.
-
-    A job runs elsewhere, and a command before each run may make the directory.
-    """
-    if platform.slurm is not None or platform.io_nodes_switch.before:
-        return
-    for io_nodes in platform.io_nodes:
-        directory = platform.test_directory.replace("{io_nodes}", str(io_nodes))
-        _check_directory(directory, "the test directory", "test_directory")
-        for directory in platform.node_directories(platform.nodes, io_nodes):
-            _check_directory(directory, "the directory of a node", "node_directory")
-
-
-def _check_directory(directory: str, what: str, key: str) -> None:
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise InputError(
-            f"{what} is not there, or cannot be written to",
-            where=directory,
-            remedy=f"make it, or correct {key} in the platform file",
-        )
+def show_left_out(configs: Iterable[IorConfig], platform: Platform, engine: str) -> None:
+    """Warn about configurations that platform or engine cannot run."""
+    for line in left_out_lines(configs, platform, engine):
+        click.echo(f"ioncast: warning: {line}", err=True)
 
 
 def _run(folder: CampaignFolder, database: Engine) -> None:
-    click.echo(_headline(folder), err=True)
+    click.echo(headline(folder), err=True)
     try:
         with reporting() as report:
             progress = run_campaign(folder, database, report)
     except KeyboardInterrupt as interrupt:
-        click.echo(f"go on with `{_resume(folder)}`", err=True)
+        click.echo(f"continue with `{resume_command(folder)}`", err=True)
         raise click.Abort from interrupt
-    click.echo(_count(replace(progress, seconds_left=None)))
-    _show_failures(failures(folder))
+    click.echo(progress_text(replace(progress, seconds_left=None)))
+    for line in failure_lines(failures(folder)):
+        click.echo(line)
     if progress.left:
         click.echo(
-            f"{progress.left} runs never came to their end: {last_error(folder)};"
-            f" `{_resume(folder)}` tries them again"
+            f"{progress.left} runs did not finish: {last_error(folder)};"
+            f" `{resume_command(folder)}` tries them again"
         )
     sys.exit(1 if progress.failed or progress.left else 0)
 
 
-@contextmanager
-def reporting(label: str = "") -> Iterator[Callable[[Progress], None]]:
-    """Show progress on the standard error: in place on a terminal, else in a line now and then.
-
-    Parameters
-    ----------
-    label : str
-        What begins each line.
-    """
-    twentieth, within_line = -1, False
-
-    def report(progress: Progress) -> None:
-        nonlocal twentieth, within_line
-        reached = 20 * (progress.runs - progress.left) // progress.runs
-        if sys.stderr.isatty():
-            click.echo(f"\r\033[K{label}{_count(progress)}", err=True, nl=False)
-            within_line = True
-        elif reached > twentieth:
-            click.echo(f"{label}{_count(progress)}", err=True)
-        twentieth = reached
-
-    try:
-        yield report
-    finally:
-        if within_line:
-            click.echo(err=True)
-
-
 def _progress(folder: CampaignFolder) -> Progress:
     return progress_of([result_of(folder, run) for run in folder.runs])
-
-
-def _count(progress: Progress) -> str:
-    text = f"{progress.done} of {progress.runs} runs done"
-    if progress.failed:
-        text += f", {progress.failed} failed"
-    if progress.left and progress.seconds_left is not None:
-        text += f", {humanize.naturaldelta(progress.seconds_left)} left"
-    return text
-
-
-def _headline(folder: CampaignFolder) -> str:
-    configurations = len({run.cell.config for run in folder.runs})
-    return (
-        f"{folder.campaign.name} on {folder.platform.system} with {folder.engine}, in"
-        f" {_shown(folder)}: configurations: {configurations}, numbers of I/O nodes:"
-        f" {len(folder.platform.io_nodes)}, repetitions: {folder.campaign.repetitions}"
-    )
-
-
-def _resume(folder: CampaignFolder) -> str:
-    return f"ioncast campaign resume {shlex.quote(_shown(folder))}"
-
-
-def _shown(folder: CampaignFolder) -> str:
-    here = Path.cwd()
-    return str(folder.path.relative_to(here) if folder.path.is_relative_to(here) else folder.path)
-
-
-def show_left_out(configs: Iterable[IorConfig], platform: Platform, engine: str) -> None:
-    """Warn of configurations that platform and engine cannot run."""
-    reasons = {config: folders.obstacles(config, platform, engine) for config in configs}
-    left_out = [config for config, why in reasons.items() if why]
-    for config in left_out[:_SHOWN]:
-        line = config.command_line(launcher=True)
-        click.echo(f"ioncast: warning: left out: {line}: {'; '.join(reasons[config])}", err=True)
-    if len(left_out) > _SHOWN:
-        click.echo(f"ioncast: warning: left out: {len(left_out) - _SHOWN} more", err=True)
-
-
-def _show_failures(failed: list[tuple[Run, Result]]) -> None:
-    for run, result in failed[:_SHOWN]:
-        line = run.cell.config.command_line(launcher=True)
-        place = f"{run.cell.io_nodes} I/O nodes, repetition {run.repetition}"
-        click.echo(f"failed: {line}, {place}: {result.reason}; see {run.path / 'log'}")
-    if len(failed) > _SHOWN:
-        click.echo(
-            f"failed: {len(failed) - _SHOWN} more, see `ioncast campaign status --format json`"
-        )
-
-
-def _description(folder: CampaignFolder) -> dict[str, Any]:
-    return {
-        "campaign": folder.campaign.name,
-        "system": folder.platform.system,
-        "engine": folder.engine,
-        "directory": str(folder.path),
-    }
-
-
-def _failure(run: Run, result: Result) -> dict[str, Any]:
-    return {
-        "configuration": run.cell.config.command_line(launcher=True),
-        "io_nodes": run.cell.io_nodes,
-        "repetition": run.repetition,
-        "started": result.started,
-        "reason": result.reason,
-        "log": str(run.path / "log"),
-    }

@@ -1,9 +1,9 @@
-"""The folder of a campaign: what is to be run, and where each run leaves what it did.
+"""The folder of a campaign: its runs, and the files that each run leaves.
 
-campaign.toml, platform.toml   copies of what `ioncast campaign run` was given
+campaign.toml, platform.toml   copies of the files given to `ioncast campaign run`
 settings.json                  engine, program and database; written last
-cells/CELL.sh                  how a configuration runs with one number of I/O nodes
-runs/CELL-rREPETITION/         one run: its log, the benchmark's output, its exit code
+cells/CELL.sh                  the script of a cell: it runs the benchmark once
+runs/CELL-rREPETITION/         one run: its log, the output of the benchmark, its exit code
 iops.yaml, iops.log, iops/     the orchestrator's configuration, log and working folder
 """
 
@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ from ior_configs.campaign_files import Campaign, read_campaign
 
 _SETTINGS = "settings.json"
 _NAMES = ("system", "engine", "program", "database")
-# An orchestrator whose parent was killed takes a moment to end.
+# An orchestrator whose parent was killed needs a moment to stop and to release its lock.
 _LOCK_SECONDS = 2.0
 
 
@@ -43,11 +44,12 @@ class Cell:
     Attributes
     ----------
     name : str
-        Of files; it depends on nothing but the two others, so a campaign may grow.
+        Name for files. It is computed from `config` and `io_nodes` alone, so it stays the same when
+        cells are added to the campaign.
     config : IorConfig
-        One operation, tasks and nodes known.
+        A configuration of one operation, with tasks and nodes.
     io_nodes : int
-        I/O nodes.
+        Number of I/O nodes.
     """
 
     name: str
@@ -56,28 +58,28 @@ class Cell:
 
     @property
     def tasks(self) -> int:
-        """Processes."""
+        """Number of processes."""
         return self.config.tasks or 1
 
     @property
     def nodes(self) -> int:
-        """Compute nodes."""
+        """Number of compute nodes."""
         return self.config.nodes or 1
 
     @property
     def processes_per_node(self) -> int:
-        """Processes on a node, at most."""
+        """Largest number of processes on a node."""
         return -(-self.tasks // self.nodes)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the test files."""
+        """Size of the test files together."""
         return self.tasks * self.config.bytes_per_process
 
 
 @dataclass(frozen=True)
 class Run:
-    """One repetition of a cell, and the folder it is kept in."""
+    """One repetition of a cell, with the folder of its files."""
 
     cell: Cell
     repetition: int
@@ -91,15 +93,15 @@ class CampaignFolder:
     Attributes
     ----------
     path : Path
-        The folder, absolute.
+        The absolute path of the folder.
     campaign, platform : Campaign, Platform
-        What to run, and on what.
+        The contents of the two TOML files.
     engine, program : str
-        Which engine runs it, and its program's path or name.
+        Name of the engine, and path or name of its program.
     database : str or None
-        Where measurements go; None is the user's own.
+        The database for measurements; None is the default database of the user.
     cells : tuple of Cell
-        Every configuration that can be run, with each number of I/O nodes.
+        Every configuration that can run, with each number of I/O nodes.
     """
 
     path: Path
@@ -112,7 +114,7 @@ class CampaignFolder:
 
     @property
     def runs(self) -> list[Run]:
-        """Every repetition of every cell."""
+        """All repetitions of all cells."""
         return [
             Run(cell, repetition, self.path / "runs" / f"{cell.name}-r{repetition}")
             for cell in self.cells
@@ -121,12 +123,12 @@ class CampaignFolder:
 
 
 def obstacles(config: IorConfig, platform: Platform, engine: str) -> list[str]:
-    """Say in clauses why a configuration cannot be run; empty if it can."""
+    """The reasons why a configuration cannot run, as clauses; empty if it can run."""
     found = list(ENGINES[engine].refusals(config))
     cell = Cell("", config, 0)
     most = platform.processes_per_node
     if cell.nodes > 1 and platform.node_directory is None and not ENGINES[engine].launched:
-        found.append(f"{engine} runs on one node, {platform.system} has no node_directory")
+        found.append(f"{engine} runs on one node, because {platform.system} has no node_directory")
     if cell.nodes > platform.nodes:
         found.append(f"it needs {cell.nodes} nodes, {platform.system} has nodes = {platform.nodes}")
     elif cell.processes_per_node > most:
@@ -135,6 +137,11 @@ def obstacles(config: IorConfig, platform: Platform, engine: str) -> list[str]:
             f" processes_per_node = {most}"
         )
     return found
+
+
+def usual_path(campaign: str, system: str) -> Path:
+    """The folder of a campaign in the current folder, if the user names no other."""
+    return Path(re.sub(r"[^\w.-]+", "-", f"{campaign}-{system}"))
 
 
 def create(
@@ -147,37 +154,39 @@ def create(
     program: str,
     database: str | None,
 ) -> CampaignFolder:
-    """Make the folder of a new campaign.
+    """Create the folder of a new campaign.
 
     Parameters
     ----------
     path : Path
-        Where; new or empty.
+        The folder; it must be missing or empty.
     campaign, platform : str
         Contents of the two TOML files.
     system : str
-        The platform's system; the folder is for no other.
+        The system of the platform; the campaign cannot continue on another system.
     engine, program, database
         As in `CampaignFolder`.
 
     Raises
     ------
     InputError
-        When there is something already, or nothing that can be run.
+        If the folder is not empty or cannot be written, or a TOML file is not valid.
     """
     if not str(path).isprintable():
-        raise InputError(f"{str(path)!r} is no name for a folder", remedy="name another with --dir")
+        raise InputError(
+            f"{str(path)!r} is not a valid name of a folder", remedy="choose another with --dir"
+        )
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             known = (path / _SETTINGS).exists()
             resume = f"ioncast campaign resume {shlex.quote(str(path))}"
             raise InputError(
-                "there is a campaign already" if known else "the folder is not empty",
+                "the folder already has a campaign" if known else "the folder is not empty",
                 where=str(path),
-                remedy=f"go on with `{resume}`, or name another with --dir"
+                remedy=f"continue with `{resume}`, or choose another folder with --dir"
                 if known
-                else "name another with --dir",
+                else "choose another folder with --dir",
             )
         (path / "campaign.toml").write_text(campaign, encoding="utf-8")
         (path / "platform.toml").write_text(platform, encoding="utf-8")
@@ -199,7 +208,7 @@ def read(path: Path) -> CampaignFolder:
     Raises
     ------
     InputError
-        When it is none, or its files were damaged.
+        If the folder has no campaign, or its files are damaged.
     """
     settings = _settings(path / _SETTINGS)
     platform = read_platform(path / "platform.toml")
@@ -235,7 +244,7 @@ def _settings(file: Path) -> dict[str, Any]:
         chosen = {name: settings[name] for name in _NAMES}
         texts = (chosen["system"], chosen["program"], chosen["database"] or "")
         if chosen["engine"] not in ENGINES or not all(isinstance(text, str) for text in texts):
-            raise ValueError("its values are not what ioncast writes")
+            raise ValueError("ioncast does not write such values")
     except FileNotFoundError as error:
         raise InputError(
             "not the folder of a campaign",
@@ -249,12 +258,12 @@ def _settings(file: Path) -> dict[str, Any]:
 
 @contextmanager
 def locked(folder: CampaignFolder) -> Iterator[int]:
-    """Keep the folder to one orchestrator; yields the lock, which a child may inherit.
+    """Lock the folder for one orchestrator; yield the lock, which a child process may inherit.
 
     Raises
     ------
     InputError
-        When the campaign is running.
+        If the campaign is running.
     """
     descriptor = os.open(folder.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -265,13 +274,13 @@ def locked(folder: CampaignFolder) -> Iterator[int]:
 
 
 def is_running(folder: CampaignFolder) -> bool:
-    """Whether an orchestrator is at work in the folder."""
+    """Whether an orchestrator is running in the folder."""
     try:
         descriptor = os.open(folder.path / "lock", os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        # Shared, so that two who look do not see each other.
+        # A shared lock, so that two processes that look at once do not see each other.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -288,7 +297,7 @@ def _acquire(descriptor: int, path: Path) -> None:
         except BlockingIOError as error:
             if time.monotonic() > deadline:
                 raise InputError(
-                    "the campaign is running already",
+                    "the campaign is already running",
                     where=str(path),
                     remedy="watch it with `ioncast campaign status`",
                 ) from error
@@ -298,5 +307,5 @@ def _acquire(descriptor: int, path: Path) -> None:
 
 
 def digest_of(config: IorConfig) -> str:
-    """A short name of a configuration, for files."""
+    """A short name of a configuration for files."""
     return hashlib.sha256(pattern_of(config).encode()).hexdigest()[:8]

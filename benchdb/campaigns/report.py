@@ -1,4 +1,4 @@
-"""What a campaign measured, by configuration: a table and a page of curves."""
+"""The report of a campaign: a row and a curve for each configuration."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _LINE, _POINT = "#1f77b4", "#d95f02"
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A configuration and what was measured of it.
+    """A configuration with its measurements so far.
 
     Attributes
     ----------
     configuration : str
-        Its IOR line with the launcher.
+        IOR command line with the launcher.
     nodes : int or None
-        Compute nodes.
+        Number of compute nodes.
     bandwidths_mib_s : dict of int to list of float
-        Number of I/O nodes to the repetitions that are done.
+        Bandwidths of the finished repetitions by number of I/O nodes.
     failed : dict of int to int
-        Number of I/O nodes to runs that failed.
+        Number of failed runs by number of I/O nodes.
     """
 
     configuration: str
@@ -52,7 +52,7 @@ class ReportRow:
 
 
 def rows_of(folder: CampaignFolder) -> list[ReportRow]:
-    """Collect what the runs of a campaign measured, in the order of its file."""
+    """A row for each configuration, in the order of the campaign file."""
     rows: dict[IorConfig, ReportRow] = {}
     for run in folder.runs:
         config, n = run.cell.config, run.cell.io_nodes
@@ -72,33 +72,35 @@ def rows_of(folder: CampaignFolder) -> list[ReportRow]:
 def write_html(
     folder: CampaignFolder, rows: Sequence[ReportRow], path: str | Path, count: str
 ) -> None:
-    """Write the curves as one HTML page with everything it needs inside.
+    """Write the curves as one HTML page that needs no other files.
 
     Parameters
     ----------
     folder : CampaignFolder
         The campaign.
     rows : sequence of ReportRow
-        From `rows_of`.
+        The result of `rows_of`.
     path : str or Path
-        The page; about 5 MB, most of it Plotly.
+        The page; it has about 5 MB, most of which is Plotly.
     count : str
-        How far the campaign is.
+        The progress of the campaign in words.
 
     Raises
     ------
     InputError
-        When it cannot be written, or there is nothing to draw.
+        If the page cannot be written, or the campaign has no cells.
     """
     if not rows:
-        raise InputError("the platform can run none of the campaign", where=str(folder.path))
+        raise InputError(
+            "the platform cannot run any configuration of the campaign", where=str(folder.path)
+        )
     title = f"{folder.campaign.name} on {folder.platform.system}, measured with {folder.engine}"
     texts = (folder.campaign.description, count, _LEGEND)
     write_page(path, title=title, parts=[*map(paragraph, texts), curves_figure(rows)])
 
 
 def curves_figure(rows: Sequence[ReportRow]) -> Figure:
-    """One plot for each configuration: its mean by number of I/O nodes, every run a point."""
+    """A plot for each configuration: a line for the mean, and a point for each run."""
     figure = make_subplots(
         rows=len(rows),
         cols=1,
@@ -107,7 +109,7 @@ def curves_figure(rows: Sequence[ReportRow]) -> Figure:
     )
     for index, row in enumerate(rows, start=1):
         measured = {n: values for n, values in row.bandwidths_mib_s.items() if values}
-        # At equal distances, those without a measurement too.
+        # Numbers of I/O nodes stand at equal distances, also those without a measurement.
         positions = {n: place for place, n in enumerate(row.bandwidths_mib_s)}
         figure.add_scatter(
             x=[positions[n] for n in measured],
@@ -161,6 +163,6 @@ def _cell(values: Sequence[float], failed: int) -> str:
 
 
 _LEGEND = (
-    "Bandwidth by number of I/O nodes: every run is a point, the line is their mean. The IOR"
-    " options and the tasks on compute nodes stand above each plot."
+    "Bandwidth by number of I/O nodes: each run is a point, and the line is their mean. The title"
+    " of each plot has the IOR options, the number of tasks and the number of compute nodes."
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, select
@@ -118,6 +119,12 @@ def csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     yield ",".join(EXPORT_COLUMNS) + "\n"
     for row in rows:
         yield ",".join(map(_cell, row.values())) + "\n"
+
+
+def write_csv(rows: Iterable[dict[str, Any]], path: Path) -> None:
+    """Write rows with the columns of the export as CSV."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(csv_lines(rows))
 
 
 def _rules(cell: Sequence[RowMapping]) -> list[str | None]:

@@ -63,9 +63,9 @@ class Measurement:
     command : str or None
         The command line of the run as it was given.
     used : bool
-        False if the file excludes the measurement; it then enters no curve.
+        False if the file sets the measurement apart; it then enters no curve.
     note : str or None
-        The reason why the measurement is excluded, or a warning of the benchmark.
+        The reason why the measurement is set apart, or a warning of the benchmark.
     campaign : str or None
         The campaign of the run.
 

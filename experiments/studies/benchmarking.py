@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchdb.campaigns import folder as folders
 from benchdb.campaigns.collecting import failures, measurement_of, result_of
-from benchdb.campaigns.commands import reporting
 from benchdb.campaigns.folder import CampaignFolder
+from benchdb.campaigns.progress_lines import reporting
 from benchdb.campaigns.running import run_campaign
 from benchdb.measurements.storing import Measurement
 from benchdb.store.database import opened_database

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchdb.campaigns.commands import reporting
+from benchdb.campaigns.progress_lines import reporting
 from benchdb.campaigns.running import Progress
 from experiments import datasets
 from experiments.applications.launching import Platform

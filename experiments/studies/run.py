@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from benchdb.campaigns import folder as folders
-from benchdb.campaigns.commands import find_engine, reporting
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
+from benchdb.campaigns.progress_lines import reporting
+from benchdb.campaigns.readiness import find_engine
 from benchdb.campaigns.running import Progress
 from experiments import datasets
 from experiments.applications.running import run_application

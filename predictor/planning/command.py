@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
-from benchdb.campaigns.commands import engine_option, find_engine, platform_option, show_left_out
+from benchdb.campaigns.commands import engine_option, platform_option, show_left_out
 from benchdb.campaigns.platform_file import read_platform
+from benchdb.campaigns.readiness import find_engine
 from ioncast_base.command_options import database_option, format_option
 from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError, IoncastError

@@ -18,6 +18,7 @@ from benchdb.measurements.coverage import (
     coverage_of_configs,
 )
 from benchdb.measurements.curves import Curve, curves_of_ids
+from benchdb.measurements.file_imports import StoredFile
 from benchdb.store.database import transaction
 from benchdb.store.systems import system_id_of, system_names
 from ioncast.service.api.benchmark_values import (
@@ -53,7 +54,7 @@ from ioncast.service.api.fields import PageOfSystem, cut
 from ioncast.service.api.framework import JSON, checked_json, operation
 from ioncast.service.api.uploads import place, uploaded
 from ioncast.service.context import service
-from ioncast.service.sandbox.tasks import Imported, Place, import_measurements, store_rows
+from ioncast.service.sandbox.tasks import Place, import_measurements, store_rows
 from ioncast_base.errors import InputError, UnknownNameError
 from ior_configs import IorConfig
 
@@ -286,14 +287,15 @@ def _ids(connection: Connection, query: PageOfSystem, one: int | None) -> list[i
     return found
 
 
-def _stored(found: Imported) -> tuple[MeasurementsAnswer, int]:
+def _stored(file: StoredFile) -> tuple[MeasurementsAnswer, int]:
+    is_new = file.stored.measurements > 0
     answer = MeasurementsAnswer(
-        stored=found.stored,
-        format=found.file_format,
-        measurements=found.measurements,
-        configurations=found.configurations,
+        stored=is_new,
+        format=file.file_format,
+        measurements=file.found.measurements,
+        configurations=file.found.configurations,
     )
-    return answer, 201 if found.stored else 200
+    return answer, 201 if is_new else 200
 
 
 def _named(config: IorConfig) -> dict[str, Any]:

@@ -10,21 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as altered
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
 
-from benchdb.measurements.importers import (
-    Source,
-    is_export,
-    read_export,
-    read_measurements,
-    text_of,
-)
-from benchdb.measurements.parquet import MAGIC, csv_of
-from benchdb.measurements.restore import restore
-from benchdb.measurements.storing import Measurement, store
+from benchdb.measurements.file_imports import MeasurementsFile, StoredFile, Told, read_file
+from benchdb.measurements.importers import Source, read_measurements
 from benchdb.store.database import existing_database, transaction
 from ioncast_base.errors import (
     DamagedLogError,
@@ -117,26 +108,6 @@ class TraceContent:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Imported:
-    """The result of importing a file of measurements.
-
-    Attributes
-    ----------
-    stored : bool
-        Whether measurements were stored; False if the database had them already.
-    file_format : str
-        The name of the file's format.
-    measurements, configurations : int
-        Numbers of measurements and of configurations in the file.
-    """
-
-    stored: bool
-    file_format: str
-    measurements: int
-    configurations: int
-
-
 def read_trace(upload: Upload, limits: Limits) -> TraceContent:
     """Read a Darshan log.
 
@@ -195,7 +166,7 @@ def import_measurements(
     nodes: int | None = None,
     command: str | None = None,
     replace: bool = False,
-) -> Imported:
+) -> StoredFile:
     """Store a file of benchmark results, as `ioncast bench import` does.
 
     Raises
@@ -205,19 +176,11 @@ def import_measurements(
     DatabaseError
         When the database does not accept it; then nothing is stored.
     """
+    told = Told(system, io_nodes, tasks, nodes, command)
     with _called(upload):
-        content = Path(upload.path).read_bytes()
-        is_parquet = content.startswith(MAGIC)
-        text = csv_of(content, upload.name) if is_parquet else text_of(content, upload.name)
-        source = Source(upload.name, text, io_nodes, tasks, nodes, command)
-        if is_export(text):
-            found = read_export(source, system)
-            with place.transaction(write=True) as connection:
-                restored = restore(connection, found, file=upload.name, replace=replace)
-            rows = [row for repetitions in found.values() for _, row in repetitions]
-            return _imported(bool(restored), "export", rows)
-        file_format, rows = read_measurements(source)
-        return _stored(place, upload.name, content, system, file_format, rows, replace)
+        read = read_file(upload.path, told, name=upload.name)
+        with place.transaction(write=True) as connection:
+            return read.store(connection, replace=replace)
 
 
 def store_rows(
@@ -226,7 +189,7 @@ def store_rows(
     content: bytes,
     system: str,
     rows: Sequence[tuple[int, Mapping[str, Any]]],
-) -> Imported:
+) -> StoredFile:
     """Store measurements that were sent as JSON.
 
     Parameters
@@ -258,7 +221,9 @@ def store_rows(
             # Line 1 is the header, so the first row is in line 2.
             error.where, error.line = f"{name}.{rows[error.line - 2][0]}", None
         raise
-    return _stored(place, name, content, system, "json", found, replace=False)
+    sent = MeasurementsFile(name, content, "json", system, found)
+    with place.transaction(write=True) as connection:
+        return sent.store(connection)
 
 
 @contextmanager
@@ -334,30 +299,3 @@ def _csv_of_rows(rows: Sequence[Mapping[str, Any]]) -> str:
 def _on_a_line(value: object) -> object:
     """Replace line breaks by blanks, which mean the same in a command."""
     return _LINE_BREAKS.sub(" ", value) if isinstance(value, str) else value
-
-
-def _stored(
-    place: Place,
-    name: str,
-    content: bytes,
-    system: str,
-    file_format: str,
-    rows: list[Measurement],
-    replace: bool,
-) -> Imported:
-    with place.transaction(write=True) as connection:
-        stored = store(
-            connection,
-            system=system,
-            file=name,
-            content=content,
-            file_format=file_format,
-            rows=rows,
-            replace=replace,
-        )
-    return _imported(stored, file_format, rows)
-
-
-def _imported(stored: bool, file_format: str, rows: Sequence[Measurement]) -> Imported:
-    configurations = {id(row.config) for row in rows}
-    return Imported(stored, file_format, len(rows), len(configurations))

@@ -79,10 +79,10 @@ def test_the_runs_are_jobs_that_get_their_io_nodes_as_licences(
     done = ioncast(
         *("run", "jobs.toml", "--platform", "cluster.toml", "--dir", "folder", "--engine", "fio")
     )
-    # The cluster has eight licences: a job that asks for nine is refused and never runs.
+    # The cluster has eight licences: Slurm rejects a job that asks for nine, so it never runs.
     assert done.returncode == 1, done.stderr
     assert "4 of 6 runs done" in done.stdout
-    assert "2 runs never came to their end" in done.stdout
+    assert "2 runs did not finish" in done.stdout
     assert "Invalid license specification" in done.stdout
     engine = open_database(tmp_path / "bench.sqlite", create=False)
     with transaction(engine) as connection:

@@ -432,7 +432,7 @@ def test_a_known_file_with_other_measurements_needs_replace(
     assert contents(location) == before
     said = output("import", path, "--replace", db=location)
     assert "2 measurements of " in said
-    assert "restored, in the place of 2, 1 imports were there already" in said
+    assert "restored, replacing 2, 1 imports were already there" in said
     after = rows_of(output("export", db=location))
     assert sorted(after, key=str) == sorted([{**rows[0], column: value}, *rows[1:]], key=str)
 
@@ -454,7 +454,7 @@ def test_part_of_an_export_in_the_place_of_all_says_what_it_replaces(
     path = tmp_path / "export.csv"
     path.write_text(csv_of([rows[1]]))
     said = output("import", path, "--replace", db=location)
-    assert "1 measurements of 1 configurations from 1 imports restored, in the place of 2\n" in said
+    assert "1 measurements of 1 configurations from 1 imports restored, replacing 2\n" in said
     assert rows_of(output("export", db=location)) == rows[1:]
     path.write_text(csv_of(rows))
     assert "x has other measurements of a" in complaint("import", path, db=location)
@@ -470,7 +470,7 @@ def test_a_file_that_was_restored_in_part_is_not_known(location: str, tmp_path: 
     output("import", export, "--replace", db=location)
     assert "nodes or repetitions" in complaint("import", path, *told, db=location)
     said = output("import", path, *told, "--replace", db=location)
-    assert "3 measurements of 1 configurations (ioncast-csv), in the place of 1;" in said
+    assert "3 measurements of 1 configurations (ioncast-csv), replacing 1;" in said
     assert len(rows_of(output("export", db=location))) == 3
 
 
@@ -478,7 +478,7 @@ def test_an_export_of_nothing_is_imported_as_nothing(location: str, tmp_path: Pa
     path = tmp_path / "export.csv"
     output("export", "--output", path, db=location)
     assert output("import", path, db=location) == (
-        f"{path}: no measurements in it, nothing changed\n"
+        f"{path}: the export has no measurements, nothing changed\n"
     )
 
 
@@ -499,7 +499,7 @@ def test_imports_that_are_there_are_left_and_others_restored(small: Small, tmp_p
     path.write_text(csv_of([*rows, new]))
     said = output("import", path, db=location)
     assert "1 measurements of 1 configurations from 1 imports restored" in said
-    assert "2 imports were there already" in said
+    assert "2 imports were already there" in said
     assert rows_of(output("export", db=location)) == [*rows, new]
 
 

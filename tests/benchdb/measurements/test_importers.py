@@ -596,7 +596,7 @@ def test_a_value_that_is_no_number_is_named_by_its_column(column: str, value: st
     assert len(line) < 200
     assert "limit" not in line
     if value == "abc" or column not in {"bandwidth_mib_s", "time_s"}:
-        assert f"{column} is '{value[:40]}', no " in line
+        assert f"{column} is '{value[:40]}', not " in line
 
 
 def test_no_segments_are_not_one() -> None:

@@ -1,0 +1,225 @@
+"""Reads a file of measurements or an export, and stores it; for the command and the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from benchdb.measurements.importers import (
+    Source,
+    is_export,
+    read_export,
+    read_measurements,
+    text_of,
+)
+from benchdb.measurements.parquet import MAGIC, csv_of
+from benchdb.measurements.progress import Progress, silently
+from benchdb.measurements.restore import Origin, Repetition, restore
+from benchdb.measurements.storing import Measurement, count, store
+from ioncast_base.errors import InputError, Remedy
+
+EXPORT = "export"
+
+
+@dataclass(frozen=True)
+class Told:
+    """Facts that the user tells about a file, because the file may lack them.
+
+    Attributes
+    ----------
+    system : str or None
+        The system of the runs; an export knows its systems.
+    io_nodes, tasks, nodes, command
+        As in `benchdb.measurements.importers.Source`.
+    """
+
+    system: str | None = None
+    io_nodes: int | None = None
+    tasks: int | None = None
+    nodes: int | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Some measurements in numbers.
+
+    Attributes
+    ----------
+    measurements, configurations : int
+        Number of measurements and of their configurations.
+    set_apart : int
+        Number of measurements that their file sets apart, so that they enter no curve.
+    lacks_tasks : bool
+        Whether the number of processes is unknown for a configuration.
+    """
+
+    measurements: int
+    configurations: int
+    set_apart: int
+    lacks_tasks: bool
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """The result of storing a file.
+
+    Attributes
+    ----------
+    file_format : str
+        Name of the format: an importer's, "parquet", "json" or `EXPORT`.
+    found, stored : Counts
+        The measurements in the file, and those that the database did not have yet.
+    replaced : int
+        Number of measurements that were removed from the database for new ones.
+    imports, known_imports : int
+        Number of imports in an export that were restored, and that the database already had.
+    """
+
+    file_format: str
+    found: Counts
+    stored: Counts
+    replaced: int = 0
+    imports: int = 0
+    known_imports: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementsFile:
+    """Measurements that are read from a file.
+
+    Attributes
+    ----------
+    name, content, file_format : str, bytes, str
+        Name, content and format of the file.
+    system : str
+        The system of the measurements.
+    rows : sequence of Measurement
+        The measurements.
+    """
+
+    name: str
+    content: bytes
+    file_format: str
+    system: str
+    rows: Sequence[Measurement]
+
+    def store(
+        self, connection: Connection, *, replace: bool = False, progress: Progress = silently
+    ) -> StoredFile:
+        """Store the measurements (see `benchdb.measurements.storing.store`)."""
+        before = count(connection) if replace else 0
+        is_new = store(
+            connection,
+            system=self.system,
+            file=self.name,
+            content=self.content,
+            file_format=self.file_format,
+            rows=self.rows,
+            replace=replace,
+            progress=progress,
+        )
+        stored = self.rows if is_new else ()
+        return StoredFile(
+            self.file_format,
+            found=_counts(self.rows),
+            stored=_counts(stored),
+            replaced=_replaced(connection, before, len(stored)) if replace else 0,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ExportFile:
+    """An export that is read from a file.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    imports : mapping of Origin to list of (int, Measurement)
+        The imports in the export, with their repetitions.
+    """
+
+    name: str
+    imports: Mapping[Origin, list[Repetition]]
+
+    def store(
+        self, connection: Connection, *, replace: bool = False, progress: Progress = silently
+    ) -> StoredFile:
+        """Restore the imports (see `benchdb.measurements.restore.restore`)."""
+        before = count(connection) if replace else 0
+        restored = restore(
+            connection, self.imports, file=self.name, replace=replace, progress=progress
+        )
+        stored = _counts(self._rows_of(restored))
+        return StoredFile(
+            EXPORT,
+            found=_counts(self._rows_of(self.imports)),
+            stored=stored,
+            replaced=_replaced(connection, before, stored.measurements) if replace else 0,
+            imports=len(restored),
+            known_imports=len(self.imports) - len(restored),
+        )
+
+    def _rows_of(self, origins: Iterable[Origin]) -> list[Measurement]:
+        return [row for origin in origins for _, row in self.imports[origin]]
+
+
+def read_file(
+    path: str | Path, told: Told, *, name: str | None = None, progress: Progress = silently
+) -> MeasurementsFile | ExportFile:
+    """Read a file of measurements or an export.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    told : Told
+        Facts that the file may lack.
+    name : str, optional
+        The name of the file for the database and for errors; the path by default.
+    progress : callable
+        A function that returns the rows unchanged and shows how many have passed.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    InputError
+        If its format is not known, a line cannot be used, or a fact is missing.
+    """
+    name = str(path) if name is None else name
+    content = Path(path).read_bytes()
+    is_parquet = content.startswith(MAGIC)
+    text = csv_of(content, name) if is_parquet else text_of(content, name)
+    source = Source(name, text, told.io_nodes, told.tasks, told.nodes, told.command, progress)
+    if is_export(text):
+        # An export may be large, and its text is enough.
+        content = b""
+        return ExportFile(name, read_export(source, told.system))
+    file_format, rows = read_measurements(source)
+    if told.system is None:
+        raise InputError(
+            "the file does not name the system of its runs",
+            where=name,
+            remedy=Remedy("name it with {}", ("system",)),
+        )
+    shown_format = "parquet" if is_parquet else file_format
+    return MeasurementsFile(name, content, shown_format, told.system, rows)
+
+
+def _counts(rows: Sequence[Measurement]) -> Counts:
+    configs = {id(row.config): row.config for row in rows}
+    return Counts(
+        measurements=len(rows),
+        configurations=len(set(configs.values())),
+        set_apart=sum(not row.used for row in rows),
+        lacks_tasks=any(config.tasks is None for config in configs.values()),
+    )
+
+
+def _replaced(connection: Connection, before: int, stored: int) -> int:
+    return before + stored - count(connection)

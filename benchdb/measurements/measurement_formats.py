@@ -1,0 +1,139 @@
+"""Measured curves and their coverage as text and as JSON."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+from benchdb.measurements.cells import OUTLIER_RULE
+from benchdb.measurements.coverage import Cell, CoverageRow, blocks, summarise
+from benchdb.measurements.curves import Curve
+
+# A curve with the name of its system.
+SystemCurve = tuple[str, Curve]
+
+
+def list_to_json(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
+    """A list of curves for programs: configurations with their numbers of repetitions."""
+    return [
+        {
+            "id": curve.id,
+            "system": system,
+            "engine": curve.engine,
+            "configuration": curve.config.command_line(),
+            "tasks": curve.config.tasks,
+            "nodes": curve.config.nodes,
+            "spatiality": curve.config.spatiality,
+            "repetitions": {n: len(values) for n, values in curve.bandwidths_mib_s.items()},
+        }
+        for system, curve in curves
+    ]
+
+
+def list_to_text(curves: Sequence[SystemCurve]) -> str:
+    """A list of curves for people: a table with a row for each configuration."""
+    rows = list_to_json(curves)
+    for row in rows:
+        row["repetitions"] = " ".join(f"{n}:{count}" for n, count in row["repetitions"].items())
+    return tabulate(rows, headers="keys", missingval="?") or "no measurements"
+
+
+def curves_to_json(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
+    """Curves with all their bandwidths for programs."""
+    return [
+        {
+            "id": curve.id,
+            "system": system,
+            "engine": curve.engine,
+            "command": curve.config.command_line(),
+            "tasks": curve.config.tasks,
+            "nodes": curve.config.nodes,
+            "bandwidths_mib_s": {str(n): list(v) for n, v in curve.bandwidths_mib_s.items()},
+        }
+        for system, curve in curves
+    ]
+
+
+def curves_to_text(curves: Sequence[SystemCurve]) -> str:
+    """Curves for people: a table for each, with a row for each number of I/O nodes."""
+    return "\n".join(_curve_text(system, curve) for system, curve in curves)
+
+
+def coverage_to_json(rows: Sequence[CoverageRow], stale_after_s: float) -> dict[str, Any]:
+    """The coverage for programs."""
+    return {
+        "outlier_rule": OUTLIER_RULE,
+        "stale_after_s": stale_after_s,
+        "configurations": [
+            {
+                "system": row.system,
+                "engine": row.engine,
+                "id": row.id,
+                "command": row.config.command_line(),
+                "tasks": row.config.tasks,
+                "nodes": row.config.nodes,
+                "cells": [_cell_record(cell) for cell in row.cells],
+            }
+            for row in rows
+        ],
+    }
+
+
+def coverage_to_text(rows: Sequence[CoverageRow], stale_after: str) -> str:
+    """The coverage for people: a table for each system and engine, then a legend."""
+    if not rows:
+        return "no measurements"
+    legend = (
+        "cells: repetitions ±coefficient of variation, - if missing\n"
+        f"*: outliers, by {OUTLIER_RULE}\n"
+        f"b: bimodal; s: stale, the newest older than {stale_after}"
+    )
+    return "\n\n".join([*(_block_text(*block) for block in blocks(rows)), legend])
+
+
+def _curve_text(system: str, curve: Curve) -> str:
+    rows = [
+        {
+            "I/O nodes": n,
+            "runs": len(values),
+            "mean MiB/s": statistics.fmean(values),
+            "median": statistics.median(values),
+            "min": min(values),
+            "max": max(values),
+        }
+        for n, values in curve.bandwidths_mib_s.items()
+    ]
+    table = tabulate(rows, headers="keys", floatfmt=".4g")
+    return f"{system}, {curve.engine}: {curve.config.command_line(launcher=True)}\n{table}\n"
+
+
+def _block_text(system: str, engine: str, rows: Sequence[CoverageRow]) -> str:
+    lines = [
+        {
+            "id": row.id,
+            "configuration": row.config.command_line(launcher=True),
+            "nodes": row.config.nodes,
+            **{str(cell.io_nodes): _cell_text(cell) for cell in row.cells},
+        }
+        for row in rows
+    ]
+    table = tabulate(lines, headers="keys", disable_numparse=True, missingval="?")
+    return f"{system}, {engine}, by number of I/O nodes:\n{table}\n{summarise(rows)}"
+
+
+def _cell_text(cell: Cell) -> str:
+    if cell.missing:
+        return "-"
+    spread = "" if cell.spread is None else f" ±{cell.spread:.0%}"
+    return f"{cell.repetitions}{spread} {cell.marks}".rstrip()
+
+
+def _cell_record(cell: Cell) -> dict[str, Any]:
+    return {
+        **vars(cell),
+        "missing": cell.missing,
+        "newest": cell.newest.isoformat() if cell.newest else None,
+    }
