@@ -729,7 +729,7 @@ local function obstacle(job, settings)
     elseif job.immediate == true or job.immediate == 1 then
         return "it starts at once or not at all, and I/O nodes may not be free"
     elseif (job.licenses or ""):find("|", 1, true) then
-        return "its licences are alternatives, to which none can be added"
+        return "its licences are alternatives, and Slurm accepts no other licence beside them"
     end
     return nil
 end
@@ -806,8 +806,8 @@ local function apply(job, script, changes, decision)
     for field, value in pairs(changes) do
         job[field] = value
     end
-    -- Only a batch job's environment can be changed here. The number of a held job is not known yet.
-    -- In both cases TaskProlog sets ION_COUNT.
+    -- TaskProlog sets ION_COUNT for srun and salloc, whose environment cannot be changed here, and for
+    -- held jobs, whose number is not known yet.
     if decision.io_nodes and script and not decision.is_held then
         job.environment["ION_COUNT"] = digits(decision.io_nodes)
     end

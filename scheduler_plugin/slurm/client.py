@@ -89,7 +89,7 @@ class Slurm:
 
     def ping(self) -> None:
         """Return if slurmctld answers; raise `SlurmUnreachableError` otherwise."""
-        pings = _listed(self._ask("GET", "slurm", "ping"), "pings", lambda told: told)
+        pings = _listed(self._ask("GET", "slurm", "ping"), "pings", lambda entry: entry)
         if not any(_has_answered(ping) for ping in pings):
             raise SlurmUnreachableError(
                 "slurmctld does not answer slurmrestd",
@@ -159,8 +159,8 @@ class Slurm:
         """
         # Versions before 0.0.40 read a number without "uts" as a date.
         span = {"start_time": f"uts{since_s}", "end_time": f"uts{until_s}"}
-        told = self._ask("GET", "slurmdb", "jobs", params=span)
-        jobs = self._readable(told, self._version.accounted_job)
+        document = self._ask("GET", "slurmdb", "jobs", params=span)
+        jobs = self._readable(document, self._version.accounted_job)
         return [job for job in jobs if job.ended_s is not None and since_s <= job.ended_s < until_s]
 
     @property
@@ -185,13 +185,13 @@ class Slurm:
 
     def _jobs_of(self, job_id: int) -> list[Job]:
         """A job, or all tasks of an array, or all components of a heterogeneous job."""
-        told = self._ask("GET", "slurm", f"job/{job_id}", may_be_unknown=True)
-        return _listed(told, "jobs", self._version.job)
+        document = self._ask("GET", "slurm", f"job/{job_id}", may_be_unknown=True)
+        return _listed(document, "jobs", self._version.job)
 
     def _readable(
-        self, told: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Job]
+        self, document: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Job]
     ) -> list[Job]:
-        entries = _entries(told, "jobs")
+        entries = _entries(document, "jobs")
         found, errors = [], []
         for entry in entries:
             try:
@@ -268,9 +268,9 @@ class Slurm:
         self, answer: Answer, token: str, *, may_be_unknown: bool = False
     ) -> Mapping[str, Any]:
         where = self._address.text
-        told = _decoded(answer.body)
-        errors = None if told is None else refusals.real_errors(told)
-        if told is None or errors is None:
+        document = _decoded(answer.body)
+        errors = None if document is None else refusals.real_errors(document)
+        if document is None or errors is None:
             raise refusals.not_slurm(where, token, answer.status, answer.body)
         if may_be_unknown and any(
             entry.get("error_number") == refusals.UNKNOWN_JOB for entry in errors
@@ -278,7 +278,7 @@ class Slurm:
             return {"jobs": []}
         if errors or answer.status >= 400:
             raise refusals.refusal(where, token, answer.took_s, answer.status, errors)
-        return told
+        return document
 
 
 def _decoded(body: bytes) -> Mapping[str, Any] | None:
@@ -288,10 +288,10 @@ def _decoded(body: bytes) -> Mapping[str, Any] | None:
     """
     try:
         text = body.decode(errors="replace")
-        told = json.loads(text, object_hook=without_unread, strict=False)
+        document = json.loads(text, object_hook=without_unread, strict=False)
     except (ValueError, RecursionError):
         return None
-    return told if isinstance(told, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _is_one_line(text: str) -> bool:
@@ -308,13 +308,13 @@ def _has_answered(ping: Mapping[str, Any]) -> bool:
 
 
 def _listed(
-    told: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], _Read]
+    document: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], _Read]
 ) -> list[_Read]:
-    return [_read_entry(entry, key, read) for entry in _entries(told, key)]
+    return [_read_entry(entry, key, read) for entry in _entries(document, key)]
 
 
-def _entries(told: Mapping[str, Any], key: str) -> list[Any]:
-    entries = told.get(key)
+def _entries(document: Mapping[str, Any], key: str) -> list[Any]:
+    entries = document.get(key)
     if not isinstance(entries, list):
         raise SlurmAnswerError(f"the answer's {key} cannot be read (not a list)")
     return entries

@@ -41,13 +41,13 @@ _AWAY_STATUSES = frozenset({502, 503, 504})
 _NO_TOKEN = b"Authentication does not apply"
 
 
-def real_errors(told: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+def real_errors(document: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     """Errors of an answer that have a number; None if they do not have Slurm's form.
 
     After a change, 22.05 lists the changed tasks of an array as errors without a number.
     """
     try:
-        entries = [*(told.get("errors") or []), *(told.get("results") or [])]
+        entries = [*(document.get("errors") or []), *(document.get("results") or [])]
         return [entry for entry in entries if _number(entry)]
     except (TypeError, AttributeError):
         return None
@@ -113,8 +113,8 @@ def _number(entry: Mapping[str, Any]) -> int:
 def _words(errors: Sequence[Mapping[str, Any]]) -> str:
     """The first error in Slurm's words; a repeated text only once."""
     first = errors[0] if errors else {}
-    told = [first.get(key) for key in ("error", "description", "why")]
-    return ": ".join(dict.fromkeys(str(words) for words in told if words)) or "an unknown error"
+    texts = [first.get(key) for key in ("error", "description", "why")]
+    return ": ".join(dict.fromkeys(str(words) for words in texts if words)) or "an unknown error"
 
 
 def _has_ended(token: str) -> bool:

@@ -67,14 +67,14 @@ _OF_A_JOB = frozenset(
 _EVERY_JOB_HAS = "partition"
 
 
-def without_unread(told: dict[str, Any]) -> dict[str, Any]:
+def without_unread(entry: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields of a job that are not read, while JSON is decoded.
 
     A job has up to 150 fields; all of them take eight times the memory and twice the time.
     """
-    if _EVERY_JOB_HAS not in told:
-        return told
-    return {field: value for field, value in told.items() if field in _OF_A_JOB}
+    if _EVERY_JOB_HAS not in entry:
+        return entry
+    return {field: value for field, value in entry.items() if field in _OF_A_JOB}
 
 
 @dataclass(frozen=True)
@@ -84,79 +84,79 @@ class Version38:
     name: str
     can_change_admin_comment: ClassVar[bool] = False
 
-    def job(self, told: Mapping[str, Any]) -> Job:
+    def job(self, entry: Mapping[str, Any]) -> Job:
         """Read a job of slurmctld."""
-        state = self.state(told["job_state"])
-        priority = self.number(told.get("priority"))
+        state = self.state(entry["job_state"])
+        priority = self.number(entry.get("priority"))
         return Job(
-            id=int(told["job_id"]),
-            user=told.get("user_name") or str(told.get("user_id", "")),
-            name=told.get("name") or "",
-            partition=told.get("partition") or "",
+            id=int(entry["job_id"]),
+            user=entry.get("user_name") or str(entry.get("user_id", "")),
+            name=entry.get("name") or "",
+            partition=entry.get("partition") or "",
             state=state,
-            reason=told.get("state_reason") or "None",
+            reason=entry.get("state_reason") or "None",
             is_held=state == "PENDING" and priority == 0,
             priority=priority,
-            submitted_s=self.number(told.get("submit_time")) or None,
-            started_s=_unless(state == "PENDING", self.number(told.get("start_time"))),
-            ended_s=_unless(state not in ENDED, self.number(told.get("end_time"))),
-            nodes=self.number(told.get("node_count")),
-            tasks=self.number(told.get("tasks")),
-            licenses=self.licenses(told),
-            admin_comment=told.get("admin_comment") or "",
-            array_job_id=self.number(told.get("array_job_id")) or None,
-            array_task_id=self.number(told.get("array_task_id")),
-            het_job_id=self.number(told.get("het_job_id")) or None,
-            burst_buffer=told.get("burst_buffer") or "",
+            submitted_s=self.number(entry.get("submit_time")) or None,
+            started_s=_unless(state == "PENDING", self.number(entry.get("start_time"))),
+            ended_s=_unless(state not in ENDED, self.number(entry.get("end_time"))),
+            nodes=self.number(entry.get("node_count")),
+            tasks=self.number(entry.get("tasks")),
+            licenses=self.licenses(entry),
+            admin_comment=entry.get("admin_comment") or "",
+            array_job_id=self.number(entry.get("array_job_id")) or None,
+            array_task_id=self.number(entry.get("array_task_id")),
+            het_job_id=self.number(entry.get("het_job_id")) or None,
+            burst_buffer=entry.get("burst_buffer") or "",
         )
 
-    def accounted_job(self, told: Mapping[str, Any]) -> Job:
+    def accounted_job(self, entry: Mapping[str, Any]) -> Job:
         """Read a job of slurmdbd."""
-        state = self.state(told["state"]["current"])
-        times, array = told["time"], told.get("array") or {}
+        state = self.state(entry["state"]["current"])
+        times, array = entry["time"], entry.get("array") or {}
         return Job(
-            id=int(told["job_id"]),
-            user=told.get("user") or (told.get("association") or {}).get("user") or "",
-            name=told.get("name") or "",
-            partition=told.get("partition") or "",
+            id=int(entry["job_id"]),
+            user=entry.get("user") or (entry.get("association") or {}).get("user") or "",
+            name=entry.get("name") or "",
+            partition=entry.get("partition") or "",
             state=state,
-            reason=told["state"].get("reason") or "None",
+            reason=entry["state"].get("reason") or "None",
             is_held=False,
-            priority=self.number(told.get("priority")),
+            priority=self.number(entry.get("priority")),
             submitted_s=self.number(times["submission"]) or None,
             started_s=_unless(state == "PENDING", self.number(times["start"])),
             ended_s=_unless(state not in ENDED, self.number(times["end"])),
-            nodes=self.number(told.get("allocation_nodes")),
+            nodes=self.number(entry.get("allocation_nodes")),
             tasks=None,
-            licenses=self.accounted_licenses(told),
-            admin_comment=(told.get("comment") or {}).get("administrator") or "",
+            licenses=self.accounted_licenses(entry),
+            admin_comment=(entry.get("comment") or {}).get("administrator") or "",
             array_job_id=self.number(array.get("job_id")) or None,
             array_task_id=self.number(array.get("task_id")),
-            het_job_id=self.number((told.get("het") or {}).get("job_id")) or None,
+            het_job_id=self.number((entry.get("het") or {}).get("job_id")) or None,
         )
 
-    def licence(self, told: Mapping[str, Any]) -> Licence:
+    def licence(self, entry: Mapping[str, Any]) -> Licence:
         """Read a licence of the cluster."""
-        return Licence(told["LicenseName"], int(told["Total"]), int(told["Used"]))
+        return Licence(entry["LicenseName"], int(entry["Total"]), int(entry["Used"]))
 
-    def number(self, told: Any) -> int | None:
+    def number(self, value: Any) -> int | None:
         """Read a number; None if it is missing or one of Slurm's NO_VAL and INFINITE."""
-        return None if told is None or int(told) >= _NO_VALUE else int(told)
+        return None if value is None or int(value) >= _NO_VALUE else int(value)
 
-    def state(self, told: Any) -> str:
+    def state(self, value: Any) -> str:
         """Read a job's base state."""
-        return _BASE_STATES.get(str(told), str(told))
+        return _BASE_STATES.get(str(value), str(value))
 
-    def licenses(self, told: Mapping[str, Any]) -> str:
+    def licenses(self, entry: Mapping[str, Any]) -> str:
         """Licences that a job has, or asks for while it waits."""
-        return told.get("licenses") or ""
+        return entry.get("licenses") or ""
 
-    def accounted_licenses(self, told: Mapping[str, Any]) -> str:
+    def accounted_licenses(self, entry: Mapping[str, Any]) -> str:
         """Licences of a job of slurmdbd.
 
         0.0.38 gives only licences that AccountingStorageTRES counts.
         """
-        resources = (told.get("tres") or {}).get("allocated") or []
+        resources = (entry.get("tres") or {}).get("allocated") or []
         return ",".join(
             f"{resource['name']}:{resource['count']}"
             for resource in resources
@@ -169,34 +169,34 @@ class Version39(Version38):
 
     can_change_admin_comment = True
 
-    def number(self, told: Any) -> int | None:
+    def number(self, value: Any) -> int | None:
         """Read ``{"set": …, "infinite": …, "number": …}`` or, in a few fields, a plain number."""
-        if not isinstance(told, Mapping):
-            return super().number(told)
-        return super().number(told["number"]) if told["set"] and not told["infinite"] else None
+        if not isinstance(value, Mapping):
+            return super().number(value)
+        return super().number(value["number"]) if value["set"] and not value["infinite"] else None
 
-    def accounted_licenses(self, told: Mapping[str, Any]) -> str:
+    def accounted_licenses(self, entry: Mapping[str, Any]) -> str:
         """Licences of a job of slurmdbd, as a text of their own."""
-        return told.get("licenses") or ""
+        return entry.get("licenses") or ""
 
 
 class Version40(Version39):
     """0.0.40: the state is a list of the base state and its flags."""
 
-    def state(self, told: Any) -> str:
+    def state(self, value: Any) -> str:
         """The base state; while a job completes, COMPLETING instead."""
-        if not isinstance(told, list):
+        if not isinstance(value, list):
             raise TypeError("the state is not a list")
-        unfinished = [state for state in told if state in _NOT_OVER]
-        return super().state((unfinished or told)[0])
+        unfinished = [state for state in value if state in _NOT_OVER]
+        return super().state((unfinished or value)[0])
 
 
 class Version43(Version40):
     """0.0.43: a job may ask for alternatives; its allocated licences have a field of their own."""
 
-    def licenses(self, told: Mapping[str, Any]) -> str:
+    def licenses(self, entry: Mapping[str, Any]) -> str:
         """Allocated licences, or requested ones before the allocation."""
-        return str(told.get("licenses_allocated") or super().licenses(told))
+        return str(entry.get("licenses_allocated") or super().licenses(entry))
 
 
 NEWEST_FIRST: tuple[Version38, ...] = (
