@@ -1,4 +1,4 @@
-"""Who may do what, and how often."""
+"""Roles, tokens, and the number of requests that a client may send."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="ioncast"'}
 
 
 def authorise(role: Role | None) -> None:
-    """Refuse a request whose sender has not a role or a higher one.
+    """Reject a request whose token does not have a role or a higher one.
 
     Parameters
     ----------
     role : str or None
-        Reading needs no token where it is open; None needs none anywhere. A token that is
-        none is refused also where none is needed, so that its owner notices.
+        The role that is needed; None needs no token. Reading needs no token when `reading` is
+        "open". A wrong token is still rejected, so that its owner notices.
 
     Raises
     ------
     RequestError
-        401 without a valid token, 403 with one of a lower role, 429 after too many wrong ones.
+        401 without a valid token, 403 when the role is too low, 429 after too many wrong tokens.
     """
     header = request.headers.get("Authorization")
     needs_none = role is None or (role == "reader" and service().settings.reading == "open")
@@ -42,18 +42,21 @@ def authorise(role: Role | None) -> None:
             401,
             "token-needed",
             "this needs a token",
-            remedy="send one as Authorization: Bearer …",
+            remedy="send it as Authorization: Bearer …",
             headers=_CHALLENGE,
         )
     has = role_of(service(), token)
     if role is not None and ROLES.index(has) < ROLES.index(role):
         raise RequestError(
-            403, "not-allowed", f"this is for the role {role}", remedy=f"the token is a {has}'s"
+            403,
+            "not-allowed",
+            f"this needs the role {role}",
+            remedy=f"the token has the role {has}",
         )
 
 
 def limit_client() -> None:
-    """Refuse a client that asks too often; who comes over a unix socket is never refused.
+    """Reject a client that sends too many requests; a unix socket has no limit.
 
     Raises
     ------
@@ -70,10 +73,13 @@ def _token(header: str | None, role: Role | None) -> str | None:
     if header is not None:
         if header[: len(_BEARER)].lower() != _BEARER:
             raise RequestError(
-                401, "token-needed", "the authorisation is no bearer token", headers=_CHALLENGE
+                401,
+                "token-needed",
+                "the Authorization header has no bearer token",
+                headers=_CHALLENGE,
             )
         return header[len(_BEARER) :].strip()
-    # A cookie comes also with what another site made the browser send: it may not write.
+    # Another site can make a browser send a request with this cookie, so a cookie only reads.
     return request.cookies.get(COOKIE) if role == "reader" else None
 
 
@@ -83,14 +89,15 @@ def role_of(of: Service, token: str) -> Role:
     Raises
     ------
     RequestError
-        When it is none; 503 while nobody can know, as after a first start without the database.
+        401 for an unknown token; 503 while no token is known yet, as after a first start
+        without the database.
     """
     found = of.prepared.tokens.get(digest(token))
     if found is not None:
         return found
     beat = of.prepared.heartbeat
     if beat is None or not (beat.database_ok or of.prepared.tokens):
-        raise RequestError(503, "not-ready", "tokens are not known yet")
+        raise RequestError(503, "not-ready", "the service has not read the tokens yet")
     client = request.remote_addr
     if client and not of.limiter.hit(of.wrong_tokens, "tokens", client):
         _refuse(of, of.wrong_tokens, "tokens", client)
@@ -105,13 +112,13 @@ def _refuse(of: Service, limit: object, *key: str) -> None:
     raise RequestError(
         429,
         "too-many-requests",
-        f"more than {limit}",
+        f"the limit is {limit}",
         remedy=f"wait {wait_s} s",
         headers={"Retry-After": str(wait_s)},
     )
 
 
 def without_cookie(response: Response) -> Response:
-    """Forget the token of a browser."""
+    """Delete the token that a browser keeps."""
     response.delete_cookie(COOKIE)
     return response

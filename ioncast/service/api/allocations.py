@@ -1,4 +1,4 @@
-"""I/O nodes divided among several jobs: what their curves say is best for all together."""
+"""I/O nodes divided among several jobs, so that all together get the best by their curves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ allocations = Blueprint("allocations", __name__)
 
 _MOST_JOBS = 2_000
 _MOST_IN_POOL = 65_536
-# Numbers of the jobs' curves times I/O nodes to divide: as many take about a second.
+# Points of all jobs' curves times I/O nodes of the pool; this many take about a second.
 _MOST_STEPS = 400_000_000
 
 
@@ -50,13 +50,13 @@ class SharingJob(JobFields):
     curve: Curve | None = None
     decision_id: DecisionId | None = Field(
         None,
-        description="Instead of a curve, the decision that has it. It is stored within seconds"
-        " of the answer.",
+        description="Instead of a curve: the id of the decision that contains it. A decision is"
+        " stored within seconds of its answer.",
     )
 
 
 class AllocationAsked(Given):
-    """What to divide, and how."""
+    """A pool of I/O nodes, the jobs that share it, and the policy."""
 
     pool: int = Field(
         ge=0,
@@ -75,30 +75,30 @@ class AllocationAsked(Given):
 
 
 class ShareAnswer(BaseModel):
-    """What a job gets."""
+    """The I/O nodes of a job."""
 
     id: str
     io_nodes: int | None = Field(
-        description="How many; 0 is direct access. Null is nothing: it waits, because it cannot"
-        " do without and none are left."
+        description="The number of I/O nodes; 0 is direct access. Null: the job waits, because it"
+        " needs I/O nodes and no I/O nodes are left."
     )
     expected_mib_s: float | None = Field(
-        description="With them; null where the curve of a fixed job does not tell."
+        description="With these I/O nodes; null if the curve of a fixed job lacks their number."
     )
 
 
 class PolicyAnswer(BaseModel):
-    """What all jobs get by a policy."""
+    """The I/O nodes of all jobs by a policy."""
 
     policy: PolicyName
-    io_nodes: int = Field(description="How many are given.")
-    expected_mib_s: float = Field(description="All bandwidths that are known together.")
-    weighted_mib_s: float = Field(description="The same, each times the job's weight.")
+    io_nodes: int = Field(description="The I/O nodes that all jobs get.")
+    expected_mib_s: float = Field(description="The sum of all known bandwidths.")
+    weighted_mib_s: float = Field(description="The same sum with the jobs' weights.")
     jobs: list[ShareAnswer] = Field(description="In the order of the request.")
 
 
 class AllocationAnswer(BaseModel):
-    """What jobs get, by one policy or by all."""
+    """The I/O nodes of jobs, by one policy or by all."""
 
     pool: int
     allocations: list[PolicyAnswer]
@@ -117,7 +117,7 @@ def divide(body: bytes) -> Response:
     return Response(service().children.run(_divided, place(), body), mimetype=JSON)
 
 
-# What follows runs in a process of its own: to divide many I/O nodes among many jobs takes a
+# The functions below run in a separate process: dividing many I/O nodes among many jobs takes a
 # second.
 
 
@@ -148,17 +148,19 @@ def _jobs(database: Place, asked: list[SharingJob]) -> list[JobCurve]:
 
 
 def _job(asked: SharingJob, connection: Connection | None) -> JobCurve:
-    """A job with what its decision says of it."""
+    """The curve of a job; its decision tells missing values."""
     nodes, curve = asked.nodes, as_numbers(asked.curve or {})
     if connection is not None and asked.decision_id is not None:
         if curve:
-            raise InputError("a curve and a decision_id; leave one out", where=f"job {asked.id}")
+            raise InputError(
+                "it has a curve and a decision_id; leave one out", where=f"job {asked.id}"
+            )
         decided = decision(connection, asked.decision_id)
         nodes = decided.nodes if nodes is None else nodes
         curve = {io_nodes: expected for io_nodes, expected, *_ in decided.curve}
     if nodes is None:
         raise InputError(
-            "nobody says how many compute nodes it has",
+            "the number of its compute nodes is unknown",
             where=f"job {asked.id}",
             remedy="send nodes",
         )
@@ -169,6 +171,6 @@ def _check_size(jobs: list[JobCurve], pool: int) -> None:
     steps = sum(len(job.curve) for job in jobs) * pool
     if steps > _MOST_STEPS:
         raise InputError(
-            f"{len(jobs)} jobs and {pool} I/O nodes are too many to be divided in a request",
-            remedy="send fewer jobs, or fewer numbers in each curve",
+            f"{pool} I/O nodes among {len(jobs)} jobs are too many to be divided in one request",
+            remedy="send fewer jobs, or curves with fewer numbers of I/O nodes",
         )

@@ -1,4 +1,4 @@
-"""What operations on the benchmark database take and answer."""
+"""Requests and answers of operations on the benchmark database."""
 
 from __future__ import annotations
 
@@ -37,29 +37,36 @@ Command = Annotated[
         examples=["mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"],
     ),
 ]
-_Tasks = Annotated[Count, Field(description="Processes, instead of the command line's.")]
-_Nodes = Annotated[Count, Field(description="Compute nodes, instead of the command line's.")]
+_Tasks = Annotated[Count, Field(description="Processes; they replace those of the command line.")]
+_Nodes = Annotated[
+    Count, Field(description="Compute nodes; they replace those of the command line.")
+]
 _Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00\r\n]*$")]
 _Engine = Annotated[
-    _Line, Field(max_length=40, description="The program that measured; by default ior.")
+    _Line, Field(max_length=40, description="The program behind the measurement; by default ior.")
 ]
 _StaleAfter = Annotated[
-    float, Field(gt=0, le=1e10, description="How old a cell's newest repetition may be.")
+    float,
+    Field(
+        gt=0,
+        le=1e10,
+        description="A cell is stale when its newest repetition is older, in seconds.",
+    ),
 ]
 
 
 class NewSystem(Given):
-    """A system."""
+    """A new system."""
 
     name: SystemName
 
 
 class SystemItem(BaseModel):
-    """A system, and what came from it."""
+    """A system with its imports."""
 
     name: str
-    imports: int = Field(description="How many files of measurements.")
-    newest: str | None = Field(description="When the last one was imported.")
+    imports: int = Field(description="The number of imported files.")
+    newest: str | None = Field(description="The time of the newest import.")
 
 
 class SystemPage(Page[SystemItem]):
@@ -67,7 +74,7 @@ class SystemPage(Page[SystemItem]):
 
 
 class SystemQuery(PageQuery):
-    """Which systems."""
+    """A part of the list of systems."""
 
     after: str | None = Field(  # type: ignore[assignment]
         None, max_length=200, pattern=TEXT, description="The last system of the page before."
@@ -83,7 +90,7 @@ class NewConfiguration(Given):
 
 
 class MeasuredOn(BaseModel):
-    """What one engine measured on one system."""
+    """The measurements of one engine on one system."""
 
     system: str
     engine: str
@@ -93,7 +100,7 @@ class MeasuredOn(BaseModel):
 
 
 class ConfigurationItem(BaseModel):
-    """A configuration, and where it was measured."""
+    """A configuration with its measurements by system."""
 
     id: int
     command: str = Field(description="The IOR command line.")
@@ -107,10 +114,10 @@ class ConfigurationPage(Page[ConfigurationItem]):
 
 
 class ConfigurationQuery(PageQuery):
-    """Which configurations."""
+    """A part of the list of configurations."""
 
     system: SystemName | None = Field(
-        None, description="Only what was measured on this system, and what was measured there."
+        None, description="Only configurations and measurements of this system."
     )
 
 
@@ -122,12 +129,12 @@ class NewMeasurement(Given):
     nodes: _Nodes | None = None
     io_nodes: RanWith
     bandwidth_mib_s: Bandwidth
-    bytes: Bytes | None = Field(None, description="Bytes that were moved.")
+    bytes: Bytes | None = Field(None, description="Bytes that the run moved.")
     time_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
         None, description="The time of the slowest process."
     )
     started: Annotated[_Line, Field(max_length=40)] | None = Field(
-        None, description="When, ISO 8601."
+        None, description="The start of the run in ISO 8601."
     )
     engine: _Engine | None = None
     engine_version: Annotated[_Line, Field(max_length=40)] | None = None
@@ -142,24 +149,25 @@ class NewMeasurements(Given):
 
 
 class MeasurementFile(Given):
-    """What a file of measurements does not say."""
+    """Facts about measurements that their file does not contain."""
 
     system: SystemName
     io_nodes: RanWith | None = Field(
-        None, description="I/O nodes of these runs, where the file does not say (IOR's outputs)."
+        None,
+        description="I/O nodes of these runs, for files that do not name them (IOR's outputs).",
     )
-    tasks: Count | None = Field(None, description="Processes, instead of the file's.")
-    nodes: Count | None = Field(None, description="Compute nodes, instead of the file's.")
+    tasks: Count | None = Field(None, description="Processes; they replace those of the file.")
+    nodes: Count | None = Field(None, description="Compute nodes; they replace those of the file.")
     command: Command | None = Field(
-        None, description="The IOR command line, for files that do not hold it."
+        None, description="The IOR command line, for files that do not contain it."
     )
     replace: bool = Field(False, description="Correct an earlier import of the same file.")
 
 
 class MeasurementsAnswer(BaseModel):
-    """What became of measurements."""
+    """The result of an import."""
 
-    stored: bool = Field(description="False if the system has them already.")
+    stored: bool = Field(description="False if the system has the measurements already.")
     format: str = Field(description="The name of the file's format.")
     measurements: int
     configurations: int
@@ -174,14 +182,14 @@ class MeasurementItem(BaseModel):
     tasks: int | None
     nodes: int | None
     io_nodes: int
-    repetition: int = Field(description="Its number in its cell, from 0.")
+    repetition: int = Field(description="The number of the repetition in its cell, from 0.")
     bandwidth_mib_s: float
     bytes: int | None
     time_s: float | None
     started: str | None
     engine: str
     engine_version: str | None
-    used: bool = Field(description="False where its file sets it apart.")
+    used: bool = Field(description="False if the file sets the measurement apart.")
     note: str | None
     campaign: str | None
 
@@ -191,16 +199,16 @@ class MeasurementPage(Page[MeasurementItem]):
 
 
 class MeasurementQuery(PageOfSystem):
-    """Which measurements."""
+    """A part of the list of a system's measurements."""
 
-    configuration: Id | None = Field(None, description="Only this configuration's.")
+    configuration: Id | None = Field(None, description="Only measurements of this configuration.")
 
 
 class CurveCell(BaseModel):
-    """The repetitions with a number of I/O nodes."""
+    """The repetitions with one number of I/O nodes."""
 
     io_nodes: int
-    bandwidths_mib_s: list[float] = Field(description="In the order they were stored.")
+    bandwidths_mib_s: list[float] = Field(description="In MiB/s, in the order of repetitions.")
 
 
 class CurveItem(BaseModel):
@@ -211,25 +219,27 @@ class CurveItem(BaseModel):
     tasks: int | None
     nodes: int | None
     engine: str
-    stonewalled: bool = Field(description="Runs moved other bytes than they were asked to.")
+    stonewalled: bool = Field(
+        description="Whether a time limit ended runs before they moved all bytes."
+    )
     cells: list[CurveCell]
 
 
 class NewCell(Given):
-    """The repetitions with a number of I/O nodes."""
+    """The repetitions with one number of I/O nodes."""
 
     io_nodes: RanWith
     bandwidths_mib_s: list[Bandwidth] = Field(min_length=1, max_length=_MOST_ROWS)
 
 
 class NewCurve(NewConfiguration):
-    """A curve of a configuration, as a report or a paper gives it."""
+    """A curve of a configuration, for example from a report or a paper."""
 
     engine: _Engine | None = None
     cells: list[NewCell] = Field(min_length=1, max_length=_MOST_CELLS)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Its repetitions, each as a measurement."""
+        """Return a measurement for each repetition."""
         told = self.model_dump(exclude={"cells"}, exclude_none=True)
         return [
             {**told, "io_nodes": cell.io_nodes, "bandwidth_mib_s": bandwidth_mib_s}
@@ -241,7 +251,7 @@ class NewCurve(NewConfiguration):
 def _at_most_storable(curves: list[NewCurve]) -> list[NewCurve]:
     found = sum(len(cell.bandwidths_mib_s) for curve in curves for cell in curve.cells)
     if found > _MOST_ROWS:
-        raise ValueError(f"{found} bandwidths, more than {_MOST_ROWS}")
+        raise ValueError(f"the curves have {found} bandwidths; at most {_MOST_ROWS} are accepted")
     return curves
 
 
@@ -254,7 +264,7 @@ class NewCurves(Given):
         Field(
             min_length=1,
             max_length=_MOST_CURVES,
-            description=f"With at most {_MOST_ROWS:,} bandwidths in all.",
+            description=f"Curves with at most {_MOST_ROWS:,} bandwidths together.",
         ),
         AfterValidator(_at_most_storable),
     ]
@@ -265,9 +275,9 @@ class CurvePage(Page[CurveItem]):
 
 
 class CurveQuery(PageOfSystem):
-    """Which curves."""
+    """A part of the list of a system's curves."""
 
-    configuration: Id | None = Field(None, description="Only this configuration's.")
+    configuration: Id | None = Field(None, description="Only measurements of this configuration.")
 
 
 class CellItem(BaseModel):
@@ -279,10 +289,12 @@ class CellItem(BaseModel):
     missing: bool
     mean_mib_s: float | None
     median_mib_s: float | None
-    spread: float | None = Field(description="Coefficient of variation.")
+    spread: float | None = Field(description="The coefficient of variation.")
     outliers_mib_s: list[float]
     bimodal: bool
-    newest: datetime | None = Field(description="When the newest one was measured or imported.")
+    newest: datetime | None = Field(
+        description="The time when the newest repetition was measured, or else imported."
+    )
     stale: bool
 
 
@@ -295,7 +307,7 @@ class CoverageItem(BaseModel):
     nodes: int | None
     engine: str
     cells: list[CellItem] = Field(
-        description="One for each number of I/O nodes seen on the page, the missing as well."
+        description="A cell for each number of I/O nodes on the page; some may be missing."
     )
 
 
@@ -307,24 +319,24 @@ class CoveragePage(Page[CoverageItem]):
 
 
 class CoverageQuery(PageOfSystem):
-    """Which cells."""
+    """A part of a system's coverage."""
 
     stale_after_s: _StaleAfter = STALE_AFTER_S
 
 
 class CoverageAsked(Given):
-    """Of which configurations, and with how many I/O nodes."""
+    """A question for the cells of configurations with numbers of I/O nodes."""
 
     system: SystemName
     configurations: list[NewConfiguration] = Field(
         min_length=1,
         max_length=_MOST_CONFIGURATIONS,
-        description="They need not be known.",
+        description="Configurations; the database may lack them.",
     )
     io_nodes: list[IoNodes] = Field(
         min_length=1,
         max_length=_MOST_POINTS,
-        description="Numbers of I/O nodes that are wanted.",
+        description="The numbers of I/O nodes that are wanted.",
         examples=[[0, 1, 2, 4, 8]],
     )
     stale_after_s: _StaleAfter = STALE_AFTER_S
@@ -333,13 +345,15 @@ class CoverageAsked(Given):
 class WantedItem(BaseModel):
     """The cells of a configuration that was asked for, of one engine."""
 
-    configuration_id: int | None = Field(description="Null where the database has none.")
+    configuration_id: int | None = Field(
+        description="Null if the database lacks the configuration."
+    )
     command: str = Field(description="The configuration's IOR command line.")
     tasks: int | None
     nodes: int | None
-    engine: str | None = Field(description="Null where nothing was measured on the system.")
+    engine: str | None = Field(description="Null if nothing was measured on the system.")
     cells: list[CellItem] = Field(
-        description="One for each number of I/O nodes that was asked for, the missing as well."
+        description="A cell for each number of I/O nodes in the request; some may be missing."
     )
 
 
@@ -347,8 +361,8 @@ class CoverageAnswer(BaseModel):
     """Coverage of configurations."""
 
     items: list[WantedItem] = Field(
-        description="In the order of the request, one for each engine that measured, or one"
-        " without; not in pages."
+        description="In the order of the request: an item for each engine that measured the"
+        " configuration, or one without an engine. Not in pages."
     )
     outlier_rule: str = OUTLIER_RULE
     stale_after_s: float

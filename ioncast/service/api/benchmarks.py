@@ -73,14 +73,14 @@ def list_systems(query: SystemQuery) -> SystemPage:
 
 @benchmarks.post("/v1/systems")
 @operation(
-    "Name a system",
+    "Add a system",
     role="admin",
     body=NewSystem,
     answers={200: SystemItem, 201: SystemItem},
     also=(503,),
 )
 def put_system(body: NewSystem) -> tuple[SystemItem, int]:
-    """Make a system known before anything is measured on it. 200 if it is known."""
+    """Add a system before anything is measured on it. 200 if the system exists already."""
     with transaction(service().database, write=True) as connection:
         known = body.name in system_names(connection)
         system_id_of(connection, body.name)
@@ -96,7 +96,7 @@ def put_system(body: NewSystem) -> tuple[SystemItem, int]:
     also=(404, 503),
 )
 def list_configurations(query: ConfigurationQuery) -> ConfigurationPage:
-    """List configurations and where each was measured, in the order of their ids."""
+    """List configurations with their measurements by system, in the order of ids."""
     with transaction(service().database) as connection:
         rows = listing.configurations_after(
             connection, system=query.system, after=query.after or 0, limit=query.limit + 1
@@ -107,14 +107,14 @@ def list_configurations(query: ConfigurationQuery) -> ConfigurationPage:
 
 @benchmarks.post("/v1/configurations")
 @operation(
-    "Name a configuration",
+    "Add a configuration",
     role="admin",
     body=NewConfiguration,
     answers={200: ConfigurationItem, 201: ConfigurationItem},
     also=(503,),
 )
 def put_configuration(body: NewConfiguration) -> tuple[ConfigurationItem, int]:
-    """Make a configuration known before it is measured. 200 if it is known."""
+    """Add a configuration before it is measured. 200 if the configuration exists already."""
     config = _config(body)
     with transaction(service().database, write=True) as connection:
         found, new = listing.configuration_of(connection, config)
@@ -148,14 +148,17 @@ def list_measurements(query: MeasurementQuery) -> MeasurementPage:
     role="admin",
     body=NewMeasurements,
     form=MeasurementFile,
-    files={"file": "In any format that `ioncast bench import` knows."},
+    files={"file": "A file in any format that `ioncast bench import` reads."},
     answers={200: MeasurementsAnswer, 201: MeasurementsAnswer},
     also=(413, 503),
 )
 def put_measurements(
     body: NewMeasurements | None, form: MeasurementFile | None
 ) -> tuple[MeasurementsAnswer, int]:
-    """Store all of what is sent, or nothing. The same content twice changes nothing (200)."""
+    """Store all measurements of a request, or none.
+
+    200 if the system has the same content already; nothing changes then.
+    """
     run = service().children.run
     if body is not None:
         rows = [
@@ -194,9 +197,9 @@ def list_curves(query: CurveQuery) -> CurvePage:
     also=(503,),
 )
 def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
-    """Store each bandwidth as a measurement: all that are sent, or none.
+    """Store each bandwidth as a measurement: all of a request, or none.
 
-    The same content twice changes nothing (200).
+    200 if the system has the same content already; nothing changes then.
     """
     rows = [(index, row) for index, curve in enumerate(body.curves) for row in curve.rows()]
     run, sent = service().children.run, request.get_data()
@@ -205,13 +208,13 @@ def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
 
 @benchmarks.get("/v1/coverage")
 @operation(
-    "What was measured how often, how evenly and when?",
+    "How often, how evenly and when was each cell measured?",
     query=CoverageQuery,
     answers={200: CoveragePage},
     also=(404, 503),
 )
 def list_coverage(query: CoverageQuery) -> CoveragePage:
-    """List the cells of a system, by configuration."""
+    """List the cells of a system by configuration."""
     with transaction(service().database) as connection:
         ids = _ids(connection, query, None)
         shown, following = cut(ids, query.limit, int)
@@ -232,18 +235,19 @@ def list_coverage(query: CoverageQuery) -> CoveragePage:
 
 @benchmarks.post("/v1/coverage")
 @operation(
-    "What of these configurations was measured, and what is missing?",
+    "Which cells of these configurations are missing?",
     body=CoverageAsked,
     answers={200: CoverageAnswer},
     also=(404, 503),
     elsewhere=True,
 )
 def cover(body: bytes) -> Response:
-    """Tell the cells of configurations, also of those never measured; nothing is stored."""
+    """List the cells of configurations, measured or not; nothing is stored."""
     return Response(service().children.run(_covered, place(), body), mimetype=JSON)
 
 
-# In a process of its own: anybody may send hundreds of commands, which take long to read.
+# This runs in a separate process, because anybody may send hundreds of commands, which take long
+# to read.
 def _covered(database: Place, text: bytes) -> bytes:
     asked = checked_json(CoverageAsked, text)
     configs = [_config_at(index, each) for index, each in enumerate(asked.configurations)]
@@ -279,11 +283,11 @@ def _config(given: NewConfiguration) -> IorConfig:
 
 
 def _ids(connection: Connection, query: PageOfSystem, one: int | None) -> list[int]:
-    """The configurations of a page and the one after it, or one of them."""
+    """The ids of a page's configurations and the next one, or only the id that is asked for."""
     after, most = (query.after or 0, query.limit + 1) if one is None else (one - 1, 1)
     found = listing.measured_ids(connection, query.system, after, most)
     if one is not None and found != [one]:
-        raise UnknownNameError(f"nothing was measured on {query.system!r} of configuration {one}")
+        raise UnknownNameError(f"configuration {one} was not measured on {query.system!r}")
     return found
 
 
@@ -299,7 +303,7 @@ def _stored(file: StoredFile) -> tuple[MeasurementsAnswer, int]:
 
 
 def _named(config: IorConfig) -> dict[str, Any]:
-    """How a configuration is shown."""
+    """The fields of an answer that describe a configuration."""
     return {"command": config.command_line(), "tasks": config.tasks, "nodes": config.nodes}
 
 

@@ -1,6 +1,6 @@
-"""The scheduler's question: how many I/O nodes a job gets.
+"""The scheduler's question: the number of I/O nodes for a job.
 
-Answered from memory; nothing here waits for a database, a log or a model.
+It is answered from memory and never waits for a database, a log or a model.
 """
 
 from __future__ import annotations
@@ -56,32 +56,32 @@ class Question(Given):
         None,
         max_length=1000,
         pattern=TEXT,
-        description="The program, with its folder where that is known.",
+        description="The program, with its folder if that is known.",
         examples=["/apps/hacc_io"],
     )
     name: JobName | None = None
     nodes: Nodes | None = None
     tasks: Count | None = Field(None, description="Processes.", examples=[128])
     available: IoNodes | None = Field(
-        None, description="At most so many I/O nodes may be given.", examples=[8]
+        None, description="The largest number of I/O nodes that the job may get.", examples=[8]
     )
     job_id: JobId | None = None
 
 
 class QuestionWithScript(Question):
-    """A job at its submission, with what it will run."""
+    """A job at its submission, with its job script."""
 
     script: str | None = Field(
         None,
         max_length=_LONGEST_SCRIPT,
-        description="The job script: the programs launched in it are looked up in the history,"
-        " where no executable is given or it is unknown.",
+        description="The job script. The programs that it starts are looked up in the history if"
+        " no executable is given or the executable is unknown.",
         examples=["#!/bin/sh\nsrun ./hacc_io 100000 out\n"],
     )
 
 
 class Alternative(BaseModel):
-    """What is expected with another number of I/O nodes."""
+    """Another number of I/O nodes with its expected bandwidth."""
 
     io_nodes: int
     expected_mib_s: float
@@ -90,27 +90,28 @@ class Alternative(BaseModel):
 
 
 class DecisionAnswer(BaseModel):
-    """How many I/O nodes a job gets, and why."""
+    """The number of I/O nodes of a job, with the reason."""
 
-    decision_id: str = Field(description="To be named when the job's outcome is reported.")
+    decision_id: str = Field(description="Send it with the job's outcome.")
     io_nodes: int | None = Field(
-        description="How many; 0 is direct access, null no answer: the scheduler's default holds."
+        description="The number of I/O nodes; 0 is direct access. Null is no answer: the"
+        " scheduler uses its own default."
     )
     source: Literal["history", "model", "default"] = Field(
-        description="Earlier runs of this size; the model, for runs of very different size;"
-        " or the site's default."
+        description="history: earlier runs of this size. model: runs of very different sizes,"
+        " scaled by the model. default: the site's default."
     )
-    expected_mib_s: float | None = Field(description="Bandwidth that is expected, in MiB/s.")
-    p10_mib_s: float | None = Field(description="One run in ten is below.")
-    p90_mib_s: float | None = Field(description="One run in ten is above.")
+    expected_mib_s: float | None = Field(description="The expected bandwidth in MiB/s.")
+    p10_mib_s: float | None = Field(description="One run in ten is slower.")
+    p90_mib_s: float | None = Field(description="One run in ten is faster.")
     alternatives: list[Alternative] = Field(description="The other numbers of I/O nodes.")
     confidence: float | None = Field(
-        description="The probability that it gives at least 0.9 of the best bandwidth, times"
-        " the share of runs that do this I/O; null where only runs of very different size, yet to"
-        " be scaled, are known."
+        description="The probability that the job gets at least 0.9 of the best bandwidth, times"
+        " the share of the application's runs that do this I/O. Null if only runs of very"
+        " different sizes are known and the model has not scaled them yet."
     )
-    why: str = Field(description="In a sentence.")
-    application_id: int | None = Field(description="The application in the history.")
+    why: str = Field(description="The reason in a sentence.")
+    application_id: int | None = Field(description="The id of the application in the history.")
 
 
 _ANSWERS = {200: DecisionAnswer, 204: None}
@@ -125,7 +126,10 @@ _ANSWERS = {200: DecisionAnswer, 204: None}
     limited=False,
 )
 def ask(query: Question) -> Response:
-    """Answer from what was prepared; with `Accept: text/plain` just the number, 204 for none."""
+    """Answer from prepared answers.
+
+    With `Accept: text/plain` the answer is only the number, or 204 for no answer.
+    """
     return _answered(query, [query.executable])
 
 
@@ -139,14 +143,14 @@ def ask(query: Question) -> Response:
     limited=False,
 )
 def ask_with_script(body: QuestionWithScript) -> Response:
-    """The same with the job script, from which schedulers that know no executable learn it."""
+    """Answer the same question for a job script, when the scheduler does not know the program."""
     launched = programs(body.script) if body.script else []
     return _answered(body, [body.executable, *launched] if body.executable else launched or [None])
 
 
 @decisions.record_once
 def _answer_at_once(state: BlueprintSetupState) -> None:
-    """Answer what schedulers ask all the time before Flask, which takes twice as long as that."""
+    """Answer the schedulers' usual question before Flask, which would double its time."""
     assert isinstance(state.app, Flask)  # noqa: S101
     app, answer_others = state.app, state.app.wsgi_app
     with app.app_context():
@@ -166,21 +170,21 @@ def _answer_at_once(state: BlueprintSetupState) -> None:
 
 
 def _reply_at_once(of: Service, environ: WSGIEnvironment) -> _Reply | None:
-    """None for what is `ask`'s matter: also what fails, which it meets again and tells of."""
+    """Answer a plain question; None leaves the request to `ask`, which repeats any failure."""
     try:
         question = _plain_question(of, environ)
         if question is None:
             return None
         found = _found(of, question, [question.executable])
     except Exception:
-        _LOG.exception("a question is asked again of Flask")
+        _LOG.exception("Flask answers a question that failed before it")
         return None
     as_text = environ.get("HTTP_ACCEPT") == _TEXT
     return _reply(_decided(of, question, found), found, as_text=as_text)
 
 
 def _plain_question(of: Service, environ: WSGIEnvironment) -> Question | None:
-    """What anybody may ask; all else, and what is wrong, is `ask`'s matter."""
+    """A correct question that needs no token; None leaves the request to `ask`."""
     if environ["PATH_INFO"] != _PATH or environ["REQUEST_METHOD"] != "GET":
         return None
     if of.settings.reading != "open" or "HTTP_AUTHORIZATION" in environ:
@@ -222,7 +226,7 @@ def _reply(number: str, found: PreparedAnswer, *, as_text: bool) -> _Reply:
 
 
 def _decided(of: Service, question: Question, found: PreparedAnswer) -> str:
-    """The id of the decision, which is recorded."""
+    """Record a decision and return its id."""
     number = _new_number()
     _record(of, number, question, found.body)
     metrics.decided(found.source)
@@ -230,16 +234,16 @@ def _decided(of: Service, question: Question, found: PreparedAnswer) -> str:
 
 
 def _new_number() -> str:
-    """A decision's id, no other one's: the time, and 64 random bits.
+    """Make a unique id for a decision: the time and 64 random bits.
 
-    For a UUID the system is asked, and meanwhile other threads take over. In the order of time,
-    they are near each other in the database's index.
+    A UUID needs a system call, and other threads take over meanwhile. Ids in the order of time
+    lie near each other in the database's index.
     """
     return f"{time.time_ns():016x}{getrandbits(64):016x}"
 
 
 def _headers(number: str, found: PreparedAnswer) -> list[tuple[str, str]]:
-    """What a scheduler without a JSON reader wants for its log beside the number."""
+    """Headers for the log of a scheduler that reads no JSON."""
     why: str = json.loads(found.body)["why"]
     return [
         ("X-Decision-Id", number),
@@ -249,14 +253,14 @@ def _headers(number: str, found: PreparedAnswer) -> list[tuple[str, str]]:
 
 
 def find(question: Question, executables: Sequence[str | None]) -> PreparedAnswer:
-    """The answer for the first of the programs that the history knows, best match first.
+    """Find the answer for the first program that the history knows, best match first.
 
     Parameters
     ----------
     question : Question
         The job.
     executables : sequence of str or None
-        The programs that it may run.
+        The programs that the job may run.
     """
     return _found(service(), question, executables)
 
@@ -273,7 +277,7 @@ def _found(of: Service, question: Question, executables: Sequence[str | None]) -
 
 
 def _identities(question: Question, executables: Sequence[str | None]) -> Iterator[Identity]:
-    """What to look up: a job's name alone says less than any program of its script."""
+    """Yield the keys to look up; the job's name alone comes last, because it says least."""
     for executable in executables:
         for identity in each_identity(executable, question.user, question.name):
             if identity.executable is not None:
@@ -282,7 +286,7 @@ def _identities(question: Question, executables: Sequence[str | None]) -> Iterat
 
 
 def _record(of: Service, number: str, question: Question, body: bytes) -> None:
-    """Leave the decision for the keeper; that it cannot be kept is no reason not to answer."""
+    """Write the decision to the spool; the answer is sent even if that fails."""
     line = b'{"id":"%b","at":"%b","query":%b,"answer":%b}\n' % (
         number.encode(),
         datetime.now(timezone.utc).isoformat(timespec="milliseconds").encode(),
@@ -293,4 +297,4 @@ def _record(of: Service, number: str, question: Question, body: bytes) -> None:
         of.spool.append(line)
     except OSError as error:
         metrics.could_not_record()
-        _LOG.error("a decision cannot be kept: %s", error)
+        _LOG.error("a decision cannot be written to the spool: %s", error)

@@ -1,4 +1,4 @@
-"""Fields that several operations take, and lists in pages."""
+"""Fields that several operations share, and lists in pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Item = TypeVar("_Item", bound=BaseModel)
 _Row = TypeVar("_Row")
 
 _LARGEST_PAGE = 500
-# NUL is in no name that a program, a user or a database has.
+# Programs, users and databases have no NUL in their names.
 TEXT = r"^[^\x00]*$"
 
 Bandwidth = Annotated[quantities.Bandwidth, Field(description="In MiB/s.")]
@@ -27,7 +27,7 @@ SystemName = Annotated[
 ]
 UserName = Annotated[
     str,
-    Field(max_length=100, pattern=TEXT, description="Whose job it was.", examples=["alice"]),
+    Field(max_length=100, pattern=TEXT, description="The job's user.", examples=["alice"]),
 ]
 JobName = Annotated[
     str, Field(max_length=200, pattern=TEXT, description="The job's name.", examples=["restart"])
@@ -46,23 +46,24 @@ DecisionId = Annotated[str, Field(max_length=32, pattern=TEXT)]
 Nodes = Annotated[Count, Field(description="Compute nodes of the job.", examples=[16])]
 RanWith = Annotated[
     IoNodes,
-    Field(description="I/O nodes that it ran with; 0 is direct access."),
+    Field(description="I/O nodes of the run; 0 is direct access."),
 ]
 
 
 class PageQuery(Given):
-    """Which part of a list."""
+    """A part of a list."""
 
     after: Id | None = Field(
-        None, description="The last item of the page before; `next` of that page has it."
+        None,
+        description="The last item of the page before; `next` of that page contains it.",
     )
     limit: Annotated[int, Field(ge=1, le=_LARGEST_PAGE)] = Field(
-        100, description="How many items at most."
+        100, description="The largest number of items."
     )
 
 
 class PageOfSystem(PageQuery):
-    """Which part of a list of one system's."""
+    """A part of a list of one system."""
 
     system: SystemName
 
@@ -71,25 +72,25 @@ class Page(BaseModel, Generic[_Item]):
     """A part of a list."""
 
     items: list[_Item]
-    next: str | None = Field(description="Where the next page is; null at the end.")
+    next: str | None = Field(description="The address of the next page; null at the end.")
 
 
 def cut(
     rows: Sequence[_Row], limit: int, last: Callable[[_Row], object], path: str | None = None
 ) -> tuple[Sequence[_Row], str | None]:
-    """The rows of a page, and where the next page is.
+    """The rows of a page, and the address of the next page.
 
     Parameters
     ----------
     rows : sequence
-        One more than `limit`, where there are as many.
+        At most one more than `limit`; the one more shows that another page follows.
     limit : int
-        How many rows a page has.
+        The number of rows of a page.
     last : callable
-        What the next page begins after: of the last row.
+        Gives the value of `after` for the next page, from this page's last row.
     path : str, optional
-        Of the list, parameters and all, where the request is for something else that holds its
-        first page.
+        The address of the list with its parameters; by default the request's own. An answer
+        that contains the first page of another list needs it.
     """
     if len(rows) <= limit:
         return rows, None

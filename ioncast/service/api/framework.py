@@ -1,8 +1,9 @@
-"""Typed operations on plain Flask: what comes in is checked, what can go out is documented.
+"""Typed operations on plain Flask: requests are checked, answers are documented.
 
-pydantic does both. A view is decorated with `operation`, which hands it checked values and
-leaves a description for `ioncast.service.api.openapi`. (A request costs a fifth more than with
-Flask alone; the library at hand made the JSON schema anew for each, which costs ten times that.)
+pydantic does both. `operation` decorates a view: it hands over checked values and keeps a
+description for `ioncast.service.api.openapi`. (A request takes a fifth longer than with Flask
+alone. The existing library made the JSON schema again for each request, which takes ten times
+as long.)
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _P = ParamSpec("_P")
 JSON = "application/json"
 FORM = "multipart/form-data"
 
-# JSON is read as a whole: of a file there is never so much in memory. While pydantic checks it,
-# a worker does nothing else, for a third of a second per MiB of what is wrong all over.
+# JSON is read into memory as a whole, unlike a file. While pydantic checks it, a worker does
+# nothing else: a third of a second per MiB when every value is wrong.
 _LARGEST_JSON = 4 << 20
 _LARGEST_JSON_ELSEWHERE = 16 << 20
 
 
 class Given(BaseModel):
-    """What a client sends: nothing but the fields, so that a misspelled one is noticed."""
+    """A request's values: other fields are errors, so that a misspelled name is noticed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,24 +51,24 @@ class Operation:
     Attributes
     ----------
     summary : str
-        A line; the view's docstring is the description.
+        One line; the view's docstring is the description.
     role : str or None
-        Who may; None is everybody, also where reading is closed.
+        The role that is needed; None for everybody, even when reading is closed.
     query, body, form : type of Given or None
-        What is read from the request: parameters, JSON, multipart fields.
+        The request's parameters, JSON and multipart fields.
     files : mapping of str to str
-        Files of the form, by field, with what they are.
+        The form's files: a description by field.
     answers : mapping of int to type, str or None
         By status: a model, a media type, or None for no content.
     also : tuple of int
-        Problems besides those that any operation may answer.
+        Statuses of problems beside those that every operation may answer.
     text : bool
-        Whether the answer is also to be had as plain text.
+        Whether the answer may also be plain text.
     limited : bool
-        Whether it counts against the client's requests per minute.
+        Whether a request counts against the client's requests per minute.
     elsewhere : bool
-        Whether the view gets the JSON as it came, to have it checked in another process (see
-        `checked_json`): what anybody may send must not keep a worker busy.
+        Whether the view gets unchecked JSON and has it checked in another process (see
+        `checked_json`), because anybody may send it and it must not keep a worker busy.
     """
 
     summary: str
@@ -86,10 +87,10 @@ class Operation:
 def operation(
     summary: str, *, role: Role | None = "reader", **described: Any
 ) -> Callable[[Callable[_P, Returned]], Callable[_P, Response]]:
-    """Make a view an operation; fields are those of `Operation`.
+    """Make a view an operation; the keyword arguments are the fields of `Operation`.
 
-    The view gets `query`, `body` or `form` as keyword arguments, the last two as one of the
-    two where both are described; the other one is None.
+    The view gets `query`, `body` and `form` as keyword arguments. When both `body` and `form`
+    are described, a request has one of them and the other is None.
     """
     about = Operation(summary, role, **described)
 
@@ -112,18 +113,18 @@ def operation(
 
 
 def checked_query(model: type[_Model], environ: WSGIEnvironment) -> _Model:
-    """The parameters of a request as what they must be.
+    """Check the parameters of a request.
 
     Raises
     ------
     RequestError
-        Naming the parameters that cannot be used.
+        With the names of the parameters that cannot be used.
     """
     return _checked(model, "query", parameters(environ["QUERY_STRING"]))
 
 
 def parameters(query: str) -> Iterator[tuple[str, str]]:
-    """What `urllib.parse.parse_qsl` takes twice as long for, of a query as WSGI has it."""
+    """Split a query from WSGI; `urllib.parse.parse_qsl` takes twice as long."""
     for part in query.encode("latin-1").decode(errors="replace").split("&"):
         name, _, value = part.partition("=")
         if "%" in part or "+" in part:
@@ -133,7 +134,7 @@ def parameters(query: str) -> Iterator[tuple[str, str]]:
 
 
 def _checked(model: type[_Model], place: str, values: Iterable[tuple[str, str]]) -> _Model:
-    """Values that are texts; empty ones are not given, as in a form that is left blank."""
+    """Check values that are texts; an empty text is a field that was left blank."""
     given: dict[str, str] = {}
     for name, value in values:
         if name in given:
@@ -146,12 +147,12 @@ def _checked(model: type[_Model], place: str, values: Iterable[tuple[str, str]])
 
 
 def checked_json(model: type[_Model], text: bytes) -> _Model:
-    """JSON as what it must be.
+    """Check JSON.
 
     Raises
     ------
     RequestError
-        Naming the fields that cannot be used.
+        With the names of the fields that cannot be used.
     """
     try:
         return model.model_validate_json(text, strict=True)
@@ -165,7 +166,7 @@ def _text(most: int) -> bytes:
 
 
 def _payload(about: Operation) -> dict[str, Given | bytes | None]:
-    """The body or the form, whichever was sent."""
+    """Read the body or the form of a request; the other one is None."""
     known = {JSON: about.body, FORM: about.form}
     read: dict[str, Given | bytes | None] = {
         name: None for name, model in (("body", about.body), ("form", about.form)) if model

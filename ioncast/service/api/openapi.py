@@ -24,21 +24,21 @@ _PROBLEM_TYPE = "application/problem+json"
 _ARGUMENT = re.compile(r"<(?:(?P<converter>[^:<>]+):)?(?P<name>[^<>]+)>")
 _TITLES = {
     400: "Bad request",
-    401: "A token is needed, or the one sent is none",
-    403: "The token's role may not",
+    401: "A token is needed, or the token is unknown",
+    403: "The token's role is too low",
     404: "Not found",
-    409: "It contradicts what is stored",
+    409: "It contradicts a stored value",
     413: "The request is too large",
-    415: "The request is of another type",
+    415: "The request has another media type",
     422: "A value, a file or a log cannot be used",
     429: "Too many requests; Retry-After says when to ask again",
-    503: "The database is away or the service busy; Retry-After says when to ask again",
+    503: "The database is unavailable or the service is busy; Retry-After says when to ask again",
 }
 _Schemas = dict[tuple[type[BaseModel], JsonSchemaMode], dict[str, Any]]
 
 
 def document_text() -> str:
-    """The document of the application that answers, as JSON; made once."""
+    """The document of the current application as JSON, made once."""
     return _text(cast("Flask", current_app._get_current_object()))  # type: ignore[attr-defined]
 
 
@@ -69,7 +69,7 @@ def document(app: Flask) -> dict[str, Any]:
         "info": {
             "title": "ioncast",
             "version": version("ioncast"),
-            "description": "Forecasts an application's I/O bandwidth by its number of I/O nodes,"
+            "description": "Predicts an application's I/O bandwidth with each number of I/O nodes,"
             " and tells schedulers how many to give it. Every error is a problem document"
             " (RFC 9457).",
             "license": {"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
@@ -104,7 +104,7 @@ def _text_of(app: Flask, rule: Rule) -> str:
 
 
 def _schemas(operations: list[Operation]) -> tuple[_Schemas, dict[str, Any]]:
-    """References by model and direction, and what they refer to."""
+    """The schemas of all models: references by model and direction, and the schemas by name."""
     given = {m for about in operations for m in (about.query, about.body, about.form) if m}
     answered: set[type[BaseModel]] = {
         model for about in operations for model in about.answers.values() if isinstance(model, type)
@@ -133,7 +133,7 @@ def _described(
     if content := _content(about, schemas):
         described["requestBody"] = {"required": True, "content": content}
     if about.role is not None:
-        # Where reading is open, it needs none.
+        # Reading may be open, then it needs no token.
         open_: list[dict[str, list[str]]] = [{}] if about.role == "reader" else []
         described["security"] = [{"token": []}, *open_]
         described["description"] += f"\n\nRole: {about.role}."
@@ -162,7 +162,7 @@ def _query_parameters(about: Operation) -> Iterator[dict[str, Any]]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """What a text in a URL or a form can be: it is left out, and never null."""
+    """The schema of a value in a URL or a form: it may be missing, but it is never null."""
     choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if len(choices) != 1:
         return schema
@@ -203,14 +203,14 @@ def _responses(about: Operation, schemas: _Schemas) -> Iterator[tuple[str, Any]]
             kinds["text/plain"] = {"schema": {"type": "string"}}
         described: dict[str, Any] = {"description": _TITLES.get(status, "The answer")}
         yield str(status), described | ({"content": kinds} if kinds else {})
-    refused = {"schema": schemas[Problem, "serialization"]}
+    problem = {"schema": schemas[Problem, "serialization"]}
     for status in sorted(_problems(about) - set(about.answers)):
-        described = {"description": _TITLES[status], "content": {_PROBLEM_TYPE: refused}}
+        described = {"description": _TITLES[status], "content": {_PROBLEM_TYPE: problem}}
         yield str(status), described
 
 
 def _problems(about: Operation) -> set[int]:
-    """What may be answered to any request of this kind."""
+    """The statuses of all problems that an operation may answer."""
     found = {400, 401, *about.also}
     if about.role in {"scheduler", "admin"}:
         found.add(403)

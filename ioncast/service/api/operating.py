@@ -1,4 +1,4 @@
-"""What those who run the service ask it."""
+"""Operations for those who run the service: health, readiness, numbers, this interface."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Health(BaseModel):
 
 
 class Readiness(BaseModel):
-    """What the service can do now."""
+    """The state of the service."""
 
     ready: bool = Field(description="Whether decisions are answered from prepared answers.")
-    entries: int = Field(description="Keys with a prepared answer.")
+    entries: int = Field(description="The number of keys with a prepared answer.")
     keeper: KeeperState = Field(
         description="Whether decisions are stored and answers are prepared: late when the keeper"
         f" gave no sign for {LATE_S:.0f} s, unseen when it gave none yet."
@@ -40,7 +40,7 @@ class Readiness(BaseModel):
 @operations.get("/healthz")
 @operation("Is the process alive?", role=None, answers={200: Health}, limited=False)
 def healthz() -> Health:
-    """Answer whenever a worker does."""
+    """Answer as long as a worker does."""
     return Health()
 
 
@@ -52,7 +52,7 @@ def healthz() -> Health:
     limited=False,
 )
 def readyz() -> tuple[Readiness, int]:
-    """Answer 503 until prepared answers were read once."""
+    """Answer 503 until a worker has read the prepared answers once."""
     prepared = service().prepared
     found = Readiness(
         ready=prepared.heartbeat is not None,
@@ -65,17 +65,17 @@ def readyz() -> tuple[Readiness, int]:
 
 @operations.get("/metrics")
 @operation(
-    "Numbers for Prometheus, over all workers",
+    "Numbers of all workers for Prometheus",
     answers={200: metrics.CONTENT_TYPE},
     limited=False,
 )
 def numbers() -> Response:
-    """Answer in Prometheus' text format 0.0.4."""
+    """Answer in text format 0.0.4 of Prometheus."""
     return Response(metrics.exposition(service()), content_type=metrics.CONTENT_TYPE)
 
 
 @operations.get("/openapi.json")
 @operation("This interface in OpenAPI 3.1", role=None, answers={200: JSON}, limited=False)
 def openapi_json() -> Response:
-    """Answer with the document that the operations describe."""
+    """Answer with the OpenAPI document of all operations."""
     return Response(openapi.document_text(), mimetype=JSON)

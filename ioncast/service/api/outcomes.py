@@ -1,4 +1,4 @@
-"""What jobs that ran got, held against what they were predicted."""
+"""Outcomes of jobs, compared with their predictions."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ outcomes = Blueprint("outcomes", __name__)
 
 _SHOWN = 20
 
-RanBy = Annotated[
-    DecisionId, Field(description="The decision that the job ran by, if it is known.")
-]
+RanBy = Annotated[DecisionId, Field(description="The id of the job's decision, if it is known.")]
 
 
 class Outcome(Given):
-    """What a job got."""
+    """The bandwidth that a job got."""
 
     system: SystemName
     job_id: JobId
@@ -55,45 +53,45 @@ class Outcome(Given):
 
 
 class OutcomeOfLog(Given):
-    """What a log does not say of its run."""
+    """Facts about a run that its log does not contain."""
 
     system: SystemName
     job_id: JobId
     io_nodes: RanWith
     bandwidth_mib_s: Bandwidth | None = Field(
-        None, description="In MiB/s; by default as the log says."
+        None, description="In MiB/s; by default from the log."
     )
     decision_id: RanBy | None = None
     user: UserName | None = Field(
-        None, description="Whose run it was; by default uid:N of the log.", examples=["alice"]
+        None, description="The run's user; by default uid:N from the log.", examples=["alice"]
     )
     name: JobName | None = None
     nodes: Nodes | None = None
 
 
 class OutcomeAnswer(BaseModel):
-    """An outcome as it is stored."""
+    """A stored outcome."""
 
     id: int
     system: str
     job_id: str
-    decision_id: str | None = Field(description="As it was reported.")
-    run_id: int | None = Field(description="The run in the history, where its log is there.")
+    decision_id: str | None = Field(description="The decision that the report names.")
+    run_id: int | None = Field(description="The run in the history, if its log was sent.")
     io_nodes: int
     bandwidth_mib_s: float
     reported_at: str
 
 
 class JoinedOutcome(OutcomeAnswer):
-    """An outcome with what was decided and expected."""
+    """An outcome with its decision and the expected bandwidth."""
 
     application_id: int | None
     pattern: str | None = Field(description="The kind of I/O that moved most of the bytes.")
-    decided: str | None = Field(description="The decision that it was joined with.")
+    decided: str | None = Field(description="The decision that was found for the job.")
     decided_io_nodes: int | None
-    source: str | None = Field(description="What the decision rests on.")
+    source: str | None = Field(description="The source of the decision.")
     expected_mib_s: float | None = Field(
-        description="With the I/O nodes that it ran with, where the decision's curve has them."
+        description="Expected with the job's I/O nodes, if the decision's curve has them."
     )
 
 
@@ -102,22 +100,22 @@ class OutcomePage(Page[JoinedOutcome]):
 
 
 class OutcomeQuery(PageQuery):
-    """Which outcomes."""
+    """A part of the list of outcomes."""
 
     system: SystemName | None = None
-    application: Id | None = Field(None, description="Only this application's.")
+    application: Id | None = Field(None, description="Only outcomes of this application.")
 
 
 class AccuracyItem(BaseModel):
-    """Some decisions in numbers; null where there was nothing to compare."""
+    """Numbers about some decisions; null if nothing could be compared."""
 
     system: str
     name: str = Field(description="The system, the application or the source.")
     application_id: int | None
-    decisions: int = Field(description="How many have an outcome.")
-    errors: dict[str, float | int] | None = Field(description="Their relative errors.")
+    decisions: int = Field(description="The number of decisions with an outcome.")
+    errors: dict[str, float | int] | None = Field(description="The relative errors.")
     coverage: float | None = Field(
-        description="The share of outcomes from p10 to p90, which is made to be 0.8."
+        description="The share of outcomes between p10 and p90; 0.8 is intended."
     )
     regret: float | None = Field(description="The mean share of bandwidth that was lost.")
 
@@ -127,7 +125,7 @@ class AccuracyPage(Page[AccuracyItem]):
 
 
 class JudgedItem(BaseModel):
-    """A decision, and what its job got."""
+    """A decision with the outcome of its job."""
 
     outcome_id: int
     decision_id: str
@@ -138,28 +136,30 @@ class JudgedItem(BaseModel):
     user: str | None
     pattern: str
     source: str
-    decided: int | None = Field(description="I/O nodes that it was for.")
-    io_nodes: int = Field(description="I/O nodes that the job ran with.")
+    decided: int | None = Field(description="The number of I/O nodes that was decided.")
+    io_nodes: int = Field(description="The number of I/O nodes that the job had.")
     observed_mib_s: float
     expected: dict[str, float] | None = Field(
-        description="With as many as it ran with, in MiB/s: mean, p10 and p90."
+        description="Expected with the job's I/O nodes, in MiB/s: mean, p10 and p90."
     )
     error: float | None = Field(description="|expected - observed| / observed.")
-    inside: bool | None = Field(description="Whether it is from p10 to p90.")
+    inside: bool | None = Field(description="Whether the outcome is between p10 and p90.")
     regret: float | None
     reported_at: str
 
 
 class DriftItem(BaseModel):
-    """Whether a kind of I/O on a system is still what is expected of it."""
+    """Whether outcomes of a kind of I/O on a system still agree with expectations."""
 
     system: str
-    pattern: str | None = Field(description="The kind of I/O; null is all of the system.")
-    count: int = Field(description="Outcomes that were expected.")
+    pattern: str | None = Field(description="The kind of I/O; null for all kinds together.")
+    count: int = Field(description="The number of outcomes with an expectation.")
     ewma: float = Field(description="The moving average of errors, in standard deviations.")
-    limit: float = Field(description="What it is within as long as nothing has changed.")
+    limit: float = Field(
+        description="The average stays within this limit, up or down, if nothing changed."
+    )
     drifted: bool
-    ratio: float = Field(description="Observed / expected of the last ten.")
+    ratio: float = Field(description="Observed / expected over the last ten outcomes.")
     since: str | None
 
 
@@ -167,34 +167,34 @@ class ValidationAnswer(BaseModel):
     """The errors so far, and drift."""
 
     at: str = Field(
-        description=f"When this was counted, of the last {COUNTED:,} outcomes of each system; it is"
-        " anew every minute."
+        description=f"The time when the last {COUNTED:,} outcomes of each system were counted; they"
+        " are counted again every minute."
     )
     systems: list[AccuracyItem] = Field(
-        description="By system; not in pages, as there is at most one for each of these outcomes."
+        description="By system; not in pages, because each of these outcomes adds at most one."
     )
     sources: list[AccuracyItem] = Field(
-        description="By what decisions rested on, at most three for each system."
+        description="By the source of decisions, at most three for each system."
     )
     applications: AccuracyPage = Field(
         description="The first page of `/v1/validation/applications`."
     )
     worst: list[JudgedItem] = Field(
-        description="The largest errors of all systems' decisions, at most ten."
+        description="The largest errors of decisions on all systems, at most ten."
     )
     drift: list[DriftItem] = Field(
-        description="By system and by kind of I/O, at most two for each of these outcomes."
+        description="By system and by kind of I/O; each of these outcomes adds at most two."
     )
 
 
 class ValidationQuery(Given):
-    """Of which system."""
+    """A system; by default all."""
 
     system: SystemName | None = None
 
 
 class AccuracyQuery(PageQuery):
-    """Which applications."""
+    """A part of the list of applications."""
 
     system: SystemName | None = None
 
@@ -205,12 +205,12 @@ class AccuracyQuery(PageQuery):
     role="scheduler",
     body=Outcome,
     form=OutcomeOfLog,
-    files={"log": "The run's Darshan log: it joins the history of its application."},
+    files={"log": "The run's Darshan log; it joins the history of its application."},
     answers={200: OutcomeAnswer, 201: OutcomeAnswer},
     also=(404, 409, 413, 503),
 )
 def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[OutcomeAnswer, int]:
-    """Join a job's bandwidth with its decision. 200 if it was reported before."""
+    """Store a job's bandwidth with its decision. 200 if it was reported before."""
     if body is not None:
         with transaction(service().database, write=True) as connection:
             return _stored(connection, body, None)
@@ -220,7 +220,7 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
         observed = form.bandwidth_mib_s or content.bandwidth_mib_s
         if observed is None:
             raise InputError(
-                "the log has no time of I/O, so it tells no bandwidth",
+                "the log has no I/O time, so its bandwidth is unknown",
                 where=upload.name,
                 remedy="send bandwidth_mib_s",
             )
@@ -237,7 +237,7 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
 @outcomes.get("/v1/outcomes")
 @operation("What did jobs get?", query=OutcomeQuery, answers={200: OutcomePage}, also=(503,))
 def list_outcomes(query: OutcomeQuery) -> OutcomePage:
-    """List outcomes with their decisions, in the order of their ids."""
+    """List outcomes with their decisions, in the order of ids."""
     with transaction(service().database) as connection:
         rows = stored_outcomes.joined_outcomes(
             connection,
@@ -252,13 +252,13 @@ def list_outcomes(query: OutcomeQuery) -> OutcomePage:
 
 @outcomes.get("/v1/validation")
 @operation(
-    "How far off are decisions, and does anything drift?",
+    "How large are the errors of decisions, and does anything drift?",
     query=ValidationQuery,
     answers={200: ValidationAnswer},
     also=(503,),
 )
 def validation(query: ValidationQuery) -> ValidationAnswer:
-    """Answer with what was counted last."""
+    """Answer with the numbers that were counted last."""
     found, drift = _summary("validation"), _summary("drift")
     here = "/v1/validation/applications"
     if query.system is not None:
@@ -275,13 +275,13 @@ def validation(query: ValidationQuery) -> ValidationAnswer:
 
 @outcomes.get("/v1/validation/applications")
 @operation(
-    "How far off are decisions for each application?",
+    "How large are the errors of decisions for each application?",
     query=AccuracyQuery,
     answers={200: AccuracyPage},
     also=(503,),
 )
 def validation_of_applications(query: AccuracyQuery) -> AccuracyPage:
-    """List applications with outcomes, by their ids."""
+    """List applications with outcomes, in the order of ids."""
     rows = _of(_summary("validation").value["applications"], query.system)
     return _accuracy(rows, query.after or 0, query.limit)
 
@@ -289,7 +289,7 @@ def validation_of_applications(query: AccuracyQuery) -> AccuracyPage:
 def _summary(name: str) -> Summary:
     found = service().prepared.summaries.get(name)
     if found is None:
-        raise BusyError("outcomes have not been counted yet")
+        raise BusyError("the keeper has not counted the outcomes yet")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Predictions: bandwidth with each number of I/O nodes, from a log or from phases."""
+"""Predictions of bandwidth with each number of I/O nodes, from a log or from phases."""
 
 from __future__ import annotations
 
@@ -60,55 +60,56 @@ class PhaseRecord(Given):
     end: _Time = Field(description="Seconds since the job's start.")
     type: Operation
     rank: _Whole | Literal["all"] = Field(
-        description='A rank, a number of ranks, or "all" of the job.'
+        description='A rank, a number of ranks, or "all" ranks of the job.'
     )
     bytes: Bytes
-    time: _Time = Field(description="The longest I/O time of a process, in seconds.")
+    time: _Time = Field(description="The I/O time of the slowest process, in seconds.")
     api: Api
     requests: _Whole
     spatiality: Spatiality
     files: FileAccess
     n_files: _Whole
     mode_processes: _Whole = Field(description="The most frequent number of processes per file.")
-    processes: _Whole | None = Field(None, description="How many took part.")
-    nprocs: _Whole | None = Field(None, description="How many the job has.")
+    processes: _Whole | None = Field(None, description="Processes that took part.")
+    nprocs: _Whole | None = Field(None, description="Processes of the job.")
     parts: list[PartRecord] = Field(
-        max_length=_MOST_PARTS, description="The requests by size; their bytes add up."
+        max_length=_MOST_PARTS,
+        description="The requests by size; their bytes add up to those of the phase.",
     )
-    partial: bool = Field(False, description="Darshan left records out.")
-    log: str = Field("", max_length=1000, description="Where it was found.")
+    partial: bool = Field(False, description="Whether Darshan left records out.")
+    log: str = Field("", max_length=1000, description="The log that the phase is from.")
 
 
 class PredictionFields(Given):
-    """What to predict."""
+    """A question for a prediction."""
 
     system: SystemName
     nodes: Nodes | None = None
     ran_with: PredictedIoNodes | None = Field(
-        None, description="I/O nodes of the earlier run: what it got then corrects the prediction."
+        None, description="I/O nodes of the earlier run; its bandwidth corrects the prediction."
     )
     engine: str | None = Field(
         None,
         max_length=40,
         pattern=TEXT,
-        description="Whose benchmarks to predict from; by default IOR's, or those of the program"
-        " that measured most.",
+        description="The engine whose benchmarks count; by default ior, or else the engine that"
+        " measured most configurations.",
     )
     tolerance: Annotated[float, Field(ge=0, lt=1)] | None = Field(
         None,
-        description="Share of the best bandwidth that a decision may give up for fewer I/O"
-        " nodes; by default the site's.",
+        description="The share of the best bandwidth that a decision may give up for fewer I/O"
+        " nodes; by default the site's tolerance.",
     )
     available: PredictedIoNodes | None = Field(
-        None, description="Decide for at most so many I/O nodes."
+        None, description="The largest number of I/O nodes that may be decided."
     )
     default: PredictedIoNodes | None = Field(
         None,
-        description="Decide for so many where nothing is known; by default the site's.",
+        description="The decision if nothing is known; by default the site's default.",
     )
 
     def asked(self, io_nodes: tuple[int, ...] | None, settings: Settings) -> Asked:
-        """What is asked for, with what the site sets."""
+        """Complete the question with the site's settings."""
         tolerance, default = self.tolerance, self.default
         if tolerance is None:
             tolerance = settings.tolerance_of(self.system)
@@ -125,7 +126,7 @@ class PredictionFields(Given):
 
 
 class PredictionOfPhases(PredictionFields):
-    """What to predict, from phases."""
+    """A question for a prediction from phases."""
 
     io_nodes: list[PredictedIoNodes] | None = Field(
         None,
@@ -140,7 +141,7 @@ class PredictionOfPhases(PredictionFields):
 
 
 class PredictionOfLog(PredictionFields):
-    """What to predict, from a Darshan log."""
+    """A question for a prediction from a Darshan log."""
 
     io_nodes: _Numbers | None = Field(
         None,
@@ -150,7 +151,7 @@ class PredictionOfLog(PredictionFields):
 
 
 class _Answered(BaseModel):
-    """As `ioncast predict --format json` prints it: fields may be added."""
+    """A part of the JSON of `ioncast predict --format json`; later versions may add fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -159,19 +160,20 @@ class PredictedBandwidth(_Answered):
     """Bandwidth of a run, in MiB/s."""
 
     mean: float
-    p10: float = Field(description="One run in ten is below.")
+    p10: float = Field(description="One run in ten is slower.")
     median: float
-    p90: float = Field(description="One run in ten is above.")
+    p90: float = Field(description="One run in ten is faster.")
 
 
 class PredictedPoint(_Answered):
-    """What is expected with a number of I/O nodes."""
+    """The expected bandwidth with a number of I/O nodes."""
 
-    io_nodes: int = Field(description="How many; 0 is direct access.")
+    io_nodes: int = Field(description="The number of I/O nodes; 0 is direct access.")
     bandwidth_mib_s: PredictedBandwidth
-    time_s: float = Field(description="Typical seconds of I/O.")
+    time_s: float = Field(description="The typical I/O time in seconds.")
     basis: Literal["measured", "model"] = Field(
-        description="Whether every part was benchmarked with this number."
+        description="measured: benchmarks of all parts ran with this number of I/O nodes. model:"
+        " the model fills in."
     )
 
 
@@ -184,14 +186,14 @@ class PredictedBest(_Answered):
 
 
 class PredictedDecision(_Answered):
-    """The number of I/O nodes that a scheduler is told."""
+    """The number of I/O nodes for the scheduler."""
 
     io_nodes: int | None
     source: Literal["model", "default", "none"]
     bandwidth_mib_s: float | None
     tolerance: float
     within_10_percent: float | None = Field(
-        description="The probability of reaching 0.9 of the best bandwidth."
+        description="The probability that the job gets at least 0.9 of the best bandwidth."
     )
     why: str
 
@@ -207,16 +209,16 @@ class PredictionAnswer(_Answered):
     """A prediction, as `ioncast predict --format json --explain` prints it."""
 
     system: str
-    job: int | str | None = Field(description="The run that it rests on.")
+    job: int | str | None = Field(description="The earlier run's job.")
     curve: list[PredictedPoint]
     best: PredictedBest
     decision: PredictedDecision
     earlier_run: EarlierRunAnswer | None
     phases: list[dict[str, Any]] = Field(
-        description="Each phase, and the benchmark that each of its parts was matched to."
+        description="Each phase with the benchmarks that its parts were matched to."
     )
-    warnings: list[str] = Field(description="What limits the prediction.")
-    explanation: list[str] = Field(description="In words, what the decision rests on.")
+    warnings: list[str] = Field(description="The limits of the prediction.")
+    explanation: list[str] = Field(description="The reasons of the decision in sentences.")
 
 
 @predictions.post("/v1/predictions")
@@ -243,7 +245,8 @@ def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
     return Response(found, mimetype=JSON)
 
 
-# What follows runs in a process of its own: ten thousand phases take seconds to check and to write.
+# The functions below run in a separate process, because it takes seconds to check and to write
+# ten thousand phases.
 
 
 def _predicted_from_phases(database: Place, text: bytes, settings: Settings, most: Limits) -> bytes:

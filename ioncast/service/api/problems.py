@@ -27,22 +27,22 @@ _MEDIA_TYPE = "application/problem+json"
 _CLIENT_ERROR, _SERVER_ERROR = 400, 500
 _UNAVAILABLE = 503
 _RETRY_AFTER_S = 5
-# What gunicorn's parser refuses, in heads and in chunked bodies, is a bad request but for these.
-_REFUSALS: dict[type[Exception], type[HTTPException]] = {
+# Other errors of gunicorn's parser, in heads and in chunked bodies, are bad requests.
+_PARSE_ERRORS: dict[type[Exception], type[HTTPException]] = {
     unparsable.LimitRequestLine: RequestURITooLarge,
     unparsable.LimitRequestHeaders: RequestHeaderFieldsTooLarge,
     unparsable.ExpectationFailed: ExpectationFailed,
     unparsable.UnsupportedTransferCoding: NotImplemented,
 }
-# Of a request with a thousand mistakes the first ones tell enough.
+# The first mistakes say enough about a request with a thousand.
 _MOST_ERRORS = 20
 
 
 class Mistake(BaseModel):
     """One value that cannot be used."""
 
-    where: str = Field(description="The parameter or the field.", examples=["query.nodes"])
-    what: str = Field(description="What is wrong with it.")
+    where: str = Field(description="The parameter or field.", examples=["query.nodes"])
+    what: str = Field(description="The mistake.")
 
 
 class Problem(BaseModel):
@@ -51,8 +51,8 @@ class Problem(BaseModel):
     type: str = Field(description="The kind of problem.", examples=["urn:ioncast:unusable-input"])
     title: str = Field(description="The kind of problem in words.")
     status: int = Field(description="The HTTP status.")
-    detail: str | None = Field(None, description="What is wrong, and what to do.")
-    errors: list[Mistake] | None = Field(None, description="Which values cannot be used.")
+    detail: str | None = Field(None, description="The problem, and what to do.")
+    errors: list[Mistake] | None = Field(None, description="The values that cannot be used.")
 
 
 class RequestError(IoncastError):
@@ -76,7 +76,7 @@ class RequestError(IoncastError):
         self.errors = errors
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """It may be raised in another process."""
+        """Let `pickle` rebuild it: it may be raised in another process."""
         return RequestError, (self.http_status, self.kind, self.what), vars(self)
 
 
@@ -89,7 +89,7 @@ def problem(
     errors: list[dict[str, str]] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """Make a problem document; a busy or broken service says when to ask again."""
+    """Make a problem document; with status 503 it says when to ask again."""
     document: dict[str, Any] = {"type": type_of(kind), "title": title, "status": status}
     if detail:
         document["detail"] = detail
@@ -107,13 +107,13 @@ def type_of(kind: str) -> str:
 
 
 def of_error(error: IoncastError) -> Response:
-    """The document of an error of ours; of one that is not the client's only the log says all."""
+    """The document of an error of ours; errors of the service itself are only in the log."""
     headers, errors = None, None
     if isinstance(error, RequestError):
         headers, errors = error.headers, error.errors
     if error.http_status >= _SERVER_ERROR:
         _LOG.error("%s", error)
-        told = "it is not the request's fault; send it again later"
+        told = "the request is not the cause; send it again later"
         return problem(error.http_status, error.kind, error.title, told)
     detail = error.in_words(as_field)
     return problem(
@@ -122,7 +122,7 @@ def of_error(error: IoncastError) -> Response:
 
 
 def of_validation(error: ValidationError, place: str) -> RequestError:
-    """What pydantic refuses; `place` is query, body or form."""
+    """The error for values that pydantic rejects; `place` is query, body or form."""
     found = error.errors(include_url=False, include_input=False)
     errors = [
         {
@@ -136,7 +136,7 @@ def of_validation(error: ValidationError, place: str) -> RequestError:
 
 
 def of_http(error: HTTPException) -> Response:
-    """The document of what Flask itself refuses; a redirection is no problem."""
+    """The document of an error of Flask; a redirection is answered as it is."""
     if error.code is None or error.code < _CLIENT_ERROR or error.response is not None:
         return cast("Response", error.get_response())
     kept = {name: value for name, value in error.get_headers() if name == "Allow"}
@@ -145,21 +145,21 @@ def of_http(error: HTTPException) -> Response:
 
 
 def of_exception(error: Exception) -> Response:
-    """The document of a request that is no HTTP, which it does not repeat, or of a defect."""
+    """The document of a request that is not HTTP, without quoting it, or of a defect."""
     if isinstance(error, unparsable.ParseException):
-        return of_http(_REFUSALS.get(type(error), BadRequest)())
+        return of_http(_PARSE_ERRORS.get(type(error), BadRequest)())
     return of_defect(error)
 
 
 def of_defect(error: BaseException) -> Response:
-    """The document of a defect of ours; what it was only the log says."""
+    """The document of a defect of ours; its details are only in the log."""
     _LOG.error("a request failed", exc_info=error)
-    told = "this is a defect of the service, please report it"
+    told = "this is a defect of the service; please report it"
     return problem(_SERVER_ERROR, "internal-error", "Internal error", told)
 
 
 def register(app: Flask) -> None:
-    """Answer every error of an application so."""
+    """Answer every error of an application with a problem document."""
     app.register_error_handler(IoncastError, of_error)
     app.register_error_handler(HTTPException, of_http)
     app.register_error_handler(Exception, of_exception)

@@ -1,4 +1,4 @@
-"""The history of applications: logs of runs that join it, and what is known of each."""
+"""The history of applications: logs of runs that join it, and lists of runs and decisions."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _SHOWN = 20
 
 
 class Trace(Given):
-    """What a log does not say of its run."""
+    """Facts about a run that its log does not contain."""
 
     system: SystemName
     user: UserName | None = Field(
-        None, description="Whose run it was; by default uid:N of the log.", examples=["alice"]
+        None, description="The run's user; by default uid:N from the log.", examples=["alice"]
     )
     name: JobName | None = None
     job_id: JobId | None = None
@@ -52,17 +52,17 @@ class Trace(Given):
 
 
 class TraceAnswer(BaseModel):
-    """Where a log is in the history."""
+    """A run that joined the history."""
 
     run_id: int
     application_id: int
-    executable: str = Field(description="As the log says, without its arguments.")
+    executable: str = Field(description="The program as the log names it, without arguments.")
     user: str
     tasks: int = Field(description="Processes.")
-    phases: int = Field(description="How many phases of I/O it has.")
-    bytes: int = Field(description="How many bytes they moved.")
+    phases: int = Field(description="The number of phases.")
+    bytes: int = Field(description="The bytes that all phases moved.")
     bandwidth_mib_s: float | None = Field(description="All bytes over the time of the phases.")
-    warnings: list[str] = Field(description="What the log does not tell, and what decisions lack.")
+    warnings: list[str] = Field(description="Missing data: in the log, and for decisions.")
 
 
 class ApplicationItem(BaseModel):
@@ -73,8 +73,8 @@ class ApplicationItem(BaseModel):
     executable: str
     program: str = Field(description="The executable without its folder.")
     user: str
-    runs: int = Field(description="How many are in the history.")
-    newest: str = Field(description="When the last one started, or was stored.")
+    runs: int = Field(description="The number of runs in the history.")
+    newest: str = Field(description="The time when the newest run started, or was stored.")
 
 
 class ApplicationPage(Page[ApplicationItem]):
@@ -101,7 +101,7 @@ class RunPage(Page[RunItem]):
 
 
 class DecisionItem(BaseModel):
-    """What a scheduler asked and was told."""
+    """A scheduler's question with its answer."""
 
     id: str
     asked_at: str
@@ -120,7 +120,7 @@ class DecisionItem(BaseModel):
     application_id: int | None
     why: str
     curve: list[tuple[int, float, float, float]] = Field(
-        description="I/O nodes, and bandwidth in MiB/s: expected, p10 and p90."
+        description="For each number of I/O nodes, the bandwidth in MiB/s: expected, p10 and p90."
     )
 
 
@@ -129,33 +129,33 @@ class DecisionPage(Page[DecisionItem]):
 
 
 class ApplicationAnswer(ApplicationItem):
-    """An application with what happened of late."""
+    """An application with its newest runs and decisions."""
 
     newest_runs: RunPage
     newest_decisions: DecisionPage
-    outcomes: str = Field(description="Where its outcomes are.")
+    outcomes: str = Field(description="The address of its outcomes.")
 
 
 class ApplicationQuery(PageQuery):
-    """Which applications."""
+    """A part of the list of applications."""
 
     system: SystemName | None = None
     search: str | None = Field(
         None,
         max_length=200,
         pattern=TEXT,
-        description="What the executable or the user must hold.",
+        description="A text that the executable or the user contains.",
     )
 
 
 class RunQuery(PageQuery):
-    """Which runs of an application."""
+    """A part of the list of an application's runs."""
 
     after: Id | None = Field(None, description="The last run of the page before.")
 
 
 class DecisionQuery(PageQuery):
-    """Which decisions of an application."""
+    """A part of the list of an application's decisions."""
 
     after: DecisionId | None = Field(  # type: ignore[assignment]
         None, description="The last decision of the page before."
@@ -164,7 +164,7 @@ class DecisionQuery(PageQuery):
 
 @traces.post("/v1/traces")
 @operation(
-    "Put a run into the history",
+    "Add a run to the history",
     role="scheduler",
     form=Trace,
     files={"log": "The run's Darshan log."},
@@ -172,7 +172,10 @@ class DecisionQuery(PageQuery):
     also=(409, 413, 503),
 )
 def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
-    """Read a Darshan log: its phases join the history of its application. 200 if it had it."""
+    """Read a Darshan log and add its phases to the history of its application.
+
+    200 if the history has the log already.
+    """
     with uploaded("log") as upload:
         content = trace_of(upload)
         with transaction(service().database, write=True) as connection:
@@ -199,7 +202,7 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
 def store_trace(
     connection: Connection, upload: Upload, content: TraceContent, told: Trace
 ) -> tuple[Run, bool]:
-    """Put a log into the history of its application (see `benchdb.history.runs.store_run`)."""
+    """Add a log to the history of its application (see `benchdb.history.runs.store_run`)."""
     run = NewRun(
         system=told.system,
         executable=content.executable,
@@ -239,9 +242,9 @@ def list_applications(query: ApplicationQuery) -> ApplicationPage:
 
 
 @traces.get("/v1/applications/<int:number>")
-@operation("What is known of an application?", answers={200: ApplicationAnswer}, also=(404, 503))
+@operation("What is known about an application?", answers={200: ApplicationAnswer}, also=(404, 503))
 def get_application(number: int) -> ApplicationAnswer:
-    """Answer with its newest runs and decisions."""
+    """Answer with the newest runs and decisions."""
     with transaction(service().database) as connection:
         summary = application(connection, number)
         runs = runs_of(connection, number, limit=_SHOWN + 1)
@@ -293,7 +296,7 @@ def list_decisions(number: int, query: DecisionQuery) -> DecisionPage:
 @traces.get("/v1/decisions/<number>")
 @operation("What was decided?", answers={200: DecisionItem}, also=(404, 503))
 def get_decision(number: str) -> DecisionItem:
-    """Answer with a decision, which is stored a second or two after it was made."""
+    """Answer with a decision; it is stored a second or two after it was made."""
     with transaction(service().database) as connection:
         return DecisionItem(**asdict(decision(connection, number)))
 

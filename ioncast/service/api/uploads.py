@@ -20,12 +20,12 @@ _CHUNK_BYTES = 1 << 20
 
 @contextmanager
 def uploaded(field: str) -> Iterator[Upload]:
-    """A file of the form, where other processes can read it for a while.
+    """Write a file of the form to a temporary file that other processes can read.
 
     Raises
     ------
     BusyError
-        When there is no room for it.
+        When the disk has no room for it.
     """
     sent = request.files[field]
     digest = hashlib.sha256()
@@ -45,7 +45,7 @@ def uploaded(field: str) -> Iterator[Upload]:
 
 
 def name_of(filename: str | None) -> str:
-    r"""What a client calls its file, without folders and what cannot be printed.
+    r"""The name of a client's file, without folders and unprintable characters.
 
     Examples
     --------
@@ -63,24 +63,24 @@ def trace_of(upload: Upload) -> TraceContent:
     Raises
     ------
     InputError
-        When it cannot be used, under the client's name of it.
+        When the log cannot be used; the error has the client's name of the file.
     BusyError
-        When too many are being read.
+        When too many logs are being read.
     """
     return service().children.run(read_trace, upload, limits())
 
 
 def limits() -> Limits:
-    """What reading a log may cost."""
+    """The memory and time that reading a log may take."""
     most = service().children.limits
     return Limits(max_bytes=most.memory_bytes, max_seconds=most.seconds)
 
 
 def place() -> Place:
-    """Where functions in other processes find the database."""
+    """The place of the database, for functions in other processes."""
     settings = service().settings
     return Place(settings.database, settings.patience_s)
 
 
 def _no_room(error: OSError) -> BusyError:
-    return BusyError(f"an upload cannot be kept for reading: {error.strerror}")
+    return BusyError(f"an upload cannot be written to a temporary file: {error.strerror}")

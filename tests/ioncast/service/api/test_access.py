@@ -1,4 +1,4 @@
-"""Who may do what, and how often."""
+"""Roles, tokens, and the number of requests that a client may send."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_reading_is_open_unless_it_is_closed(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(("role", "status"), [("reader", 403), ("scheduler", 200), ("admin", 200)])
-def test_a_role_may_what_lower_ones_may(
+def test_a_role_includes_the_lower_roles(
     client: FlaskClient, authorised: Authorised, role: str, status: int
 ) -> None:
     headers = authorised(role)
@@ -37,7 +37,7 @@ def test_a_role_may_what_lower_ones_may(
 
 
 @pytest.mark.parametrize("header", ["Bearer ion_wrong", "Basic YTpi", "Bearer", "ion_wrong"])
-def test_a_token_that_is_none_is_refused_also_where_none_is_needed(
+def test_a_wrong_token_is_rejected_even_when_no_token_is_needed(
     client: FlaskClient, keep: Callable[[], None], header: str
 ) -> None:
     keep()
@@ -62,7 +62,7 @@ def test_after_a_first_start_without_the_database_no_token_is_called_wrong(
     assert (answer.status_code, answer.get_json()["title"]) == (503, "Not ready")
 
 
-def test_a_revoked_token_is_refused(
+def test_a_revoked_token_is_rejected(
     client: FlaskClient, settings: Settings, authorised: Authorised, keep: Callable[[], None]
 ) -> None:
     headers = authorised("scheduler")
@@ -86,7 +86,7 @@ def test_a_cookie_reads_and_never_writes(
 
 
 @pytest.mark.usefixtures("stopped_clock")
-def test_who_guesses_tokens_is_stopped_and_told_how_long_to_wait(
+def test_a_client_that_guesses_tokens_is_told_how_long_to_wait(
     settings: Settings, keep: Callable[[], None]
 ) -> None:
     keep()
@@ -99,7 +99,7 @@ def test_who_guesses_tokens_is_stopped_and_told_how_long_to_wait(
 
     assert [guess().status_code for _ in range(4)] == [401, 401, 401, 429]
     assert 0 < int(guess().headers["Retry-After"]) <= 60
-    # Questions themselves are not counted: a scheduler's are never too many.
+    # Questions are not counted: a scheduler may send any number.
     assert client.get("/v1/decisions?system=a").status_code == 200
 
 
@@ -118,7 +118,7 @@ def with_settings(settings: Settings) -> Iterator[Callable[..., FlaskClient]]:
 
 
 @pytest.mark.usefixtures("stopped_clock")
-def test_who_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
+def test_a_client_that_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
     with_settings: Callable[..., FlaskClient],
 ) -> None:
     client = with_settings(requests_per_minute=2)
@@ -132,12 +132,12 @@ def test_who_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
     assert refused.get_json()["title"] == "Too many requests"
     assert 0 < int(refused.headers["Retry-After"]) <= 60
     assert ask("192.0.2.2").status_code == 200
-    # On a unix socket nobody has an address: these are the site's own programs.
+    # Clients on a unix socket are the site's own programs and have no address.
     assert {ask("").status_code for _ in range(3)} == {200}
 
 
 @pytest.mark.usefixtures("stopped_clock")
-def test_behind_a_proxy_a_client_is_who_the_proxy_says(
+def test_behind_a_proxy_a_client_has_the_address_that_the_proxy_names(
     with_settings: Callable[..., FlaskClient],
 ) -> None:
     client = with_settings(requests_per_minute=2, proxies=1)
@@ -148,7 +148,7 @@ def test_behind_a_proxy_a_client_is_who_the_proxy_says(
 
     assert [ask("192.0.2.1") for _ in range(3)] == [200, 200, 429]
     assert ask("192.0.2.2") == 200
-    # What stands before the proxy's own word is what the client made up.
+    # The client itself sent the first address; the proxy added the last one.
     assert ask("192.0.2.3, 192.0.2.1") == 429
 
 
@@ -156,7 +156,7 @@ def test_behind_a_proxy_a_client_is_who_the_proxy_says(
     ("proxies", "scheme", "is_secure"),
     [(1, "https", True), (1, "http", False), (0, "https", False)],
 )
-def test_behind_a_proxy_with_tls_the_cookie_is_for_https_alone(
+def test_behind_a_proxy_with_tls_the_cookie_is_for_https_only(
     with_settings: Callable[..., FlaskClient],
     authorised: Authorised,
     proxies: int,
@@ -184,5 +184,5 @@ def test_every_answer_has_the_headers_that_keep_browsers_from_harm(
     assert "script-src 'unsafe" not in policy
 
 
-def test_an_answer_to_a_program_is_not_stored_on_its_way(client: FlaskClient) -> None:
+def test_no_proxy_or_browser_stores_an_answer_to_a_program(client: FlaskClient) -> None:
     assert client.get("/v1/decisions?system=a").headers["Cache-Control"] == "no-store"

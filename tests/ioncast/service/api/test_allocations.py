@@ -30,15 +30,13 @@ HACC = {
     "tasks": "16",
 }
 
-# What is not in the database has nothing to do with which one it is.
-
 
 def ask(client: FlaskClient, **asked: Any) -> TestResponse:
     return client.post("/v1/allocations", json={"pool": 8, "jobs": JOBS} | asked)
 
 
 def problem(response: TestResponse, status: int) -> str:
-    """What a problem document says, in one line."""
+    """The detail of a problem document, in one line."""
     assert response.status_code == status, response.text
     assert response.mimetype == "application/problem+json"
     assert response.json is not None
@@ -103,7 +101,7 @@ def test_a_decision_that_is_not_stored_is_not_found(client: FlaskClient) -> None
     assert said.startswith("the database has no decision 'ffff")
 
 
-def test_a_decision_of_which_nothing_was_known_has_no_curve(
+def test_a_decision_without_knowledge_has_no_curve(
     client: FlaskClient, filled: None, keep: Callable[[], None]
 ) -> None:
     asked = {"system": "testbed", "executable": "/unheard/of", "nodes": "2"}
@@ -145,35 +143,36 @@ def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None
         ({"jobs": [{"id": "a", "curve": dict.fromkeys(range(65), 1)}]}, "body.jobs.0.curve: "),
         ({"jobs": [{"id": "a", "nodes": 1}]}, "job a: curve: it is empty"),
         ({"jobs": [{"id": "a/b", "nodes": 1}]}, "job a/b: curve: it is empty"),
-        ({"jobs": [{"id": "a", "curve": {"4": 1}}]}, "job a: nobody says how many compute nodes"),
+        (
+            {"jobs": [{"id": "a", "curve": {"4": 1}}]},
+            "job a: the number of its compute nodes is unknown",
+        ),
         (
             {"jobs": [{"id": "a", "nodes": 1, "curve": {"4": 1}, "decision_id": "b"}]},
-            "job a: a curve and a decision_id; leave one out",
+            "job a: it has a curve and a decision_id; leave one out",
         ),
         ({"jobs": [*JOBS, JOBS[0]]}, "job 4711: two jobs have this id"),
         ({"pool": 3}, "pool: fixed jobs have 4 I/O nodes, more than the pool, which has 3"),
     ],
 )
-def test_a_value_that_cannot_be_is_named(
-    client: FlaskClient, change: dict[str, Any], said: str
-) -> None:
+def test_an_unusable_value_is_named(client: FlaskClient, change: dict[str, Any], said: str) -> None:
     assert problem(ask(client, **change), 422).startswith(said)
 
 
-def test_what_would_take_long_is_refused_and_the_largest_that_is_not_is_answered(
+def test_a_request_that_would_take_long_is_rejected_and_one_below_the_limit_is_answered(
     client: FlaskClient,
 ) -> None:
     def jobs(numbers: int) -> list[dict[str, Any]]:
         curve = {n * 32: 1.0 + n for n in range(numbers)}
         return [{"id": number, "nodes": 1, "curve": curve} for number in range(2_000)]
 
-    assert "too many to be divided in a request" in problem(
+    assert "too many to be divided in one request" in problem(
         ask(client, jobs=jobs(5), pool=40_001), 422
     )
     answer = ask(client, jobs=jobs(5), pool=40_000)
     assert answer.status_code == 200, answer.text
 
 
-def test_where_reading_is_closed_it_needs_a_token(settings: Settings) -> None:
+def test_a_token_is_needed_when_reading_is_closed(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"reading": "closed"}))
     problem(ask(app.test_client()), 401)

@@ -84,7 +84,7 @@ def wanted(*items: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_times(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without what is not the same a second later."""
+    """Leave out the times, which differ a second later."""
     return [item | {"cells": [cell | {"newest": None} for cell in item["cells"]]} for item in items]
 
 
@@ -95,7 +95,7 @@ def test_a_file_is_stored_once(testbed: TestResponse, post: Post) -> None:
     assert answer(again) == {"stored": False, **found}
 
 
-def test_a_file_that_says_otherwise_than_before_must_be_said_to_replace(
+def test_a_file_that_contradicts_an_earlier_import_needs_replace(
     testbed: TestResponse, post: Post, client: FlaskClient
 ) -> None:
     other = {"system": "testbed", "tasks": 32, "nodes": 8}
@@ -129,7 +129,7 @@ def test_what_was_measured_is_what_the_file_says(
     } == dict(found)
 
 
-def test_the_measurements_of_a_configuration_are_a_part_of_all(
+def test_the_measurements_of_one_configuration_are_part_of_all(
     testbed: TestResponse, client: FlaskClient
 ) -> None:
     rows = everything(client, "/v1/measurements?system=testbed&limit=500")
@@ -140,7 +140,7 @@ def test_the_measurements_of_a_configuration_are_a_part_of_all(
     assert sum(len(cell["bandwidths_mib_s"]) for cell in curve["cells"]) == len(of_one)
 
 
-def test_coverage_in_pages_is_that_of_the_command_line(
+def test_coverage_in_pages_equals_that_of_the_command_line(
     testbed: TestResponse, client: FlaskClient, settings: Settings
 ) -> None:
     command = ["bench", "coverage", "--system", "testbed", "--format", "json", "--db"]
@@ -157,7 +157,7 @@ def test_coverage_in_pages_is_that_of_the_command_line(
     assert shown == expected["configurations"]
 
 
-def test_what_is_old_is_stale(testbed: TestResponse, client: FlaskClient) -> None:
+def test_an_old_cell_is_stale(testbed: TestResponse, client: FlaskClient) -> None:
     [row] = answer(client.get("/v1/coverage?system=testbed&limit=1&stale_after_s=0.001"))["items"]
     assert all(cell["stale"] for cell in row["cells"])
     asked = wanted(row) | {"stale_after_s": 0.001}
@@ -204,16 +204,14 @@ def test_rows_of_json_are_measurements(post: Post, client: FlaskClient) -> None:
     ]
 
 
-def test_of_rows_of_which_one_cannot_be_used_none_is_stored(
-    post: Post, client: FlaskClient
-) -> None:
+def test_no_row_is_stored_when_one_cannot_be_used(post: Post, client: FlaskClient) -> None:
     rows = [ROW, {**ROW, "command": "ior -a POSIX -w -b 5 -t 4"}]
     said = answer(post("/v1/measurements", json={"system": "mn4", "measurements": rows}), 422)
     assert said["detail"].startswith("measurements.1: the transfer size must be a multiple of 8")
     answer(client.get("/v1/measurements?system=mn4"), 404)
 
 
-def test_a_command_of_several_lines_is_one_and_those_after_it_keep_their_numbers(
+def test_a_command_of_several_lines_does_not_move_the_numbers_of_later_rows(
     post: Post, client: FlaskClient
 ) -> None:
     rows = [{**ROW, "command": "ior -a POSIX\n -w\r\n -b 24m -t 24m"}, ROW]
@@ -237,7 +235,7 @@ def test_a_command_of_several_lines_is_one_and_those_after_it_keep_their_numbers
         ({"repetition": 1}, "body.measurements.0.repetition"),
     ],
 )
-def test_a_value_that_cannot_be_is_named(post: Post, change: dict[str, object], said: str) -> None:
+def test_an_unusable_value_is_named(post: Post, change: dict[str, object], said: str) -> None:
     request = {"system": "mn4", "measurements": [ROW | change]}
     assert answer(post("/v1/measurements", json=request), 422)["detail"].startswith(f"{said}: ")
 
@@ -263,7 +261,7 @@ def test_a_file_that_cannot_be_used_is_one_line_with_its_name(
     assert "\n" not in detail
 
 
-def test_outputs_of_ior_are_stored_with_what_is_said_of_them(
+def test_outputs_of_ior_are_stored_with_the_values_of_the_form(
     post: Post, client: FlaskClient
 ) -> None:
     file = next(path for path in sorted(IOR_OUTPUTS.rglob("*.json")))
@@ -282,7 +280,7 @@ def test_options_of_ior_are_quoted_as_ior_spells_them(post: Post) -> None:
     assert "--some-option" in detail
 
 
-def test_a_name_of_a_system_that_is_taken_is_no_fault_of_the_service(
+def test_a_system_spelled_like_another_is_the_clients_mistake(
     testbed: TestResponse, post: Post
 ) -> None:
     answer(testbed, 201)
@@ -311,7 +309,7 @@ def test_an_export_of_one_database_restores_it_in_another(
     assert one == other
 
 
-def test_curves_of_one_system_are_those_of_another_after_they_were_sent(
+def test_curves_can_be_copied_from_one_system_to_another(
     testbed: TestResponse, post: Post, client: FlaskClient
 ) -> None:
     curves = everything(client, "/v1/curves?system=testbed")
@@ -322,11 +320,11 @@ def test_curves_of_one_system_are_those_of_another_after_they_were_sent(
     assert answer(post("/v1/curves", json=request), 201) == {"stored": True, **found}
     assert answer(post("/v1/curves", json=request)) == {"stored": False, **found}
     copied = everything(client, "/v1/curves?system=copy")
-    # How many bytes runs moved is not sent, so nobody knows of a stone wall.
+    # The bytes of the runs are not sent, so the time limit that ended them is unknown.
     assert copied == [curve | {"stonewalled": False} for curve in curves]
 
 
-def test_a_curve_is_of_the_engine_and_the_size_that_it_is_sent_with(
+def test_a_curve_has_the_engine_and_the_size_that_it_is_sent_with(
     post: Post, client: FlaskClient
 ) -> None:
     cells = [
@@ -344,9 +342,7 @@ def test_a_curve_is_of_the_engine_and_the_size_that_it_is_sent_with(
     ]
 
 
-def test_of_curves_of_which_one_cannot_be_used_none_is_stored(
-    post: Post, client: FlaskClient
-) -> None:
+def test_no_curve_is_stored_when_one_cannot_be_used(post: Post, client: FlaskClient) -> None:
     cells = [{"io_nodes": n, "bandwidths_mib_s": [1.0, 2.0]} for n in (0, 4)]
     commands = (COMMAND, "ior -a POSIX -w -b 5 -t 4")
     curves = [{"command": command, "cells": cells} for command in commands]
@@ -367,12 +363,14 @@ def test_of_curves_of_which_one_cannot_be_used_none_is_stored(
         ({"configuration_id": 1}, "body.curves.0.configuration_id"),
     ],
 )
-def test_what_cannot_be_a_curve_is_named(post: Post, change: dict[str, object], said: str) -> None:
+def test_a_value_that_makes_no_curve_is_named(
+    post: Post, change: dict[str, object], said: str
+) -> None:
     request = {"system": "mn4", "curves": [{"command": COMMAND, "cells": [CELL]} | change]}
     assert answer(post("/v1/curves", json=request), 422)["detail"].startswith(f"{said}: ")
 
 
-def test_the_coverage_of_configurations_is_what_their_list_says_in_their_order(
+def test_the_coverage_of_configurations_equals_the_list_in_the_order_of_the_request(
     testbed: TestResponse, client: FlaskClient
 ) -> None:
     listed = everything(client, "/v1/coverage?system=testbed")[::-1]
@@ -384,7 +382,7 @@ def test_the_coverage_of_configurations_is_what_their_list_says_in_their_order(
     }
 
 
-def test_coverage_tells_what_was_never_measured(
+def test_coverage_includes_configurations_that_were_never_measured(
     testbed: TestResponse, post: Post, client: FlaskClient
 ) -> None:
     [measured] = answer(client.get("/v1/coverage?system=testbed&limit=1"))["items"]
@@ -406,7 +404,7 @@ def test_coverage_tells_what_was_never_measured(
     assert len(known) == 16
 
 
-def test_coverage_has_a_cell_for_each_number_of_io_nodes_that_is_asked_for(
+def test_coverage_has_a_cell_for_each_number_of_io_nodes_in_the_request(
     post: Post, client: FlaskClient
 ) -> None:
     rows = [{**ROW, "io_nodes": n, "engine": name} for n in (0, 4, 8) for name in ("ior", "fio")]
@@ -420,7 +418,7 @@ def test_coverage_has_a_cell_for_each_number_of_io_nodes_that_is_asked_for(
         assert cells == [(4, False), (32, True)]
 
 
-def test_of_a_system_without_measurements_everything_that_is_asked_for_is_missing(
+def test_every_cell_of_a_system_without_measurements_is_missing(
     post: Post, client: FlaskClient
 ) -> None:
     request = {"system": "mn4", "configurations": [{"command": COMMAND}], "io_nodes": [0, 4]}
@@ -443,7 +441,7 @@ def test_of_a_system_without_measurements_everything_that_is_asked_for_is_missin
         ({"limit": 1}, "body.limit"),
     ],
 )
-def test_what_coverage_cannot_be_asked_of_is_named(
+def test_an_unusable_question_for_coverage_is_named(
     post: Post, client: FlaskClient, change: dict[str, object], said: str
 ) -> None:
     answer(post("/v1/systems", json={"name": "mn4"}), 201)
@@ -453,7 +451,7 @@ def test_what_coverage_cannot_be_asked_of_is_named(
     assert answered["detail"].startswith(f"{said}: ")
 
 
-def test_a_system_can_be_named_before_it_is_measured(post: Post, client: FlaskClient) -> None:
+def test_a_system_can_be_added_before_it_is_measured(post: Post, client: FlaskClient) -> None:
     named = {"name": "mn4", "imports": 0, "newest": None}
     assert answer(post("/v1/systems", json={"name": "mn4"}), 201) == named
     assert answer(post("/v1/systems", json={"name": "mn4"})) == named
@@ -472,7 +470,7 @@ def test_systems_are_listed_by_name_in_pages(post: Post, client: FlaskClient) ->
     assert found == sorted(names)
 
 
-def test_a_configuration_can_be_named_before_it_is_measured(
+def test_a_configuration_can_be_added_before_it_is_measured(
     post: Post, client: FlaskClient
 ) -> None:
     given = {"command": COMMAND, "nodes": 8}
@@ -494,7 +492,9 @@ def test_a_configuration_can_be_named_before_it_is_measured(
         ("ior -w 'unclosed", ""),
     ],
 )
-def test_a_command_that_is_no_configuration_is_refused(post: Post, command: str, said: str) -> None:
+def test_a_command_that_is_not_a_configuration_is_rejected(
+    post: Post, command: str, said: str
+) -> None:
     response = post("/v1/configurations", json={"command": command})
     assert said in answer(response, 422)["detail"]
 
@@ -518,7 +518,7 @@ def test_only_an_admin_writes(
 
 
 @pytest.mark.parametrize("place", ["measurements", "curves", "coverage", "configurations"])
-def test_a_system_that_is_not_there_is_not_found(client: FlaskClient, place: str) -> None:
+def test_a_missing_system_is_not_found(client: FlaskClient, place: str) -> None:
     answer(client.get(f"/v1/{place}?system=mn4"), 404)
 
 
@@ -527,11 +527,11 @@ def test_a_system_that_is_not_there_is_not_found(client: FlaskClient, place: str
     ["", "system=", "system=a&limit=0", "system=a&limit=501", "system=a&after=-1", "system=a&x=1"],
 )
 @pytest.mark.parametrize("place", ["measurements", "curves", "coverage"])
-def test_a_parameter_that_cannot_be_is_refused(client: FlaskClient, place: str, query: str) -> None:
+def test_an_unusable_parameter_is_rejected(client: FlaskClient, place: str, query: str) -> None:
     assert answer(client.get(f"/v1/{place}?{query}"), 422)["detail"].startswith("query.")
 
 
-def test_a_page_after_the_last_is_empty_or_not_there(
+def test_a_page_after_the_last_is_empty_or_not_found(
     testbed: TestResponse, client: FlaskClient
 ) -> None:
     last = 2**31 - 1

@@ -1,4 +1,4 @@
-"""The service keeps what its OpenAPI document promises, whatever it is sent."""
+"""The service keeps the promises of its OpenAPI document, whatever a client sends."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from tests.support.postgresql import Server
 
 pytestmark = pytest.mark.slow
 
-# Half of a case's ten milliseconds goes into drawing it; what is answered by a process of its own
-# takes several times that.
+# A case takes ten milliseconds, half of them to draw it. Answers from a separate process take
+# several times as long.
 _CASES_OF_AN_OPERATION = {"sqlite": 110, "postgresql": 30}
 _SEVERAL_THOUSAND = 3_000
 _CHECKS = [
@@ -66,20 +66,20 @@ _Known = Mapping[str, list[Any]]
 
 @dataclass(frozen=True)
 class Contract:
-    """The application, and what it is asked with.
+    """The application, and the values to ask it with.
 
     Attributes
     ----------
     app : Flask
-        With the demonstration's data.
+        The application with the demonstration's data.
     schema : schemathesis.BaseSchema
-        Its own document.
+        The application's own document.
     admin, reader : str
         Tokens.
     known : mapping of str to sequence
-        Values that it knows, by the names of parameters and fields.
+        Values that the application knows, by the names of parameters and fields.
     cases : int
-        How many requests are enough for an operation.
+        The number of requests that is enough for an operation.
     """
 
     app: Flask
@@ -139,7 +139,7 @@ def loaded(app: Flask) -> schemathesis.BaseSchema:
 
 
 def without_prefix_items(described: dict[str, Any]) -> dict[str, Any]:
-    """Schemathesis 4.32 makes of them what is no schema in OpenAPI 3.1, and refuses that."""
+    """Replace them: schemathesis 4.32 makes an invalid schema of them, and rejects that."""
     if "prefixItems" not in described:
         return described
     kept = {name: value for name, value in described.items() if name != "prefixItems"}
@@ -156,7 +156,7 @@ def keep_up(told: Settings) -> None:
 
 
 def known_values(client: FlaskClient) -> dict[str, list[Any]]:
-    """What requests name that find something, by the names of parameters and fields."""
+    """Values that the application knows, by the names of parameters and fields."""
 
     def items(path: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = client.get(path).get_json()["items"]
@@ -206,14 +206,14 @@ def known_values(client: FlaskClient) -> dict[str, list[Any]]:
 
 
 def known_in_path(path: str, known: _Known) -> _Known:
-    """Values of the parameters that mean other things in other paths."""
+    """Values of the parameters whose meaning depends on the path."""
     after = {"runs": known["run_id"], "decisions": known["decision_id"]}
     number = "decision_id" if path.startswith("/v1/decisions") else "application"
     return {"number": known[number], "after": after.get(path.rsplit("/", 1)[-1], [0, 1])}
 
 
 def operations() -> list[tuple[str, str, bool]]:
-    """Paths and methods, and whether anything is to be said to them."""
+    """Paths and methods, and whether they take any values."""
     paths = document(create_app(Settings()))["paths"]
     return [
         (path, method, bool(described["parameters"] or "requestBody" in described))
@@ -226,7 +226,7 @@ def operations() -> list[tuple[str, str, bool]]:
 def telling(
     draw: st.DrawFn, cases: st.SearchStrategy[schemathesis.Case], known: _Known
 ) -> schemathesis.Case:
-    """Cases that name what the service knows in the place of most of what was made up."""
+    """Cases with known values in the place of most random ones."""
     case = draw(cases)
     for place in ("path_parameters", "query", "body"):
         told = getattr(case, place)
@@ -264,13 +264,13 @@ def test_numbers_in_json_are_numbers(served: Contract, nodes: object) -> None:
 
 
 def test_several_thousand_requests_are_sent_each_night() -> None:
-    """Each test below sees to its share."""
+    """Check that the tests below send enough together."""
     asked = sum(takes for *_, takes in operations())
     assert asked * sum(_CASES_OF_AN_OPERATION.values()) >= _SEVERAL_THOUSAND
 
 
 @pytest.mark.parametrize(("path", "method", "takes"), operations())
-def test_every_operation_answers_as_it_is_promised(
+def test_every_operation_answers_as_promised(
     served: Contract, path: str, method: str, takes: bool
 ) -> None:
     operation = served.schema[path][method]
@@ -283,7 +283,7 @@ def test_every_operation_answers_as_it_is_promised(
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         answer = case.call(headers=headers)
         answers[answer.status_code] += 1
-        # An empty value is none, so that forms and scripts may leave one blank.
+        # An empty value counts as missing, so that forms and scripts may leave a field blank.
         query = parse_qsl(urlsplit(answer.request.url).query, keep_blank_values=True)
         may_pass = may_pass or any(not value for _, value in query)
         checks = [one for one in _CHECKS if not (may_pass and one is negative_data_rejection)]
@@ -304,5 +304,5 @@ def test_every_operation_answers_as_it_is_promised(
     check_what_is_made_up()
     check_what_is_known()
     assert any(200 <= status < 300 for status in answers), answers
-    # Of one that takes nothing there are no more than a few different requests.
+    # An operation without values has only a few different requests.
     assert not takes or answers.total() >= served.cases

@@ -18,7 +18,7 @@ from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings, SystemSettings
 
 Keep = Callable[[], None]
-# As in the demonstration's history; its logs name executables without folders.
+# A job of the demonstration's history, whose logs name executables without folders.
 HACC = {
     "system": "testbed",
     "user": "demo",
@@ -50,7 +50,9 @@ def ask(client: FlaskClient, **question: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_known_application_gets_what_its_runs_warrant(client: FlaskClient, filled: None) -> None:
+def test_the_decision_for_a_known_application_follows_its_runs(
+    client: FlaskClient, filled: None
+) -> None:
     found = ask(client, **HACC)
     # Its reruns reach 78 MiB/s with 8, 70 with 4 and 45 without (applications.csv).
     assert (found["io_nodes"], found["source"]) == (8, "history")
@@ -61,7 +63,9 @@ def test_a_known_application_gets_what_its_runs_warrant(client: FlaskClient, fil
     assert 0.8 < found["confidence"] <= 1
 
 
-def test_the_page_of_the_application_says_the_same_first(client: FlaskClient, filled: None) -> None:
+def test_the_page_of_the_application_begins_with_the_same_decision(
+    client: FlaskClient, filled: None
+) -> None:
     found = ask(client, **HACC)
     page = client.get(f"/applications/{found['application_id']}", headers={"Accept": "text/html"})
     answer, rest = page.text.split('id="answer"', 1)[1].split("</section>", 1)
@@ -73,13 +77,13 @@ def test_the_page_of_the_application_says_the_same_first(client: FlaskClient, fi
 
 
 @pytest.mark.parametrize(("available", "io_nodes"), [(100, 8), (8, 8), (7, 4), (1, 0), (0, 0)])
-def test_no_more_is_given_than_is_available(
+def test_a_decision_is_at_most_what_is_available(
     client: FlaskClient, filled: None, available: int, io_nodes: int
 ) -> None:
     assert ask(client, **HACC, available=available)["io_nodes"] == io_nodes
 
 
-def test_plain_text_is_just_the_number(client: FlaskClient, filled: None) -> None:
+def test_plain_text_is_only_the_number(client: FlaskClient, filled: None) -> None:
     answer = client.get("/v1/decisions", query_string=HACC, headers={"Accept": "text/plain"})
     assert (answer.status_code, answer.mimetype, answer.text) == (200, "text/plain", "8")
     assert len(answer.headers["X-Decision-Id"]) == 32
@@ -87,7 +91,7 @@ def test_plain_text_is_just_the_number(client: FlaskClient, filled: None) -> Non
     assert answer.headers["X-Decision-Why"] == ask(client, **HACC)["why"]
 
 
-def test_another_program_of_the_same_name_counts_where_no_better_is_known(
+def test_another_program_of_the_same_name_counts_if_no_better_match_is_known(
     client: FlaskClient, filled: None
 ) -> None:
     stranger = ask(client, **HACC | {"user": "eve", "name": ""})
@@ -95,7 +99,7 @@ def test_another_program_of_the_same_name_counts_where_no_better_is_known(
     assert "same program, by anybody" in stranger["why"]
 
 
-def test_a_job_is_known_by_user_and_name_where_its_program_is_not(
+def test_a_job_of_an_unknown_program_is_known_by_user_and_name(
     client: FlaskClient, filled: None
 ) -> None:
     found = ask(client, system="testbed", user="demo", name="hacc-io", tasks=16)
@@ -112,7 +116,7 @@ def test_a_job_is_known_by_user_and_name_where_its_program_is_not(
         {"system": "testbed", "name": "hacc-io"},
     ],
 )
-def test_of_an_unknown_job_nothing_is_invented(
+def test_nothing_is_invented_about_an_unknown_job(
     client: FlaskClient, filled: None, question: dict[str, Any]
 ) -> None:
     found = ask(client, **question)
@@ -165,11 +169,11 @@ def test_a_size_that_was_never_run_is_prepared_after_it_was_asked_for(
     second = ask(client, **question)
     assert second["source"] == "model"
     assert "scaled to 256" in second["why"]
-    # That of its own size is as it was.
+    # The answer for the application's own size does not change.
     assert ask(client, **HACC)["source"] == "history"
 
 
-def test_every_decision_is_recorded_with_what_was_asked_and_told(
+def test_every_decision_is_recorded_with_its_question_and_answer(
     client: FlaskClient, settings: Settings, filled: None, keep: Keep
 ) -> None:
     found = ask(client, **HACC, available=4, job_id="77")
@@ -184,7 +188,7 @@ def test_every_decision_is_recorded_with_what_was_asked_and_told(
     assert sorted(point[0] for point in row.curve) == [0, 1, 2, 4, 8]
 
 
-def test_a_decision_that_cannot_be_kept_is_given_all_the_same(
+def test_a_decision_that_cannot_be_recorded_is_answered_all_the_same(
     client: FlaskClient, settings: Settings, service: Service
 ) -> None:
     folder = spool_folder(settings.state)
@@ -230,7 +234,7 @@ class TestScripts:
     @pytest.mark.parametrize(
         "before", ["#SBATCH -n 16\n", "./prepare\n", "python3 hacc_io_write_posix_fpp\n"]
     )
-    def test_a_launched_program_says_more_than_preparations_and_the_jobs_name(
+    def test_a_launched_program_counts_more_than_preparations_and_the_jobs_name(
         self,
         client: FlaskClient,
         filled: None,
@@ -238,21 +242,21 @@ class TestScripts:
         before: str,
     ) -> None:
         script = f"#!/bin/bash\n{before}srun --cpu-bind cores ./phaseapp in.dat\n"
-        # Of that name there are other runs.
+        # Other runs have this name.
         asked = {"user": "demo", "name": "hacc-io", "tasks": 16, "nodes": 8, "script": script}
         found = self.post(client, authorised("scheduler"), **asked)
         assert "same program and user" in found["why"]
         phaseapp = ask(client, system="testbed", user="demo", executable="phaseapp", tasks=16)
         assert found["application_id"] == phaseapp["application_id"]
 
-    def test_of_unknown_programs_the_jobs_name_tells(
+    def test_the_jobs_name_counts_when_all_programs_are_unknown(
         self, client: FlaskClient, filled: None, authorised: Callable[[str], dict[str, Any]]
     ) -> None:
         asked = {"user": "demo", "name": "hacc-io", "tasks": 16, "script": "srun ./unheard_of\n"}
         found = self.post(client, authorised("scheduler"), **asked)
         assert "same user and job name" in found["why"]
 
-    def test_the_script_itself_is_not_kept(
+    def test_the_script_itself_is_not_stored(
         self,
         client: FlaskClient,
         settings: Settings,
@@ -301,7 +305,7 @@ def test_a_question_that_cannot_be_understood_is_one_problem_document(
 
 
 def test_nothing_is_opened_to_answer(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the database nor a log nor a process: a scheduler waits."""
+    """A scheduler waits, so no database, no log and no process is opened."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("opened")

@@ -1,4 +1,4 @@
-"""What jobs got joins the decisions that they ran by."""
+"""Outcomes of jobs join the decisions that the jobs followed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_outcome_joins_its_decision(
     assert found["expected_mib_s"] == 60.0
 
 
-def test_what_is_expected_is_of_the_io_nodes_that_a_job_ran_with(
+def test_the_expected_bandwidth_is_that_of_the_jobs_io_nodes(
     report: Report, client: FlaskClient, service: Service
 ) -> None:
     with transaction(service.database, write=True) as connection:
@@ -102,7 +102,9 @@ def test_the_same_outcome_again_changes_nothing(report: Report) -> None:
 
 
 @pytest.mark.parametrize("change", [{"io_nodes": 8}, {"bandwidth_mib_s": 71.0}])
-def test_another_outcome_of_the_job_contradicts(report: Report, change: dict[str, object]) -> None:
+def test_another_outcome_of_the_same_job_is_a_conflict(
+    report: Report, change: dict[str, object]
+) -> None:
     answer(report(), 201)
     said = answer(report(**change), 409)
     assert said["title"] == "Conflict"
@@ -126,7 +128,7 @@ def test_with_its_log_the_run_joins_the_history(
     assert joined["pattern"] == "write POSIX contiguous unique"
 
 
-def test_a_log_again_changes_nothing_and_one_that_contradicts_stores_nothing(
+def test_the_same_log_changes_nothing_and_a_contradicting_log_stores_nothing(
     report: Report, client: FlaskClient
 ) -> None:
     first = answer(report(WITH_4), 201)
@@ -137,16 +139,16 @@ def test_a_log_again_changes_nothing_and_one_that_contradicts_stores_nothing(
     assert application["runs"] == 1
 
 
-def test_what_is_said_of_the_bandwidth_counts_more_than_the_log(report: Report) -> None:
+def test_a_bandwidth_in_the_form_counts_more_than_the_log(report: Report) -> None:
     assert answer(report(WITH_4, bandwidth_mib_s=12.5), 201)["bandwidth_mib_s"] == 12.5
 
 
-def test_a_log_without_io_tells_no_bandwidth(report: Report, tmp_path: Path) -> None:
+def test_the_bandwidth_of_a_log_without_io_is_unknown(report: Report, tmp_path: Path) -> None:
     log = tmp_path / "idle.darshan"
     write_log(log, nprocs=4)
     said = answer(report(log), 422)["detail"]
     assert said == (
-        "rerun.darshan: the log has no time of I/O, so it tells no bandwidth; send bandwidth_mib_s"
+        "rerun.darshan: the log has no I/O time, so its bandwidth is unknown; send bandwidth_mib_s"
     )
     answer(report(log, bandwidth_mib_s=1.5), 201)
 
@@ -166,11 +168,11 @@ def test_a_log_without_io_tells_no_bandwidth(report: Report, tmp_path: Path) -> 
         ("user", "ada"),
     ],
 )
-def test_a_field_that_cannot_be_is_named(report: Report, field: str, value: object) -> None:
+def test_an_unusable_field_is_named(report: Report, field: str, value: object) -> None:
     assert answer(report(**{field: value}), 422)["detail"].startswith(f"body.{field}: ")
 
 
-def test_who_may_not_write_reports_nothing(
+def test_a_token_that_may_not_write_cannot_report(
     client: FlaskClient, authorised: Callable[[str], dict[str, Any]]
 ) -> None:
     assert client.post("/v1/outcomes", json=OUTCOME).status_code == 401
@@ -193,13 +195,13 @@ def test_outcomes_are_listed_in_pages(report: Report, client: FlaskClient) -> No
 def counted(
     service: Service, keep: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:
-    """Let outcomes be counted now rather than within a minute."""
+    """Count outcomes at once; the keeper counts them every minute."""
     monkeypatch.setattr("ioncast.service.keeper.summary_step._BETWEEN_SUMMARIES_S", 0.0)
     service.prepared.summaries.clear()
     return keep
 
 
-def test_errors_so_far_are_those_of_decisions_with_outcomes(
+def test_errors_so_far_come_from_decisions_with_outcomes(
     report: Report, client: FlaskClient, service: Service, counted: Callable[[], None]
 ) -> None:
     with transaction(service.database, write=True) as connection:
@@ -227,7 +229,7 @@ def test_the_interface_and_the_page_count_the_same_last_outcomes(
     with transaction(service.database, write=True) as connection:
         store_decisions(connection, [replace(DECISION, id=f"d{job}", job_id=job) for job in jobs])
         for job in jobs:
-            # The old ones were half of what was expected, the last ten are as expected.
+            # The first five reach half of the expected bandwidth, the last ten all of it.
             bandwidth_mib_s = 30.0 if int(job) < 5 else 60.0
             told: dict[str, Any] = {"system": "mn4", "job_id": job, "io_nodes": 4}
             store_outcome(connection, bandwidth_mib_s=bandwidth_mib_s, **told)
@@ -258,7 +260,7 @@ def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
         for system, job in jobs:
             told: dict[str, Any] = {"system": system, "job_id": job}
             store_decisions(connection, [replace(DECISION, id=job, **told)])
-            # The first five of the busy one were half of what was expected.
+            # The first five of the busy system reach half of the expected bandwidth.
             bandwidth_mib_s = 30.0 if job in {f"b{n}" for n in range(5)} else 60.0
             store_outcome(connection, bandwidth_mib_s=bandwidth_mib_s, io_nodes=4, **told)
     counted()

@@ -1,4 +1,4 @@
-"""What schedulers ask all the time is answered before Flask, and as Flask would answer it."""
+"""The schedulers' usual question is answered before Flask, and as Flask would answer it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HACC = {"system": "testbed", "user": "demo", "executable": "/opt/bin/hacc_io_wri
 
 
 def told(answer: TestResponse) -> tuple[int, dict[str, str], str]:
-    """Status, headers and body without the decision's id, which is another one each time."""
+    """Status, headers and body without the decision's id, which differs each time."""
     number = answer.headers.get("X-Decision-Id") or answer.get_json()["decision_id"]
     assert len(number) == 32
     headers = {name: value.replace(number, "ID") for name, value in answer.headers.items()}
@@ -39,7 +39,7 @@ def told(answer: TestResponse) -> tuple[int, dict[str, str], str]:
         {"system": "elsewhere", "tasks": ""},
     ],
 )
-def test_it_is_answered_with_a_token_as_without(
+def test_it_is_answered_with_and_without_a_token(
     client: FlaskClient,
     filled: None,
     authorised: Callable[[str], dict[str, Any]],
@@ -70,7 +70,7 @@ def counted(client: FlaskClient, status: int) -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
 
-def test_it_is_counted_as_any_other(client: FlaskClient) -> None:
+def test_it_is_counted_like_any_other(client: FlaskClient) -> None:
     before = counted(client, 200)
     for accepted in ("application/json", "text/plain;q=0.1, application/json"):
         answer = client.get(PATH, query_string=HACC, headers={"Accept": accepted})
@@ -78,7 +78,7 @@ def test_it_is_counted_as_any_other(client: FlaskClient) -> None:
     assert counted(client, 200) == before + 2
 
 
-def test_a_defect_is_told_and_counted_as_any_other(
+def test_a_defect_is_reported_and_counted_like_any_other(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -113,7 +113,7 @@ def test_each_decision_has_an_id_of_its_own(client: FlaskClient, settings: Setti
         "name=Gr%C3%B6%C3%9Fe&user=%FF%zz%",
     ],
 )
-def test_parameters_are_read_as_everywhere(query: str) -> None:
+def test_parameters_are_read_as_in_other_operations(query: str) -> None:
     assert list(parameters(query)) == parse_qsl(query, keep_blank_values=True)
 
 

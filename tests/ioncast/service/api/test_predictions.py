@@ -32,8 +32,6 @@ TESTBED = ROOT / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
 FIXTURES = sorted((ROOT / "tests" / "summario" / "fixtures").glob("*.darshan"))
 
-# What is refused before the database is asked.
-
 
 def ioncast(*args: str | Path) -> str:
     found = CliRunner().invoke(cli, list(map(str, args)), env={"COLUMNS": "300"})
@@ -50,7 +48,7 @@ def upload(
 
 
 def problem(response: TestResponse, status: int) -> str:
-    """What a problem document says, which is one line without any path."""
+    """The detail of a problem document: one line without any path."""
     assert response.status_code == status, response.text
     assert response.mimetype == "application/problem+json"
     assert response.json is not None
@@ -63,7 +61,7 @@ def problem(response: TestResponse, status: int) -> str:
 
 @pytest.fixture
 def measured(settings: Settings) -> Settings:
-    """With the testbed's measurements."""
+    """Settings of a database with the testbed's measurements."""
     options = ("--system", "testbed", "--tasks", 16, "--nodes", 8, "--db", settings.database)
     ioncast("bench", "import", TESTBED / "benchmarks.csv", *map(str, options))
     return settings
@@ -104,7 +102,7 @@ def test_its_phases_are_predicted_as_the_log(
 
 
 @pytest.mark.slow
-def test_what_a_site_sets_counts_where_a_request_says_nothing(measured: Settings) -> None:
+def test_a_sites_settings_count_for_values_that_a_request_lacks(measured: Settings) -> None:
     systems = {"testbed": SystemSettings(tolerance=0.5, default_io_nodes=3)}
     app = create_app(measured.model_copy(update={"systems": systems}))
     try:
@@ -120,7 +118,7 @@ def test_what_a_site_sets_counts_where_a_request_says_nothing(measured: Settings
     assert (nothing["decision"]["source"], nothing["decision"]["io_nodes"]) == ("default", 3)
 
 
-def test_a_system_that_nothing_was_measured_on_is_not_found(client: FlaskClient) -> None:
+def test_a_system_without_measurements_is_not_found(client: FlaskClient) -> None:
     assert problem(upload(client, LOG), 404) == (
         "nothing was measured on 'testbed'; send measurements first"
     )
@@ -136,13 +134,13 @@ def test_a_damaged_log_is_one_line_with_the_name_the_client_gave(
         mutate(data, int(chance.random() * len(data)), chance)
         response = upload(client, bytes(data), "../../etc/my log.darshan")
         if response.status_code == 404:
-            # What was hit does not matter: it is as good as intact, and nothing was measured.
+            # The damage does not matter, so the log is read; nothing was measured on the system.
             continue
         assert problem(response, 422).startswith("my log.darshan: ")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", bytes(5000), b"\x7fELF" + bytes(100)])
-def test_what_is_no_log_is_said_to_be_none(client: FlaskClient, content: bytes) -> None:
+def test_a_file_that_is_not_a_log_is_named(client: FlaskClient, content: bytes) -> None:
     said = problem(upload(client, content, "x.darshan"), 422)
     assert said.startswith("x.darshan: ")
     assert "not a Darshan log" in said
@@ -156,7 +154,7 @@ def test_a_log_that_costs_too_much_is_stopped(client: FlaskClient, service: Serv
     problem(upload(client, FIXTURES[-1]), 404)
 
 
-def test_more_uploads_than_may_be_read_at_once_are_asked_to_come_again(
+def test_uploads_beyond_the_limit_are_told_to_come_again(
     client: FlaskClient, service: Service
 ) -> None:
     places = service.children._queue
@@ -184,7 +182,7 @@ def test_more_uploads_than_may_be_read_at_once_are_asked_to_come_again(
         ({"phases": None}, "body.phases"),
     ],
 )
-def test_a_value_that_cannot_be_is_named(
+def test_an_unusable_value_is_named(
     client: FlaskClient, phases: list[dict[str, Any]], change: dict[str, Any], said: str
 ) -> None:
     request = {"system": "testbed", "phases": phases} | change
@@ -205,7 +203,7 @@ def test_a_value_that_cannot_be_is_named(
         ({"parts": [{"requests": 1, "bytes": 1}] * 65}, "body.phases.0.parts: "),
     ],
 )
-def test_a_phase_that_cannot_be_is_named(
+def test_an_unusable_phase_is_named(
     client: FlaskClient,
     phases: list[dict[str, Any]],
     change: dict[str, Any],
@@ -216,7 +214,7 @@ def test_a_phase_that_cannot_be_is_named(
 
 
 @pytest.mark.slow
-def test_phases_of_two_jobs_are_refused(
+def test_phases_of_two_jobs_are_rejected(
     measured: Settings, client: FlaskClient, phases: list[dict[str, Any]]
 ) -> None:
     request = {"system": "testbed", "phases": [phases[0] | {"job": "another"}, phases[0]]}
@@ -224,7 +222,7 @@ def test_phases_of_two_jobs_are_refused(
     assert said == "the phases are of 2 jobs; predict one job at a time"
 
 
-def test_more_phases_than_any_run_has_are_refused(
+def test_more_phases_than_any_run_has_are_rejected(
     client: FlaskClient, phases: list[dict[str, Any]]
 ) -> None:
     request = {"system": "testbed", "phases": phases * 10_001}
@@ -245,7 +243,9 @@ def test_json_that_is_too_large_is_not_read(client: FlaskClient) -> None:
         b",".join(b'"%d": 1' % number for number in range(200_000)),
     ],
 )
-def test_what_is_wrong_all_over_keeps_no_worker_busy(client: FlaskClient, wrong: bytes) -> None:
+def test_a_request_with_only_wrong_values_keeps_no_worker_busy(
+    client: FlaskClient, wrong: bytes
+) -> None:
     request = b'{"system": "testbed", ' + wrong + b"}"
     sent = {"data": request, "content_type": "application/json"}
     client.post("/v1/predictions", **sent)
@@ -255,7 +255,7 @@ def test_what_is_wrong_all_over_keeps_no_worker_busy(client: FlaskClient, wrong:
         _, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # Checked here, either would fill 24 times its bytes or more, and take a second.
+    # Checked in this process, each would need at least 24 times its own bytes, and a second.
     assert most_bytes < 8 * len(request)
     problem(response, 422)
     assert response.json is not None
@@ -267,14 +267,14 @@ def test_numbers_of_io_nodes_in_a_form_are_a_list(client: FlaskClient, io_nodes:
     assert problem(upload(client, LOG, io_nodes=io_nodes), 422).startswith("form.io_nodes: ")
 
 
-def test_a_form_without_its_file_and_another_type_are_refused(client: FlaskClient) -> None:
+def test_a_form_without_its_file_and_another_media_type_are_rejected(client: FlaskClient) -> None:
     form = {"data": {"system": "testbed"}, "content_type": "multipart/form-data"}
     assert "form.log" in problem(client.post("/v1/predictions", **form), 422)
     problem(client.post("/v1/predictions", data=b"<a/>", content_type="text/xml"), 415)
     problem(client.post("/v1/predictions", data=b"{", content_type="application/json"), 422)
 
 
-def test_where_reading_is_closed_a_prediction_needs_a_token(settings: Settings) -> None:
+def test_a_prediction_needs_a_token_when_reading_is_closed(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"reading": "closed"}))
     problem(upload(app.test_client(), LOG), 401)
 
@@ -335,7 +335,7 @@ def odd_phases(draw: st.DrawFn) -> dict[str, Any]:
     nodes=st.one_of(st.none(), _counts.filter(lambda n: 0 < n < 2**31)),
     ran_with=st.one_of(st.none(), st.sampled_from([0, 1, 4, 10_000])),
 )
-def test_phases_that_no_run_has_are_predicted_or_refused(
+def test_phases_that_no_run_has_are_predicted_or_rejected(
     measured: Settings, app: Flask, found: list[Any], nodes: int | None, ran_with: int | None
 ) -> None:
     request = {"system": "testbed", "nodes": nodes, "ran_with": ran_with, "phases": found}

@@ -1,4 +1,4 @@
-"""Every error is a problem document that repeats nothing, also of what is no HTTP at all."""
+"""Every error is a problem document that quotes nothing, even for bytes that are not HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ioncast.service.running.worker import Worker
 from tests.support.serving import PATIENCE_S, Answer, Served, running, wait_for
 
 TYPE = "application/problem+json"
-# More than a request line or a header may have.
+# Longer than a request line or a header may be.
 LONG = b"secret" * 1500
 
 
@@ -35,9 +35,10 @@ def exchanged(served: Served, request: bytes) -> bytes:
 
 
 def sent(served: Served, request: bytes) -> Answer:
-    """The one answer to some bytes, after which the service hangs up.
+    """The only answer to some bytes; the service hangs up after it.
 
-    Who is kept by a busy machine from sending all of them is hung up on without one.
+    On a busy machine the client may be too slow to send all bytes. The service hangs up without
+    an answer then, so the bytes are sent again.
     """
     found: bytes = wait_for(lambda: exchanged(served, request), "answer")
     assert found.count(b"HTTP/1.1 ") == 1
@@ -54,7 +55,7 @@ def chunked(path: bytes, kind: bytes, body: bytes) -> bytes:
 
 
 FORM = b"multipart/form-data; boundary=x"
-REFUSED = [
+NOT_HTTP = [
     pytest.param(b"GET /?%s HTTP/1.1\r\nHost: x\r\n\r\n" % LONG, 414, id="long URI"),
     pytest.param(b"GET /%s HTTP/1.1\r\n" % (LONG * 50), 431, id="head without end"),
     pytest.param(b"GET / HTTP/1.1\r\nX-A: %s\r\n\r\n" % LONG, 431, id="long header"),
@@ -73,8 +74,8 @@ REFUSED = [
 
 
 @pytest.mark.serving
-@pytest.mark.parametrize(("request_", "status"), REFUSED)
-def test_what_is_no_http_is_answered_with_a_problem_document(
+@pytest.mark.parametrize(("request_", "status"), NOT_HTTP)
+def test_bytes_that_are_not_http_are_answered_with_a_problem_document(
     served: Served, request_: bytes, status: int
 ) -> None:
     workers = served.workers()
@@ -89,7 +90,7 @@ def test_what_is_no_http_is_answered_with_a_problem_document(
 
 
 @pytest.mark.serving
-def test_what_never_gets_to_the_application_has_all_of_its_headers(served: Served) -> None:
+def test_answers_that_bypass_the_application_have_all_its_headers(served: Served) -> None:
     headers = sent(served, b"secret\r\n\r\n").headers
     assert dict(security_headers.FOR_PEOPLE).keys() <= headers.keys()
     assert headers["Cache-Control"] == "no-store"
@@ -97,7 +98,7 @@ def test_what_never_gets_to_the_application_has_all_of_its_headers(served: Serve
 
 
 @pytest.mark.serving
-def test_a_request_that_was_answered_is_not_answered_again_for_its_body(served: Served) -> None:
+def test_an_answered_request_is_not_answered_again_for_its_body(served: Served) -> None:
     request = chunked(b"/v1/outcomes", b"application/json", b"secret\r\n")
     assert sent(served, request).status == 401
 
@@ -123,7 +124,7 @@ def test_the_type_of_a_problem_is_for_programs(
 @pytest.mark.parametrize(
     ("path", "view"), [("/v1/systems", "benchmarks.list_systems"), ("/", "pages.overview")]
 )
-def test_a_defect_is_a_problem_document_that_says_nothing_of_it(
+def test_a_defect_is_a_problem_document_without_its_details(
     app: Flask, caplog: pytest.LogCaptureFixture, path: str, view: str
 ) -> None:
     def fail() -> None:
@@ -142,7 +143,7 @@ def test_a_defect_is_a_problem_document_that_says_nothing_of_it(
     assert "secret /path" in caplog.text
 
 
-def test_an_answer_that_cannot_be_sent_is_a_defect_and_no_mistake_of_the_client() -> None:
+def test_an_answer_that_cannot_be_sent_is_a_defect_of_the_service() -> None:
     sender, receiver = socket.socketpair()
     with sender, receiver:
         worker = Worker.__new__(Worker)

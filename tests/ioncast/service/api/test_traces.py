@@ -76,13 +76,13 @@ def test_a_log_joins_the_history_of_its_application(send: Send, service: Service
     assert {phase["log"] for phase in run.phases} == {"app.darshan"}
 
 
-def test_a_log_of_a_system_that_nothing_was_measured_on_says_so(filled: None, send: Send) -> None:
+def test_a_log_of_a_system_without_measurements_has_a_warning(filled: None, send: Send) -> None:
     [told] = answer(send(HACC, system="tesbed"), 201)["warnings"]
     assert told == "nothing was measured on 'tesbed', so nothing is decided; known are testbed"
     assert answer(send(FIXTURES[0], system="testbed"), 201)["warnings"] == []
 
 
-def test_a_log_that_is_there_changes_nothing_but_what_was_not_known(send: Send) -> None:
+def test_a_known_log_only_adds_values_that_were_unknown(send: Send) -> None:
     first = answer(send(HACC), 201)
     assert answer(send(HACC, "another-name.darshan", io_nodes=4)) == first
     assert send(HACC, io_nodes=8).status_code == 409
@@ -98,7 +98,7 @@ def test_the_same_log_of_another_system_is_another_run(send: Send) -> None:
 
 
 @pytest.mark.slow
-def test_many_at_once_are_each_stored_once_or_asked_to_come_again(send: Send) -> None:
+def test_many_logs_at_once_are_stored_once_each_or_told_to_come_again(send: Send) -> None:
     def send_until_stored(log: Path) -> int:
         while (response := send(log)).status_code == 503:
             assert response.headers["Retry-After"]
@@ -110,7 +110,9 @@ def test_many_at_once_are_each_stored_once_or_asked_to_come_again(send: Send) ->
     assert sorted(statuses) == [200] * 9 + [201] * 9
 
 
-def test_who_may_not_write_stores_nothing(client: FlaskClient, authorised: Authorised) -> None:
+def test_a_token_that_may_not_write_stores_nothing(
+    client: FlaskClient, authorised: Authorised
+) -> None:
     form = {"system": "mn4", "log": (io.BytesIO(HACC.read_bytes()), "app.darshan")}
     assert client.post("/v1/traces", data=dict(form)).status_code == 401
     form["log"] = (io.BytesIO(HACC.read_bytes()), "app.darshan")
@@ -120,7 +122,7 @@ def test_who_may_not_write_stores_nothing(client: FlaskClient, authorised: Autho
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutate", [truncate, flip, flip_in_header, blank, repeat])
-def test_of_a_damaged_log_nothing_is_stored(
+def test_nothing_is_stored_from_a_damaged_log(
     client: FlaskClient, send: Send, mutate: Callable[[bytearray, int, random.Random], None]
 ) -> None:
     chance = random.Random(mutate.__name__)
@@ -161,11 +163,11 @@ def test_logs_of_all_kinds_are_stored(send: Send) -> None:
         ("misspelled", "1"),
     ],
 )
-def test_a_field_that_cannot_be_is_named(send: Send, field: str, value: str) -> None:
+def test_an_unusable_field_is_named(send: Send, field: str, value: str) -> None:
     assert answer(send(HACC, **{field: value}), 422)["detail"].startswith(f"form.{field}: ")
 
 
-def test_texts_stay_as_they_were_sent(client: FlaskClient, send: Send) -> None:
+def test_texts_are_stored_as_they_were_sent(client: FlaskClient, send: Send) -> None:
     answer(send(HACC, user="1e5", name=" Ünïcode 'x' "), 201)
     [found] = answer(client.get("/v1/applications"))["items"]
     assert found["user"] == "1e5"
@@ -242,14 +244,12 @@ def test_an_application_shows_its_newest_runs_and_decisions(
 
 @pytest.mark.parametrize("place", ["", "/runs", "/decisions"])
 @pytest.mark.parametrize("number", [0, 17, 2**31, 2**70])
-def test_an_application_that_is_not_there_is_not_found(
-    client: FlaskClient, place: str, number: int
-) -> None:
+def test_a_missing_application_is_not_found(client: FlaskClient, place: str, number: int) -> None:
     response = client.get(f"/v1/applications/{number}{place}")
     assert answer(response, 404)["title"] == "Not found"
 
 
-def test_a_page_after_what_is_not_there_is_not_found(client: FlaskClient, send: Send) -> None:
+def test_a_page_after_a_missing_item_is_not_found(client: FlaskClient, send: Send) -> None:
     number = answer(send(HACC), 201)["application_id"]
     answer(client.get(f"/v1/applications/{number}/runs?after=999"), 404)
     answer(client.get(f"/v1/applications/{number}/decisions?after=nothing"), 404)
