@@ -77,7 +77,7 @@ class Keeper:
             settings, self._database, self._file, progress, wanted, lambda: self.is_stopping
         )
         drain = Drain(spool_folder(settings.state))
-        # By what is reported when it fails.
+        # The keys are logged when a step begins to fail and when it works again.
         self._steps: dict[str, Step] = {
             "tokens are not copied": TokenStep(self._database, self._file),
             "answers are not prepared": self._answers,
@@ -113,7 +113,7 @@ class Keeper:
         self._file.close()
 
     def _attempt(self, failure: str, work: Callable[[], None]) -> bool:
-        """Attempt some work; False if the database refused."""
+        """Attempt some work; False if the database failed."""
         try:
             work()
         except Exception as error:
@@ -148,7 +148,7 @@ class Failures:
         """Report that a step worked, if it failed the last time."""
         if failure in self._failing:
             self._failing.remove(failure)
-            _LOG.info("no longer so: %s", failure)
+            _LOG.info("no longer true: %s", failure)
 
 
 def keep(settings: Settings) -> None:

@@ -62,7 +62,7 @@ class Children:
     """Runs functions in disposable processes; several threads may use it.
 
     The first function starts the server that forks a process for each function (see
-    `ioncast.service.sandbox._fork_server`). If the server dies, the next function starts another.
+    `ioncast.service.sandbox._fork_server`). After its crash the next function starts another.
     All processes end when this process ends.
 
     Parameters
@@ -86,8 +86,8 @@ class Children:
         Parameters
         ----------
         function : callable
-            A function at the top level of a module. If the server dies meanwhile, the function is
-            called once more.
+            A function at the top level of a module. It is called once more if the server crashes
+            meanwhile.
         *args, **kwargs : object
             Arguments that pickle can write. It must be able to write the result as well.
 
@@ -141,7 +141,7 @@ class Children:
             raise BusyError("the process that reads uploads does not start") from error
 
     def _answer(self, asked: Asked) -> bytes:
-        """Wait until the task has ended; the answer is empty if the server died."""
+        """Wait until the task has ended; the answer is empty if the server crashed."""
         poll = select.poll()
         poll.register(asked.reply, select.POLLIN)
         if not poll.poll(1000 * (self.limits.seconds + _GRACE_S)):

@@ -738,7 +738,7 @@ def test_decisions_wait_while_the_database_is_locked(
     assert stored(site) == ["d1"]
     assert [record.getMessage().split(": ")[0] for record in caplog.records] == [
         "decisions wait for the database",
-        "no longer so",
+        "no longer true",
     ]
     spool.close()
 
@@ -771,7 +771,7 @@ def test_a_server_that_is_read_only_for_a_while_is_told_of_once(
         told = process.stderr.read().decode().splitlines()
     assert [each.split(": ")[:2] for each in told] == [
         ["ioncast", "decisions wait for the database"],
-        ["ioncast", "no longer so"],
+        ["ioncast", "no longer true"],
     ]
     spool.close()
     site.keeper.close()

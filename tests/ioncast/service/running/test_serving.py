@@ -257,7 +257,7 @@ def test_without_its_database_the_service_decides_and_loses_nothing(
     # The keeper reports trouble again only after it ended; on a busy machine there may be more.
     waits, over = (
         said.count(f"ioncast: {each}decisions wait for the database")
-        for each in ("", "no longer so: ")
+        for each in ("", "no longer true: ")
     )
     assert waits <= over + 1
     assert "error ignored" not in said
