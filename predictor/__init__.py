@@ -1,1 +1,1 @@
-"""Phases and measured curves to a prediction (Inria RR-9366, §6)."""
+"""Predict bandwidth from phases and measured curves (Inria RR-9366, §6)."""

@@ -27,13 +27,13 @@ from predictor.composition.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration
 from summario.phases import tables
 
-# Python refuses to read numbers of thousands of digits.
+# Python raises ValueError for numbers of thousands of digits.
 _DIGITS = 10
 
 nodes_option = click.option(
     "--nodes",
     type=click.IntRange(min=1),
-    help="Compute nodes of the job; a log does not know them.",
+    help="Compute nodes of the job; a log does not contain them.",
 )
 
 
@@ -65,10 +65,10 @@ Examples:
 @nodes_option
 @format_option
 def match(source: str, nodes: int | None, output_format: str) -> None:
-    """Print the IOR run that does what each phase does, ready to paste.
+    """Print the IOR run that does the same I/O as each phase, ready to paste.
 
-    A phase of mixed request sizes has one line per size. A run that reads needs its file:
-    run the same line with -w -k first.
+    A phase with several request sizes has one line for each size. A run that reads needs its
+    file: run the same line with -w -k first.
     """
     phases, warnings = read_phases(source)
     for warning in warnings:
@@ -113,20 +113,20 @@ Examples:
     "--io-nodes",
     callback=parse_io_nodes,
     metavar="N,N,...",
-    help="Numbers of I/O nodes to predict; by default those that benchmarks of the job's kinds"
-    " of I/O were measured with.",
+    help="Numbers of I/O nodes to predict; by default all that were measured for I/O of the"
+    " job's kinds.",
 )
 @click.option(
     "--engine",
-    help="The program whose benchmarks to predict from, such as ior or fio; by default IOR, or"
-    " the one that measured most configurations. Different ones are never mixed.",
+    help="The program whose benchmarks to use, such as ior or fio; by default IOR, or the one"
+    " that measured most configurations. Benchmarks of different programs are never mixed.",
 )
 @click.option(
     "--ran-with",
     type=click.IntRange(0, MOST_PREDICTED_IO_NODES),
     metavar="N",
-    help="I/O nodes that the run in the log had, if you know it: what it got then corrects the"
-    " prediction, the more the less was measured of its kind.",
+    help="Number of I/O nodes of the run in the log, if you know it: the bandwidth of the run"
+    " then corrects the prediction. It corrects more where less was measured.",
 )
 @click.option(
     "--tolerance",
@@ -139,19 +139,17 @@ Examples:
     "--available",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Decide for at most so many I/O nodes.",
+    help="Decide for at most N I/O nodes.",
 )
 @click.option(
     "--default",
     type=click.IntRange(min=0),
     metavar="N",
-    help="The site's default: decide for so many where nothing is known of the job.",
+    help="The site's default: decide for N I/O nodes if nothing is known about the job.",
 )
-@click.option(
-    "--explain", "explained", is_flag=True, help="Say in words what the decision rests on."
-)
+@click.option("--explain", "explained", is_flag=True, help="Also print the reasons, in words.")
 @format_option
-@click.option("--plot", metavar="FILE.html", type=click.Path(), help="Draw the curve.")
+@click.option("--plot", metavar="FILE.html", type=click.Path(), help="Also draw the curve.")
 @database_option
 def predict_command(
     source: str,
@@ -168,11 +166,11 @@ def predict_command(
     plot: str | None,
     location: str | None,
 ) -> None:
-    """Predict a job's bandwidth with each number of I/O nodes, and decide for one.
+    """Predict a job's bandwidth with each number of I/O nodes, and decide on one.
 
-    From the Darshan log of an earlier run of the same application, or from its phases as
-    `ioncast phases --format csv` prints them. Four of five runs should lie between p10 and
-    p90; docs/predicting.md says what else is printed.
+    The prediction uses the Darshan log of an earlier run of the same application, or its phases
+    as `ioncast phases --format csv` prints them. Four of five runs should lie between p10 and
+    p90. docs/predicting.md explains the output.
     """
     phases, warnings = read_phases(source)
     asked = Asked(
@@ -205,7 +203,7 @@ def predict_command(
 
 @contextmanager
 def at(where: str) -> Iterator[None]:
-    """Let errors that name no place name this one."""
+    """Add a place to input errors without one."""
     try:
         yield
     except InputError as error:
@@ -214,13 +212,18 @@ def at(where: str) -> Iterator[None]:
 
 
 def say_fitting(configurations: int) -> None:
-    """Say what takes a while."""
-    told = counted(configurations, "configuration")
-    click.echo(f"ioncast: fitting a model to {told}", err=True)
+    """Tell the user that a model is being fitted, which takes seconds."""
+    click.echo(f"ioncast: fitting a model to {counted(configurations, 'configuration')}", err=True)
 
 
 def command_line(location: str | None) -> Frontend:
-    """How the command line asks for predictions from a database, `default_location` if None."""
+    """Make the frontend of the command line.
+
+    Parameters
+    ----------
+    location : str or None
+        The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
+    """
 
     @contextmanager
     def opened(*, write: bool = False) -> Iterator[Connection]:

@@ -1,1 +1,1 @@
-"""Estimates of phases to an application's curve, the decision, and their explanation."""
+"""Compose the curve of an application from its phases, decide on I/O nodes, and explain it."""

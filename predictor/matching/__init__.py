@@ -1,1 +1,1 @@
-"""Phases to the benchmarks that do the same, and runs to the application they are of."""
+"""Match phases with benchmarks, and runs with the application that they belong to."""

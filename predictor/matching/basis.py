@@ -1,4 +1,4 @@
-"""What a prediction rests on: one engine's curves near to what a job does, and their model."""
+"""The basis of a prediction: the curves of one engine that are near to a job's I/O, and a model."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from predictor.matching.nearest import Catalogue, catalogue_of_rows
 from predictor.model.stored import Fitted, Lessons, current_model, read_lessons
 from predictor.model.system_model import Knowledge, Model
 
-# The engine that the method is made for; the others do what it would do.
+# The method is made for IOR (Inria RR-9366); the other engines imitate its runs.
 _FIRST = "ior"
-# Time to predict grows with the cube of the cells (a configuration with a number of I/O
-# nodes). Of larger systems, what is near to something wanted tells nearly all.
+# The time to predict grows with the cube of the number of cells (a cell is one configuration with
+# one number of I/O nodes). On systems with more cells, only those near to a wanted configuration
+# are used: they tell nearly as much as all.
 _ALL_CELLS = 1000
 _NEAR_CELLS = 300
-# What is near to one job is often near to others; a curve takes about a kilobyte.
+# Curves that are kept for the next job, which often needs the same; each takes about 1 kB.
 _MOST_CURVES = 20_000
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What one engine measured on a system, and learned from it.
+    """The measurements of one engine on a system, and the model that is fitted to them.
 
     Attributes
     ----------
     engine : str or None
-        The program that measured; None where nothing was measured on the system.
+        The program that measured; None if nothing was measured on the system.
     knowledge : Knowledge
-        All its curves, or those near to what is wanted, and the model.
+        The model, and all curves of the engine or those near to the wanted configurations.
     engines : tuple of str
-        All that measured on the system.
+        All engines that measured on the system.
     fitted : Fitted or None
-        The model, where it had to be fitted and is yet to be stored.
+        The model if it was just fitted and is not stored yet.
     """
 
     engine: str | None
@@ -49,22 +50,24 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What there is to predict from on a system: good until `state_of` it changes.
+    """A summary of a system's measurements, and their model.
+
+    It is valid as long as the system's `state_of` stays the same.
 
     Attributes
     ----------
     system : str
         The system.
     engine : str or None
-        The program whose measurements count; None where nothing was measured.
+        The program whose measurements are used; None if nothing was measured.
     engines : tuple of str
-        All that measured on the system.
+        All engines that measured on the system.
     rows : tuple of Measured
-        What the engine measured, in summary.
+        The configurations that the engine measured.
     model : Model or None
-        What was learned from it.
+        The model that is fitted to them; None if it must be fitted first.
     fitted : Fitted or None
-        The model, where it had to be fitted and is yet to be stored.
+        The model if it was just fitted and is not stored yet.
     """
 
     system: str
@@ -76,18 +79,18 @@ class Survey:
     _curves: dict[int, Curve] = field(default_factory=dict, init=False, repr=False)
 
     def near(self, wanted: Iterable[IorConfig]) -> tuple[int, ...]:
-        """The ids of the configurations that are near to anything wanted."""
+        """Find the ids of the measured configurations that are near to a wanted one."""
         if self._cells <= _ALL_CELLS:
             return tuple(row.id for row in self.rows)
         asked = dict.fromkeys(wanted)
-        # The more is wanted, the less of it can be near.
+        # All wanted configurations share `_ALL_CELLS`.
         wide = min(_NEAR_CELLS, _ALL_CELLS // max(len(asked), 1))
         count = max(wide * len(self.rows) // self._cells, 1)
         near = {row.id for one in asked for row in self._catalogue.near(one, count)}
         return tuple(sorted(near))
 
     def knowledge(self, connection: Connection, ids: Sequence[int]) -> Knowledge:
-        """What the curves of some configurations (see `near`) and the model tell."""
+        """Read the curves of some configurations (see `near`), and add the model."""
         missing = [id_ for id_ in ids if id_ not in self._curves]
         for curve in curves_of_ids(connection, self.system, missing, self.engine):
             self._curves[curve.id] = curve
@@ -97,17 +100,17 @@ class Survey:
         return Knowledge(curves, self.model)
 
     def lessons(self, connection: Connection) -> Lessons | None:
-        """What its model is to be fitted on, where it has none."""
+        """Read the curves to fit the model to; None if there is a model, or nothing to fit to."""
         if self.engine is None or not self.rows or self.model is not None:
             return None
         return read_lessons(connection, self.system, self.engine, self.rows)
 
     def learned(self, fitted: Fitted) -> Survey:
-        """The same with a model."""
+        """Make the same survey with a model that was just fitted."""
         return replace(self, model=fitted.model, fitted=fitted)
 
     def arrange(self) -> None:
-        """Make ready now what `near` takes; else it is made when that is first needed."""
+        """Build the catalogue that `near` searches now; otherwise its first use builds it."""
         _ = self._catalogue
 
     @cached_property
@@ -126,12 +129,12 @@ def read_survey(
     *,
     before_fitting: Callable[[int], None] = lambda _: None,
 ) -> Survey:
-    """Read what an engine measured on a system, and what was learned from it.
+    """Read a summary of an engine's measurements on a system, and their model.
 
     Parameters
     ----------
     connection, system, engine, before_fitting
-        As of `read_basis`.
+        As for `read_basis`.
     """
     survey = read_unlearned(connection, system, engine)
     found = survey.lessons(connection)
@@ -142,7 +145,7 @@ def read_survey(
 
 
 def read_unlearned(connection: Connection, system: str, engine: str | None = None) -> Survey:
-    """Read the same without fitting a model: none, where it is yet to be fitted."""
+    """Read the same without fitting a model: the model is None if it is not stored."""
     rows = measured(connection, system)
     counts = Counter(row.engine for row in rows)
     if engine is None and counts:
@@ -153,7 +156,7 @@ def read_unlearned(connection: Connection, system: str, engine: str | None = Non
 
 
 def lessons(connection: Connection, system: str) -> Lessons | None:
-    """What `read_survey` would fit a model on; None where it need not."""
+    """Read the curves that `read_survey` would fit a model to; None if it would not fit one."""
     return read_unlearned(connection, system).lessons(connection)
 
 
@@ -165,7 +168,9 @@ def read_basis(
     *,
     before_fitting: Callable[[int], None] = lambda _: None,
 ) -> Basis:
-    """Read what is needed to predict some configurations.
+    """Read the measurements and the model that are needed to predict some configurations.
+
+    The model is fitted if none is stored, or if measurements were added since.
 
     Parameters
     ----------
@@ -174,12 +179,11 @@ def read_basis(
     system : str
         The system's name.
     wanted : iterable of IorConfig
-        What stands for the parts of phases (see `matching.configuration`).
+        The configurations that stand for the parts of phases (see `configuration`).
     engine : str, optional
-        The program whose measurements count; `choose_engine` if not given.
+        The program whose measurements are used; by default the one that `choose_engine` chooses.
     before_fitting : callable, optional
-        Called with the number of configurations before a model is fitted, which takes
-        seconds: where none is stored, or what was measured has changed since.
+        Called with the number of configurations before a model is fitted, which takes seconds.
     """
     survey = read_survey(connection, system, engine, before_fitting=before_fitting)
     knowledge = survey.knowledge(connection, survey.near(wanted))
@@ -187,5 +191,11 @@ def read_basis(
 
 
 def choose_engine(configurations: Mapping[str, int]) -> str:
-    """Choose among engines by how many configurations each measured: IOR, else the most."""
+    """Choose IOR, or the engine that measured most configurations.
+
+    Parameters
+    ----------
+    configurations : mapping of str to int
+        Number of configurations that each engine measured; at least one engine.
+    """
     return min(configurations, key=lambda name: (name != _FIRST, -configurations[name], name))

@@ -1,4 +1,4 @@
-"""I/O phases to IOR configurations, and those to the nearest that were measured.
+"""The IOR configuration that does the same I/O as a phase, and its match with a benchmark.
 
 Source: Inria RR-9366, §6.
 """
@@ -11,7 +11,7 @@ from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
 from summario.phases.values import Part, Phase
 
-# IOR refuses sizes that are no multiple of its own offset type.
+# IOR rejects sizes that are not a multiple of its offset type, 8 bytes.
 _ACCESS_BYTES = 8
 
 
@@ -22,18 +22,18 @@ class Match:
     Attributes
     ----------
     kind : str
-        "exact", "interpolated" (between what was measured of its kind; without a model the
-        nearest one stands in), "model" (beyond it, see `model.Knowledge`) or "unknown".
+        "exact", "interpolated" (between measured sizes of its kind; without a model the
+        nearest benchmark stands in), "model" (beyond the measured sizes) or "unknown".
     wanted : IorConfig
-        The configuration that does what the part does.
+        The configuration that does the same I/O as the part.
     curve : Curve or None
         The benchmark that stands for it.
     distance : float or None
-        Euclidean, in natural logarithms of `features`; 0 is exact.
+        Euclidean distance in the natural logarithms of the sizes; 0 is the same.
     ratios : dict of str to float
-        The features that differ: measured / wanted.
+        The sizes that differ: measured / wanted.
     beyond : dict of str to float
-        The features that nothing measured of its kind reaches: the nearest / wanted.
+        The sizes that lie beyond all measured ones of its kind: nearest measured / wanted.
     """
 
     kind: str
@@ -45,16 +45,25 @@ class Match:
 
     @property
     def repetitions(self) -> dict[int, tuple[float, ...]]:
-        """What was measured of the very configuration that is wanted, by I/O nodes."""
+        """Measured MiB/s by number of I/O nodes of the wanted configuration itself."""
         return self.curve.bandwidths_mib_s if self.curve and self.kind == "exact" else {}
 
 
 @dataclass(frozen=True)
 class MatchedPhase:
-    """A phase, its number in the job, and the benchmark that each of its parts matched.
+    """A phase and the matches of its parts.
 
-    `parts_time_s` are the seconds that each part is expected to take by itself, by number of
-    I/O nodes; none where nothing is known of it.
+    Attributes
+    ----------
+    index : int
+        The number of the phase in the job; the first is 0.
+    phase : Phase
+        The phase.
+    parts : tuple of (Part, Match)
+        Its parts and their matches.
+    parts_time_s : tuple of dict of int to float
+        Expected seconds of each part by itself, by number of I/O nodes; empty if nothing is
+        known about the part.
     """
 
     index: int
@@ -69,13 +78,13 @@ class MatchedPhase:
 
     @property
     def time_s(self) -> dict[int, float]:
-        """Seconds that the phase is expected to take by itself, by number of I/O nodes."""
+        """Expected seconds of the phase by itself, by number of I/O nodes."""
         points = dict.fromkeys(n for times in self.parts_time_s for n in times)
         return {n: sum(times.get(n, 0.0) for times in self.parts_time_s) for n in points}
 
 
 def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConfig:
-    """The IOR run that does what one part of a phase does.
+    """Turn one part of a phase into the IOR run that does the same I/O.
 
     Parameters
     ----------
@@ -84,14 +93,14 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
     part : Part
         One of its parts.
     nodes : int, optional
-        Compute nodes of the job; a log does not know them.
+        Compute nodes of the job; a log does not contain them.
 
     Returns
     -------
     IorConfig
-        With sizes rounded to what IOR takes: multiples of 8 bytes, blocks of whole
-        transfers, and two transfers or more where they are shuffled. IOR has no stdio
-        engine; POSIX stands in for it.
+        Its sizes are rounded to values that IOR accepts: multiples of 8 bytes, blocks of whole
+        transfers, and at least two transfers if they are shuffled. POSIX stands in for STDIO,
+        because IOR has no stdio engine.
     """
     processes = tasks(phase)
     transfer = max(round(part.request_bytes / _ACCESS_BYTES), 1) * _ACCESS_BYTES
@@ -116,7 +125,7 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
 
 
 def tasks(phase: Phase) -> int:
-    """Processes of the IOR run: as many as use a shared file, or one per own file."""
+    """Count the processes of the IOR run: those that use a shared file, or one for each file."""
     if phase.file_access == "shared":
         return max(phase.mode_processes, 1)
     return max(min(phase.n_files, phase.nprocs or phase.n_files), 1)

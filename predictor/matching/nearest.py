@@ -1,9 +1,9 @@
-"""The nearest benchmark: the one rule that tells which measured configuration stands for another.
+"""The nearest benchmark: which measured configuration stands for a wanted one.
 
 Only configurations of the same kind are compared: the same operation, api, file access and
-spatiality. Of these the nearest in the logarithms of their sizes stands in (see `distance` and
-`_rank`). Arrays first leave the few that are as near as any, so that the nearest of a hundred
-thousand takes less than a millisecond.
+spatiality. The nearest in the logarithms of the sizes stands in (see `distance` and `_rank`).
+Array operations first reduce the candidates to those at the smallest distance, so that a search
+among 100,000 configurations takes less than a millisecond.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Benchmark = TypeVar("Benchmark", bound=Curve | Measured)
 SIZES = ("processes", "processes per node", "request size", "bytes per process")
 # Equal distances differ by less than this through rounding; other ones differ by far more.
 _ROUNDING = 1e-9
-# A kind and a layout take about 300 bytes.
+# Answers of `_kind_and_layout` that are kept; each takes about 300 bytes.
 _MOST_KINDS = 50_000
 
 
 def features(config: Comparable, *, stonewalled: bool = False) -> dict[str, float | None]:
-    """The sizes of a configuration by name (see `SIZES`); None stands for unknown.
+    """The sizes of a configuration by name (see `SIZES`); None is unknown.
 
-    The bytes of runs that a stone wall ended count as unknown: the runs moved what the time
-    allowed, and their bandwidth does not depend on what they were asked for.
+    The bytes of runs with a stone wall are unknown: the runs stopped at a time limit, so their
+    bandwidth does not depend on the bytes that the configuration asks for.
     """
     per_node = config.tasks / config.nodes if config.tasks and config.nodes else None
     moved = None if stonewalled else config.bytes_per_process
@@ -47,7 +47,7 @@ def features(config: Comparable, *, stonewalled: bool = False) -> dict[str, floa
 
 
 def logarithms(config: Comparable, *, stonewalled: bool = False) -> list[float]:
-    """Base-2 logarithms of `features`; NaN stands for unknown."""
+    """Base-2 logarithms of `features`; NaN is unknown."""
     sizes = features(config, stonewalled=stonewalled).values()
     return [math.nan if size is None else math.log2(size or 1) for size in sizes]
 
@@ -61,7 +61,7 @@ def distance(wanted: Comparable, measured: Comparable, *, stonewalled: bool = Fa
 def ratios(
     wanted: Comparable, measured: Comparable, *, stonewalled: bool = False
 ) -> dict[str, float]:
-    """Sizes that differ, as measured / wanted; a size that either does not know is left out."""
+    """Sizes that differ, as measured / wanted; sizes unknown on either side are left out."""
     theirs = features(measured, stonewalled=stonewalled)
     pairs = zip(features(wanted).items(), theirs.values(), strict=True)
     return {
@@ -72,12 +72,12 @@ def ratios(
 
 
 class Traits(NamedTuple):
-    """What the rule reads of a benchmark.
+    """The properties of a benchmark that the rule uses.
 
     Attributes
     ----------
     config : IorConfig or Measured
-        Its sizes.
+        The configuration, for its sizes.
     kind : Kind
         See `IorConfig.kind`.
     layout : str
@@ -101,9 +101,9 @@ class Traits(NamedTuple):
 def _rank(wanted: IorConfig, traits: Traits) -> tuple[bool, float, int, bool, bool, int, int]:
     """Rank a benchmark of the wanted kind: the one with the lowest rank stands in.
 
-    A benchmark with an unknown number of processes comes last. Then the distance counts. Of
-    equally near benchmarks the one with fewer unknown sizes is taken, then one of the same
-    layout, without O_DIRECT, measured with more numbers of I/O nodes, stored first.
+    Benchmarks with an unknown number of processes come last. Then the distance decides. Equally
+    near benchmarks are ranked by, in this order: fewer unknown sizes, the same layout, no
+    O_DIRECT, more measured numbers of I/O nodes, the lower id.
     """
     measured = traits.config
     return (
@@ -125,9 +125,12 @@ class _OfKind(Generic[Benchmark]):
         self.sizes: Array = np.array(sizes).T.copy()
 
     def distances(self, wanted: IorConfig) -> Array:
-        """Distance to each, in base-2 logarithms; infinite without processes, unless all are."""
+        """Distance to each benchmark, in base-2 logarithms.
+
+        It is infinite if the benchmark's number of processes is unknown, unless all are unknown.
+        """
         ours = np.array(logarithms(wanted))[:, None]
-        # fmax takes the number where the other is NaN.
+        # fmax turns NaN into 0, so an unknown size adds nothing to the distance.
         squares = np.fmax((self.sizes - ours) ** 2, 0)
         distances: Array = np.sqrt(squares.sum(axis=0))
         unknown_tasks = np.isnan(self.sizes[0])
@@ -144,7 +147,7 @@ class Catalogue(Generic[Benchmark]):
     benchmarks : iterable of Curve or Measured
         The benchmarks.
     traits : callable
-        Tells the traits of a benchmark.
+        Reads the traits of a benchmark.
     """
 
     def __init__(
@@ -159,14 +162,14 @@ class Catalogue(Generic[Benchmark]):
         self._traits = traits
         self._kinds = {name: _OfKind(*of_kind) for name, of_kind in found.items()}
 
-    def of_kind(self, wanted: IorConfig) -> list[Benchmark]:
-        """All benchmarks of a configuration's kind."""
-        found = self._kinds.get(wanted.kind)
+    def of_kind(self, kind: Kind) -> list[Benchmark]:
+        """All benchmarks of a kind."""
+        found = self._kinds.get(kind)
         return found.benchmarks if found else []
 
-    def sizes(self, wanted: IorConfig) -> Array:
-        """`logarithms` of all benchmarks of a configuration's kind, shape (n, len(SIZES))."""
-        return self._kinds[wanted.kind].sizes.T
+    def sizes(self, kind: Kind) -> Array:
+        """`logarithms` of all benchmarks of a kind, shape (n, len(SIZES))."""
+        return self._kinds[kind].sizes.T
 
     def nearest(self, wanted: IorConfig) -> Benchmark | None:
         """Find the benchmark that stands for a configuration.
@@ -187,7 +190,10 @@ class Catalogue(Generic[Benchmark]):
         return found.benchmarks[self._nearest(found, wanted)]
 
     def near(self, wanted: IorConfig, count: int) -> list[Benchmark]:
-        """Find the nearest of its kind, at most `count`, in any order; `nearest` is one of them."""
+        """Find the `count` nearest benchmarks of the same kind, in any order.
+
+        The result of `nearest` is one of them. If there are fewer, all are returned.
+        """
         found = self._kinds.get(wanted.kind)
         if found is None:
             return []
@@ -198,15 +204,15 @@ class Catalogue(Generic[Benchmark]):
         return [found.benchmarks[place] for place in places]
 
     def beyond(self, wanted: IorConfig) -> dict[str, float]:
-        """Tell by how much a configuration is beyond the sizes measured of its kind.
+        """Compare a configuration with the smallest and largest measured sizes of its kind.
 
         Returns
         -------
         dict of str to float
-            The sizes that are smaller than the smallest or larger than the largest: measured /
-            wanted. A size that is unknown on either side is never beyond.
+            The sizes that are smaller than the smallest or larger than the largest measured
+            one, as nearest measured / wanted. Sizes that are unknown on either side are left out.
         """
-        measured, sizes = self.sizes(wanted), logarithms(wanted)
+        measured, sizes = self.sizes(wanted.kind), logarithms(wanted)
         lowest, highest = np.fmin.reduce(measured, axis=0), np.fmax.reduce(measured, axis=0)
         limits = np.clip(sizes, lowest, highest)
         return {
@@ -230,7 +236,7 @@ def catalogue_of_curves(curves: Iterable[Curve]) -> Catalogue[Curve]:
 
 
 def catalogue_of_rows(rows: Iterable[Measured]) -> Catalogue[Measured]:
-    """Arrange what one engine measured (see `benchdb.measurements.curves.measured`)."""
+    """Arrange the rows of one engine's configurations (see `measured` in benchdb)."""
     return Catalogue(rows, _of_row)
 
 
@@ -242,7 +248,7 @@ def find(wanted: IorConfig, curves: Iterable[Curve] | Catalogue[Curve]) -> Match
     wanted : IorConfig
         The configuration.
     curves : iterable of Curve or Catalogue
-        Measured curves of one engine; at least those that `Catalogue.nearest` takes.
+        Measured curves of one engine.
 
     Returns
     -------
@@ -267,12 +273,12 @@ def find(wanted: IorConfig, curves: Iterable[Curve] | Catalogue[Curve]) -> Match
 def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None = None) -> Match:
     """Match a part of a phase: find the benchmark that stands for its configuration.
 
-    O_DIRECT and fsync take no part, because Darshan's counters do not show them.
+    O_DIRECT and fsync do not count, because Darshan's counters do not show them.
 
     Parameters
     ----------
     phase, part : Phase, Part
-        The part, and the phase that it is of.
+        A phase and one of its parts.
     curves : iterable of Curve
         Measured curves of one engine on the system.
     nodes : int, optional
@@ -318,7 +324,7 @@ def _kind_and_layout(
     requests_of_a_block: int,
     segments: int,
 ) -> tuple[Kind, str]:
-    """Tell the kind and the layout without sizes, so that many configurations share an answer."""
+    """Compute kind and layout from few values, so that many configurations share an answer."""
     smallest = 8
     config = IorConfig(
         api=api,

@@ -1,4 +1,4 @@
-"""Which earlier runs are of the same application, which of them are alike, and how they scale."""
+"""The same application: its earlier runs, which of them do the same I/O, and how they scale."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from benchdb.history.applications import program_of
 from ioncast_base.kinds import Kind
 from summario.phases.values import Part, Phase
 
-# A run counts so much of what the next newer one does.
+# The weight of a run is this share of the weight of the next newer one.
 _FADING = 0.8
-# Runs are alike from this share of their bytes in common kinds of I/O on, and up to this
-# factor between their bytes.
+# Two runs are alike if at least this share of their bytes is of the same kinds of I/O, ...
 _COMMON_SHARE = 0.8
+# ... if their bytes differ by at most this factor, ...
 _MOST_FACTOR = 2.0
-# And up to this factor between the sizes of their requests, on which curves depend as much.
+# ... and if their request sizes, on which bandwidth depends as well, differ by at most this factor.
 _MOST_FACTOR_OF_REQUESTS = 4.0
 
 
 class Identity(NamedTuple):
-    """Something that runs of one application have in common.
+    """One way to recognise an application by executable, user and job name.
 
     Attributes
     ----------
     executable : str or None
-        An absolute path, or the program's name; None where it does not count.
+        An absolute path, or the program's name; None if it does not count.
     user, name : str or None
-        The user and the job's name; None where they do not count.
+        The user and the job's name; None if they do not count.
     key : str
-        All of it as one text, different for different identities.
+        The three values as JSON, the key of prepared answers.
     says : str
-        What it is, to be said after "earlier runs of".
+        The identity in words that follow "earlier runs of".
     """
 
     executable: str | None
@@ -46,15 +46,15 @@ class Identity(NamedTuple):
 
 
 def identities(executable: str | None, user: str | None, name: str | None) -> list[Identity]:
-    """What a job shares with earlier runs of its application, the most telling first.
+    """List the identities of a job, the most telling first.
 
-    Runs are stored under all their identities, and a job is looked for under all of its own.
+    An answer is prepared for every identity of a run, and looked up by every identity of a job.
 
     Parameters
     ----------
     executable : str or None
-        A path or a program's name. Of a relative path only the program's name counts,
-        because jobs start in different folders.
+        A path or a program's name. A relative path counts as the program's name, because jobs
+        start in different folders.
     user, name : str or None
         The user and the job's name.
 
@@ -71,7 +71,7 @@ def identities(executable: str | None, user: str | None, name: str | None) -> li
 
 
 def each_identity(executable: str | None, user: str | None, name: str | None) -> Iterator[Identity]:
-    """Those of `identities` one after the other: most questions are answered by the first ones."""
+    """Yield the same one by one, because the first ones answer most questions."""
     for which, says in _identities(executable, user, name):
         yield Identity(*which, json.dumps(which), says)
 
@@ -104,7 +104,7 @@ class Variant:
     Attributes
     ----------
     runs : tuple of int
-        Their places in the list, the newest first.
+        Their indices in the list of runs, the newest first.
     share : float
         Their share of the weights of all runs.
     """
@@ -114,26 +114,27 @@ class Variant:
 
 
 def weights(count: int) -> list[float]:
-    """How much each of so many runs counts, the newest first: 0.8 of the next newer one."""
+    """Weigh `count` runs, the newest first: each has 0.8 of the weight of the next newer one."""
     return [_FADING**age for age in range(count)]
 
 
 def variants(runs: Sequence[Sequence[Phase]]) -> list[Variant]:
-    """Keep runs apart that do differing I/O, which must not be averaged.
+    """Group runs that do the same I/O; runs with different I/O must not be averaged.
+
+    A run joins the first variant whose newest run is like it. Two runs are alike if at least 0.8
+    of their bytes are of the same kinds of I/O, one moves at most twice the bytes of the other,
+    and the requests of one are at most four times as large as those of the other (geometric
+    mean, weighted by bytes).
 
     Parameters
     ----------
     runs : sequence of sequence of Phase
-        The phases of each run, of about as many processes; the newest first.
+        The phases of each run, the newest run first. All have about as many processes.
 
     Returns
     -------
     list of Variant
-        The one of most weight first; of equals the one with the newest run. A run belongs to
-        the first variant whose newest run it is like: at least 0.8 of the bytes are of the
-        same kinds, neither moves more than twice
-        the bytes of the other, nor are its requests more than four times as large (geometric
-        mean over the bytes).
+        The variant with the most weight first; of equal ones that with the newest run.
     """
     kinds = [_bytes_of_kinds(phases) for phases in runs]
     sizes = [_typical_request(phases) for phases in runs]
@@ -164,7 +165,7 @@ def _bytes_of_kinds(phases: Sequence[Phase]) -> Counter[Kind]:
 
 
 def _typical_request(phases: Sequence[Phase]) -> float:
-    """The bytes of a request: the geometric mean, each weighted by what it moves."""
+    """Bytes of a request: the geometric mean, weighted by bytes."""
     parts = [part for phase in phases for part in phase.parts]
     moved = sum(part.bytes for part in parts)
     return exp(sum(part.bytes / moved * log(part.request_bytes) for part in parts))
@@ -179,18 +180,23 @@ def _alike(one: Counter[Kind], other: Counter[Kind]) -> bool:
 
 
 def scaled(phases: Sequence[Phase], processes: int) -> list[Phase]:
-    """Phases as the same program would have them with other processes, each with as much to do.
+    """Scale the phases of a run to another number of processes, at the same bytes per process.
 
-    Phases of one process among several stay as they are. Of all others the processes grow in
-    proportion, and with them requests and bytes; so does the number of files, but for files
-    that all processes share, which grow themselves. Sizes of requests and times stay.
+    Phases of one process among several stay as they are. In all others the processes, requests
+    and bytes grow in proportion. So does the number of files, unless all processes share them.
+    Request sizes and times stay.
 
     Parameters
     ----------
     phases : sequence of Phase
-        Of one run.
+        The phases of one run.
     processes : int
-        The number of processes asked for.
+        The new number of processes.
+
+    Returns
+    -------
+    list of Phase
+        The scaled phases, in the same order.
     """
     before = max((phase.nprocs or phase.processes for phase in phases), default=1)
     return [_scaled(phase, before, processes) for phase in phases]
@@ -204,7 +210,7 @@ def _scaled(phase: Phase, before: int, after: int) -> Phase:
         return max(round(count * after / before), 1)
 
     parts = tuple(_grown(part, grown(part.requests)) for part in phase.parts)
-    # Some requests move nothing, and are in no part.
+    # Requests of 0 bytes are in no part.
     empty = phase.requests - sum(part.requests for part in phase.parts)
     processes = min(grown(phase.processes), after)
     by_all = phase.file_access == "shared" and phase.mode_processes >= phase.processes
@@ -222,6 +228,6 @@ def _scaled(phase: Phase, before: int, after: int) -> Phase:
 
 
 def _grown(part: Part, requests: int) -> Part:
-    # In integers: of many bytes a float would lose some.
+    # Integers, because a float is not exact beyond 2**53 bytes.
     moved = (2 * part.bytes * requests + part.requests) // (2 * part.requests)
     return Part(requests, max(moved, 1))

@@ -1,1 +1,1 @@
-"""The model of a system: what is learned from its measurements."""
+"""The model of a system, which is fitted to its measurements."""

@@ -1,4 +1,4 @@
-"""`ioncast model`: the models that predictions rest on."""
+"""`ioncast model`: fit the models that predictions use, and show them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ Examples:
 """
 )
 def model() -> None:
-    """Fit the models that predictions rest on, and look at them.
+    """Fit the models that predictions use, and show them.
 
-    `ioncast predict` fits a model by itself where none is stored or the measurements have
-    changed.
+    `ioncast predict` fits a model by itself if none is stored or the measurements have changed.
     """
 
 
@@ -38,14 +37,14 @@ Examples:
   ioncast model fit --system mysite --engine fio
 """,
 )
-@click.option("--system", required=True, help="The system whose measurements to learn from.")
+@click.option("--system", required=True, help="The system whose measurements to use.")
 @click.option(
     "--engine",
-    help="Learn from its benchmarks; by default those that `ioncast predict` takes.",
+    help="The program whose benchmarks to use; by default as for `ioncast predict`.",
 )
 @database_option
 def fit(system: str, engine: str | None, location: str | None) -> None:
-    """Fit a system's model anew, store it and show it."""
+    """Fit a system's model again, store it and show it."""
     fitted = fit_anew(command_line(location), system, engine)
     with reading(location) as connection:
         stored = stored_model(connection, fitted.system, fitted.engine)
@@ -65,9 +64,9 @@ Examples:
 @format_option
 @database_option
 def show(system: str | None, output_format: str, location: str | None) -> None:
-    """Show what the stored models were fitted on, how good they are and how far they reach.
+    """Show the stored models: their measurements, their errors, and how far they reach.
 
-    Error and regret are those of patterns that were left out.
+    Error and regret are those on configurations that were held back.
     """
     with reading(location) as connection:
         name = system and require_system(connection, system)

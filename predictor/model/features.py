@@ -1,4 +1,4 @@
-"""Access patterns and platforms as numbers that a model can learn from."""
+"""The features of a model: configurations and numbers of I/O nodes as arrays of numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from predictor.matching.nearest import SIZES, logarithms
 
 Array = NDArray[np.float64]
 
-# Beside the sizes: properties that a configuration has or does not have.
+# Properties that a configuration has or does not have.
 FLAGS = (
     *("file per process", "1D-strided", "random", "collective", "MPI-IO"),
     *("read", "O_DIRECT", "fsync"),
@@ -22,19 +22,19 @@ FEATURES = (*SIZES, *FLAGS, *IO_NODES)
 
 
 def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
-    """What a configuration is, whatever its number of I/O nodes.
+    """Turn a configuration, without a number of I/O nodes, into numbers.
 
     Parameters
     ----------
     config : IorConfig
-        Of one operation.
+        A configuration that either reads or writes.
     stonewalled : bool
-        Whether its runs moved what the time allowed instead of what was asked for.
+        Whether a time limit ended its runs before they moved all bytes.
 
     Returns
     -------
     array of shape (len(SIZES) + len(FLAGS),)
-        Base-2 logarithms of the sizes, NaN where not known; flags as 0 or 1.
+        Base-2 logarithms of the sizes, NaN if unknown; flags as 0 or 1.
     """
     flags = (
         config.file_per_process,
@@ -50,19 +50,19 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
 
 
 def with_io_nodes(patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) -> Array:
-    """Patterns with their numbers of I/O nodes.
+    """Add numbers of I/O nodes to configurations.
 
     Parameters
     ----------
     patterns : array of shape (n, len(SIZES) + len(FLAGS))
-        See `pattern`; the processes must be known.
+        See `pattern`; the number of processes must be known.
     io_nodes : sequence of int, length n
-        One for each; 0 is direct access.
+        The number of I/O nodes of each; 0 is direct access.
 
     Returns
     -------
     array of shape (n, len(FEATURES))
-        Of direct access the sizes are those of one I/O node; a flag tells it apart.
+        Direct access has the sizes of one I/O node, and a flag.
     """
     counts = np.asarray(io_nodes, dtype=np.float64)
     logarithms = np.log2(np.maximum(counts, 1))

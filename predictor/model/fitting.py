@@ -1,4 +1,4 @@
-"""Learning a model from measured curves, and finding out how far it is to be trusted."""
+"""Fit a model to measured curves, and calibrate its intervals on measurements held back."""
 
 from __future__ import annotations
 
@@ -19,36 +19,41 @@ from predictor.model.system_model import Model, Scores, measurements
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
-# Of the runs between p10 and p90, and half its width in standard deviations of a normal
-# distribution.
+# The share of runs between p10 and p90, and half the width of that interval in standard deviations
+# of a normal distribution.
 _INTERVAL, _HALF_WIDTH = 0.8, 1.2816
-# Where the measurements cannot tell: a factor of about 1.4 for the first power of two.
+# The widening if the measurements cannot test it: a factor of about 1.4 at one power of two.
 _UNTESTED_WIDENING = 0.12
-# Powers of two. Sizes that are nearer say nothing of what is far from all that was measured.
+# In powers of two: sizes this near are left out together; smaller gaps do not test the widening.
 _NEAR, _SMALLEST_GAP = 0.5, 0.3
-# Of fewer groups none is left out.
+# With fewer configurations, none is left out.
 _FEWEST_GROUPS = 3
-# Of fewer the share of an interval cannot be told.
+# With fewer groups, the share of runs in an interval is unknown.
 _FEWEST_CALIBRATING = 4
-# A clock that counts in steps may make all runs equal, which is no certainty.
+# A coarse clock may make all runs equal, but the next run may still differ.
 _SMALLEST_FACTOR = 0.5
-# Where deviations are cut off, and how many cells are needed to know their distribution.
+# Number of quantiles of deviations, and the fewest cells from which they are computed.
 _TAILS, _FEWEST_FOR_TAILS = 50, 40
 _SEED = 9366
 
 
 def fit_model(curves: Sequence[Curve]) -> Model:
-    """Learn from what one engine measured on a system.
+    """Fit a model to the curves that one engine measured on a system.
 
-    Intervals are calibrated on runs that were held back (conformal prediction): those of
-    whole patterns for what is new, half of the repetitions for what is known, and all patterns
-    of one size for what lies beyond.
+    Intervals are calibrated by conformal prediction, on runs that are held back: half of the
+    repetitions for measured configurations, whole configurations for others, and all
+    configurations of one size for sizes beyond the measured ones.
 
     Parameters
     ----------
     curves : sequence of Curve
-        At least one; of at most some hundred configurations, because time grows with the
-        cube.
+        At least one curve; at most some hundred, because the time grows with the cube of their
+        number.
+
+    Returns
+    -------
+    Model
+        The fitted and calibrated model.
     """
     rows, io_nodes, logarithms = measurements(curves)
     usual = _usual(rows)
@@ -57,7 +62,7 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     differing = np.ptp(everything, axis=0) > [
         _SMALLEST_GAP if name in SIZES else 0.0 for name in FEATURES
     ]
-    # A process needs a feature, even where none differs.
+    # A Gaussian process needs at least one feature, even if all are equal.
     differing[0] |= not differing.any()
     places = everything[:, differing]
     process = CurveProcess().fit(places, logarithms).conditioned_
@@ -85,7 +90,7 @@ def fit_model(curves: Sequence[Curve]) -> Model:
 
 
 def _usual(rows: Array) -> tuple[float, ...]:
-    """The median of each size; 0 of one that is never known, which then makes no difference."""
+    """Compute the median of each size; 0 if the size is unknown everywhere and so never differs."""
     sizes = rows[:, : len(SIZES)]
     return tuple(
         float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0
@@ -94,10 +99,15 @@ def _usual(rows: Array) -> tuple[float, ...]:
 
 
 def _factor(deviations: Array, groups: int) -> float:
-    """What standard deviations must be multiplied by, so that the interval holds its share.
+    """Compute the factor of standard deviations with which the interval holds its share of runs.
 
-    Of runs of so many groups that say nothing of each other. The next group is one more, so the
-    quantile is a little higher (split conformal prediction).
+    Parameters
+    ----------
+    deviations : array
+        Deviation of each run that was held back, in standard deviations.
+    groups : int
+        Number of independent groups of these runs. A new group is one more, so the quantile is
+        a little higher (split conformal prediction).
     """
     if groups < _FEWEST_CALIBRATING:
         return 1.0
@@ -106,7 +116,7 @@ def _factor(deviations: Array, groups: int) -> float:
 
 
 def _tails(deviations: Array, groups: int) -> tuple[float, ...]:
-    """Evenly likely deviations; those of a normal distribution where too few were seen."""
+    """Compute equally likely absolute deviations; of few cells, those of a normal distribution."""
     likely = (np.arange(_TAILS) + 0.5) / _TAILS
     if groups < _FEWEST_FOR_TAILS:
         return tuple(NormalDist().inv_cdf((1 + share) / 2) for share in likely)
@@ -116,13 +126,18 @@ def _tails(deviations: Array, groups: int) -> tuple[float, ...]:
 def _known_deviations(
     parameters: Hyperparameters, places: Array, logarithms: Array
 ) -> tuple[Array, int]:
-    """Deviations of runs in measured cells, and of how many cells they are.
+    """Predict half of each cell's runs from the other half.
 
-    Half of each cell's runs predict the other half.
+    Returns
+    -------
+    deviations : array
+        Deviation of each predicted run, in standard deviations.
+    cells : int
+        Number of cells that these runs are in.
     """
     _, cell = np.unique(places, axis=0, return_inverse=True)
     order = np.random.default_rng(_SEED).permutation(len(cell))
-    # Every second of them: of each cell half, or one more or less.
+    # Every second run in the order of cells: half of each cell, give or take one.
     by_cell = order[np.argsort(cell.reshape(-1)[order], kind="stable")]
     half = np.zeros(len(cell), dtype=bool)
     half[by_cell[::2]] = True
@@ -141,18 +156,18 @@ def _known_deviations(
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """The runs that a process was fitted to, to be held back again.
+    """The runs that a Gaussian process was fitted to, to hold some of them back.
 
     Attributes
     ----------
     process : Conditioned
-        That knows them.
+        The process, conditioned on all runs.
     cells : array of shape (n_cells, len(FEATURES))
         The process's cells, with all features.
     of_run : array of shape (n_runs,)
         The cell of each run.
     logarithms : array of shape (n_runs,)
-        What each run reached.
+        Natural logarithm of each run's MiB/s.
     """
 
     process: Conditioned
@@ -161,14 +176,14 @@ class _Held:
     logarithms: Array
 
     def labels(self, *names: str) -> Labels:
-        """Number the cells by what is the same in some features."""
+        """Give cells with equal values of some features the same number, counted from 0."""
         columns = self.cells[:, [FEATURES.index(name) for name in names]]
         return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
 
     def gaps(self, size: str, groups: Labels) -> Array:
-        """Powers of two from each cell to the nearest of its kind in other groups.
+        """Powers of two between each cell's size and the nearest one of its kind in other groups.
 
-        0 where no other group has its kind.
+        0 if no other group has a cell of its kind.
         """
         values = self.cells[:, FEATURES.index(size)]
         kinds = self.labels(*FLAGS)
@@ -177,15 +192,15 @@ class _Held:
         return np.where(np.isfinite(gaps), gaps, 0.0)
 
     def deviations(self, found: Posterior, beyond: Array) -> Array:
-        """How far off each run is, in standard deviations."""
+        """Deviation of each run from its prediction, in standard deviations."""
         spread = np.sqrt(np.diag(found.covariance) + beyond + found.noise)
         return np.abs(self.logarithms - found.mean[self.of_run]) / spread[self.of_run]
 
     def widening(self, size: str) -> float:
-        """The variance per squared power of two with which the interval holds its share.
+        """Compute the variance per squared power of two with which the interval holds its share.
 
-        Each value of a size is left out with all patterns near to it; of so few values, what
-        the worst one needs is taken.
+        Each value of the size is left out, with all configurations near it. The worst value
+        counts, because a system has few different values.
         """
         near = np.rint(self.cells[:, FEATURES.index(size)] / _NEAR)
         groups = np.unique(near, return_inverse=True)[1].reshape(-1)

@@ -1,6 +1,7 @@
-"""A Gaussian process with given hyperparameters: from measurements to what is expected.
+"""Predict with a Gaussian process whose hyperparameters are given.
 
-Nothing is learned here (see `process`), so that predicting needs numpy alone.
+`learning` fits the hyperparameters. It needs scipy and scikit-learn; predicting needs numpy alone,
+so that a command starts in half a second.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ Array = NDArray[np.float64]
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-# Blocks of a matrix that stay in a processor's cache.
+# Rows and columns of blocks that fit into a processor's cache.
 _BLOCK = 64
-# More than rounding takes from a thousand cells.
+# Larger than the rounding errors of a matrix of a thousand cells.
 _ROUNDING = 1e-8
-# A cell's own scatter counts beside what is usual at its place as if that were known from so
-# many repetitions. Left-out repetitions of FORGE's are predicted about equally well by 4 to 16.
+# The usual variance at a cell's place counts like this many repetitions, beside the cell's own
+# scatter. On FORGE's measurements, held-back repetitions are predicted about equally well with any
+# number from 4 to 16.
 _USUAL_REPETITIONS = 6.0
 
 
 def _one_threaded(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Let a function do its linear algebra in one thread.
 
-    Its matrices are so small that several threads would only wait for each other.
+    The matrices are so small that several threads would only wait for each other.
     """
 
     @wraps(function)
@@ -43,31 +45,30 @@ def _one_threaded(function: Callable[_Arguments, _Result]) -> Callable[_Argument
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The libraries whose threads are limited. Looking for them reads /proc, so do it once."""
+    """Find the libraries whose threads are limited. The search reads /proc, so it is done once."""
     return ThreadpoolController()
 
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """What a `CurveProcess` learns; the rest is data.
+    """The values that a `CurveProcess` fits.
 
     Attributes
     ----------
     centre, scale : array of shape (n_features,)
-        Features are standardised by; a scale of 0 is of a feature that never differed.
+        Subtracted from features, and divided by; the scale of a feature that never differed is 0.
     offset, spread : float
-        Targets are standardised by.
+        Subtracted from targets, and divided by.
     trend : array of shape (n_features,)
-        Variance of the slope that the target has along each feature.
+        Variance of the target's slope along each feature.
     weights : array of shape (n_components,)
         Variance of each component.
     lengths : array of shape (1 + n_components, n_features)
-        How far apart, in each feature, two places still have much in common: their slopes,
-        and each component.
+        Length scales in each feature: of the slopes first, then of each component.
     noise : array of shape (1 + n_features,)
-        Logarithm of a repetition's variance: at the centre, and its slopes.
+        Logarithm of a repetition's variance at the centre, and its slope along each feature.
     residual : float
-        Variance of a cell around what it shares with others.
+        Variance of a cell's mean that it shares with no other cell.
     """
 
     centre: Array
@@ -81,24 +82,24 @@ class Hyperparameters:
     residual: float
 
     def standardise(self, X: Array) -> Array:
-        """Features around 0, about 1 wide."""
+        """Shift and scale features to a mean of 0 and a standard deviation of 1."""
         return (X - self.centre) / np.where(self.scale > 0, self.scale, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Repetitions at the same place, in standardised units.
+    """Repetitions, grouped by their features, in standardised units.
 
     Attributes
     ----------
     X : array of shape (n_cells, n_features)
-        The places.
+        Features of each cell, which are its place.
     mean : array of shape (n_cells,)
-        Of the repetitions.
+        Mean of the repetitions.
     repetitions : array of shape (n_cells,)
-        How many there are.
+        Number of repetitions.
     scatter : array of shape (n_cells,)
-        Sum of their squared distances from the mean.
+        Sum of the squared distances of the repetitions from their mean.
     """
 
     X: Array
@@ -107,22 +108,22 @@ class Cells:
     scatter: Array
 
     def take(self, index: NDArray[np.intp]) -> Cells:
-        """Some of them."""
+        """Take the cells with these indices."""
         return Cells(self.X[index], self.mean[index], self.repetitions[index], self.scatter[index])
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What is expected at some places, in the units of the target.
+    """The expected measurements at some places, in the units of the target.
 
     Attributes
     ----------
     mean : array of shape (n_places,)
-        Of the repetitions that would be measured there.
+        Expected mean of repetitions.
     covariance : array of shape (n_places, n_places)
-        Of that mean: doubt.
+        Covariance of that mean, the doubt about it.
     noise : array of shape (n_places,)
-        Variance of a repetition around it.
+        Variance of one repetition around the mean.
     """
 
     mean: Array
@@ -132,14 +133,14 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class Conditioned:
-    """A process that knows some cells.
+    """A Gaussian process that is conditioned on measured cells.
 
     Attributes
     ----------
     parameters : Hyperparameters
-        Of the process.
+        The hyperparameters.
     cells : Cells
-        What it knows.
+        The measured cells.
     """
 
     parameters: Hyperparameters
@@ -149,7 +150,7 @@ class Conditioned:
     def noise(self) -> Array:
         """Variance of a repetition in each cell, standardised.
 
-        What is usual at its place, and what its own repetitions show.
+        It is a mean of the usual variance at the cell's place and the variance of its repetitions.
         """
         usual = noise_at(self.parameters, self.cells.X)
         known = _USUAL_REPETITIONS + self.cells.repetitions - 1
@@ -158,21 +159,21 @@ class Conditioned:
 
     @cached_property
     def _factor(self) -> Array:
-        """The lower Cholesky factor of the covariance of what was measured."""
+        """The lower Cholesky factor of the covariance of the measured means."""
         matrix = _lower_covariance(self.parameters, self.cells.X)
         diagonal = np.diag_indices_from(matrix)
         matrix[diagonal] += self.noise / self.cells.repetitions + self.parameters.residual
         try:
             factor = np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError:
-            # Without any noise, cells may be as good as equal.
+            # Without noise, two cells may be so close that the matrix is singular after rounding.
             matrix[diagonal] *= 1 + _ROUNDING
             factor = np.linalg.cholesky(matrix)
         return factor.astype(np.float64, copy=False)
 
     @cached_property
     def _mean(self) -> Array:
-        """The mean of the cells as numbers that say nothing of each other."""
+        """The means of the cells, decorrelated by the Cholesky factor."""
         return _solved(self._factor, self.cells.mean[:, None])[:, 0]
 
     @cached_property
@@ -181,12 +182,12 @@ class Conditioned:
 
     @_one_threaded
     def posterior(self, X: Array) -> Posterior:
-        """Expect the mean of repetitions, with doubt and noise.
+        """Predict the mean of repetitions, with doubt and noise.
 
         Parameters
         ----------
         X : array of shape (n_places, n_features)
-            Where.
+            The features, not standardised.
         """
         p = self.parameters
         places = p.standardise(X)
@@ -206,17 +207,17 @@ class Conditioned:
 
     @_one_threaded
     def leave_out(self, groups: NDArray[np.intp]) -> Posterior:
-        """Expect each cell's mean without the cells of its group.
+        """Predict each cell's mean without the measurements of its group.
 
         Parameters
         ----------
         groups : array of shape (n_cells,)
-            A label for each of `cells`.
+            The group of each cell.
 
         Returns
         -------
         Posterior
-            For each of `cells`; covariances of cells of different groups are 0.
+            The prediction for each cell. Covariances of cells in different groups are 0.
         """
         p, places, mean = self.parameters, self.cells.X, self.cells.mean.copy()
         doubt = np.zeros((len(mean), len(mean)))
@@ -241,37 +242,37 @@ class Conditioned:
 
 @_one_threaded
 def condition(parameters: Hyperparameters, X: Array, y: Array) -> Conditioned:
-    """Let a process know measurements.
+    """Condition a Gaussian process on measurements.
 
     Parameters
     ----------
     parameters : Hyperparameters
-        Of the process.
+        The hyperparameters.
     X : array of shape (n_measurements, n_features)
-        Equal rows are repetitions.
+        The features; equal rows are repetitions of one cell.
     y : array of shape (n_measurements,)
-        What was measured.
+        The measured targets.
     """
     known = cells_of(parameters.standardise(X), (y - parameters.offset) / parameters.spread)
     return Conditioned(parameters, known)
 
 
 class Form(NamedTuple):
-    """A covariance function, and its derivative by the squared distance."""
+    """Values of a covariance function, and its derivative with respect to the squared distance."""
 
     value: Array
     by_square: Array
 
 
 def matern(squares: Array) -> Form:
-    """Matérn-3/2 of squared distances."""
+    """Compute the Matérn-3/2 covariance of squared distances."""
     root = np.sqrt(3 * squares)
     decay = np.exp(-root)
     return Form((1 + root) * decay, -1.5 * decay)
 
 
 def covariance(p: Hyperparameters, here: Array, there: Array) -> Array:
-    """Covariance of standardised places, without noise and residual."""
+    """Compute the covariance of standardised places, without noise and residual."""
     slope, *levels = p.lengths
     total: Array = (here * p.trend) @ there.T
     total *= _matern_between(here / slope, there / slope)
@@ -283,7 +284,7 @@ def covariance(p: Hyperparameters, here: Array, there: Array) -> Array:
 
 
 def _lower_covariance(p: Hyperparameters, places: Array) -> Array:
-    """Covariance of places with each other; above the diagonal are any numbers."""
+    """Compute the lower triangle of the covariance of places; numbers above it are not valid."""
     matrix = np.zeros((len(places), len(places)))
     for start in range(0, len(places), _BLOCK):
         end = start + _BLOCK
@@ -292,11 +293,11 @@ def _lower_covariance(p: Hyperparameters, places: Array) -> Array:
 
 
 def _matern_between(here: Array, there: Array) -> Array:
-    """The value of `matern`, in place."""
+    """Compute the value of `matern`, in place."""
     root = _squares(here, there)
     root *= 3
     np.sqrt(root, out=root)
-    # To have memory takes as long as to count.
+    # Allocating another array would cost as much as the arithmetic, so work in place.
     decay = np.negative(root)
     np.exp(decay, out=decay)
     root += 1
@@ -305,7 +306,7 @@ def _matern_between(here: Array, there: Array) -> Array:
 
 
 def _squares(here: Array, there: Array) -> Array:
-    """Squared distances, by the faster formula that loses what is far below noise."""
+    """Compute squared distances by a faster formula; its rounding errors are far below noise."""
     squares: Array = -2 * here @ there.T
     squares += (here**2).sum(axis=1)[:, None]
     squares += (there**2).sum(axis=1)
@@ -313,7 +314,7 @@ def _squares(here: Array, there: Array) -> Array:
 
 
 def _solved(factor: Array, right: Array) -> Array:
-    """Solve for a lower triangular matrix, by forward substitution of blocks."""
+    """Solve a lower triangular system by forward substitution, block by block."""
     solved = right.copy()
     for start in range(0, len(factor), _BLOCK):
         end = start + _BLOCK
@@ -323,18 +324,18 @@ def _solved(factor: Array, right: Array) -> Array:
 
 
 def noise_at(p: Hyperparameters, places: Array) -> Array:
-    """Usual variance of a repetition at standardised places."""
+    """Compute the usual variance of a repetition at standardised places."""
     noise: Array = np.exp(p.noise[0] + places @ p.noise[1:])
     return noise
 
 
 def _noise_among(p: Hyperparameters, places: Array, known: Array) -> Array:
-    """Usual variance, beyond known places that at their edge: nothing else would bound it."""
+    """Compute the usual variance; beyond the known places it stays at the value of their edge."""
     return noise_at(p, np.clip(places, known.min(axis=0), known.max(axis=0)))
 
 
 def cells_of(X: Array, y: Array) -> Cells:
-    """Group equal rows of standardised measurements."""
+    """Group standardised measurements with equal features into cells."""
     places, cell = np.unique(X, axis=0, return_inverse=True)
     cell = cell.reshape(-1)
     repetitions = np.bincount(cell).astype(np.float64)

@@ -1,9 +1,8 @@
-"""Learning a Gaussian process from repeated measurements, as a scikit-learn estimator.
+"""Fit a Gaussian process to repeated measurements, as a scikit-learn estimator.
 
-Few repetitions of many cells say more together than each cell by itself: neighbouring
-numbers of I/O nodes and neighbouring access patterns share what they have in common, and each
-cell keeps what its repetitions insist on. The same function answers for cells that nobody
-measured, and says how much it doubts it.
+Many cells with few repetitions each tell more together than each cell alone. Cells with similar
+configurations and numbers of I/O nodes support each other; a cell whose repetitions agree keeps its
+own mean. The fitted function also predicts cells that were not measured, and its doubt about them.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from predictor.model.gaussian import (
     matern,
 )
 
-# What hyperparameters are drawn towards, and how far they may easily be: mean and standard
-# deviation of normal distributions, all of logarithms, for standardised features and targets.
+# Priors: mean and standard deviation of normal distributions of the logarithms of hyperparameters
+# (the slopes of noise themselves), for standardised features and targets.
 _PRIORS = {
     "trend": (-3.5, 1.2),
     "weights": (-1.5, 1.2),
@@ -40,38 +39,38 @@ _PRIORS = {
     "residual": (-7.0, 1.2),
 }
 _BOUNDS = (-10.0, 6.0)
-# Starts are compared on part of the cells, after a few steps.
+# The starts are compared after this many steps on this many cells, to save time.
 _SCREENED_CELLS, _SCREENING_STEPS = 250, 15
 
 
 class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian process regression of repeated measurements with unequal noise.
 
-    The covariance is a sum of Matérn-3/2 components, each with its own length for each
-    feature (a component that is long in one feature is what its places share), and a linear
-    trend whose slopes vary in the same way. The noise of a repetition depends on the place.
-    Hyperparameters are learned by maximum marginal likelihood with weak priors, the noise from
-    the scatter within cells too.
+    The covariance is a sum of Matérn-3/2 components and a linear trend whose slopes vary with a
+    Matérn-3/2 covariance. Each component has a length scale for each feature; with a long one,
+    places share the component although they differ in that feature. The noise of a repetition
+    depends on the place. Hyperparameters are fitted by maximum marginal likelihood with weak
+    priors; the scatter within cells also determines the noise.
 
     Parameters
     ----------
     components : int
-        How many.
+        Number of Matérn components.
     parameters : Hyperparameters, optional
-        To be used as they are, instead of learned.
+        Hyperparameters to use instead of fitting them.
     starts : int
-        From how many places the likelihood is climbed.
+        Number of starts of the optimiser.
     max_iterations : int
-        Of the last climb.
+        Most steps from the best start.
     random_state : int, RandomState or None
-        For the starts.
+        Seed of the starts.
 
     Attributes
     ----------
     parameters_ : Hyperparameters
-        Learned, or those given.
+        The fitted or given hyperparameters.
     conditioned_ : Conditioned
-        The process with the data.
+        The process, conditioned on the measurements.
 
     References
     ----------
@@ -104,14 +103,19 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> CurveProcess:
-        """Learn from measurements.
+        """Fit the hyperparameters to measurements.
 
         Parameters
         ----------
         X : array of shape (n_measurements, n_features)
-            Equal rows are repetitions.
+            The features; equal rows are repetitions of one cell.
         y : array of shape (n_measurements,)
-            What was measured.
+            The measured targets.
+
+        Returns
+        -------
+        CurveProcess
+            This estimator.
         """
         X, y = cast(
             tuple[Array, Array], validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -119,7 +123,7 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         given = self.parameters
         if given is None:
             standard = _standard(X, y, self.components)
-            # SciPy has libraries of its own, so all are limited anew.
+            # SciPy brings linear-algebra libraries of its own, so limit all of them.
             with threadpool_limits(limits=1):
                 given = self._learn(standard, condition(standard, X, y).cells)
         self.parameters_ = given
@@ -136,19 +140,19 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return likelihood.unpack(likelihood.climb(best, self.max_iterations)[0])
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Expect the mean of repetitions.
+        """Predict the mean of repetitions.
 
         Parameters
         ----------
         X : array of shape (n_places, n_features)
-            Where.
+            The features.
         return_std : bool
-            Whether to return the standard deviation of the mean too.
+            Whether to return the standard deviation of the mean as well.
 
         Returns
         -------
-        array of shape (n_places,), or two
-            In the units of the target.
+        array of shape (n_places,), or two such arrays
+            The mean, and its standard deviation if asked for, in the units of the target.
         """
         found = self.posterior(X)
         if return_std:
@@ -156,12 +160,12 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return found.mean
 
     def posterior(self, X: ArrayLike) -> Posterior:
-        """Expect the mean of repetitions, with doubt and noise.
+        """Predict the mean of repetitions, with doubt and noise.
 
         Parameters
         ----------
         X : array of shape (n_places, n_features)
-            Where.
+            The features.
         """
         check_is_fitted(self)
         found: Posterior = self.conditioned_.posterior(
@@ -171,10 +175,10 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class Likelihood:
-    """How well hyperparameters explain some cells: what `CurveProcess` climbs.
+    """The likelihood of hyperparameters, given some cells; `CurveProcess` maximises it.
 
-    Hyperparameters are one vector of logarithms here: trend, lengths, weights, noise (not a
-    logarithm but its slopes), residual.
+    Here the hyperparameters are one vector: the logarithms of trend, lengths, weights and noise,
+    the slopes of the noise, the logarithm of the residual.
     """
 
     def __init__(self, standard: Hyperparameters, cells: Cells) -> None:
@@ -195,12 +199,12 @@ class Likelihood:
         self._ones_and_features = np.column_stack([np.ones(len(cells.X)), cells.X])
 
     def draw(self, random: np.random.RandomState) -> Array:
-        """A start, half as far from the priors' centre as they allow."""
+        """Draw a start from the priors, with half their standard deviations."""
         start: Array = self._centre + random.normal(0, 0.5, len(self._centre)) * self._width
         return start
 
     def unpack(self, theta: Array) -> Hyperparameters:
-        """The vector as hyperparameters."""
+        """Turn the vector into hyperparameters."""
         trend, lengths, weights, noise, slopes, residual = np.split(theta, self._ends)
         return replace(
             self._standard,
@@ -212,7 +216,7 @@ class Likelihood:
         )
 
     def climb(self, start: Array, steps: int) -> tuple[Array, float]:
-        """Go up from a start; where it ends, and minus the likelihood there."""
+        """Optimise from a start; return the end and minus the logarithm of its likelihood."""
         end = minimize(
             self.descent,
             start,
@@ -224,7 +228,7 @@ class Likelihood:
         return end.x, float(end.fun)
 
     def descent(self, theta: Array) -> tuple[float, Array]:
-        """Minus the logarithm of likelihood times priors, but for constants; its gradient."""
+        """Compute minus the logarithm of likelihood times priors, and the gradient of that."""
         p, cells = self.unpack(theta), self._cells
         noise = np.exp(self._ones_and_features @ p.noise)
         forms = [matern(np.tensordot(length**-2.0, self._squares, 1)) for length in p.lengths]
@@ -274,9 +278,9 @@ class Likelihood:
 
 
 def _standard(X: Array, y: Array, components: int) -> Hyperparameters:
-    """How features and targets are standardised; the rest is yet to be learned."""
+    """Compute how to standardise features and targets; the other values are placeholders."""
     features = X.shape[1]
-    # Of equal numbers the standard deviation may be what rounding left, instead of 0.
+    # The standard deviation of equal numbers may be a rounding error instead of 0.
     return Hyperparameters(
         centre=X.mean(axis=0),
         scale=np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0),

@@ -1,4 +1,4 @@
-"""Models in the database: plain JSON, fitted again when the measurements have changed."""
+"""Store models in the database as plain JSON, and read them while the measurements are the same."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from predictor.model.features import FEATURES
 from predictor.model.gaussian import Hyperparameters
 from predictor.model.system_model import Model, Scores
 
-# Of what can be read back; another one is fitted again.
+# The version of the document. A model of another version is fitted again.
 _VERSION = 2
-# Time to fit grows with the cube of the cells (a configuration with a number of I/O nodes).
+# The time to fit grows with the cube of the number of cells.
 _MOST_CELLS = 1000
 _SEED = 9366
-# Numbers that may be below 0; the others are variances, lengths, factors and counts.
+# Values that may be below 0; the others are variances, lengths, factors and counts.
 _SIGNED = {"centre", "offset", "noise", "usual"}
+# Values that are divided by, so they must not be 0.
 _DIVISORS = {"spread", "lengths"}
-# What reading a document that is anything at all can raise.
+# The errors that reading a damaged document can raise.
 _UNREADABLE = (
     *(AttributeError, KeyError, OverflowError),
     *(RecursionError, TypeError, ValueError),
@@ -58,7 +59,7 @@ def to_document(model: Model) -> str:
 
 
 def from_document(text: str) -> Model | None:
-    """Read what `to_document` wrote; None of what it did not, or a former version did."""
+    """Read a document of `to_document`; None if it is damaged or of another version."""
     try:
         record = json.loads(text)
         return _model(record) if record["version"] == _VERSION else None
@@ -119,7 +120,7 @@ def _number(name: str, value: object) -> float:
 
 
 def _numbers(name: str, value: object) -> NDArray[np.float64]:
-    """Numbers, unless these cannot be the value of that name."""
+    """Read numbers; ValueError if they are impossible for the value of that name."""
     numbers = np.array(value, float)
     impossible = ~np.isfinite(numbers)
     if name not in _SIGNED:
@@ -130,7 +131,7 @@ def _numbers(name: str, value: object) -> NDArray[np.float64]:
 
 
 def current_model(connection: Connection, system: str, engine: str) -> Model | None:
-    """The stored model, if it was fitted on the measurements as they are."""
+    """Read the stored model; None if there is none, or the measurements have changed since."""
     stored = stored_model(connection, system, engine)
     if stored is None or stored.state != state_of(connection, system, engine):
         return None
@@ -139,7 +140,7 @@ def current_model(connection: Connection, system: str, engine: str) -> Model | N
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A model that was just fitted, and the state of the measurements (`fitted_models`)."""
+    """A model that was just fitted, and the `state_of` the measurements that it was fitted to."""
 
     system: str
     engine: str
@@ -150,24 +151,24 @@ class Fitted:
 def fit_current(
     connection: Connection, system: str, engine: str, configurations: Sequence[Measured]
 ) -> Fitted:
-    """Fit a model on the measurements as they are.
+    """Fit a model to the present measurements.
 
     Parameters
     ----------
     connection : Connection
         To the database.
     system, engine : str
-        Whose measurements.
+        The system, and the program that measured.
     configurations : sequence of Measured
-        All that the engine measured on the system; of more than 1,000 cells, a random sample
-        of configurations with a fixed seed is taken.
+        All configurations that the engine measured on the system. If they have more than 1,000
+        cells, the model is fitted to a random sample (with a fixed seed).
     """
     return read_lessons(connection, system, engine, configurations).learn()
 
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """The curves that a model is fitted on, and the state of the measurements (`fitted_models`)."""
+    """The curves to fit a model to, and the `state_of` the measurements."""
 
     system: str
     engine: str
@@ -175,8 +176,8 @@ class Lessons:
     curves: tuple[Curve, ...]
 
     def learn(self) -> Fitted:
-        """Fit the model, which takes seconds and no database."""
-        # Learning needs libraries that take longer to import than a prediction takes.
+        """Fit the model. This takes seconds, and needs no database."""
+        # Fitting needs libraries that take longer to import than a prediction takes.
         from predictor.model.fitting import fit_model  # noqa: PLC0415
 
         return Fitted(self.system, self.engine, self.state, fit_model(self.curves))
@@ -185,14 +186,14 @@ class Lessons:
 def read_lessons(
     connection: Connection, system: str, engine: str, configurations: Sequence[Measured]
 ) -> Lessons:
-    """Read what `fit_current` fits a model on."""
+    """Read the curves that `fit_current` fits a model to."""
     state = state_of(connection, system, engine)
     ids = sorted(row.id for row in _some(configurations))
     return Lessons(system, engine, state, tuple(curves_of_ids(connection, system, ids, engine)))
 
 
 def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:
-    """All, or at random as many as have at most `_MOST_CELLS`; at least one."""
+    """Take all, or a random sample with at most `_MOST_CELLS` cells; at least one configuration."""
     if sum(row.coverage for row in configurations) <= _MOST_CELLS:
         return configurations
     shuffled = random.Random(_SEED).sample(configurations, len(configurations))  # noqa: S311
@@ -201,7 +202,7 @@ def _some(configurations: Sequence[Measured]) -> Sequence[Measured]:
 
 
 def store_fitted(connection: Connection, fitted: Fitted) -> None:
-    """Store a model for the next time.
+    """Store a model in the place of the last one of the system and engine.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a stored model says of itself: whether it is current, how good it is, how far it reaches."""
+"""Summarise a stored model: its state, its errors, and how far its measurements reach."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ Array = NDArray[np.float64]
 
 _YES_OR_NO = (*FLAGS, "direct access")
 _HALF = 0.5
-# Powers of two by which a feature may differ; what reaches farther, reaches far.
+# Differences of a feature, in powers of two, at which the correlation is computed.
 _POWERS = np.linspace(0, 10, 1001)
 _STATUS = {
     "current": "current",
-    "outdated": "outdated (the measurements have changed; it is fitted again when used)",
-    "unreadable": "of another version of ioncast (it is fitted again when used)",
+    "outdated": "outdated (the measurements have changed; the next prediction fits it again)",
+    "unreadable": "of another version of ioncast (the next prediction fits it again)",
 }
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How far what was measured tells of what differs from it in one feature.
+    """How much configurations that differ in one feature tell about each other.
 
     Attributes
     ----------
     name : str
         One of `features.FEATURES`.
     in_common : float
-        Correlation of two patterns that differ in it alone: by a factor of two, or by having
-        it or not.
+        Correlation of two configurations that differ in this feature alone, by a factor of two
+        or in a flag.
     reaches : float or None
-        The factor by which it may differ until that is a half; None beyond 1024, and of what
-        one has or has not.
+        The factor of difference at which the correlation falls to one half; None if it is
+        larger than 1024, and for flags.
     """
 
     name: str
@@ -56,17 +56,17 @@ class Reach:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A stored model.
+    """A stored model and its state.
 
     Attributes
     ----------
     system, engine, fitted_at : str
-        As it was stored.
+        As stored.
     status : str
-        "current"; "outdated" where the measurements have changed since; "unreadable" where
-        another version of ioncast wrote it. The last two are fitted again when they are used.
+        "current", "outdated" (the measurements have changed since) or "unreadable" (written by
+        another version of ioncast). The next prediction fits a model again that is not current.
     model : Model or None
-        None of an unreadable one.
+        The model; None if it is unreadable.
     """
 
     system: str
@@ -77,7 +77,7 @@ class Shown:
 
 
 def summarise(connection: Connection, system: str, stored: StoredModel) -> Shown:
-    """Read a stored model, and find out whether it is current."""
+    """Read a stored model, and check whether it is current."""
     found = from_document(stored.document)
     status = "current"
     if found is None:
@@ -88,7 +88,7 @@ def summarise(connection: Connection, system: str, stored: StoredModel) -> Shown
 
 
 def reaches(fitted: Model) -> list[Reach]:
-    """How far the measurements tell, feature by feature, by what the process learned."""
+    """Compute the reach of each feature from the hyperparameters."""
     found = []
     for i, name in enumerate(fitted.features):
         common = _correlation(fitted.parameters, i, _POWERS)
@@ -105,7 +105,10 @@ def reaches(fitted: Model) -> list[Reach]:
 
 
 def _correlation(p: Hyperparameters, feature: int, differences: Array) -> Array:
-    """Of places that differ in one feature by so many of its units; without the trend."""
+    """Compute correlations of places that differ in one feature only, without the trend.
+
+    `differences` are in the unit of the feature: powers of two, or 1 for a flag.
+    """
     standardised = differences / (p.scale[feature] or math.inf)
     levels = [
         weight * matern((standardised / lengths[feature]) ** 2).value
@@ -116,19 +119,19 @@ def _correlation(p: Hyperparameters, feature: int, differences: Array) -> Array:
 
 
 def to_text(found: Sequence[Shown]) -> str:
-    """Stored models for people, then what the columns mean."""
+    """Show stored models to people, with an explanation of the columns."""
     if not found:
         return "no models; `ioncast model fit` and `ioncast predict` fit them"
     legend = (
-        "error, regret: of the predicted mean with each number of I/O nodes, and what is lost by"
-        " running with the predicted best\n"
-        "intervals: the factor, found on runs that were held back, for p10 to p90 to hold four of"
-        " five\n"
-        "in common: how much one pattern tells of another that differs in this alone, by a factor"
-        " of two or by having it or not: 1 all, 0 nothing (a correlation)\n"
-        "reaches: the factor at which that is a half\n"
-        "widening: the factor by which a prediction may be off in addition (a standard deviation)"
-        " at twice what was measured, or half"
+        "error: of the predicted mean with each number of I/O nodes\n"
+        "regret: share of the bandwidth that is lost with the number of I/O nodes predicted best\n"
+        "intervals: factor of their width, calibrated on runs that were held back, so that p10 to"
+        " p90 holds four of five runs\n"
+        "in common: how much two configurations that differ in this alone (by a factor of two, or"
+        " in a flag) tell about each other: 1 all, 0 nothing (a correlation)\n"
+        "reaches: the factor of difference at which that falls to a half\n"
+        "widening: additional factor by which a prediction may be off (a standard deviation) at"
+        " twice or half of a measured value"
     )
     blocks = [_block(shown) for shown in found]
     return "\n\n".join([*blocks, legend] if any(shown.model for shown in found) else blocks)
@@ -143,7 +146,7 @@ def _block(shown: Shown) -> str:
         f"{head} on {counted(fitted.measurements, 'measurement')}"
         f" of {counted(fitted.configurations, 'configuration')}",
         _scores(fitted.scores),
-        f"intervals × {fitted.known_factor:.2f} for measured patterns,"
+        f"intervals × {fitted.known_factor:.2f} for measured configurations,"
         f" × {fitted.new_factor:.2f} for others",
     ]
     return "\n".join([*lines, "", tabulate(_rows(fitted), headers="keys", disable_numparse=True)])
@@ -151,9 +154,9 @@ def _block(shown: Shown) -> str:
 
 def _scores(scores: Scores | None) -> str:
     if scores is None:
-        return "too few patterns to leave any out: not tested"
+        return "not tested: too few configurations to hold one back"
     return (
-        f"{scores.patterns} patterns, each left out: error {scores.cell_error:.1%},"
+        f"{scores.patterns} configurations, each held back: error {scores.cell_error:.1%},"
         f" regret {scores.regret:.1%}"
     )
 
@@ -182,7 +185,7 @@ def _reach_text(reach: Reach) -> str:
 
 
 def to_json(shown: Shown) -> dict[str, Any]:
-    """A stored model for programs."""
+    """Turn a stored model into plain values for JSON."""
     record: dict[str, Any] = {
         "system": shown.system,
         "engine": shown.engine,
@@ -203,5 +206,5 @@ def to_json(shown: Shown) -> dict[str, Any]:
 
 
 def _widening(fitted: Model, size: str) -> float:
-    """The standard deviation, as a factor, added a power of two beyond what was measured."""
+    """Standard deviation, as a factor, that is added at one power of two beyond a measured size."""
     return math.exp(math.sqrt(fitted.widening[size]))

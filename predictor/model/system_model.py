@@ -1,8 +1,7 @@
-"""The model of a system: what its measurements say of patterns that they hold few or none of.
+"""The model of a system, and the knowledge that predictions use: the model and measured curves.
 
-A model is what was learned (a Gaussian process's hyperparameters) and how far it was found to be
-trusted. What it predicts from are the measurements as they are now, so it is small, and new
-measurements count at once.
+A model holds the hyperparameters of a Gaussian process and the calibration of its intervals. It
+holds no measurements: each prediction reads the present ones, so the model is small.
 """
 
 from __future__ import annotations
@@ -25,23 +24,25 @@ from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, co
 
 Array = NDArray[np.float64]
 
-# How far direct access and I/O nodes are off together where a size was never measured: the
-# correlation over FORGE's request sizes, each left out (with any two I/O nodes it is 0.9).
+# Correlation between the errors of direct access and of I/O nodes, at a size that was never
+# measured. Measured on FORGE, with each request size left out; between two numbers of I/O nodes it
+# is 0.9, for which 1 is taken.
 _DIRECT_AND_FORWARDED = 0.6
 
 
 @dataclass(frozen=True)
 class Scores:
-    """How well the measured patterns are predicted when each is left out.
+    """Errors of a model on configurations that are held back, one after the other.
 
     Attributes
     ----------
     cell_error : float
-        Mean of |predicted - mean of the cell| / mean of the cell.
+        Mean over cells of |predicted - measured mean| / measured mean.
     regret : float
-        Mean over patterns of what is lost with the number of I/O nodes predicted best.
+        Mean over configurations of the share of bandwidth that is lost with the number of I/O
+        nodes predicted best.
     patterns : int
-        How many were left out.
+        Number of configurations.
     """
 
     cell_error: float
@@ -51,29 +52,28 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What was learned from one engine's measurements on a system.
+    """A model that is fitted to one engine's measurements on a system.
 
     Attributes
     ----------
     features : tuple of str
-        Of `features.FEATURES`, those that differed.
+        The `FEATURES` that differ between the measurements.
     usual : tuple of float
-        What stands for a size (`features.SIZES`) that is not known: the median.
+        The median of each of `SIZES`, which stands for an unknown one.
     parameters : Hyperparameters
-        Of the process, over `features`.
+        Hyperparameters of the Gaussian process over `features`.
     widening : mapping of str to float
         By size: variance of the logarithm of bandwidth per squared power of two between a
-        pattern and the nearest size that was measured.
+        configuration and the nearest measured size.
     tails : tuple of float
-        How far off runs are, in standard deviations, each as likely; most but for some as a
-        normal distribution says.
+        Equally likely absolute deviations of a run, in standard deviations.
     known_factor, new_factor : float
-        By how much standard deviations are scaled so that p10 to p90 hold four fifths of the
-        runs: of measured patterns, and of those that were left out.
+        Factors of standard deviations so that p10 to p90 hold four of five runs: for measured
+        configurations, and for others.
     scores : Scores or None
-        None where too little was measured to leave anything out.
+        Errors on held-back configurations; None if too few were measured.
     measurements, configurations : int
-        What it was learned from.
+        Numbers of measurements and configurations that it was fitted to.
     """
 
     features: tuple[str, ...]
@@ -88,7 +88,7 @@ class Model:
     configurations: int
 
     def places(self, patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) -> Array:
-        """What the process is asked at, shape (n, n_features) (see `features.with_io_nodes`)."""
+        """Make the inputs of the Gaussian process, shape (n, n_features); see `with_io_nodes`."""
         known = patterns.copy()
         sizes = known[:, : len(SIZES)]
         np.copyto(sizes, self.usual, where=np.isnan(sizes))
@@ -98,22 +98,27 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What predictions on a system rest on.
+    """The measured curves and the model of a system, which predictions use.
 
     Attributes
     ----------
     curves : tuple of Curve
-        What one engine measured on it, or at least the nearest to what is asked for.
+        The curves of one engine on the system: all, or those near to the wanted configurations.
     model : Model or None
-        What was learned from them; without, a measured curve stands for what is nearest to it,
-        as in Inria RR-9366.
+        The model that is fitted to them. Without a model, the nearest curve stands for a
+        configuration, as in Inria RR-9366.
+
+    Raises
+    ------
+    InputError
+        If the curves are of several engines.
     """
 
     curves: tuple[Curve, ...]
     model: Model | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what must not be mixed."""
+        """Check that all curves are of one engine."""
         engines = sorted({curve.engine for curve in self.curves})
         if len(engines) > 1:
             raise InputError(
@@ -124,8 +129,8 @@ class Knowledge:
     def match(self, wanted: IorConfig) -> Match:
         """Find the benchmark of a configuration, or the nearest of its kind.
 
-        With a model, a configuration beyond the sizes that were measured of its kind rests on
-        the model alone, and its match is of kind "model".
+        If there is a model and the configuration lies beyond all measured sizes of its kind, the
+        match is of kind "model".
         """
         found = find(wanted, self._catalogue)
         if self.model is None or found.kind != "interpolated":
@@ -134,31 +139,31 @@ class Knowledge:
         return replace(found, kind="model", beyond=beyond) if beyond else found
 
     def io_nodes(self, matches: Iterable[Match]) -> list[int]:
-        """The numbers of I/O nodes that benchmarks of the matches' kinds were measured with."""
-        wanted = {match.wanted.kind: match.wanted for match in matches}
+        """List the numbers of I/O nodes that were measured for the kinds of some matches."""
+        kinds = {match.wanted.kind for match in matches}
         return sorted(
             {
                 n
-                for each in wanted.values()
-                for curve in self._catalogue.of_kind(each)
+                for kind in kinds
+                for curve in self._catalogue.of_kind(kind)
                 for n in curve.bandwidths_mib_s
             }
         )
 
     @cached_property
     def range_of_io_nodes(self) -> range:
-        """From the fewest I/O nodes that anything was measured with to the most.
+        """From the fewest to the most I/O nodes that were measured with any configuration.
 
-        Beyond, a curve is a guess, and no reason to give I/O nodes.
+        Outside this range a curve is a guess, so that nothing is decided on it.
         """
         measured = {n for curve in self.curves for n in curve.bandwidths_mib_s}
         return range(min(measured), max(measured) + 1) if measured else range(0)
 
     def reaches(self, io_nodes: int) -> bool:
-        """Whether the model can tell anything of a number of I/O nodes.
+        """Whether the model can predict a number of I/O nodes.
 
-        Direct access tells next to nothing of I/O nodes, nor they of it, unless the model was
-        learned from both.
+        Measurements of direct access tell almost nothing about I/O nodes, and the reverse. So
+        one predicts the other only if the model was fitted to both.
         """
         learned = self.model is not None and "direct access" in self.model.features
         direct = io_nodes == 0
@@ -167,25 +172,25 @@ class Knowledge:
         )
 
     def expect(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Posterior:
-        """Expect the runs of some configurations.
+        """Predict the runs of some configurations with the model.
 
         Parameters
         ----------
         matches : sequence of Match
-            What to run, and the benchmarks nearest to it; each must have one.
+            The configurations and their nearest benchmarks; each must have one.
         io_nodes : sequence of int
-            With which numbers of I/O nodes, at least one.
+            The numbers of I/O nodes, at least one.
 
         Returns
         -------
         Posterior
-            Of the natural logarithms of MiB/s, of all matches together: each with all
-            `io_nodes`, which vary faster.
+            The natural logarithms of MiB/s for the first match with all `io_nodes`, then for the
+            second, and so on.
 
         Raises
         ------
         AssertionError
-            Without a model.
+            If there is no model.
         """
         assert self.model is not None  # noqa: S101
         rows = np.array([_row(found) for found in matches])
@@ -203,16 +208,15 @@ class Knowledge:
         )
 
     def _beyond(self, matches: Sequence[Match], rows: Array, io_nodes: Sequence[int]) -> Array:
-        """Covariance for being far from every size that was measured.
+        """Compute the additional covariance of configurations beyond the measured sizes.
 
-        What is far in the same size is off together.
+        Configurations that are far in the same size have correlated errors.
         """
         assert self.model is not None  # noqa: S101
         kinds = [found.wanted.kind for found in matches]
         rates = np.sqrt([self.model.widening[name] for name in SIZES])
         steps = rates * [
-            gaps(row, self._catalogue.sizes(found.wanted))
-            for row, found in zip(rows, matches, strict=True)
+            gaps(row, self._catalogue.sizes(kind)) for row, kind in zip(rows, kinds, strict=True)
         ]
         alike = np.array([[one == other for other in kinds] for one in kinds])
         direct = np.equal(io_nodes, 0)
@@ -234,15 +238,20 @@ class Knowledge:
 
 
 def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Array]:
-    """What a process is fitted to.
+    """List measurements as arrays, to fit a Gaussian process to.
 
-    Cells with two modes are left out, where there are others: neither their mean nor their
-    scatter says anything of their neighbours.
+    Cells with two modes are left out if there are others, because their mean and scatter tell
+    nothing about neighbouring cells.
+
+    Parameters
+    ----------
+    curves : iterable of Curve
+        Measured curves of one engine.
 
     Returns
     -------
     patterns : array of shape (n, len(SIZES) + len(FLAGS))
-        See `features.pattern`.
+        The configuration of each measurement, see `pattern`.
     io_nodes : array of shape (n,)
         Numbers of I/O nodes.
     logarithms : array of shape (n,)
@@ -264,21 +273,21 @@ def measurements(curves: Iterable[Curve]) -> tuple[Array, NDArray[np.int64], Arr
 
 
 def gaps(row: Array, measured: Array) -> Array:
-    """Powers of two from each size to the nearest that was measured; 0 of what is not known.
+    """Compute the powers of two between each size and the nearest measured one; 0 if unknown.
 
     Parameters
     ----------
     row : array
-        See `features.pattern`.
+        A configuration, see `pattern`.
     measured : array of shape (n, len(SIZES))
-        Sizes of what was measured of its kind.
+        The measured sizes of its kind.
     """
     distances: Array = np.fmin.reduce(np.abs(measured - row[: len(SIZES)]), axis=0)
     return np.nan_to_num(distances)
 
 
 def _row(found: Match) -> Array:
-    """What is wanted as numbers; what a log cannot tell is as in the benchmark."""
+    """Turn the wanted configuration into numbers, with O_DIRECT and fsync of its benchmark."""
     assert found.curve is not None  # noqa: S101
     if found.kind == "exact":
         return pattern(found.curve.config, stonewalled=found.curve.stonewalled)

@@ -1,1 +1,1 @@
-"""Planning campaigns: which benchmarks a site lacks."""
+"""Plan campaigns: the benchmarks that a site lacks."""

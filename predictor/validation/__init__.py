@@ -1,1 +1,1 @@
-"""Predictions and decisions held against what jobs then got."""
+"""Compare predictions and decisions with measured bandwidths."""

@@ -216,7 +216,7 @@ def test_one_run_is_enough_for_a_model_that_is_not_tested(location: str, ioncast
     put(location, Measurement(PATTERN, 0, 100.0))
     result = ioncast("fit", "--system", "here")
     assert result.exit_code == 0, result.output
-    assert "too few patterns" in result.stdout
+    assert "too few configurations" in result.stdout
     assert "on 1 measurement of 1 configuration\n" in result.stdout
 
 
