@@ -18,7 +18,7 @@ from ioncast_base.errors import UnknownNameError
 from ior_configs import IorConfig
 from predictor.matching import basis
 from predictor.matching.basis import choose_engine, lessons, read_basis, read_survey, read_unlearned
-from predictor.model.stored import Fitted, store_fitted
+from predictor.model.stored import Fitted, Lessons, store_fitted
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import to_csv
 from summario.phases.values import Phase
@@ -161,6 +161,9 @@ MANY = [
     replace(SAME, tasks=tasks, nodes=nodes, transfer_size=size, block_size=size * count)
     for tasks, nodes, size, count in itertools.product((4, 64), (1, 4), SIZES, (1, 2, 8, 32))
 ]
+# As many configurations as have at most 1,000 cells.
+MOST = 1000 // len(IO_NODES)
+FEW = 12
 
 
 def keep(location: Path, fitted: Fitted) -> None:
@@ -169,26 +172,38 @@ def keep(location: Path, fitted: Fitted) -> None:
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Such a system, with its model; to be read only."""
+def large_location(tmp_path_factory: pytest.TempPathFactory) -> Path:
     location = tmp_path_factory.mktemp("large") / "bench.sqlite"
     put(
         location,
         *(Measurement(config, n, 10.0 + i % 7) for i, config in enumerate(MANY) for n in IO_NODES),
     )
-    with transaction(open_database(location)) as connection:
-        fitted = read_basis(connection, "here", [SAME]).fitted
-    assert fitted is not None
-    keep(location, fitted)
     return location
 
 
-@pytest.mark.slow
-def test_of_a_large_system_a_sample_is_learned_from_and_the_nearest_are_predicted_from(
-    large: Path,
-) -> None:
-    most = 1000 // len(IO_NODES)
-    assert len(MANY) > most
+@pytest.fixture(scope="module")
+def sample(large_location: Path) -> Lessons:
+    """The curves that a model of such a system is fitted on."""
+    with transaction(open_database(large_location)) as connection:
+        found = lessons(connection, "here")
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def large(large_location: Path, sample: Lessons) -> Path:
+    """Such a system, with its model; to be read only."""
+    # Fit on a part of the sample: the time grows with the cube of the cells, and the whole sample
+    # would take half a minute. The tests do not depend on the size.
+    keep(large_location, replace(sample, curves=sample.curves[:FEW]).learn())
+    return large_location
+
+
+def test_of_a_large_system_a_sample_is_learned_from(sample: Lessons) -> None:
+    assert len(sample.curves) == MOST < len(MANY)
+
+
+def test_the_nearest_configurations_of_a_large_system_are_predicted_from(large: Path) -> None:
     wanted = [replace(config, tasks=16, nodes=4) for config in MANY[::17]]
     with transaction(open_database(large)) as connection:
         everything = Knowledge(tuple(curves(connection, "here")))
@@ -196,8 +211,8 @@ def test_of_a_large_system_a_sample_is_learned_from_and_the_nearest_are_predicte
             basis = read_basis(connection, "here", asked)
             assert basis.fitted is None
             assert basis.knowledge.model is not None
-            assert basis.knowledge.model.configurations == most
-            assert 0 < len(basis.knowledge.curves) <= most
+            assert basis.knowledge.model.configurations == FEW
+            assert 0 < len(basis.knowledge.curves) <= MOST
             near = Knowledge(basis.knowledge.curves)
             for config in asked:
                 assert near.match(config) == everything.match(config)
@@ -231,7 +246,6 @@ def test_a_survey_is_read_once_for_many_applications(mixed: Path) -> None:
         assert (survey.engine, survey.engines) == (basis.engine, basis.engines)
 
 
-@pytest.mark.slow
 def test_a_survey_reads_a_curve_once_and_keeps_no_more_than_some(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
