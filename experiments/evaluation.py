@@ -10,7 +10,6 @@ from benchdb.measurements.storing import store
 from benchdb.store.database import opened_database, transaction
 from experiments.datasets import BENCHMARKS, DataSet
 from ioncast_base.errors import InputError
-from predictor.composition.composing import MIB
 from predictor.composition.prediction import Prediction, predict
 from predictor.matching.configurations import Match
 from predictor.matching.nearest import match
@@ -23,6 +22,7 @@ from predictor.validation.against_reruns import (
     compare,
     mean_of_cells,
 )
+from predictor.validation.dunn import composed_repetitions
 from predictor.validation.one_application import hold_against
 from predictor.validation.result_tables import Validated
 from summario.phases.values import Phase
@@ -143,13 +143,10 @@ def compose_means(
         for part, found in work
         if found.curve
     ]
-    total_mib = sum(part.bytes for part, _ in work) / MIB
-    common = set.intersection(*(set(cells) for _, cells in means)) if means else set()
-    composed = {
-        n: total_mib / sum(moved / MIB / cells[n] for moved, cells in means)
-        for n in sorted(common)
-        if len(means) == len(work)
-    }
+    # The means are composed like the repetitions of a benchmark that has only one.
+    single = [(moved, {n: (mean,) for n, mean in cells.items()}) for moved, cells in means]
+    repetitions = composed_repetitions(single) if len(means) == len(work) else {}
+    composed = {n: mean for n, (mean,) in repetitions.items()}
     return Composed(
         matches=tuple(found for _, found in work),
         mean_mib_s=composed,
