@@ -77,7 +77,8 @@ def until(true: Callable[[], bool], seconds: float = 120) -> bool:
 
 
 def pid_in(path: Path) -> int:
-    assert until(path.exists)
+    # The file exists for a moment before it has its content.
+    assert until(lambda: path.exists() and path.read_text(encoding="ascii") != "")
     return int(path.read_text(encoding="ascii"))
 
 
