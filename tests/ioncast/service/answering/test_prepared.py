@@ -12,6 +12,7 @@ import pytest
 
 from ioncast.service.answering.answers import Entry, PreparedGroup, answer
 from ioncast.service.answering.prepared import (
+    LATE_S,
     Heartbeat,
     Reader,
     Summary,
@@ -158,6 +159,20 @@ def test_tokens_summaries_and_the_heartbeat_are_read(writer: Writer, reader: Rea
     assert reader.tokens == {"cd": "scheduler"}
     assert reader.summaries["drift"].value == []
     assert reader.heartbeat == Heartbeat(13.5, True)
+
+
+def test_the_keeper_is_judged_by_its_heartbeat(writer: Writer, reader: Reader) -> None:
+    assert (reader.keeper_state(0.0), reader.database_state) == ("unseen", "unknown")
+    with writer.transaction():
+        writer.beat(1000.0, database_ok=False)
+    reader.refresh()
+    assert reader.keeper_state(1000.0 + LATE_S) == "ok"
+    assert reader.keeper_state(1001.0 + LATE_S) == "late"
+    assert reader.database_state == "unavailable"
+    with writer.transaction():
+        writer.beat(1001.0 + LATE_S, database_ok=True)
+    reader.refresh()
+    assert (reader.keeper_state(1001.0 + LATE_S), reader.database_state) == ("ok", "ok")
 
 
 def test_the_keeper_goes_on_from_what_it_left(writer: Writer, path: Path) -> None:
