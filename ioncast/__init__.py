@@ -1,1 +1,1 @@
-"""The roof: the `ioncast` command, and the service, which are built on the rooms."""
+"""The roof, which is built on the rooms: the `ioncast` command and the service."""

@@ -1,4 +1,4 @@
-"""The `ioncast` command: collects each room's commands."""
+"""The `ioncast` command, which collects the commands of all rooms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from ioncast_base.errors import IoncastError
 
-# Imported when used, so that a command starts without the other rooms' libraries.
+# A command is imported when it is used, so it starts without the libraries of other rooms.
 COMMANDS = {
     "phases": "summario.commands:phases",
     "match": "predictor.commands:match",
@@ -28,15 +28,15 @@ COMMANDS = {
     "platform": "experiments.platform.commands:platform",
     "experiment": "experiments.commands:experiment",
 }
-# What a group has from another room: the predictor knows what should be measured.
+# Subcommands from other rooms: the predictor decides what a campaign should measure.
 SUBCOMMANDS = {"campaign": {"plan": "predictor.planning.command:plan"}}
 
 
 class Rooms(click.Group):
-    """A group whose commands live in the rooms' `commands` modules."""
+    """A group whose commands are in modules of the rooms."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands in the order in which they are used."""
+        """Name the commands in the order in which a new user needs them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -55,9 +55,9 @@ class Extended(click.Group):
     Parameters
     ----------
     group : click.Group
-        The room's own.
+        The room's group.
     others : mapping of str to str
-        By name, where the others are.
+        The other commands: "module:function" by name.
     """
 
     def __init__(self, group: click.Group, others: Mapping[str, str]) -> None:
@@ -72,11 +72,11 @@ class Extended(click.Group):
         self._others = others
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the room's own commands and the others."""
+        """Name all commands of the group."""
         return sorted([*self.commands, *self._others])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command, or find one of the room's own."""
+        """Return the room's own command, or import another room's."""
         if cmd_name in self._others:
             return _load(self._others[cmd_name])
         return super().get_command(ctx, cmd_name)
@@ -99,13 +99,13 @@ Examples:
 )
 @click.version_option(package_name="ioncast")
 def cli() -> None:
-    """Forecast I/O bandwidth with 0, 1, 2, 4, 8 … I/O nodes from a Darshan log."""
+    """Predict I/O bandwidth with 0, 1, 2, 4, 8 … I/O nodes from a Darshan log."""
 
 
 def main() -> None:
-    """Run the command; every problem a user can act on is one line and exit code 2."""
+    """Run the command; a problem that a user can solve is one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        # Names come from files; a terminal need not know their letters.
+        # Names in files may have letters that the terminal cannot show.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -126,7 +126,8 @@ def main() -> None:
         click.echo("ioncast: stopped", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        # Who read the output has seen enough; nothing is left to be flushed at exit.
+        # The reader of the output closed the pipe, as `head` does. Python must not flush into it
+        # at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:

@@ -21,6 +21,8 @@ from ioncast_base.times import instant
 from ior_configs import IorConfig
 
 _ROWS_AT_ONCE = 10_000
+# A cell with fewer repetitions counts as one with few.
+ENOUGH = 3
 # A cell is stale when its newest repetition is older, unless somebody asks for another limit.
 STALE_AFTER_DAYS = 365
 STALE_AFTER_S = STALE_AFTER_DAYS * 86_400
@@ -144,7 +146,7 @@ class Summary:
     def __str__(self) -> str:
         return (
             f"{self.configurations} configurations × {self.io_nodes} numbers of I/O nodes:"
-            f" {self.missing} cells missing, {self.few} with fewer than 3 repetitions,"
+            f" {self.missing} cells missing, {self.few} with fewer than {ENOUGH} repetitions,"
             f" {self.with_outliers} with outliers, {self.bimodal} bimodal, {self.stale} stale"
         )
 
@@ -285,7 +287,7 @@ def summarise(rows: Sequence[CoverageRow]) -> Summary:
         bimodal=sum(cell.bimodal for cell in cells),
         stale=sum(cell.stale for cell in cells),
         with_outliers=sum(bool(cell.outliers_mib_s) for cell in cells),
-        few=sum(0 < cell.repetitions < 3 for cell in cells),
+        few=sum(0 < cell.repetitions < ENOUGH for cell in cells),
     )
 
 

@@ -159,6 +159,8 @@ def of_markdown(text: str) -> Iterator[Piece]:
 
 
 def of_html(text: str) -> Iterator[Piece]:
+    # Expressions of Jinja, such as "x is none", are code.
+    text = re.sub(r"(?s)\{%.*?%\}|\{\{.*?\}\}", lambda code: "\n" * code[0].count("\n"), text)
     for found in re.finditer(r"(?s)\{#(.*?)#\}|<p\b[^>]*>([^<]*)", text):
         line = text.count("\n", 0, found.start()) + 1
         yield Piece(line, one_line(found[1] or found[2] or "").lstrip("- "), is_beginning=True)

@@ -1,4 +1,4 @@
-"""What the page of an application shows."""
+"""The content of the page of an application."""
 
 from __future__ import annotations
 
@@ -44,31 +44,31 @@ class ApplicationShown:
     Attributes
     ----------
     summary : ApplicationSummary
-        Which one.
+        The application.
     runs : list of Run
         A page of its runs, newest first.
     following : int or None
-        The run before which the next page begins.
+        Id of the run before which the next page begins; None on the last page.
     run : Run or None
-        Whose phases are shown.
+        The run whose phases are shown; None without runs.
     decisions, outcomes : list
-        The newest ones.
+        The newest ones, newest first.
     answer : AnswerShown or None
-        What a scheduler is told for a job like the newest run; None before that is prepared.
+        The scheduler's answer for a job like the newest run; None until it is prepared.
     prediction : PredictionShown or None
-        Of the run alone; None where it cannot be made.
+        The prediction from the shown run alone; None if it is impossible.
     problem : str or None
-        Why it cannot.
+        The reason why nothing is predicted.
     timeline : Figure or None
-        The phases of the run, where nothing is predicted.
+        The phases of the run, if nothing is predicted.
     phases : tuple of PhaseRow
-        The same as a table; of many, those that took longest.
+        The same phases as a table; of many phases, the slowest.
     slowest : str
-        Where most of the time went.
+        A sentence about the kind of I/O that took most of the time.
     measured : mapping of int to sequence of float
-        What it got with as many processes, in MiB/s by number of I/O nodes.
+        Bandwidths of runs with the same number of processes, in MiB/s by number of I/O nodes.
     measured_figure : Figure or None
-        The same drawn, where nothing is predicted.
+        The same bandwidths drawn, if nothing is predicted.
     """
 
     summary: ApplicationSummary
@@ -90,21 +90,21 @@ class ApplicationShown:
 def read_application(
     application_id: int, *, run_id: int | None, before: int | None
 ) -> ApplicationShown:
-    """Read what is known of an application, and predict from one of its runs.
+    """Read an application with its newest runs, and predict from one of them.
 
     Parameters
     ----------
     application_id : int
-        Which one.
+        Id of the application.
     run_id : int, optional
-        The run to show; the newest by default.
+        Id of the run to show; by default the newest.
     before : int, optional
-        Where the page of runs begins.
+        Id of a run; the page of runs begins with the next older one.
 
     Raises
     ------
     UnknownNameError
-        When there is no such application, or run of it.
+        When the application, or that run of it, does not exist.
     DatabaseError
         When the database does not answer.
     """
@@ -139,9 +139,9 @@ def read_application(
 def _answered(
     run: Run, runs: Sequence[Run], outcomes: Sequence[JoinedOutcome]
 ) -> AnswerShown | None:
-    """What a scheduler is told that asks for a job like a run."""
+    """Answer a scheduler's question for a job like a run; None if nothing is known."""
     of = run.application
-    # What was stored need not be what may be asked for.
+    # Stored values may be larger than a question allows, so they are not checked.
     question = Question.model_construct(
         system=of.system, user=of.user, name=run.name, nodes=run.nodes, tasks=run.tasks
     )
@@ -152,7 +152,7 @@ def _answered(
 
 
 def _predicted(run: Run, measured: Measured) -> tuple[PredictionShown | None, str | None]:
-    """The prediction from a run, or why there is none."""
+    """Predict from a run; when that fails, return the reason instead."""
     settings, system = service().settings, run.application.system
     asked = Asked(
         system=system,
@@ -170,8 +170,8 @@ def _predicted(run: Run, measured: Measured) -> tuple[PredictionShown | None, st
 
 
 def _measured(runs: Sequence[Run], outcomes: Sequence[JoinedOutcome], tasks: int) -> Measured:
-    """What the application got with so many processes; a run with an outcome counts once."""
-    told = {each.outcome.run_id for each in outcomes}
+    """Bandwidths with this number of processes; a run that has an outcome counts once."""
+    reported = {each.outcome.run_id for each in outcomes}
     pairs = [
         *(
             (each.outcome.io_nodes, each.outcome.bandwidth_mib_s)
@@ -181,7 +181,7 @@ def _measured(runs: Sequence[Run], outcomes: Sequence[JoinedOutcome], tasks: int
         *(
             (run.io_nodes, run.bandwidth_mib_s)
             for run in runs
-            if run.id not in told and run.tasks == tasks
+            if run.id not in reported and run.tasks == tasks
         ),
     ]
     found: dict[int, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Figures of pages, as Plotly's plain JSON; colours are the style sheet's variables."""
+"""Figures of pages as plain JSON for Plotly; colours are variables of the style sheet."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Figure = dict[str, Any]
 
 SCREEN = Colours("var(--line)", "var(--band)", "var(--runs)", "var(--decision)")
 _HEIGHT = 340
-# A browser is slow with more.
+# More phases make a browser slow.
 _MOST_PHASES = 1000
 _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 _MARGIN = {"t": 10, "r": 10, "l": 10, "b": 10}
-# The style sheet has so many colours for kinds.
+# The number of colours for kinds of I/O in the style sheet.
 _KINDS = 8
-# Pixels: of a lane of the time line, of what is around lanes.
+# Pixels: the height of a lane of the time line, and of everything around the lanes.
 _LANE, _AROUND = 46, 80
 _SOURCES = {"history": "var(--kind-0)", "model": "var(--kind-1)", "default": "var(--other)"}
 _WORDS_PER_LINE = 2
@@ -36,7 +36,7 @@ _RATIOS = [0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10]
 
 
 class Ratio(NamedTuple):
-    """What a job got over what was expected: its number, when, and the moving average."""
+    """Observed over expected bandwidth of a job: its number, time, ratio and moving average."""
 
     number: int
     when: str
@@ -51,25 +51,25 @@ def curve_figure(
     decision: int | None,
     measured: Mapping[int, Sequence[float]],
 ) -> Figure:
-    """Draw a predicted curve, and what the application got so far (see `drawing.curve`)."""
+    """Draw a predicted curve with the runs of the application (see `drawing.curve`)."""
     traces = curve(points, best=best, decision=decision, measured=measured, colours=SCREEN)
     order = sorted({*(point.io_nodes for point in points), *measured})
     return _figure(traces, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
 def runs_figure(measured: Mapping[int, Sequence[float]]) -> Figure:
-    """Draw what an application got, where nothing is predicted."""
+    """Draw the runs of an application without a prediction."""
     traces = [runs(measured, "measured runs", SCREEN)]
     return _figure(traces, xaxis=by_io_nodes(sorted(measured)), yaxis=Y_AXIS)
 
 
 def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
-    """Draw phases on a time line: a lane and a colour for each kind.
+    """Draw phases on a time line with a lane and a colour for each kind of I/O.
 
     Parameters
     ----------
     phases : sequence of mapping
-        As `ioncast phases --format json` shows them; of thousands, those that took longest.
+        Phases as `ioncast phases --format json` prints them. Only the 1,000 slowest are drawn.
     """
     longest = sorted(range(len(phases)), key=lambda number: -phases[number]["time"])
     drawn = set(longest[:_MOST_PHASES])
@@ -88,7 +88,7 @@ def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
                 "y": [_broken(kind)] * len(found),
                 "base": [phase["start"] for _, phase in found],
                 "x": [phase["end"] - phase["start"] for _, phase in found],
-                # The line makes short phases seen.
+                # The line makes short phases visible.
                 "marker": {"color": colour, "line": {"color": colour, "width": 2}},
                 "hovertext": [_told(number, phase) for number, phase in found],
                 "hoverinfo": "text",
@@ -107,21 +107,21 @@ def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def kind_colour(place: int) -> str:
-    """The colour of the kind of this place; from the ninth on they repeat."""
+    """The colour of the kind at this place; from the ninth on, colours repeat."""
     return f"var(--kind-{place % _KINDS})"
 
 
 def decisions_figure(
     counts: Iterable[tuple[str, str, int]], since: datetime, until: datetime
 ) -> Figure:
-    """Draw how many decisions there were in each hour, by source.
+    """Draw the number of decisions in each hour by source.
 
     Parameters
     ----------
     counts : iterable of (str, str, int)
-        The hour's beginning in ISO 8601 (UTC), the source and how many.
+        The beginning of the hour in ISO 8601 (UTC), the source, and the number of decisions.
     since, until : datetime
-        What the time axis spans, in UTC.
+        The ends of the time axis, in UTC.
     """
     by_source: dict[str, list[tuple[str, int]]] = {source: [] for source in _SOURCES}
     for hour, source, number in counts:
@@ -130,7 +130,7 @@ def decisions_figure(
         {
             "type": "bar",
             "name": source,
-            # Plotly knows no zones; the axis says that it is UTC.
+            # Plotly has no time zones; the title of the axis says UTC.
             "x": [_without_zone(datetime.fromisoformat(hour) + _HOUR / 2) for hour, _ in found],
             "y": [number for _, number in found],
             "width": _HOUR_MS,
@@ -156,7 +156,7 @@ def decisions_figure(
 
 
 def repetitions_figure(curves: Sequence[Curve]) -> Figure:
-    """Draw every repetition of a benchmark as a point, by engine, and the line of the medians."""
+    """Draw every repetition of a benchmark by engine, with a line through the medians."""
     traces: list[Trace] = []
     order = sorted({n for curve in curves for n in curve.bandwidths_mib_s})
     for place, measured in enumerate(curves):
@@ -207,7 +207,7 @@ def repetitions_figure(curves: Sequence[Curve]) -> Figure:
 
 
 def errors_figure(errors: Mapping[str, Sequence[float]], name: str) -> Figure:
-    """Draw the distributions of errors, a box for each number of I/O nodes, say."""
+    """Draw distributions of errors, for example a box for each number of I/O nodes."""
     values = {"title": {"text": "error"}, "tickformat": ".0%", "rangemode": "tozero"}
     return _figure(
         [_box({"y": list(found)}, label) for label, found in errors.items()],
@@ -218,7 +218,7 @@ def errors_figure(errors: Mapping[str, Sequence[float]], name: str) -> Figure:
 
 
 def named_errors_figure(errors: Mapping[str, Sequence[float]], what: str) -> Figure:
-    """Draw distributions of errors or regrets by names, which need more room than numbers."""
+    """Draw distributions of errors or regrets by name; names need more room than numbers."""
     return _figure(
         [_box({"x": list(found)}, _broken(html.escape(label))) for label, found in errors.items()],
         height=max(len(errors) * _LANE + _AROUND, _HEIGHT),
@@ -245,12 +245,12 @@ def _box(values: Trace, name: str) -> Trace:
 
 
 def ratios_figure(series: Mapping[str, Sequence[Ratio]]) -> Figure:
-    """Draw observed over expected bandwidth, a colour for each kind of I/O.
+    """Draw observed over expected bandwidth with a colour for each kind of I/O.
 
     Parameters
     ----------
     series : mapping of str to sequence of Ratio
-        By kind.
+        The ratios by kind.
     """
     traces: list[Trace] = []
     for place, (name, points) in enumerate(series.items()):
@@ -268,7 +268,7 @@ def ratios_figure(series: Mapping[str, Sequence[Ratio]]) -> Figure:
                 "y": [point.ratio for point in points],
                 "text": [point.when[:_MINUTE].replace("T", " ") for point in points],
                 "marker": {"color": colour, "size": 6, "opacity": 0.55},
-                "hovertemplate": "%{y:.2f} × what was expected<br>%{text} UTC<extra></extra>",
+                "hovertemplate": "%{y:.2f} × the expected bandwidth<br>%{text} UTC<extra></extra>",
                 "showlegend": False,
             },
             common
@@ -289,7 +289,7 @@ def ratios_figure(series: Mapping[str, Sequence[Ratio]]) -> Figure:
             "showgrid": False,
             "zeroline": False,
         },
-        yaxis={"type": "log", "title": {"text": "got / expected"}, "tickvals": _RATIOS},
+        yaxis={"type": "log", "title": {"text": "observed / expected"}, "tickvals": _RATIOS},
     )
 
 
@@ -301,7 +301,7 @@ def _figure(traces: list[Trace], *, height: int = _HEIGHT, **layout: Any) -> Fig
 
 
 def _told(number: int, phase: Mapping[str, Any]) -> str:
-    """What is shown over a bar; no text in it is anybody's but ours."""
+    """The text of a phase's bar. It has no text from the log, which might be HTML."""
     lines = [
         f"<b>Phase {number}</b>: {kind_of_record(phase)}",
         f"{phase['start']:.2f} to {phase['end']:.2f} s, {phase['time']:.3g} s of I/O",
@@ -312,7 +312,7 @@ def _told(number: int, phase: Mapping[str, Any]) -> str:
 
 
 def _broken(words: str) -> str:
-    """A label in lines of two words, for narrow screens."""
+    """Break a label into lines of two words, for narrow screens."""
     parts = words.split(" ")
     lines = [
         " ".join(parts[i : i + _WORDS_PER_LINE]) for i in range(0, len(parts), _WORDS_PER_LINE)

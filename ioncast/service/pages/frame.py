@@ -1,4 +1,4 @@
-"""What all pages have in common: who may see them, how errors look, how numbers are said."""
+"""The frame of all pages: access, errors as pages, filters of templates."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ioncast_base.wording import counted, in_digits, in_words
 from summario.phases.tables import size
 
 _HTML = "text/html"
-# What programs are told rather than people, where both would do.
+# Media types for programs; they win over HTML if a client accepts both equally.
 _MACHINE = ("application/problem+json", "application/json")
 _INTERFACE = "/v1/"
 _UNAUTHORISED, _NOT_FOUND = 401, 404
-# Our own pages only: a browser takes // and /\ for another site's.
 _TICKED = re.compile(r"`([^`]+)`")
+# An address on this service: browsers read // and /\ as the address of another site.
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20]*")
 
 
 class Link(NamedTuple):
-    """An entry of the menu, and the pages that belong to it."""
+    """An entry of the menu with the other pages that belong to it."""
 
     name: str
     endpoint: str
@@ -51,27 +51,27 @@ MENU = (
 
 
 def register(pages: Blueprint, public: frozenset[str]) -> None:
-    """Give pages their guard, their errors and their words.
+    """Add access control, error pages and the filters of templates to pages.
 
     Parameters
     ----------
     pages : Blueprint
-        With the pages.
+        The pages.
     public : frozenset of str
-        Endpoints that are for everybody.
+        Endpoints that need no token.
     """
 
     @pages.before_request
     def guard() -> Response | None:
-        return None if request.endpoint in public else _sent_away()
+        return None if request.endpoint in public else _to_login()
 
     pages.after_request(_private)
     pages.register_error_handler(IoncastError, of_error)
     pages.register_error_handler(HTTPException, _of_http)
     pages.register_error_handler(Exception, _of_exception)
-    # Of no page at all, the application asks.
+    # An unknown address belongs to no blueprint, so the application handles it.
     pages.app_errorhandler(_NOT_FOUND)(_of_http)
-    pages.record_once(lambda state: _teach(cast("Flask", state.app)))
+    pages.record_once(lambda state: _add_filters(cast("Flask", state.app)))
 
 
 def page(template: str, status: int = 200, **values: Any) -> Response:
@@ -80,31 +80,31 @@ def page(template: str, status: int = 200, **values: Any) -> Response:
 
 
 def local(address: str | None) -> str:
-    """Where to go next; the overview instead of what is not one of our pages."""
+    """Return an address of this service, and the overview instead of any other address."""
     if address and _LOCAL.fullmatch(address):
         return address
     return url_for("pages.overview")
 
 
 def problem_of(error: IoncastError) -> dict[str, Any]:
-    """What may be said of an error: title, status and detail of its problem document."""
+    """The problem document of an error, which holds what a client may know."""
     return cast("dict[str, Any]", json.loads(problems.of_error(error).get_data()))
 
 
 def of_error(error: IoncastError) -> Response:
-    """An error of ours as a page, where one is wanted."""
+    """Answer an error of ours with a page, or with a problem document for a program."""
     return _as_page(problems.of_error(error))
 
 
 def wants_page() -> bool:
-    """Whether the request is for people rather than for a program."""
+    """Whether the request comes from a browser rather than from a program."""
     if request.path.startswith(_INTERFACE):
         return False
     return request.accept_mimetypes.best_match((*_MACHINE, _HTML)) == _HTML
 
 
-def _sent_away() -> Response | None:
-    """Where somebody goes who may not see a page."""
+def _to_login() -> Response | None:
+    """Send a browser without a valid token to the login page."""
     try:
         authorise("reader")
     except IoncastError as error:
@@ -131,7 +131,7 @@ def _of_exception(error: Exception) -> Response:
 
 
 def _as_page(document: Response) -> Response:
-    """A problem document as a page, where one is wanted; redirections stay what they are."""
+    """Show a problem document as a page in a browser; leave redirections as they are."""
     if document.mimetype not in _MACHINE or not wants_page():
         return document
     told = json.loads(document.get_data())
@@ -150,7 +150,7 @@ def _as_page(document: Response) -> Response:
     return shown
 
 
-def _teach(app: Flask) -> None:
+def _add_filters(app: Flask) -> None:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         bytes=size,
@@ -190,14 +190,14 @@ def _percent(value: float, digits: int = 0) -> str:
 
 
 def _sentence(clause: str) -> str:
-    """A clause as a sentence; one that begins with a file's name keeps that."""
+    """Make a sentence of a clause; a file's name at its beginning stays as it is."""
     is_place = clause.partition(" ")[0].endswith(":")
     begun = clause if is_place else clause[:1].upper() + clause[1:]
     return begun if begun.endswith((".", "!", "?")) else f"{begun}."
 
 
 def _code(text: str) -> Markup:
-    """A text in which `this` is code."""
+    """Mark the parts of a text between backticks as code."""
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
@@ -206,10 +206,10 @@ def _thousands(number: int) -> str:
 
 
 def _when(text: str | datetime | None) -> Markup:
-    """A moment, for people and for programs."""
+    """A time as HTML, readable for people and programs."""
     moment = instant(text) if isinstance(text, str) else text
     if moment is None:
-        return Markup('<span class="muted">not known</span>')
+        return Markup('<span class="muted">unknown</span>')
     shown = moment.strftime("%Y-%m-%d %H:%M")
     return Markup('<time class="nowrap" datetime="{}">{} UTC</time>').format(
         moment.isoformat(), shown

@@ -1,4 +1,4 @@
-"""The interface as a page: the OpenAPI document in rows that a template prints."""
+"""The HTTP interface as a page: the OpenAPI document as rows for a template."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ioncast.service.api.framework import FORM, JSON
 _METHODS = ("get", "post", "put", "patch", "delete")
 _TOKEN = "Authorization: Bearer $IONCAST_TOKEN"  # noqa: S105
 _EXAMPLES = {"integer": 1, "number": 1.0, "string": "text", "boolean": True}
-# Of a model in a model in a model an example has no more.
+# Models in models: deeper lists are empty in examples.
 _DEEPEST = 4
 
 
 @dataclass(frozen=True)
 class Field:
-    """A parameter or a field."""
+    """A parameter or a field of a request."""
 
     name: str
     place: str
@@ -37,17 +37,17 @@ class Described:
     Attributes
     ----------
     method, path, summary, text : str
-        What it is.
+        The operation and its description.
     key : str
-        Its place on the page.
+        The operation's id, which is its anchor on the page.
     role : str or None
-        Who may; None is everybody.
+        The role that is needed; None for everybody.
     fields : tuple of Field
-        What is sent.
+        Parameters and fields of the request.
     answers : tuple of (str, str)
-        Statuses and what they mean.
+        Statuses with their meanings.
     curl : str
-        An example.
+        An example as a command line.
     """
 
     method: str
@@ -68,16 +68,16 @@ def described(
     *,
     is_open: bool,
 ) -> dict[str, list[Described]]:
-    """Describe every operation, by group.
+    """Describe all operations by group.
 
     Parameters
     ----------
     document : mapping
-        From `openapi.document`.
+        The document of `openapi.document`.
     texts : mapping of str to (str, str or None)
-        From `openapi.texts`.
+        Descriptions and roles from `openapi.texts`.
     host : str
-        Where the service is, such as http://login1:8420.
+        The address of the service, such as http://login1:8420.
     is_open : bool
         Whether reading needs no token.
     """
@@ -109,7 +109,7 @@ def described(
 
 
 def _place(group: tuple[str, list[Described]]) -> tuple[bool, bool]:
-    """What schedulers ask first, what operators ask last."""
+    """Sort decisions first and operations for operators last."""
     name, _ = group
     return name == "operations", name != "decisions"
 
@@ -134,12 +134,12 @@ def _fields(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterato
 def _meaning(
     field: Mapping[str, Any], schema: Mapping[str, Any], schemas: Mapping[str, Any]
 ) -> str:
-    """What a field is: as it says itself, or else its type; that may be one of several."""
+    """The description of a field, or else of its type."""
     return str(field.get("description") or _resolved(schema, schemas).get("description", ""))
 
 
 def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema instead of a reference to it; of several that may be, the first but null."""
+    """Resolve a reference to a schema; of several schemas, take the first that is not null."""
     if "$ref" in schema:
         found: Mapping[str, Any] = schemas[schema["$ref"].rsplit("/", 1)[-1]]
         return _resolved(found, schemas)
@@ -152,7 +152,7 @@ def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """A type in a word or two."""
+    """The name of a type, in a word or two."""
     if "$ref" in schema:
         return str(schema["$ref"].rsplit("/", 1)[-1])
     choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
@@ -209,7 +209,7 @@ def _form_field(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def _example(schema: Mapping[str, Any], schemas: Mapping[str, Any], depth: int = 0) -> Any:
-    """A value that would do; of optional fields only those with an example."""
+    """An example of a value; it has only those optional fields that have an example."""
     schema = _resolved(schema, schemas)
     if schema.get("examples"):
         return schema["examples"][0]

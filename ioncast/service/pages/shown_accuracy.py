@@ -1,4 +1,4 @@
-"""What pages show of how right predictions were, of the last outcomes."""
+"""Errors of predictions and drift for the pages, from the newest outcomes."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from predictor.validation.decision_errors import (
     errors_so_far,
 )
 
-# A figure with more is not read.
+# Nobody reads a figure with more.
 _MOST_APPLICATIONS = 12
 _MOST_KINDS = 8
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How right predictions were.
+    """The errors of predictions.
 
     Attributes
     ----------
     found : ErrorsSoFar
-        The errors.
+        The errors in detail.
     compared : tuple of Judged
-        Those outcomes of which something was expected.
+        The outcomes with an expectation.
     error, inside, regret : float or None
-        The mean error, the share of outcomes in their intervals, and the mean regret.
+        The mean error, the share of outcomes inside their intervals, and the mean regret.
     drift : tuple of Drift
-        By system and kind of I/O, the drifted first.
+        Drift by system and kind of I/O, drifted kinds first.
     """
 
     found: ErrorsSoFar
@@ -59,22 +59,22 @@ class Accuracy:
 
     @property
     def drifted(self) -> int:
-        """How many of them have."""
+        """The number of drifted kinds."""
         return sum(each.drifted for each in self.drift)
 
 
 @dataclass(frozen=True)
 class Glance:
-    """How right predictions were, as the keeper counted.
+    """The errors of predictions in short, as the keeper counted them.
 
     Attributes
     ----------
     outcomes : int
-        How many something was expected of.
+        The number of outcomes with an expectation.
     error, inside : float or None
         As in `Accuracy`.
     drift : tuple of mapping
-        As `/v1/validation` has it, the drifted first.
+        As in `/v1/validation`, drifted kinds first.
     """
 
     outcomes: int
@@ -84,13 +84,13 @@ class Glance:
 
     @property
     def drifted(self) -> int:
-        """How many of them have."""
+        """The number of drifted kinds."""
         return sum(each["drifted"] for each in self.drift)
 
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """A box of a figure in numbers."""
+    """The numbers of a box in a figure."""
 
     name: str
     count: int
@@ -101,19 +101,19 @@ class ErrorRow:
 
 @dataclass(frozen=True)
 class ErrorsDrawn:
-    """Distributions of errors or regrets, and the same as a table."""
+    """A figure of errors or regrets with its table."""
 
     figure: Figure
     rows: tuple[ErrorRow, ...]
 
 
 def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
-    """Judge outcomes.
+    """Compute the errors of the newest outcomes.
 
     Parameters
     ----------
     newest : sequence of JoinedOutcome
-        The last ones, in the order in which they came.
+        The newest outcomes in the order of their reports.
     """
     found = errors_so_far(newest)
     compared = tuple(each for each in found.judged if each.error is not None)
@@ -128,12 +128,12 @@ def accuracy(newest: Sequence[JoinedOutcome]) -> Accuracy:
 
 
 def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, Any]]) -> Glance:
-    """Put together what was counted of each system.
+    """Put the numbers of all systems together.
 
     Parameters
     ----------
     systems, drifts : iterable of mapping
-        As `/v1/validation` has them.
+        `systems` and `drift` of `/v1/validation`.
     """
     known = [each for each in systems if each["errors"]]
     numbers = [each["errors"]["count"] for each in known]
@@ -146,12 +146,12 @@ def glance(systems: Iterable[Mapping[str, Any]], drifts: Iterable[Mapping[str, A
 
 
 def _average(values: Sequence[float], numbers: Sequence[int]) -> float | None:
-    # `fmean` takes weights from Python 3.11 on.
+    # `fmean` has weights only from Python 3.11 on.
     return float(np.average(values, weights=numbers)) if values else None
 
 
 def errors_by_io_nodes(compared: Sequence[Judged]) -> ErrorsDrawn:
-    """Draw the errors by the number of I/O nodes that jobs had."""
+    """Draw the errors by the jobs' number of I/O nodes."""
     numbers = sorted({each.io_nodes for each in compared})
     pairs = [(str(each.io_nodes), each.error) for each in compared]
     errors = _grouped(pairs, map(str, numbers))
@@ -164,7 +164,7 @@ def errors_by_application(compared: Sequence[Judged]) -> ErrorsDrawn:
 
 
 def regrets_by_application(judged: Iterable[Judged]) -> ErrorsDrawn | None:
-    """Draw what was lost by decisions, where that is known of any."""
+    """Draw the known regrets by application; None if no regret is known."""
     known = [(_application(each), each.regret) for each in judged if each.regret is not None]
     return _by_application(known, "regret") if known else None
 

@@ -1,4 +1,4 @@
-"""What pages show of a prediction: the JSON of `ioncast predict` in words, rows and figures."""
+"""A prediction for the pages: the JSON of `ioncast predict` as words, rows and figures."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from summario.phases.tables import size
 
 Measured = Mapping[int, Sequence[float]]
 
-# Longer tables and lists are not read.
+# Nobody reads longer tables and lists.
 _MOST_ROWS = 200
 _MOST_NUMBERS = 6
-# Less is said to be as good.
+# A smaller gain is called about as fast.
 _SMALLEST_GAIN = 0.05
 _MATCHES = {
-    "exact": ("good", "measured", "a benchmark of exactly this was run"),
-    "interpolated": ("info", "interpolated", "between benchmarks of its kind that were run"),
-    "model": ("warn", "model", "beyond all benchmarks of its kind; the model extends them"),
-    "unknown": ("bad", "unknown", "no benchmark of its kind was run"),
+    "exact": ("good", "measured", "a benchmark with the same I/O was run"),
+    "interpolated": ("info", "interpolated", "between benchmarks of the same kind"),
+    "model": ("warn", "model", "beyond all benchmarks of the same kind; the model extends them"),
+    "unknown": ("bad", "unknown", "no benchmark of the same kind was run"),
 }
 
 
 @dataclass(frozen=True)
 class CurveRow:
-    """A number of I/O nodes: what is expected, and what runs got."""
+    """A number of I/O nodes with its expected bandwidth and the bandwidths of runs."""
 
     io_nodes: int
     point: Point | None
@@ -42,18 +42,18 @@ class CurveRow:
 
 @dataclass(frozen=True)
 class PhaseRow:
-    """A phase.
+    """A phase as a row of a table.
 
     Attributes
     ----------
     number : int
-        Its number in the job.
+        The phase's number in the job.
     kind : str
-        In words.
+        The kind of I/O in words.
     record : mapping
-        As `ioncast phases --format json` shows it.
+        The phase as `ioncast phases --format json` prints it.
     requests : tuple of (int, float)
-        How many there are of which size in bytes.
+        Numbers of requests with their sizes in bytes.
     """
 
     number: int
@@ -64,7 +64,7 @@ class PhaseRow:
 
 @dataclass(frozen=True)
 class Matched:
-    """How a phase was matched: the style, the word, what it means, and the benchmark."""
+    """The match of a phase: the tag's style, word and meaning, and the benchmark."""
 
     style: str
     word: str
@@ -77,20 +77,20 @@ class Matched:
 
 @dataclass(frozen=True)
 class MatchedRow:
-    """Phases of one kind that rest on one benchmark.
+    """Phases of one kind of I/O that were matched to one benchmark.
 
     Attributes
     ----------
     kind : str
-        In words.
+        The kind of I/O in words.
     phases : tuple of int
-        Their numbers.
+        The numbers of the phases.
     match : Matched
-        How, and to what; the farthest of them.
+        The match with the largest distance among these phases.
     observed_mib_s, expected_mib_s : float or None
-        Their bytes over their I/O time, in the run and as expected.
+        The phases' bytes over their I/O time, in the run and as expected.
     share : float or None
-        Of the time that all phases are expected to take.
+        The phases' share of the expected time of all phases.
     """
 
     kind: str
@@ -102,7 +102,7 @@ class MatchedRow:
 
     @property
     def numbers(self) -> str:
-        """The phases' numbers, the first ones of many."""
+        """The numbers of the phases in words; of many, the first ones."""
         shown = ", ".join(map(str, self.phases[:_MOST_NUMBERS]))
         more = len(self.phases) - _MOST_NUMBERS
         return f"{shown} and {more} more" if more > 0 else shown
@@ -110,18 +110,18 @@ class MatchedRow:
 
 @dataclass(frozen=True)
 class AnswerShown:
-    """What a scheduler is told of an application.
+    """A scheduler's answer on the page of an application.
 
     Attributes
     ----------
     headline : str
-        What is decided.
+        The decision in words.
     expected : str or None
-        What is expected then.
+        The expected bandwidth in words.
     said : tuple of str
-        The alternatives in sentences.
+        Sentences that compare the decision with other numbers of I/O nodes.
     why : str
-        What the scheduler is told why, a clause.
+        The reason in the scheduler's answer, a clause.
     """
 
     headline: str
@@ -137,25 +137,25 @@ class PredictionShown:
     Attributes
     ----------
     headline : str
-        What is decided.
+        The decision in words.
     expected : str or None
-        What is expected then.
+        The expected bandwidth in words.
     said : tuple of str
-        The curve in sentences.
+        Sentences that compare the decision with other numbers of I/O nodes.
     why, warnings : tuple of str
-        Sentences.
+        Reasons and limits, in sentences.
     curve : Figure or None
-        None where nothing is predicted.
+        The predicted curve; None if nothing is predicted.
     rows : tuple of CurveRow
-        The same as a table.
+        The curve as a table.
     timeline : Figure
-        The phases.
+        The phases on a time line.
     phases : tuple of PhaseRow
-        The same as a table; of many, those that took longest.
+        The phases as a table; of many phases, the slowest.
     matched : tuple of MatchedRow
-        What they rest on, what takes most of the time first.
+        The benchmarks that the phases were matched to; the slowest phases come first.
     slowest : str
-        Where most of the run's time went.
+        A sentence about the kind of I/O that took most of the run's time.
     """
 
     headline: str
@@ -174,14 +174,14 @@ class PredictionShown:
 def answer_shown(
     record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
 ) -> AnswerShown:
-    """Show the answer to a scheduler's question.
+    """Put the answer to a scheduler's question in words.
 
     Parameters
     ----------
     record : mapping
         The JSON of the answer.
     measured : mapping of int to sequence of float
-        What runs of the application got, in MiB/s by number of I/O nodes.
+        Bandwidths of the application's runs in MiB/s by number of I/O nodes.
     ran_with : int, optional
         I/O nodes of the newest run.
     """
@@ -205,16 +205,16 @@ def answer_shown(
 def prediction_shown(
     record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
 ) -> PredictionShown:
-    """Show a prediction.
+    """Put a prediction in words, rows and figures.
 
     Parameters
     ----------
     record : mapping
-        As `jobs.predict_job` returns it.
+        The prediction as `tasks.predict_job` returns it.
     measured : mapping of int to sequence of float
-        What runs of the application got, in MiB/s by number of I/O nodes.
+        Bandwidths of the application's runs in MiB/s by number of I/O nodes.
     ran_with : int, optional
-        I/O nodes of the run of the phases.
+        I/O nodes of the run that the phases are from.
     """
     points = [_point(each) for each in record["curve"]]
     decision, best = record["decision"], record["best"]
@@ -248,7 +248,7 @@ def prediction_shown(
 
 
 def phase_rows(records: Sequence[Mapping[str, Any]]) -> tuple[PhaseRow, ...]:
-    """The phases of a run, as `ioncast phases --format json` shows them."""
+    """Make rows of phases, given as `ioncast phases --format json` prints them."""
     return tuple(
         PhaseRow(
             number=number,
@@ -261,13 +261,13 @@ def phase_rows(records: Sequence[Mapping[str, Any]]) -> tuple[PhaseRow, ...]:
 
 
 def longest(phases: Sequence[PhaseRow]) -> tuple[PhaseRow, ...]:
-    """The phases that took longest, as many as a table may have, in their order."""
+    """Keep the slowest phases, as many as a table may have, in their order."""
     kept = sorted(phases, key=lambda phase: -phase.record["time"])[:_MOST_ROWS]
     return tuple(sorted(kept, key=lambda phase: phase.number))
 
 
 def slowest_of(phases: Sequence[PhaseRow]) -> str:
-    """Say which kind of I/O took most of a run's time."""
+    """Name the kind of I/O that took most of a run's time."""
     times_s: Counter[str] = Counter()
     for phase in phases:
         times_s[phase.kind] += phase.record["time"]
@@ -287,7 +287,7 @@ def slowest_of(phases: Sequence[PhaseRow]) -> str:
 
 def _headline(decided: int | None) -> str:
     if decided is None:
-        return "No answer: the scheduler's default holds"
+        return "No answer: the scheduler uses its default"
     words = in_words(decided)
     return words[:1].upper() + words[1:]
 
@@ -311,7 +311,7 @@ def _said(
     ran_with: int | None,
     measured: Measured,
 ) -> list[str]:
-    """What a user wants to know of the curve: what the run got, what could be had, what not."""
+    """Compare the decision with the run's own number of I/O nodes and with the slowest."""
     told = []
     if ran_with is not None and measured.get(ran_with):
         got = fmean(measured[ran_with])
@@ -371,7 +371,7 @@ def _matched_rows(phases: Sequence[Mapping[str, Any]], decided: int | None) -> l
 
 
 def _at(times_s: Mapping[Any, float], decided: int | None) -> float | None:
-    # JSON has texts for keys; what comes from a child has numbers.
+    # The keys are texts in JSON, but numbers in the result of a child process.
     return times_s.get(decided, times_s.get(str(decided)))
 
 

@@ -1,4 +1,4 @@
-"""The web pages: rendered here, usable without scripts."""
+"""The web pages, which also work without scripts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from benchdb.history.decisions import decisions, decisions_per_hour
 from benchdb.history.outcomes import newest_outcomes, systems_with_outcomes
 from benchdb.measurements.cells import OUTLIER_RULE, bimodal, outliers, spread
 from benchdb.measurements.coverage import (
+    ENOUGH,
     STALE_AFTER_DAYS,
     STALE_AFTER_S,
     blocks,
@@ -63,14 +64,14 @@ _LABELS = {
     "system": "System",
     "nodes": "Compute nodes",
     "ran_with": "I/O nodes of this run",
-    "available": "I/O nodes to be had",
+    "available": "Available I/O nodes",
     "log": "Darshan log",
 }
 
 
 @pages.get("/")
 def overview() -> Response:
-    """Show what the service decided, and how right it was."""
+    """Show the newest decisions and their errors."""
     now = datetime.now(timezone.utc)
     of = service()
     with transaction(of.database) as connection:
@@ -90,12 +91,13 @@ def overview() -> Response:
         known=glance(_errors_by_system(), _counted("drift", [])),
         coverage=_coverage(systems),
         entries=len(of.prepared.entries),
+        enough=ENOUGH,
     )
 
 
 @pages.get("/applications")
 def applications() -> Response:
-    """List applications, those that hold a text."""
+    """List applications; a search keeps those that contain a text."""
     search, system = request.args.get("search", ""), request.args.get("system", "")
     with transaction(service().database) as connection:
         found = stored_applications.applications(
@@ -120,7 +122,7 @@ def applications() -> Response:
 
 @pages.get("/applications/<int:application_id>")
 def application(application_id: int) -> Response:
-    """Show an application: what its run did, what is expected of it, and why."""
+    """Show an application: the I/O of a run, the expected bandwidth, and the reasons."""
     limit_client()
     before, run = (request.args.get(name, type=int) for name in ("before", "run"))
     found = read_application(application_id, run_id=run, before=before)
@@ -129,7 +131,7 @@ def application(application_id: int) -> Response:
 
 @pages.get("/benchmarks")
 def benchmarks() -> Response:
-    """Show what was measured on a system, and how well."""
+    """Show the coverage of a system's benchmarks."""
     now = datetime.now(timezone.utc)
     with transaction(service().database) as connection:
         systems = system_names(connection)
@@ -180,7 +182,7 @@ def benchmark(configuration_id: int) -> Response:
 
 @pages.get("/validation")
 def validation() -> Response:
-    """Show how right predictions for a system were so far."""
+    """Show the errors of predictions for a system so far."""
     with transaction(service().database) as connection:
         systems = system_names(connection)
         system = _chosen(connection, systems_with_outcomes(connection))
@@ -209,7 +211,7 @@ def predict() -> Response:
 
 @pages.post("/predict")
 def predict_log() -> Response:
-    """Predict from a log that was sent; it is not stored."""
+    """Predict from an uploaded log, which is not stored."""
     limit_client()
     given = {name: value for name, value in request.form.items() if value}
     if not request.files.get("log"):
@@ -252,7 +254,7 @@ def login() -> Response:
 
 @pages.post("/login")
 def enter() -> Response:
-    """Take a token into a cookie."""
+    """Store a valid token in a cookie."""
     following, token = local(request.form.get("next")), request.form.get("token", "").strip()
     try:
         role_of(service(), token)
@@ -273,23 +275,23 @@ def enter() -> Response:
 
 @pages.post("/logout")
 def logout() -> Response:
-    """Forget the token."""
+    """Delete the cookie with the token."""
     return without_cookie(cast("Response", redirect(url_for("pages.login"), 303)))
 
 
 def _chosen(connection: Connection, systems: Sequence[str]) -> str | None:
-    """The system that is asked for, or else the first of `systems`."""
+    """The system in the request, or else the first of `systems`."""
     asked = request.args.get("system")
     return require_system(connection, asked) if asked else next(iter(systems), None)
 
 
 def _after() -> int:
-    """Where this page of a list begins."""
+    """Id of the last item of the page before; 0 for the first page."""
     return max(request.args.get("after", 0, type=int), 0)
 
 
 def _coverage(systems: Sequence[str]) -> list[tuple[str, dict[str, int] | None]]:
-    """What the keeper counted of each system; None where it has not yet."""
+    """The coverage of each system; None until the keeper has counted it."""
     counted = {each["system"]: each for each in _counted("coverage", [])}
     return [(name, counted.get(name)) for name in systems]
 
@@ -299,7 +301,7 @@ def _errors_by_system() -> list[dict[str, Any]]:
 
 
 def _counted(name: str, otherwise: Any) -> Any:
-    """What the keeper counted last; otherwise, where it has not yet."""
+    """The keeper's last summary of this name, or `otherwise` until there is one."""
     summary = service().prepared.summaries.get(name)
     return summary.value if summary else otherwise
 
@@ -312,7 +314,7 @@ def _by_source(counts: Sequence[tuple[str, str, int]]) -> dict[str, int]:
 
 
 def _per_day(counts: Sequence[tuple[str, str, int]]) -> list[tuple[str, dict[str, int]]]:
-    """What the figure shows, by day: its table would be too long by hour."""
+    """The numbers of the figure by day; a table by hour would be too long."""
     days: dict[str, list[tuple[str, str, int]]] = {}
     for count in counts:
         days.setdefault(count[0][: len("2026-11-21")], []).append(count)
@@ -346,7 +348,7 @@ def _predict_page(status: int = 200, problem: str | None = None) -> Response:
 
 
 def _told(error: ValidationError) -> str:
-    """The first value that cannot be used, under the name that the form has for it."""
+    """The first mistake in a form, with the label of its field."""
     first = error.errors(include_url=False, include_input=False)[0]
     name = str(first["loc"][0])
     return f"{_LABELS.get(name, name)}: {in_plain_words(first)}"

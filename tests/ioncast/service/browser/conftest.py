@@ -14,12 +14,12 @@ from tests.support.postgresql import Server
 from tests.support.services import use
 from tests.support.serving import PATIENT, Served, running
 
-# A machine that runs other tests as well may be late.
+# A machine that runs other tests at the same time may be slow.
 PATIENCE_MS = 120_000
 _OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
-    # Nothing is drawn by a graphics card, so nothing is gained by a process that could.
+    # There is no graphics card, so a process for it gains nothing.
     "--in-process-gpu",
     "--no-first-run",
     "--disable-background-networking",
@@ -27,7 +27,7 @@ _OPTIONS = [
 ]
 
 
-# Not for the session: until it ends, no test of the same worker can run an event loop.
+# Not for the whole session: as long as it runs, tests in this process cannot run an event loop.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     use("browser")
@@ -60,7 +60,7 @@ def served_from_postgresql(
 
 @pytest.fixture(scope="session")
 def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where they are kept: IONCAST_SCREENSHOTS, or a folder that goes."""
+    """The folder of screenshots: IONCAST_SCREENSHOTS, or a temporary one."""
     named = os.environ.get("IONCAST_SCREENSHOTS")
     folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Every page in a real browser: as it looks, by keyboard, for screen readers, without scripts."""
+"""Every page in a real browser: its look, with the keyboard, a screen reader, no scripts."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ PAGES = {
     "interface": "/docs",
     "login": "/login",
 }
-# In which what is folded away is looked at, too: of each kind that there is.
+# Pages of each kind whose folded parts are checked, too.
 UNFOLDED = {"application", "validation", "interface"}
-# What a browser says of a page that is an error on purpose.
+# The console message for a page that is an error on purpose.
 _FAILED = "Failed to load resource"
 
 
 @dataclass
 class Window:
-    """A page of the browser, and what went wrong on it."""
+    """A page of the browser with its errors."""
 
     page: Page
     address: str
@@ -53,7 +53,7 @@ class Window:
         return self.page
 
     def wait_for_figures(self) -> None:
-        """Until each figure is drawn, of a page that is there as a whole."""
+        """Wait until the page is loaded and each figure is drawn."""
         self.page.wait_for_load_state()
         for number in range(self.page.locator("script.figure").count()):
             expect(
@@ -70,7 +70,7 @@ Open = Callable[..., Window]
 
 @pytest.fixture
 def window(browser: Browser, served: Served) -> Iterator[Open]:
-    """Open a window; whatever is done in it, the console stays free of complaints."""
+    """Open a window; at the end its console must be free of errors."""
     opened: list[Window] = []
 
     def make(size: tuple[int, int] = WIDE, scheme: Any = "light", **options: Any) -> Window:
@@ -92,7 +92,7 @@ def window(browser: Browser, served: Served) -> Iterator[Open]:
 
 
 def violations(page: Page, *rules: str) -> str:
-    """List what axe-core finds wrong by these rules, or by all of them; empty where all is well."""
+    """The violations that axe-core finds by these rules, or by all of them."""
     page.wait_for_load_state()
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
@@ -104,7 +104,7 @@ def violations(page: Page, *rules: str) -> str:
 
 
 def overflow(page: Page) -> int:
-    """By how many pixels the page is wider than the window."""
+    """The number of pixels by which the page is wider than the window."""
     width: int = page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
@@ -112,7 +112,7 @@ def overflow(page: Page) -> int:
 
 
 def show_in(page: Page, scheme: Literal["light", "dark"]) -> None:
-    """Change the colour scheme, and wait for the next frame: figures are drawn anew before it."""
+    """Change the colour scheme and wait for the next frame; figures are drawn again before it."""
     page.emulate_media(color_scheme=scheme)
     page.evaluate("() => new Promise(requestAnimationFrame)")
 
@@ -122,21 +122,21 @@ def show_in(page: Page, scheme: Literal["light", "dark"]) -> None:
 def test_a_page_fits_and_can_be_used_by_everybody(
     window: Open, screenshots: Path, name: str, size: tuple[int, int]
 ) -> None:
-    """It is opened in one colour scheme, and then shown in the other; to open it takes seconds."""
+    """Open each page once, because that takes seconds, and show it in both colour schemes."""
     schemes = SCHEMES if size == WIDE else SCHEMES[::-1]
     page = window(size, schemes[0]).open(PAGES[name])
     for scheme in schemes:
         show_in(page, scheme)
         page.screenshot(path=screenshots / f"{name}-{size[0]}-{scheme}.png", full_page=True)
         assert overflow(page) == 0
-        # Only its colours differ from the page in the first scheme.
+        # Only the colours differ from the page in the first scheme.
         rules = [] if scheme == schemes[0] else ["color-contrast"]
         assert violations(page, *rules) == "", scheme
     if name in UNFOLDED:
         for summary in page.locator("summary").all():
             summary.click()
         assert overflow(page) == 0
-        # A narrow window changes one thing about unfolded tables: they scroll.
+        # In a narrow window, unfolded tables differ in one thing: they scroll.
         rules = [] if size == WIDE else ["scrollable-region-focusable"]
         assert violations(page, *rules) == "", "unfolded"
 
@@ -167,7 +167,7 @@ def test_a_figure_follows_the_colour_scheme(window: Open) -> None:
     expect(text).to_have_css("fill", light)
 
 
-def test_a_figure_tells_about_what_the_pointer_is_on(window: Open) -> None:
+def test_a_figure_describes_the_point_under_the_pointer(window: Open) -> None:
     page = window().open(PAGES["application"])
     box = page.locator("figure[aria-labelledby=timeline-title] .plot .bars .point").first
     box.hover(force=True)
@@ -262,7 +262,7 @@ def test_a_damaged_log_that_is_dropped_is_answered_with_a_line(
     content[200:400] = bytes(200)
     drop(page, "damaged.darshan", bytes(content))
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("This did not work. damaged.darshan: ")
+    expect(alert).to_contain_text("The prediction failed. damaged.darshan: ")
     assert violations(page) == ""
     page.screenshot(path=screenshots / f"damaged-{size[0]}-light.png", full_page=True)
     assert overflow(page) == 0
@@ -302,19 +302,19 @@ def test_a_search_finds_an_application_and_its_page_leads_to_a_benchmark(window:
     page.get_by_role("link", name="hacc_io_write_posix_fpp").click()
     opened.wait_for_figures()
     page.get_by_role("link", name=re.compile(r"^Benchmark \d+$")).first.click()
-    expect(page.get_by_role("heading", level=2, name="To repeat it")).to_be_visible()
+    expect(page.get_by_role("heading", level=2, name="Command")).to_be_visible()
     opened.wait_for_figures()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_page_that_is_not_there_says_so(window: Open, screenshots: Path, scheme: str) -> None:
+def test_a_missing_page_is_an_error_page(window: Open, screenshots: Path, scheme: str) -> None:
     page = window(NARROW, scheme).open("/nothing")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not Found")
     page.screenshot(path=screenshots / f"missing-390-{scheme}.png")
     assert violations(page) == ""
 
 
-def test_a_wrong_token_is_refused_and_the_form_says_so(window: Open) -> None:
+def test_a_wrong_token_is_rejected_with_a_message(window: Open) -> None:
     page = window().open("/login")
     page.get_by_label("Token").fill("ion_nothing")
     page.keyboard.press("Enter")

@@ -1,4 +1,4 @@
-"""What pages say, from values that are made for it."""
+"""Texts and rows of pages, from made-up values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def predicted(
     }
 
 
-def test_a_user_is_told_what_was_got_and_what_could_be_had() -> None:
+def test_a_user_reads_the_observed_and_the_possible_bandwidth() -> None:
     record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 1: 20.0, 4: 100.0}, decided=4)
     shown = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0)
     assert shown.headline == "4 I/O nodes"
@@ -91,14 +91,14 @@ def test_a_user_is_told_what_was_got_and_what_could_be_had() -> None:
         (125.0, "With 4 I/O nodes it is expected to be slower than with 2 I/O nodes: 80%."),
     ],
 )
-def test_a_small_gain_and_a_loss_are_called_so(before: float, says: str) -> None:
+def test_a_small_gain_and_a_loss_have_their_own_words(before: float, says: str) -> None:
     record = predicted((phase(8, 1), 1, 1), curve={2: before, 4: 100.0}, decided=4)
     assert says in prediction_shown(record, {}, ran_with=2).said
 
 
-def test_no_decision_is_said_to_be_none() -> None:
+def test_no_decision_is_named_as_no_answer() -> None:
     shown = prediction_shown(predicted((phase(8, 1), 1, None), curve={}, decided=None), {})
-    assert (shown.headline, shown.expected) == ("No answer: the scheduler's default holds", None)
+    assert (shown.headline, shown.expected) == ("No answer: the scheduler uses its default", None)
     assert (shown.curve, shown.rows) == (None, ())
 
 
@@ -113,7 +113,7 @@ def test_phases_that_rest_on_one_benchmark_are_one_row() -> None:
     )
     often_row, read, unknown = prediction_shown(record, {}).matched
     assert often_row.numbers == "0, 1, 2, 3, 4, 5 and 3 more"
-    # 90 MiB in 18 s of the run, 9 s of 12 s as expected.
+    # The phases moved 90 MiB in 18 s; 9 s of 12 s are expected.
     assert (often_row.observed_mib_s, often_row.expected_mib_s) == (5.0, 10.0)
     assert often_row.share == 0.75
     assert (read.phases, read.match.benchmark, read.share) == ((9,), 8, 0.25)
@@ -130,7 +130,7 @@ def test_the_kind_that_took_most_of_the_time_is_named() -> None:
     )
 
 
-def test_of_thousands_of_phases_those_are_drawn_that_took_longest() -> None:
+def test_only_the_slowest_of_thousands_of_phases_are_drawn() -> None:
     phases = [phase(1, 1.0 if number % 2 else 2.0) for number in range(2000)]
     [lane] = timeline_figure(phases)["data"]
     assert lane["x"] == [2.0] * 1000

@@ -1,4 +1,4 @@
-"""The pages, without a browser: what they say of the demonstration's data, and to whom."""
+"""The pages without a browser: their content for the demonstration's data, and access."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from summario.reading.log import read_log
 
 TESTBED = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
-# As a browser asks.
+# The Accept header of a browser.
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 LISTS = ("/", "/applications", "/benchmarks", "/validation", "/predict", "/docs", "/login")
 PAGES = (*LISTS, "/applications/1", "/benchmarks/1")
 
-# What does not depend on the database.
+# Pages that do not depend on the database.
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +66,7 @@ def filled(filled_location: str, tmp_path_factory: pytest.TempPathFactory) -> It
     settings = Settings(database=filled_location, state=state, **limits)
     with contextlib.closing(Keeper(settings)) as keeper:
         keeper.round(time.time())
-        # Its thread must not outlive the database.
+        # The keeper's thread must not outlive the database.
         while keeper.is_behind:
             keeper.round(time.time())
     app = create_app(settings)
@@ -85,7 +85,7 @@ def page(client: FlaskClient, path: str, status: int = 200, **told: Any) -> str:
 
 
 def all_pages(client: FlaskClient, path: str | None, link: str) -> Iterator[str]:
-    """A list's pages, as its links lead through them."""
+    """All pages of a list, found by their links."""
     while path:
         text = html.unescape(page(client, path))
         yield text
@@ -93,7 +93,7 @@ def all_pages(client: FlaskClient, path: str | None, link: str) -> Iterator[str]
 
 
 def words(text: str) -> str:
-    """What a page says: its text, without tags and with single blanks."""
+    """The text of a page without tags, with single blanks."""
     without = re.sub(r"<script.*?</script>|<style.*?</style>", " ", text, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", without)).split())
 
@@ -190,14 +190,14 @@ class TestEveryPage:
             assert "<table" in figure
 
     @pytest.mark.parametrize("path", PAGES)
-    def test_draws_what_plotly_knows(self, filled: FlaskClient, path: str) -> None:
+    def test_has_figures_that_plotly_accepts(self, filled: FlaskClient, path: str) -> None:
         for figure in figures(page(filled, path)).values():
-            # Colours are of the style sheet.
+            # Colours are variables of the style sheet, which Plotly's checks reject.
             known = re.sub(r"var\(--[\w-]+\)", "#000000", json.dumps(figure))
             assert go.Figure(json.loads(known)).data
 
     @pytest.mark.parametrize("path", PAGES)
-    def test_refers_only_to_pages_that_are_there(self, filled: FlaskClient, path: str) -> None:
+    def test_links_only_to_pages_that_exist(self, filled: FlaskClient, path: str) -> None:
         links = set(re.findall(r'<a [^>]*href="(/[^"#]*)', page(filled, path)))
         assert links
         for link in links:
@@ -237,7 +237,7 @@ class TestOverview:
         figure = figures(page(filled, "/"))["decisions"]
         assert sum(trace(figure, "history")["y"]) == len(rows_of("applications.csv"))
 
-    def test_says_how_right_predictions_were(self, filled: FlaskClient) -> None:
+    def test_shows_the_errors_of_predictions(self, filled: FlaskClient) -> None:
         service: Service = filled.application.extensions["ioncast"]
         with transaction(service.database) as connection:
             found = joined_outcomes(connection)
@@ -254,7 +254,7 @@ class TestOverview:
         assert f"Mean error so far {fmean(errors):.0%} of {len(found)} outcomes" in told
         assert f"Inside the interval {fmean(inside):.0%}" in told
 
-    def test_counts_as_many_outcomes_of_each_system_as_there_are(
+    def test_counts_all_outcomes_of_each_system(
         self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
     ) -> None:
         store_outcomes(settings, "here", [150.0])
@@ -262,7 +262,7 @@ class TestOverview:
         assert "Mean error so far – of 0 outcomes" in words(page(client, "/"))
         keep()
         told = words(page(client, "/"))
-        # Expected were 100, between 80 and 120.
+        # The expected bandwidth is 100, its interval 80 to 120.
         assert f"Mean error so far {fmean([1 / 3, 1 / 2, 1 / 9, 0]):.0%} of 4 outcomes" in told
         assert "Inside the interval 50%" in told
 
@@ -281,7 +281,7 @@ class TestOverview:
         assert "here not counted yet" in words(page(client, "/"))
         keep()
         commands = {row["command"] for row in rows_of("benchmarks.csv")}
-        assert f"here {len(commands)} 0 0 0 Missing" in words(page(client, "/"))
+        assert f"here {len(commands)} 0 0 0 A cell" in words(page(client, "/"))
 
 
 class TestAnEmptyDatabase:
@@ -302,7 +302,7 @@ class TestAnEmptyDatabase:
 
 
 class TestApplications:
-    def test_lists_those_that_are_known(self, filled: FlaskClient) -> None:
+    def test_lists_known_applications(self, filled: FlaskClient) -> None:
         told = words(page(filled, "/applications"))
         for program in ("hacc_io_write_posix_fpp", "ior", "phaseapp"):
             assert f"{program} demo testbed 3 " in told
@@ -321,7 +321,7 @@ class TestApplications:
         response = filled.get("/applications", query_string={"search": search}, headers=BROWSER)
         found = set(re.findall(r'href="/applications/\d+">([^<]*)</a>', response.text))
         assert found == programs
-        assert programs or "Nothing found." in words(response.text)
+        assert programs or "No application found." in words(response.text)
 
     def test_shows_many_in_pages(self, client: FlaskClient, settings: Settings) -> None:
         names = [f"app{number:03}" for number in range(120)]
@@ -414,15 +414,15 @@ class TestAnApplication:
         assert f"Job {oldest.job_id}" in told
 
     @pytest.mark.parametrize("path", ["/applications/4711", "/applications/1?run=4711"])
-    def test_that_is_not_there_is_a_page_that_says_so(self, filled: FlaskClient, path: str) -> None:
+    def test_that_does_not_exist_is_an_error_page(self, filled: FlaskClient, path: str) -> None:
         assert "Not found" in words(page(filled, path, 404))
 
-    def test_of_which_nothing_can_be_predicted_is_shown_all_the_same(
+    def test_without_a_possible_prediction_is_shown_all_the_same(
         self, client: FlaskClient, settings: Settings
     ) -> None:
         store_runs(settings, ["app"])
         text = page(client, "/applications/1")
-        assert "Nothing can be predicted now." in words(text)
+        assert "No prediction is possible now." in words(text)
         assert "Nothing was measured on 'here'" in words(text)
         assert set(figures(text)) == {"timeline", "got"}
 
@@ -441,7 +441,7 @@ class TestAnApplication:
         store_runs(settings, ["app"])
         for _ in range(settings.uploads_at_once):
             service.children._places.acquire()
-        assert "Nothing can be predicted now." in words(page(client, "/applications/1"))
+        assert "No prediction is possible now." in words(page(client, "/applications/1"))
 
     def test_has_runs_in_pages(self, client: FlaskClient, settings: Settings) -> None:
         store_runs(settings, ["app"] * 45)
@@ -494,7 +494,7 @@ class TestBenchmarks:
             assert sorted(points) == sorted(measured, key=lambda pair: (pair[0], pair[1].expected))
             assert command in html.unescape(text)
 
-    def test_that_are_not_there_are_a_page_that_says_so(self, filled: FlaskClient) -> None:
+    def test_that_do_not_exist_are_an_error_page(self, filled: FlaskClient) -> None:
         for path in ("/benchmarks/4711", "/benchmarks/1?system=nowhere", "/benchmarks?system=no"):
             assert "Not found" in words(page(filled, path, 404))
 
@@ -551,13 +551,13 @@ class TestValidation:
         store_outcomes(settings, "here", [150.0])
         store_outcomes(settings, "there", [200.0, 90.0])
         keep()
-        # The first one with outcomes.
+        # By default the first system with outcomes.
         for path, system, number in (
             ("/validation", "here", 1),
             ("/validation?system=there", "there", 2),
         ):
             text = page(client, path)
-            assert f"Validation on {system} What" in words(text)
+            assert f"Validation on {system} Expected" in words(text)
             assert f"Outcomes {number} {number} with an expectation" in words(text)
             [drawn] = figures(text)["by-number"]["data"]
             assert len(drawn["y"]) == number
@@ -577,7 +577,7 @@ class TestValidation:
 
 
 class TestALogThatIsSent:
-    def test_is_answered_with_what_the_command_predicts(
+    def test_is_answered_with_the_prediction_of_the_command(
         self, filled: FlaskClient, filled_location: str
     ) -> None:
         expected = ioncast(
@@ -616,14 +616,14 @@ class TestALogThatIsSent:
         [b"", b"no log", LOG.read_bytes()[:1000], gzip.compress(LOG.read_bytes())],
         ids=["empty", "text", "cut off", "compressed"],
     )
-    def test_and_is_none_is_answered_with_a_readable_line(
+    def test_that_is_not_a_log_is_answered_with_a_readable_line(
         self, filled: FlaskClient, content: bytes
     ) -> None:
         response = send(filled, content, "../evil.darshan")
         assert response.status_code == 422
         assert response.mimetype == "text/html"
         told = words(response.text)
-        [line] = re.findall(r"This did not work\. (.*?) Drop a Darshan log here", told)
+        [line] = re.findall(r"The prediction failed\. (.*?) Drop a Darshan log here", told)
         assert "evil" in line
         assert "/" not in line
         assert "Traceback" not in response.text
@@ -638,29 +638,29 @@ class TestALogThatIsSent:
             ({"system": "nowhere"}, 404, "'nowhere'"),
         ],
     )
-    def test_with_a_wrong_field_is_answered_by_its_name(
+    def test_with_a_wrong_field_is_answered_with_the_fields_name(
         self, filled: FlaskClient, told: dict[str, str], status: int, line: str
     ) -> None:
         response = send(filled, LOG.read_bytes(), **told)
         assert response.status_code == status
         assert line in words(response.text)
 
-    def test_keeps_what_was_typed_when_it_did_not_work(self, filled: FlaskClient) -> None:
+    def test_keeps_the_values_of_the_form_after_a_failure(self, filled: FlaskClient) -> None:
         response = send(filled, b"no log", nodes="8", available="3")
         assert re.search(r'name="nodes"[^>]*value="8"', response.text)
         assert re.search(r'name="available"[^>]*value="3"', response.text)
 
-    def test_must_be_there(self, filled: FlaskClient) -> None:
+    def test_must_be_in_the_form(self, filled: FlaskClient) -> None:
         response = filled.post("/predict", data={"system": SYSTEM}, headers=BROWSER)
         assert response.status_code == 422
         assert "Choose a Darshan log first." in words(response.text)
 
-    def test_is_refused_to_programs_with_a_problem_document(self, filled: FlaskClient) -> None:
+    def test_is_rejected_with_a_problem_document_for_programs(self, filled: FlaskClient) -> None:
         data = {"log": (io.BytesIO(b"no log"), "a.darshan"), "system": SYSTEM}
         response = filled.post("/predict", data=data)
         assert (response.status_code, response.mimetype) == (422, "application/problem+json")
 
-    def test_is_refused_when_it_is_too_large(self, settings: Settings) -> None:
+    def test_is_rejected_when_it_is_too_large(self, settings: Settings) -> None:
         with application(settings, max_upload_mib=1) as app:
             response = app.test_client().post(
                 "/predict",
@@ -685,10 +685,9 @@ class TestTheInterface:
                 for parameter in operation["parameters"]:
                     assert f"<code>{parameter['name']}</code>" in text
 
-    def test_says_what_each_field_is(self, filled: FlaskClient) -> None:
-        [asked] = re.findall(
-            r"What GET /v1/decisions takes.*?</table>", page(filled, "/docs"), flags=re.DOTALL
-        )
+    def test_describes_each_field(self, filled: FlaskClient) -> None:
+        table = r"<caption[^>]*>Fields of GET /v1/decisions<.*?</table>"
+        [asked] = re.findall(table, page(filled, "/docs"), flags=re.DOTALL)
         *_, body = asked.split("<tbody>")
         meanings = [words(row).split(" query ", 1)[1] for row in body.split("</tr>")[:-1]]
         assert len(meanings) == 8
@@ -706,7 +705,7 @@ class TestTheInterface:
             assert command == "curl"
             address = urlsplit(options[-1])
             response = filled.get(f"{address.path}?{address.query}")
-            # The state folder has no prepared answers yet, and the example's names are nobody's.
+            # Prepared answers and the names in the examples do not exist.
             assert response.status_code in {200, 404, 503}, (example, response.text)
 
 
@@ -728,7 +727,7 @@ class TestErrors:
         assert (response.status_code, response.mimetype) == (404, "application/problem+json")
 
     @pytest.mark.parametrize("path", ["/", "/applications", "/benchmarks", "/validation"])
-    def test_of_the_database_are_a_page_that_says_so(
+    def test_of_the_database_are_a_page(
         self, client: FlaskClient, settings: Settings, path: str
     ) -> None:
         Path(str(settings.database)).unlink()
@@ -737,7 +736,7 @@ class TestErrors:
         assert "Retry-After" in response.headers
         told = words(response.text)
         assert "Database unavailable" in told
-        assert "Decisions are answered all the same" in told
+        assert "Schedulers still get answers" in told
         assert str(settings.database) not in response.text
 
     @pytest.mark.slow
@@ -787,7 +786,7 @@ class TestWhereReadingIsClosed:
         assert response.status_code == 303
         assert urlsplit(response.location).path == "/login"
 
-    def test_a_token_opens_the_pages_until_it_is_given_back(
+    def test_a_token_opens_the_pages_until_the_logout(
         self, client: FlaskClient, token: str
     ) -> None:
         entered = self.log_in(client, token, "/applications?search=a")
@@ -801,7 +800,7 @@ class TestWhereReadingIsClosed:
         assert urlsplit(left.location).path == "/login"
         assert client.get("/", headers=BROWSER).status_code == 303
 
-    def test_the_cookie_is_only_for_https_where_the_page_is(
+    def test_the_cookie_is_only_for_https_if_the_page_is(
         self, client: FlaskClient, token: str
     ) -> None:
         data = {"token": token}
@@ -856,7 +855,7 @@ class TestWhereReadingIsClosed:
         assert client.get("/assets/style.css").status_code == 200
 
 
-def test_where_reading_is_open_an_old_cookie_does_no_harm(client: FlaskClient) -> None:
+def test_an_old_cookie_does_no_harm_when_reading_is_open(client: FlaskClient) -> None:
     client.set_cookie("ioncast_token", "ion_old")
     assert "Log out" in page(client, "/applications?search=a")
     client.post("/logout", headers=BROWSER)
@@ -879,7 +878,9 @@ class TestAssets:
         assert "immutable" in zipped.headers["Cache-Control"]
         assert "Accept-Encoding" in zipped.headers["Vary"]
 
-    def test_what_a_browser_has_is_not_sent_again(self, filled: FlaskClient, address: str) -> None:
+    def test_a_file_that_the_browser_has_is_not_sent_again(
+        self, filled: FlaskClient, address: str
+    ) -> None:
         tag = filled.get(address).headers["ETag"]
         again = filled.get(address, headers={"If-None-Match": tag})
         assert (again.status_code, again.data) == (304, b"")
@@ -902,7 +903,7 @@ def import_benchmarks(settings: Settings, file: Path, system: str, tasks: str, n
 def store_runs(
     settings: Settings, executables: list[str], *, tasks: int = 4, first: int = 0, **told: Any
 ) -> None:
-    """Runs of one phase each, whose time is the number of the run."""
+    """Store runs of one phase each; the time of a phase is the number of its run."""
     phase = {
         "job": 1,
         "start": 0.0,
@@ -940,7 +941,7 @@ def store_runs(
 
 
 def store_outcomes(settings: Settings, system: str, bandwidths_mib_s: list[float]) -> None:
-    """What jobs got of which 100 MiB/s were expected, eight in ten between 80 and 120."""
+    """Store outcomes of decisions that expected 100 MiB/s, with an interval of 80 to 120."""
     with opened_database(settings.database) as database, transaction(database, write=True) as c:
         for number, bandwidth_mib_s in enumerate(bandwidths_mib_s):
             job_id = f"{system} {number}"
@@ -994,11 +995,11 @@ def job_of(log: Path) -> int:
 
 
 def same_run(command: str, shown: str) -> bool:
-    """Whether the options of two IOR lines are the same, in whatever order."""
+    """Whether two IOR command lines have the same options, in any order."""
 
     def options(line: str) -> set[str]:
         found = set(re.findall(r"-[a-zA-Z](?: (?!-)\S+)?", re.sub(r"^.*?(?=-a )", "", line)))
-        # To keep the file is no part of what is measured.
+        # Option -k keeps the file and does not change the measurement.
         return found - {"-k"}
 
     return options(command) == options(re.sub(r"\d+ tasks on.*", "", shown).strip())
