@@ -31,7 +31,7 @@ from benchdb.store.database import opened_database, transaction  # noqa: E402
 from benchdb.store.tokens import add_token  # noqa: E402
 from ioncast.service.running.demo_data import fill  # noqa: E402
 from tests.scheduler_plugin.standin import stand_in  # noqa: E402
-from tests.support.services import problem  # noqa: E402
+from tests.support.services import allow, problem  # noqa: E402
 from tests.support.serving import Served, running, wait_for  # noqa: E402
 from tests.support.slurm import Cluster, cluster  # noqa: E402
 
@@ -52,6 +52,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     if reason := problem("slurm"):
         sys.exit(f"submission.py: Slurm cannot run here: {reason}")
+    allow("slurm", "serving")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="submission-")))
         folder.chmod(0o755)

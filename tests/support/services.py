@@ -129,6 +129,12 @@ def require(item: pytest.Item) -> None:
             pytest.skip(message)
 
 
+def allow(*names: str) -> None:
+    """Let a program that is not a test, such as a benchmark, use services."""
+    global _marked  # noqa: PLW0603  the program runs no tests
+    _marked = frozenset(names)
+
+
 def use(name: str) -> None:
     """Fail in a test that is not marked with the service."""
     if name not in _marked:
