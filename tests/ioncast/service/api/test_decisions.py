@@ -73,7 +73,7 @@ def test_the_page_of_the_application_begins_with_the_same_decision(
     assert '<p class="value">8 I/O nodes</p>' in answer
     assert f"{mean} MiB/s expected, eight runs in ten between {low} and {high} MiB/s" in answer
     assert found["why"] in answer
-    assert "What follows is predicted from this run alone" in rest
+    assert "The prediction below uses only this run" in rest
 
 
 @pytest.mark.parametrize(("available", "io_nodes"), [(100, 8), (8, 8), (7, 4), (1, 0), (0, 0)])
