@@ -211,7 +211,7 @@ _STYLE = Template("""\
 .key i.scale { width: 8em; background: linear-gradient(to right, $colours); }
 """)
 _KEY = Template("""\
-<p>$when. Each row is a configuration: its id, its IOR options, tasks on compute nodes; each
+<p>$when. Each row is a configuration: its id, its IOR options, processes on compute nodes; each
 column a number of I/O nodes; each cell shows how many repetitions there are.</p>
 <div class="key">
 <span>spread (coefficient of variation) 0% <i class="scale"></i> $largest and more</span>

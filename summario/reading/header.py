@@ -270,9 +270,7 @@ def _byte_order(blob: bytes, where: str) -> Literal["<", ">"]:
             return "<"
         if struct.unpack_from(">q", blob, 8)[0] == MAGIC_NUMBER:
             return ">"
-    raise InputError(
-        "not a Darshan log", where=where, remedy="give a .darshan file, or phases as .csv"
-    )
+    raise InputError("not a Darshan log", where=where, remedy="give a .darshan file")
 
 
 def _module_names(version: str, slots: int) -> list[str]:

@@ -1002,7 +1002,7 @@ def same_run(command: str, shown: str) -> bool:
         # Option -k keeps the file and does not change the measurement.
         return found - {"-k"}
 
-    return options(command) == options(re.sub(r"\d+ tasks on.*", "", shown).strip())
+    return options(command) == options(re.sub(r"\d+ processes on.*", "", shown).strip())
 
 
 def commands_by_id(client: FlaskClient) -> dict[int, str]:
