@@ -1,4 +1,4 @@
-"""Asking for a prediction: the one way that the command line and the service share."""
+"""Ask for a prediction: the one way that the command line and the service share."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ from summario.reading.log import read_log
 
 
 class OpenTransaction(Protocol):
-    """Opens a transaction on the benchmark database, to read it or to write to it."""
+    """A function that opens a transaction on the benchmark database."""
 
     def __call__(self, *, write: bool = False) -> AbstractContextManager[Connection]:
-        """Open it."""
+        """Open a transaction; with `write` it may write."""
 
 
 @dataclass(frozen=True)
 class Frontend:
-    """What differs between the command line and the service.
+    """The differences between the command line and the service.
 
     Attributes
     ----------
     transaction : callable
         Opens a transaction on the database.
     choose_engine : str
-        How a user chooses the engine, for a warning.
+        The words that tell a user how to choose the engine, for a warning.
     import_first : str
-        What to do where nothing was measured on any system, for an error.
+        The remedy of an error if nothing was measured on any system.
     where : str or None
-        What errors call the database; None to leave it out.
+        The name of the database in errors; None to leave it out.
     before_fitting : callable
         Called with the number of configurations before a model is fitted, which takes seconds.
     says_unstored : bool
-        Whether a warning says that a model cannot be stored. The error names the database.
+        Whether a warning says that a model cannot be stored. The warning contains the name of
+        the database, which the service keeps to itself.
     """
 
     transaction: OpenTransaction
@@ -61,20 +62,20 @@ class Frontend:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a prediction is asked for.
+    """A question for a prediction, without the phases.
 
     Attributes
     ----------
     system : str
         The system.
     nodes, ran_with : int or None
-        Compute nodes of the job, and I/O nodes of the earlier run.
+        Number of compute nodes of the job, and number of I/O nodes of the earlier run.
     io_nodes : tuple of int or None
         The numbers of I/O nodes to predict; None for all that were measured.
     engine : str or None
-        The program whose benchmarks count; None to choose one.
+        The program whose benchmarks to use; None to choose one.
     policy : Policy
-        What the site wants of a decision.
+        The site's rules for the decision.
     """
 
     system: str
@@ -88,25 +89,27 @@ class Asked:
 def ask(
     frontend: Frontend, asked: Asked, phases: Sequence[Phase], warnings: Sequence[str] = ()
 ) -> Prediction:
-    """Predict from what is stored of a system.
+    """Predict an application from the measurements in the database.
+
+    If the model must be fitted first, it is stored for the next prediction.
 
     Parameters
     ----------
     frontend : Frontend
-        Who asks.
+        The command line or the service.
     asked : Asked
-        What is asked for.
+        The question.
     phases : sequence of Phase
-        Of one earlier run.
+        The phases of one earlier run.
     warnings : sequence of str
-        What limits the phases; the prediction's warnings begin with them.
+        Warnings about the phases; the warnings of the prediction begin with them.
 
     Raises
     ------
     UnknownNameError
         When nothing was measured on the system, or not with that engine.
     InputError
-        When the phases are of several jobs, or the policy cannot be.
+        When the phases are of several jobs, or the policy is not valid.
     DatabaseError
         When the database does not answer.
     """
@@ -125,14 +128,14 @@ def ask(
 
 
 def configurations_of(phases: Iterable[Phase], nodes: int | None) -> list[IorConfig]:
-    """The configurations that do what the parts of phases do."""
+    """List the configurations that do the same I/O as the parts of phases."""
     return [configuration(phase, part, nodes) for phase in phases for part in phase.parts]
 
 
 def read_knowledge(
     frontend: Frontend, system: str, wanted: Iterable[IorConfig], engine: str | None = None
 ) -> tuple[Knowledge, tuple[str, ...]]:
-    """Read what predictions of some configurations rest on, with warnings.
+    """Read the curves and the model that predict some configurations, with warnings.
 
     Raises
     ------
@@ -149,14 +152,14 @@ def read_knowledge(
 def read_and_fit(
     frontend: Frontend, system: str, wanted: Iterable[IorConfig], engine: str | None = None
 ) -> tuple[Basis, tuple[str, ...]]:
-    """Read what is known of some configurations; fit and store the model where that is needed.
+    """Read the basis of predictions; fit and store the model if that is needed.
 
     Returns
     -------
     basis : Basis
-        Its engine is None where nothing was measured on the system.
+        The basis; its engine is None if nothing was measured on the system.
     warnings : tuple of str
-        What limits it.
+        A warning if the model cannot be stored.
     """
     with frontend.transaction() as connection:
         basis = read_basis(
@@ -173,7 +176,7 @@ def read_and_fit(
 
 
 def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> Fitted:
-    """Fit a system's model and store it, even where a stored one is up to date.
+    """Fit a system's model and store it, even if the stored one is current.
 
     Raises
     ------
@@ -223,6 +226,6 @@ def _other_engines(basis: Basis, frontend: Frontend) -> tuple[str, ...]:
     if not others:
         return ()
     return (
-        f"the prediction rests on what {basis.engine} measured; {others} measured on this"
-        f" system too and cannot be mixed with it ({frontend.choose_engine})",
+        f"the prediction uses the measurements of {basis.engine}; {others} measured on this system"
+        f" too, but engines are never mixed ({frontend.choose_engine})",
     )

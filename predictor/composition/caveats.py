@@ -1,4 +1,4 @@
-"""What limits a prediction, in sentences."""
+"""Warnings about the limits of a prediction, in sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from predictor.matching.configurations import MatchedPhase
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import size
 
-# A benchmark this many times off in a feature is a poor stand-in, and said to be.
+# A warning names benchmarks with a size that is this many times larger or smaller than wanted.
 _FAR = 4.0
 
 
@@ -20,20 +20,20 @@ def limits(
     asked: Sequence[int],
     ran_with: int | None,
 ) -> list[str]:
-    """Say what limits a prediction, a sentence each.
+    """List the limits of a prediction, a sentence each.
 
     Parameters
     ----------
     matched : sequence of MatchedPhase
-        What it is composed of.
+        The phases and their matches.
     knowledge : Knowledge
-        What it rests on.
+        The curves and the model.
     nodes : int or None
         Compute nodes of the job.
     asked : sequence of int
-        The numbers of I/O nodes that were to be predicted.
+        The numbers of I/O nodes to predict.
     ran_with : int or None
-        What the earlier run had.
+        The number of I/O nodes of the earlier run, if it is known.
     """
     warnings = []
     curves = [found.curve for item in matched for _, found in item.parts if found.curve]
@@ -44,24 +44,24 @@ def limits(
     if unknown:
         warnings.append(
             f"{unknown / total:.1%} of the bytes are in phases that nothing in the database"
-            " resembles; the curve is without them"
+            " resembles; the curve leaves them out"
         )
     warnings += _of_io_nodes(curves, knowledge, asked, ran_with)
     if nodes is None and any(curve.config.nodes for curve in curves):
-        warnings.append("the job's number of nodes is not given, so it was not matched")
+        warnings.append("the number of compute nodes is not given, so it was not matched")
     for item in matched:
         index = item.index
         if item.phase.partial:
-            warnings.append(f"phase {index}: Darshan left {item.phase.api} records out")
+            warnings.append(f"phase {index}: Darshan left out {item.phase.api} records")
         if item.phase.api == "STDIO":
-            warnings.append(f"phase {index}: IOR has no stdio engine, POSIX stands in for it")
+            warnings.append(f"phase {index}: IOR has no stdio engine, so POSIX stands in for it")
         if (item.phase.file_access, item.phase.spatiality) == ("unique", "sequential"):
             warnings.append(
-                f"phase {index}: IOR cannot skip within a process's own file, a contiguous"
+                f"phase {index}: IOR cannot skip within a process's own file, so a contiguous"
                 " benchmark stands in"
             )
         if any(found.curve and found.curve.config.tasks is None for _, found in item.parts):
-            warnings.append(f"phase {index}: of its benchmark the number of processes is unknown")
+            warnings.append(f"phase {index}: the number of processes of its benchmark is unknown")
         for part, found in item.parts:
             far = {
                 name: ratio for name, ratio in found.ratios.items() if not 1 / _FAR <= ratio <= _FAR
@@ -78,13 +78,13 @@ def limits(
 def _of_io_nodes(
     curves: Sequence[Curve], knowledge: Knowledge, asked: Sequence[int], ran_with: int | None
 ) -> Iterator[str]:
-    """Which numbers of I/O nodes were not measured, and what is made of them."""
+    """Name the numbers of I/O nodes that were not measured, and say how they are predicted."""
     if not curves:
         return
     unreached = [n for n in asked if knowledge.model and not knowledge.reaches(n)]
     if unreached:
         what = "with direct access" if unreached == [0] else "through I/O nodes"
-        yield f"nothing was measured {what}, so {_listed(unreached)} I/O nodes are left out"
+        yield f"nothing was measured {what}, so the curve leaves out {_listed(unreached)} I/O nodes"
     missing = [
         n
         for n in asked
@@ -98,12 +98,12 @@ def _of_io_nodes(
     if knowledge.model and beyond:
         range_ = " to ".join(map(str, sorted({measured[0], measured[-1]})))
         yield (
-            f"nothing was measured with other than {range_} I/O nodes, so what is said of"
-            f" {_listed(beyond)} is a guess, and nothing is decided on it"
+            f"only {range_} I/O nodes were measured, so the bandwidth with {_listed(beyond)} is a"
+            " guess, and no decision chooses it"
         )
     if any(ran_with not in (None, *curve.bandwidths_mib_s) for curve in curves):
         known = knowledge.model and ran_with is not None and knowledge.reaches(ran_with)
-        outcome = "; the model fills in" if known else ", so what it got is left out"
+        outcome = "; the model fills in" if known else ", so its bandwidth is not used"
         yield (
             f"not every matched benchmark was measured with the {ran_with} I/O nodes that the"
             f" earlier run had{outcome}"

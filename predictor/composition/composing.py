@@ -1,9 +1,7 @@
-"""Estimates of phases to the curve of their application.
+"""Compose the curve of an application from the estimates of its phases.
 
-An application's time is the sum of its phases' times, so what is averaged is time:
-time(n) = Σ bytes_i / bandwidth_i(n), bandwidth(n) = Σ bytes_i / time(n), with phases that run
-at the same time as `timeline` says. Bandwidths are distributions, so the sum is drawn many
-times over.
+time(n) = Σ bytes_i / bandwidth_i(n), and bandwidth(n) = Σ bytes_i / time(n). Phases at the same
+time count as `overlap` says. Bandwidths are distributions, so the sum is drawn many times.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ Array = NDArray[np.float64]
 
 MIB = 1 << 20
 _SEED = 9366
-# What rounding leaves of a variance of logarithms is far below.
+# Far above the rounding error of a variance of logarithms.
 _CERTAIN = 1e-12
 
 
@@ -39,19 +37,18 @@ class Bandwidth:
 
 @dataclass(frozen=True)
 class Point:
-    """What is expected with a number of I/O nodes.
+    """The prediction with one number of I/O nodes.
 
     Attributes
     ----------
     io_nodes : int
-        How many; 0 is direct access.
+        The number; 0 is direct access.
     bandwidth_mib_s : Bandwidth
-        Of a run.
+        Bandwidth of a run.
     time_s : float
-        Typical seconds of I/O.
+        Expected seconds of I/O.
     basis : str
-        "measured" where every part was benchmarked with this number of I/O nodes, else
-        "model".
+        "measured" if all parts were measured with this number of I/O nodes, else "model".
     """
 
     io_nodes: int
@@ -61,10 +58,19 @@ class Point:
 
 
 class Work(NamedTuple):
-    """One part of a phase: the phase's index, what it moves, how fast that is.
+    """One part of a phase, for `compose`.
 
-    `seed` is for its noise: that of a part must not depend on what else an application does, so
-    that another phase never makes it faster.
+    Attributes
+    ----------
+    phase : int
+        The index of the phase.
+    bytes : int
+        The bytes that the part moves.
+    estimate : Estimate
+        Its bandwidth.
+    seed : int
+        The seed of its noise. It depends on the part alone, so that another phase never makes
+        the application faster.
     """
 
     phase: int
@@ -75,20 +81,20 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """An application's bandwidth in MiB/s as draws.
+    """An application's bandwidth in MiB/s, as draws.
 
     Attributes
     ----------
     io_nodes : tuple of int, length n
-        The points.
+        The numbers of I/O nodes.
     total_mib : float
-        What it moves.
+        MiB that the application moves.
     typical_mib_s : array of shape (n,)
-        Expected.
+        Expected bandwidth.
     expected_mib_s : array of shape (DRAWS, n)
-        What that may really be: doubt.
+        Draws of the expected bandwidth: the doubt about it.
     runs_mib_s : array of shape (DRAWS, n)
-        Single runs, with doubt and noise.
+        Draws of single runs, with doubt and noise.
     """
 
     io_nodes: tuple[int, ...]
@@ -98,7 +104,7 @@ class Composition:
     runs_mib_s: Array
 
     def only(self, io_nodes: Collection[int]) -> Composition:
-        """Some of its points."""
+        """Keep only some numbers of I/O nodes."""
         kept = [i for i, n in enumerate(self.io_nodes) if n in io_nodes]
         return Composition(
             tuple(self.io_nodes[i] for i in kept),
@@ -109,7 +115,13 @@ class Composition:
         )
 
     def points(self, measured: Collection[int]) -> list[Point]:
-        """Sum up; `measured` are the numbers of I/O nodes that all parts were measured with."""
+        """Summarise the draws as points of a curve.
+
+        Parameters
+        ----------
+        measured : collection of int
+            The numbers of I/O nodes with which all parts were measured.
+        """
         tenth, median, ninetieth = np.percentile(self.runs_mib_s, [10, 50, 90], axis=0)
         return [
             Point(
@@ -130,18 +142,18 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
     Parameters
     ----------
     work : sequence of Work
-        All parts that move something, at least one. Parts with the same estimate share its
-        doubt and its mode; noise is drawn for each.
+        All parts that move bytes, at least one. Parts with the same estimate share its doubt
+        and its mode; noise is drawn for each part.
     io_nodes : sequence of int
-        The points that the estimates are for.
+        The numbers of I/O nodes of the estimates.
     timeline : Timeline
-        Of the phases that `work` has the indices of.
+        The timeline of the phases; `work` has their indices.
     """
     total_mib = sum(part.bytes for part in work) / MIB
     phases = len(timeline.weights)
     shape = (DRAWS, len(io_nodes))
     typical, expected, runs = (np.empty(shape[at:]) for at in (1, 0, 0))
-    # Of many phases, all points at once would not fit into memory.
+    # One number of I/O nodes at a time, because draws of many phases need much memory.
     for i in range(len(io_nodes)):
         sure_s = np.zeros(phases)
         noisy_s, doubted_s, runs_s = (np.zeros((phases, DRAWS)) for _ in range(3))
@@ -153,7 +165,7 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
             noisy_s[phase] += seconds * (1 if estimate.is_mean[i] else noise)
             doubted_s[phase] += seconds * doubt
             runs_s[phase] += seconds * doubt * noise * np.exp(-estimate.run[:, i])
-        # The geometric mean of runs: of a single part its own, of many near to the arithmetic.
+        # The geometric mean of the runs' times, relative to the time without noise.
         more = np.exp(np.log(timeline.elapsed(noisy_s) / timeline.elapsed(sure_s)).mean())
         typical[i] = total_mib / (timeline.elapsed(sure_s) * more)
         expected[:, i] = total_mib / (timeline.elapsed(doubted_s) * more)
@@ -162,12 +174,12 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
 
 
 def observed_mib_s(phases: Sequence[Phase]) -> float:
-    """The bandwidth of a run as it is predicted: all bytes over the time that its phases took.
+    """Compute the bandwidth of a run as it is predicted: all bytes over the time of its phases.
 
     Raises
     ------
     ValueError
-        When the run did no I/O, or its log has no time for it.
+        When the run did no I/O, or its log has no I/O time.
     """
     moved = sum(phase.bytes for phase in phases)
     times = np.array([phase.io_time_seconds for phase in phases])
@@ -185,25 +197,29 @@ def anchored(
     weight: float = 1.0,
     met: int = 0,
 ) -> Composition:
-    """Correct a composition by what an earlier run of the application got.
+    """Correct a composition by the bandwidth of an earlier run of the application.
 
-    By as much as doubt warrants: a Kalman update of the draws (Evensen 1994). Where the
-    benchmarks are well known, one run is mostly noise and changes little; where they are
-    doubted, it moves the points whose doubts go together.
+    This is a Kalman update of the draws (Evensen 1994). Where the doubt is small, one run is
+    mostly noise and changes little. Where it is large, the run moves its own point and all points
+    whose doubts are correlated with it.
 
     Parameters
     ----------
     composition : Composition
-        What is expected.
+        The prediction so far.
     io_nodes : int
-        What the run had; one of the composition's.
+        The run's number of I/O nodes; one of the composition's.
     observed_mib_s : float
-        What it got.
+        The run's bandwidth.
     weight : float
-        How much it counts, above 0 and at most 1: the variance of what a run may have met is
-        divided by it.
+        The weight of the run, above 0 and at most 1: the variance of its noise is divided by it.
     met : int
-        Another one for each run that corrects the same composition: what they met differs.
+        The seed of the run's noise; a different one for each run that corrects a composition.
+
+    Returns
+    -------
+    Composition
+        The corrected prediction.
 
     References
     ----------
@@ -216,7 +232,7 @@ def anchored(
     doubt = expected - expected.mean(axis=0)
     together = doubt.T @ doubt[:, at] / len(doubt)
     random = np.random.default_rng(_SEED + met)
-    # What the run may have met; not what the same draw meets.
+    # The noise of the run is independent of the noise in the draws, so permute it.
     usual = noise[:, at].mean()
     errors = usual + (random.permutation(noise[:, at]) - usual) / np.sqrt(weight)
     gain = together / max(together[at] + errors.var(), _CERTAIN)

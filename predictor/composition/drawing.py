@@ -1,4 +1,4 @@
-"""What figures of curves are made of, as Plotly's plain JSON: for pages as for files."""
+"""Traces of curves as plain JSON for Plotly, for the service's pages and for files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Trace = dict[str, Any]
 
 X_AXIS = {"title": {"text": "I/O nodes (0: direct access)"}, "type": "category"}
 Y_AXIS = {"title": {"text": "bandwidth, MiB/s"}, "rangemode": "tozero"}
-# A filled marker is something that was seen; an open one is not.
+# Filled markers for measured points, open ones for predicted points.
 _SYMBOLS = {"measured": "circle", "model": "circle-open"}
-_MEANINGS = {"measured": "all of it measured", "model": "the model fills in"}
+_MEANINGS = {"measured": "all parts measured", "model": "the model fills in"}
 
 
 class Band(Protocol):
@@ -22,20 +22,20 @@ class Band(Protocol):
 
     @property
     def mean(self) -> float:
-        """The mean."""
+        """The expected bandwidth."""
 
     @property
     def p10(self) -> float:
-        """One run in ten is below."""
+        """The bandwidth that one run in ten stays below."""
 
     @property
     def p90(self) -> float:
-        """One run in ten is above."""
+        """The bandwidth that one run in ten exceeds."""
 
 
 @dataclass(frozen=True)
 class Colours:
-    """What stands for what; as CSS writes colours."""
+    """The colours of a figure, as CSS writes them."""
 
     line: str = "#1f5f8b"
     band: str = "rgba(31, 95, 139, 0.18)"
@@ -47,7 +47,7 @@ PRINTED = Colours()
 
 
 def by_io_nodes(order: Iterable[int]) -> dict[str, Any]:
-    """The axis of numbers of I/O nodes, at equal distances in this order."""
+    """Make the axis of numbers of I/O nodes: in this order, at equal distances."""
     names = [str(n) for n in order]
     return X_AXIS | {"categoryorder": "array", "categoryarray": names}
 
@@ -60,7 +60,7 @@ def curve(
     measured: Mapping[int, Sequence[float]] | None = None,
     colours: Colours = PRINTED,
 ) -> list[Trace]:
-    """Draw a predicted curve with its interval and decision, and measured runs as points.
+    """Draw a predicted curve with its interval, the decision, and measured runs as points.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ def curve(
     measured : mapping of int to sequence of float, optional
         Bandwidth in MiB/s of the application's own runs by number of I/O nodes.
     colours : Colours
-        Of what is drawn.
+        The colours.
     """
     bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
     traces = expected(bands, colours)
-    # The marks on the line tell more.
+    # The markers that are drawn on the line have more to show.
     traces[-1] |= {"mode": "lines", "hoverinfo": "skip"}
     for basis, meaning in _MEANINGS.items():
         found = [point for point in points if point.basis == basis]
@@ -93,7 +93,7 @@ def curve(
 
 
 def expected(bandwidths_mib_s: Mapping[int, Band], colours: Colours = PRINTED) -> list[Trace]:
-    """Draw expected bandwidth by number of I/O nodes: its interval as a band, then its mean."""
+    """Draw the expected bandwidth by number of I/O nodes: the interval as a band, and the mean."""
     bands = [bandwidths_mib_s[n] for n in sorted(bandwidths_mib_s)]
     names = [str(n) for n in sorted(bandwidths_mib_s)]
     return [

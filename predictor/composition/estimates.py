@@ -1,4 +1,4 @@
-"""Bandwidth of one configuration as a distribution: what is doubted, and how runs differ."""
+"""The bandwidth of one configuration as a distribution: doubt, modes and noise of runs."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from predictor.model.gaussian import Posterior
 Array = NDArray[np.float64]
 
 DRAWS = 1000
-# An application is not its benchmark: the standard deviation of the logarithm of their ratio
-# where every part was measured, over the applications of experiments/data/testbed.
+# An application differs from its benchmarks even if all parts were measured: the standard deviation
+# of the logarithm of their ratio, over the applications of experiments/data/testbed.
 _UNLIKE_BENCHMARK = 0.06
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What is expected of a configuration with some numbers of I/O nodes.
+    """The estimated bandwidth of a configuration with some numbers of I/O nodes.
 
-    Draws are natural logarithms of ratios to what is typical.
+    Draws are natural logarithms of the ratio to the typical bandwidth.
 
     Attributes
     ----------
     typical_mib_s : array of shape (n,)
-        Bandwidth that a run has typically.
+        Typical bandwidth of a run.
     doubt : array of shape (DRAWS, n)
-        How far off that may be; the same for everything that rests on it.
+        Draws of the error of the typical bandwidth; the same for all parts with this estimate.
     run : array of shape (DRAWS, n)
-        How runs differ beside, in all that they do.
+        Draws of the difference between runs; the same for all phases of a run.
     mode : array of int, shape (DRAWS, n)
-        Which way through the system a run takes; all its phases take the same.
+        Draws of the mode of a run; all its phases have the same one.
     noise : tuple of n tuples of arrays
-        How phases differ beside, for each mode: values to draw from.
+        For each mode, values to draw the difference between phases from.
     is_mean : array of bool, shape (n,)
-        Whether typical is the harmonic mean of runs, as which times add up, and not the
-        geometric one.
+        Whether the typical bandwidth is the harmonic mean, with which times add up, instead of
+        the geometric mean.
     """
 
     typical_mib_s: Array
@@ -51,12 +51,12 @@ class Estimate:
     is_mean: NDArray[np.bool_]
 
     def draw(self, point: int, random: np.random.Generator) -> Array:
-        """Noise of one phase of each run, shape (DRAWS,); every value as often as it is likely."""
+        """Draw the noise of one phase of each run, shape (DRAWS,); each value equally often."""
         drawn = [random.permutation(np.resize(values, DRAWS)) for values in self.noise[point]]
         return drawn[0] if len(drawn) == 1 else np.choose(self.mode[:, point], drawn)
 
     def scaled(self, factors: Array) -> Estimate:
-        """With other typical bandwidths; `factors` has one for each number of I/O nodes."""
+        """Multiply the typical bandwidths by `factors`, one for each number of I/O nodes."""
         return replace(self, typical_mib_s=self.typical_mib_s * factors)
 
 
@@ -65,16 +65,18 @@ def as_measured(
     io_nodes: Sequence[int],
     random: np.random.Generator,
 ) -> Estimate:
-    """Take a measured curve for what it is: typical is the harmonic mean, as times add up.
+    """Estimate from a measured curve alone, without a model.
+
+    The typical bandwidth is the harmonic mean of the repetitions, because times add up.
 
     Parameters
     ----------
     repetitions : mapping of int to sequence of float
         MiB/s by number of I/O nodes.
     io_nodes : sequence of int
-        Which of them.
+        The numbers of I/O nodes to estimate; all were measured.
     random : Generator
-        To draw modes.
+        Draws the modes.
     """
     cells = [_as_measured(repetitions[n], random) for n in io_nodes]
     typical, mode, noise = zip(*cells, strict=True)
@@ -95,34 +97,35 @@ def as_expected(
     io_nodes: Sequence[int],
     random: np.random.Generator,
 ) -> list[Estimate]:
-    """Take what a model expects, but measured cells of two modes as they were measured.
+    """Estimate configurations from a model; measured cells with two modes stay as measured.
 
-    Typical is the geometric mean: it is wrong by least, of runs and of their means (see
-    `benchmarks/accuracy.py`). What a model doubts of several configurations goes together, and
-    so does what makes an application unlike its benchmarks.
+    The typical bandwidth is the geometric mean, because it has the smallest error against runs
+    and against their means (see `benchmarks/accuracy.py`). The doubts about several
+    configurations are correlated. The difference between an application and its benchmarks is
+    drawn once for all of them.
 
     Parameters
     ----------
     expected : Posterior
-        See `Knowledge.expect`.
+        The prediction of the model (see `Knowledge.expect`).
     tails : sequence of float
-        See `Model`.
+        The tails of the model (see `Model`).
     repetitions : sequence of mapping of int to sequence of float
-        For each configuration, MiB/s by number of I/O nodes, as far as it was measured.
+        For each configuration, measured MiB/s by number of I/O nodes.
     io_nodes : sequence of int
-        Numbers of I/O nodes.
+        The numbers of I/O nodes to estimate.
     random : Generator
-        To draw doubt and modes.
+        Draws doubt and modes.
 
     Returns
     -------
     list of Estimate
-        For each configuration.
+        One for each configuration.
     """
     count, points = len(repetitions), len(io_nodes)
     normal = random.standard_normal((DRAWS, count * points))
     doubts = (normal @ _root(expected.covariance).T).reshape(DRAWS, count, points)
-    # One run cannot tell this from noise, so it is no doubt that one could take away.
+    # An earlier run cannot tell this difference from noise, so it counts as noise, not as doubt.
     unlike = random.normal(0, _UNLIKE_BENCHMARK, (DRAWS, points))
     typicals = np.exp(expected.mean).reshape(count, points)
     variances = expected.noise.reshape(count, points)
@@ -144,7 +147,7 @@ def as_expected(
 def _as_measured(
     values: Sequence[float], random: np.random.Generator
 ) -> tuple[float, NDArray[np.intp], tuple[Array, ...]]:
-    """What is typical, which mode each draw has, and the repetitions of each mode."""
+    """Compute the typical bandwidth, the mode of each draw, and the noise of each mode."""
     typical = harmonic_mean(values)
     found = modes(values)
     shares = [len(mode) / len(values) for mode in found]
@@ -153,7 +156,7 @@ def _as_measured(
 
 
 def _root(covariance: Array) -> Array:
-    """A square root of a matrix that may be singular."""
+    """Compute a square root of a matrix that may be singular."""
     values, vectors = np.linalg.eigh(covariance)
     root: Array = vectors * np.sqrt(np.maximum(values, 0))
     return root

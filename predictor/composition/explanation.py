@@ -1,4 +1,4 @@
-"""A prediction in words."""
+"""Explain a prediction in words: the decision, the phase that decides, and the benchmarks."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from summario.phases.values import Part
 
 _T = TypeVar("_T")
 
-# Of the time, or of the bytes where no time is known: what is less does not decide.
+# Parts with a smaller share of the time (of the bytes, if the time is unknown) are not mentioned.
 _SMALLEST_SHARE = 0.05
-# Longer lists of phases are cut.
+# Most names in a list.
 _LISTED = 6
-# 1,000 draws tell no probability finer.
+# With 1,000 draws, a probability closer to 1 is not reliable.
 _SURE = 0.99
 
 
 def explain(prediction: Prediction) -> list[str]:
-    """Say which phase decided, and what that rests on.
+    """Say which phase decided, and by which measurements.
 
-    Only what takes at least a twentieth of the time is spoken of.
+    Parts that take less than a twentieth of the time are not mentioned.
 
     Parameters
     ----------
     prediction : Prediction
-        With a decision or without.
+        The prediction, with or without a decision.
 
     Returns
     -------
@@ -63,17 +63,17 @@ def _decision(prediction: Prediction) -> str:
     if fewer and decision.tolerance:
         told += f" Fewer would lose more than the tolerated {decision.tolerance:.0%}."
     likely = _probability(decision.within_10_percent)
-    return f"{told} The probability of being within 10% of the best it can get is {likely}."
+    return f"{told} The probability of reaching at least 90% of the best bandwidth is {likely}."
 
 
 @dataclass(frozen=True)
 class _Alike:
-    """Phases that do the same: their main parts rest on one benchmark."""
+    """Phases whose largest parts have the same benchmark and the same kind of match."""
 
     phases: tuple[MatchedPhase, ...]
 
     def time_s(self, io_nodes: int) -> float:
-        """How long they take one after the other."""
+        """Seconds that the phases take one after the other."""
         return sum(phase.time_s[io_nodes] for phase in self.phases)
 
     def __str__(self) -> str:
@@ -81,13 +81,13 @@ class _Alike:
 
 
 def _deciding(prediction: Prediction, point: Point) -> Iterator[str]:
-    """The phases that gain most from the choice, and those that take most of the time."""
+    """Name the phases that gain most from the chosen number, and those that take most time."""
     chosen = point.io_nodes
     others = [other.io_nodes for other in prediction.curve if other.io_nodes != chosen]
     groups = [
         _Alike(phases)
         for phases in _grouped(
-            (_resting_on(item.main), item) for item in prediction.phases if item.time_s
+            (_benchmark_of(item.main), item) for item in prediction.phases if item.time_s
         )
     ]
 
@@ -104,7 +104,7 @@ def _deciding(prediction: Prediction, point: Point) -> Iterator[str]:
     verb = "takes" if len(longest.phases) == 1 else "take"
     if len(groups) == 1:
         yield (
-            f"{_capital(str(longest))} {verb} all of the predicted time,"
+            f"{_capital(str(longest))} {verb} all of the predicted time:"
             f" {in_digits(point.time_s)} s with {in_words(chosen)}."
         )
         return
@@ -119,12 +119,12 @@ def _deciding(prediction: Prediction, point: Point) -> Iterator[str]:
         )
         if deciding is longest:
             return
-    yield f"{_capital(str(longest))} {verb} longest: {taken(longest)}."
+    yield f"{_capital(str(longest))} {verb} the longest: {taken(longest)}."
 
 
 @dataclass(frozen=True)
 class _Share:
-    """A part of a phase, and the seconds it takes with the chosen number of I/O nodes."""
+    """A part of a phase, and its expected seconds with the chosen number of I/O nodes."""
 
     phase: int
     alone: bool
@@ -134,7 +134,7 @@ class _Share:
 
 
 def _bases(prediction: Prediction, point: Point) -> Iterator[str]:
-    """What each part rests on that takes some of the time, those that take most first."""
+    """Name the benchmarks of the parts, those that take most time first."""
     shares = [
         _Share(item.index, len(item.parts) == 1, part, match, times[point.io_nodes])
         for item in prediction.phases
@@ -143,7 +143,7 @@ def _bases(prediction: Prediction, point: Point) -> Iterator[str]:
     ]
     total = sum(share.time_s for share in shares)
     groups = sorted(
-        _grouped((_resting_on(share.match), share) for share in shares),
+        _grouped((_benchmark_of(share.match), share) for share in shares),
         key=lambda group: -sum(share.time_s for share in group),
     )
     for rank, group in enumerate(groups):
@@ -151,12 +151,13 @@ def _bases(prediction: Prediction, point: Point) -> Iterator[str]:
         if taken < _SMALLEST_SHARE and rank:
             return
         match = max(group, key=lambda share: share.time_s).match
-        yield f"{_capital(_what(group))}, {taken:.0%} of the time: {_basis(match, point.io_nodes)}."
+        basis = _basis(match, point.io_nodes)
+        yield f"{_capital(_named(group))}, {taken:.0%} of the time: {basis}."
         yield from _modes(match, [point.io_nodes for point in prediction.curve])
 
 
-def _what(group: Sequence[_Share]) -> str:
-    """Whole phases by their numbers, parts by their requests too."""
+def _named(group: Sequence[_Share]) -> str:
+    """Name whole phases by their numbers, parts of phases also by their requests."""
     phases = _phases(dict.fromkeys(share.phase for share in group))
     if all(share.alone for share in group):
         return phases
@@ -175,22 +176,25 @@ def _basis(match: Match, io_nodes: int) -> str:
         return f"measured by {benchmark}: {_runs(match, io_nodes)}"
     if match.kind == "model":
         beyond = _listed([_reach(name, ratio) for name, ratio in match.beyond.items()])
-        return f"the model's, beyond what was measured ({beyond}); the nearest is {benchmark}"
+        return (
+            f"predicted by the model, beyond the measured sizes ({beyond}); the nearest is"
+            f" {benchmark}"
+        )
     differing = _listed([f"{ratio:.3g} × the {name}" for name, ratio in match.ratios.items()])
-    known = f"not measured, but within what was; the nearest is {benchmark}"
+    known = f"not measured, but between measured sizes; the nearest is {benchmark}"
     return f"{known} with {differing}" if differing else known
 
 
 def _reach(name: str, ratio: float) -> str:
-    return f"{name} {1 / ratio:.3g} × the {'most' if ratio < 1 else 'least'}"
+    return f"{name} {1 / ratio:.3g} × the {'largest' if ratio < 1 else 'smallest'}"
 
 
 def _runs(match: Match, io_nodes: int) -> str:
-    """What was measured with a number of I/O nodes."""
+    """Say how often and how fast the benchmark ran with a number of I/O nodes."""
     values = match.repetitions.get(io_nodes, ())
     if not values:
         listed = _listed([str(n) for n in sorted(match.repetitions)])
-        return f"with {listed} I/O nodes only, so that the rest is the model's"
+        return f"only with {listed} I/O nodes, so the model predicts the other numbers"
     if len(values) == 1:
         return f"1 run with {in_words(io_nodes)}, {in_digits(values[0])} MiB/s"
     lowest, highest = in_digits(min(values)), in_digits(max(values))
@@ -198,14 +202,14 @@ def _runs(match: Match, io_nodes: int) -> str:
 
 
 def _modes(match: Match, io_nodes: Iterable[int]) -> Iterator[str]:
-    """Which cells of what was measured itself have two modes."""
+    """Name the numbers of I/O nodes with which the benchmark's runs have two modes."""
     for n in io_nodes:
         values = match.repetitions.get(n, ())
         found = modes(values)
         if len(found) > 1:
             slower, faster = map(_mode, found)
-            how_many = f"{len(found[0])} of {len(values)} runs {slower} MiB/s"
-            yield f"With {in_words(n)} it goes two ways: {how_many}, {len(found[1])} {faster}."
+            two = f"{len(found[0])} of {len(values)} {slower} MiB/s, {len(found[1])} {faster}"
+            yield f"With {in_words(n)} its runs have two modes: {two}."
 
 
 def _mode(values: Sequence[float]) -> str:
@@ -213,13 +217,13 @@ def _mode(values: Sequence[float]) -> str:
 
 
 def _together(prediction: Prediction, point: Point) -> Iterator[str]:
-    """Phases that ran at the same time, where that makes a difference."""
+    """Name the phases that ran at the same time, if that shortens the predicted time."""
     added_s = sum(item.time_s.get(point.io_nodes, 0.0) for item in prediction.phases)
     if added_s * (1 - _SMALLEST_SHARE) > point.time_s:
         shared = timeline_of([item.phase for item in prediction.phases]).shared
         yield (
             f"{_capital(_phases(prediction.phases[i].index for i in shared))} ran at the same"
-            f" time as others: one after the other, all would take {in_digits(added_s)} s"
+            f" time as others: one after the other, all phases would take {in_digits(added_s)} s"
             f" instead of {in_digits(point.time_s)} s."
         )
 
@@ -233,7 +237,7 @@ def _unknown(prediction: Prediction) -> Iterator[str]:
         phases = _phases(dict.fromkeys(index for index, _ in unknown))
         yield (
             f"{moved / total:.0%} of the bytes, in {phases}, are unknown: nothing of their kind"
-            " was measured, so the prediction is without them."
+            " was measured, so the prediction leaves them out."
         )
 
 
@@ -241,14 +245,14 @@ def _earlier(prediction: Prediction) -> Iterator[str]:
     run, count = prediction.earlier, len(prediction.earlier_runs)
     if run is not None:
         which = "The earlier run" if count == 1 else f"The newest of {count} earlier runs"
-        what = "that" if count == 1 else "what they got"
+        what = "this" if count == 1 else "their bandwidths"
         yield (
             f"{which} got {in_digits(run.bandwidth_mib_s)} MiB/s with {in_words(run.io_nodes)};"
-            f" {what} corrected the prediction, by as much as it doubts itself."
+            f" {what} corrected the prediction, most where it was least sure."
         )
 
 
-def _resting_on(match: Match) -> tuple[str, int | None]:
+def _benchmark_of(match: Match) -> tuple[str, int | None]:
     return match.kind, match.curve.id if match.curve else None
 
 
@@ -260,7 +264,7 @@ def _grouped(pairs: Iterable[tuple[tuple[str, int | None], _T]]) -> list[tuple[_
 
 
 def _phases(indices: Iterable[int]) -> str:
-    """Phases by their numbers; neighbours as a range."""
+    """Name phases by their numbers; three or more consecutive ones as a range."""
     ordered = sorted(indices)
     runs = [
         [index for _, index in run]
@@ -275,7 +279,7 @@ def _phases(indices: Iterable[int]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names as one would say them: a, b and c."""
+    """List names as in a sentence: a, b and c."""
     shown = list(names)
     if len(shown) > _LISTED:
         shown = [*shown[: _LISTED - 1], f"{len(shown) - _LISTED + 1} more"]

@@ -1,13 +1,14 @@
-"""How long phases take together, of which some run at the same time.
+"""The time of phases together, if some of them run at the same time.
 
-A process waits for one I/O call before it makes the next, so phases of the same processes add
-up, also where they interleave; phases of different processes do not. The log counts neither by
-process, so at each moment a lower bound of what the busiest process waits is taken. Each phase's
-time is spread evenly over its interval in the log, and where phases i with shares x_i are active
+A process waits for one I/O call before it makes the next. So phases of the same processes add up
+even if they interleave, but phases of different processes do not. The log does not say which
+processes two phases share. So for each moment, a lower bound of the busiest process's waiting
+time is taken: the time of each phase is spread evenly over its interval in the log, and where
+phases i with times x_i are active, their time together is
 
     max( max x_i, Σ x_i · processes_i / nprocs )
 
-is taken: the longest of them, or what they make for the average process, if that is more.
+that is the longest of them, or the total of the average process, whichever is longer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from summario.phases.values import Phase
 
-# Shorter than what Darshan's clock can tell.
+# Shorter than the resolution of Darshan's clock.
 _INSTANT_SECONDS = 1e-9
 
 Array = NDArray[np.float64]
@@ -29,20 +30,20 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Timeline:
-    """When phases were active in the log, cut into slots in which the same ones are.
+    """The intervals of phases in the log, cut into slots in which the same phases are active.
 
     Attributes
     ----------
     slots_seconds : ndarray of shape (slots,)
-        How long each slot is.
+        The length of each slot.
     first, after : ndarray of shape (phases,)
-        The first slot of each phase, and the one after its last.
+        The first slot of each phase, and the slot after its last.
     lengths_seconds : ndarray of shape (phases,)
-        How long these slots are together.
+        The total length of each phase's slots.
     weights : ndarray of shape (phases,)
         The share of the job's processes that took part.
     added, shared : ndarray of int
-        Phases whose times simply add up, and those that share their time with others.
+        Indices of phases whose times simply add up, and of those that share time with others.
     """
 
     slots_seconds: Array
@@ -54,17 +55,17 @@ class Timeline:
     shared: Indices
 
     def elapsed(self, times: Array) -> Array:
-        """How long the phases take together.
+        """Compute the time of all phases together.
 
         Parameters
         ----------
         times : ndarray of shape (phases, ...)
-            How long each takes by itself, in any unit.
+            The time of each phase by itself, in any unit.
 
         Returns
         -------
         ndarray of shape (...)
-            In the same unit.
+            The time of all phases, in the same unit.
         """
         total: Array = times[self.added].sum(axis=0)
         if self.shared.size:
@@ -75,10 +76,11 @@ class Timeline:
     def _between(
         self, low: int, high: int, times: Array, active: Indices, longest: Array, load: Array
     ) -> Array:
-        """The time in a range of slots, with what is active throughout in `longest` and `load`.
+        """Compute the time of the slots from `low` to before `high`.
 
-        Both are per second of the log. Halving the range meets each phase a logarithmic number
-        of times, however many overlap.
+        `longest` and `load` are the two terms of the maximum for phases that are active in all
+        of these slots, per second of the log. `active` are the other phases. The range is
+        halved again and again, so each phase is met a logarithmic number of times.
         """
         throughout = (self.first[active] <= low) & (self.after[active] >= high)
         for i in active[throughout]:
@@ -97,7 +99,7 @@ class Timeline:
 
 
 def timeline_of(phases: Sequence[Phase]) -> Timeline:
-    """Lay phases of one job on its time line.
+    """Cut the intervals of one job's phases into slots.
 
     Examples
     --------
@@ -113,7 +115,7 @@ def timeline_of(phases: Sequence[Phase]) -> Timeline:
     starts = np.array([phase.start_seconds for phase in phases], float)
     ends = np.array([phase.end_seconds for phase in phases], float)
     weights = np.array([_weight(phase) for phase in phases], float)
-    # What has no length overlaps nothing but its like: it gets slots of its own, of one second.
+    # A phase without duration overlaps only phases at the same instant, so it gets a slot of 1 s.
     instant = ends - starts < _INSTANT_SECONDS
     cuts = np.unique(np.concatenate([starts[~instant], ends[~instant]]))
     moments = np.unique(starts[instant])
@@ -122,7 +124,7 @@ def timeline_of(phases: Sequence[Phase]) -> Timeline:
     after = np.where(instant, at_moment + 1, np.searchsorted(cuts, ends))
     shared = _shares_time(first, after, weights)
     return Timeline(
-        # Nothing is active after the last cut.
+        # The slot after the last cut has length 0.
         slots_seconds=np.concatenate([np.diff(cuts, append=cuts[-1:]), np.ones(len(moments))]),
         first=first,
         after=after,
@@ -138,7 +140,7 @@ def _weight(phase: Phase) -> float:
 
 
 def _shares_time(first: Indices, after: Indices, weights: Array) -> NDArray[np.bool_]:
-    """Which phases overlap another while not all processes are in both."""
+    """Find phases that overlap another one, unless all processes took part in both."""
     partial = weights < 1
     by_partial = _overlaps(first, after, partial)
     by_any = _overlaps(first, after, np.full(len(first), True))

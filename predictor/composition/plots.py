@@ -1,4 +1,4 @@
-"""Plots of predictions, as HTML files that need no network."""
+"""Plots of predictions as HTML files that need no network."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from predictor.composition.prediction import Prediction
 def curve_figure(
     prediction: Prediction, measured: Mapping[int, Sequence[float]] | None = None
 ) -> go.Figure:
-    """Draw a predicted curve with its interval and decision, and measured runs as points.
+    """Draw a predicted curve with its interval, the decision, and measured runs as points.
 
     Parameters
     ----------
     prediction : Prediction
-        What to draw.
+        The prediction.
     measured : mapping of int to sequence of float, optional
         Bandwidth in MiB/s of the application's own runs by number of I/O nodes.
     """
@@ -38,19 +38,19 @@ def curve_figure(
 def write_html(
     prediction: Prediction, path: str | Path, measured: Mapping[int, Sequence[float]] | None = None
 ) -> None:
-    """Write the plot of a prediction as one HTML page with everything it needs inside.
+    """Write the plot of a prediction as one HTML page, which contains everything it needs.
 
     Parameters
     ----------
     prediction, measured
         As for `curve_figure`.
     path : str or Path
-        The page; about 5 MB, most of it Plotly. Where nothing is predicted it says why.
+        The file to write; about 5 MB, most of it Plotly. If nothing is predicted, it says why.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        When the file cannot be written.
     """
     decision, *reasons = explain(prediction)
     parts = [

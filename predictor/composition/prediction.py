@@ -1,4 +1,4 @@
-"""The prediction: how an application's I/O will run with each number of I/O nodes."""
+"""The prediction: the bandwidth of an application with each number of I/O nodes."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ from predictor.matching.same_application import weights
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
 
-# Of more configurations together the covariances would not fit into memory.
+# The covariances of more configurations would not fit into memory.
 _CONFIGURATIONS_AT_ONCE = 50
 _SEED = 9366
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a site wants of a decision.
+    """A site's rules for decisions.
 
     Attributes
     ----------
     tolerance : float
-        The share of the best bandwidth that may be given up for fewer I/O nodes.
+        The share of the best bandwidth that a decision may give up for fewer I/O nodes.
     available : int or None
-        At most so many I/O nodes are given.
+        The most I/O nodes that a job gets; None for no limit.
     default : int or None
-        What a job gets of which nothing is known.
+        The number of I/O nodes that a job gets if nothing is known about it.
     """
 
     tolerance: float = TOLERANCE
@@ -64,7 +64,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """What a run of the application had and got.
+    """The number of I/O nodes and the bandwidth of an earlier run of the application.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class EarlierRun:
 
 @dataclass(frozen=True)
 class Best:
-    """The number of I/O nodes with the highest expected bandwidth; None without a basis."""
+    """The number of I/O nodes with the highest expected bandwidth; None if nothing is predicted."""
 
     io_nodes: int | None
     bandwidth_mib_s: float | None
@@ -89,16 +89,16 @@ class Best:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What numbers of I/O nodes are chosen from.
+    """The numbers of I/O nodes that a decision may choose from.
 
     Attributes
     ----------
     curve : tuple of Point
-        What is expected with those that may be chosen.
+        The points that may be chosen.
     expected_mib_s : ndarray of shape (draws, points)
         Draws of the expected bandwidths, jointly over the points.
     unknown : str or None
-        Why nothing can be chosen, as a clause.
+        The reason why nothing can be chosen, as a clause.
     """
 
     curve: tuple[Point, ...]
@@ -106,40 +106,40 @@ class Choice:
     unknown: str | None
 
     def decide(self, policy: Policy) -> Decision:
-        """Decide as a site wants it.
+        """Decide by the rules of a site.
 
         Raises
         ------
         InputError
-            When the policy cannot be.
+            When the policy is not valid.
         """
         return decide(self.curve, self.expected_mib_s, **asdict(policy), unknown=self.unknown)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is expected of an application on a system.
+    """The prediction for an application on a system.
 
     Attributes
     ----------
     system : str
         The system.
     job : int or str or None
-        The run whose phases it rests on.
+        The job whose phases were used; None if it has no phases.
     curve : tuple of Point
-        By number of I/O nodes; empty where nothing is known.
+        By number of I/O nodes; empty if nothing is known.
     best : Best
-        The highest expected bandwidth.
+        The number of I/O nodes with the highest expected bandwidth.
     decision : Decision
-        What the scheduler is told.
+        The answer to the scheduler.
     earlier_runs : tuple of EarlierRun
-        The runs that the curve was corrected by, the oldest first.
+        The runs that corrected the curve, the oldest first.
     phases : tuple of MatchedPhase
-        What each phase was matched to.
+        The phases and their matches.
     warnings : tuple of str
-        What limits the prediction.
+        Limits of the prediction, a sentence each.
     choice : Choice
-        What the decision was drawn from, to decide as other policies want it.
+        The points and draws of the decision, to decide by other policies.
     """
 
     system: str
@@ -154,7 +154,7 @@ class Prediction:
 
     @property
     def earlier(self) -> EarlierRun | None:
-        """The newest run that the curve was corrected by."""
+        """The newest run that corrected the curve."""
         return self.earlier_runs[-1] if self.earlier_runs else None
 
 
@@ -174,28 +174,28 @@ def predict(
     Parameters
     ----------
     phases : sequence of Phase
-        Of one earlier run.
+        The phases of one earlier run.
     knowledge : Knowledge
-        What was measured on the system, and learned from that.
+        The curves and the model of the system.
     system : str
         The system's name.
     nodes : int, optional
         Compute nodes of the job.
     io_nodes : sequence of int, optional
-        Which points to predict; by default all that benchmarks of the phases' kinds were
-        measured with, or, without a model, those that every matched benchmark has.
+        The numbers of I/O nodes to predict; by default all that were measured for the phases'
+        kinds of I/O, or, without a model, for every matched benchmark.
     ran_with : int, optional
-        The number of I/O nodes of the run of the phases: what it got then corrects the curve.
+        The number of I/O nodes of the run of the phases: its bandwidth then corrects the curve.
     earlier : sequence of EarlierRun
-        What other runs of the application got, which do the same I/O; the oldest first. Each
-        counts less than the next newer one (see `predictor.matching.same_application.weights`).
+        Other runs of the application that do the same I/O, the oldest first. Each corrects the
+        curve, but weighs less than the next newer one (see `weights`).
     policy : Policy, optional
-        What the site wants of a decision.
+        The site's rules for the decision.
 
     Raises
     ------
     InputError
-        When the phases are of several jobs, or the policy cannot be.
+        When the phases are of several jobs, or the policy is not valid.
     """
     jobs = {phase.job for phase in phases}
     if len(jobs) > 1:
@@ -222,11 +222,7 @@ def predict(
         if ran_with is not None and ran_with in points:
             runs += (EarlierRun(ran_with, _observed(ordered)),)
         uncorrected = composition.typical_mib_s
-        weight = reversed(weights(len(runs)))
-        for place, (run, counts) in enumerate(zip(runs, weight, strict=True)):
-            composition = anchored(
-                composition, run.io_nodes, run.bandwidth_mib_s, weight=counts, met=place
-            )
+        composition = _corrected(composition, runs)
         correction = composition.typical_mib_s / uncorrected
         estimates = {config: one.scaled(correction) for config, one in estimates.items()}
     curve: tuple[Point, ...] = ()
@@ -252,7 +248,7 @@ def predict(
 
 @dataclass(frozen=True)
 class _Task:
-    """A phase, its place in the job, and what each of its parts matched."""
+    """A phase, its index in the job, and the matches of its parts."""
 
     index: int
     phase: Phase
@@ -275,7 +271,7 @@ def _tasks(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -> 
 def _estimates(
     matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
 ) -> dict[IorConfig, Estimate]:
-    """What is expected of what is wanted; nothing for no number of I/O nodes."""
+    """Estimate each wanted configuration; empty if there are no numbers of I/O nodes."""
     if not io_nodes:
         return {}
     if knowledge.model is None:
@@ -288,7 +284,7 @@ def _estimates(
     estimates: dict[IorConfig, Estimate] = {}
     for start in range(0, len(matches), _CONFIGURATIONS_AT_ONCE):
         batch = matches[start : start + _CONFIGURATIONS_AT_ONCE]
-        # From the same seed, so that doubts of different batches go together too.
+        # The same seed for each batch, so that the doubts of different batches are correlated too.
         found = as_expected(
             knowledge.expect(batch, io_nodes),
             knowledge.model.tails,
@@ -303,7 +299,7 @@ def _estimates(
 def _composition(
     tasks: Sequence[_Task], estimates: Mapping[IorConfig, Estimate], io_nodes: Sequence[int]
 ) -> Composition | None:
-    """Compose what is known of the phases; None where that is nothing."""
+    """Compose the estimated parts of the phases; None if no part has an estimate."""
     seen: Counter[str] = Counter()
     work = []
     for i, task in enumerate(tasks):
@@ -318,14 +314,14 @@ def _composition(
 
 
 def _text(phase: Phase) -> str:
-    """All fields of a phase as one text, which puts phases of the same time in order."""
+    """Write all fields of a phase as one text, to order phases of the same time."""
     return json.dumps(phase, default=vars, ensure_ascii=False)
 
 
 def _identity(phase: Phase) -> str:
     """Describe a phase without how much it moves, for the seed of its noise.
 
-    Seeds are checksums of this text: another text would change every prediction.
+    Seeds are checksums of this text, so another text would change every prediction.
     """
     when = f"({phase.start_seconds}, {phase.end_seconds})"
     who = f"({phase.rank}, {phase.processes}, {phase.n_files})"
@@ -334,12 +330,22 @@ def _identity(phase: Phase) -> str:
 
 
 def _observed(tasks: Sequence[_Task]) -> float:
-    """What the run got in phases of which something is known."""
+    """Compute the bandwidth of the run, from the phases of which a part has a benchmark."""
     known = [task.phase for task in tasks if any(found.curve for _, found in task.parts)]
     try:
         return observed_mib_s(known)
     except ValueError as error:
         raise InputError(f"the run cannot correct its own prediction: {error}") from error
+
+
+def _corrected(composition: Composition, runs: Sequence[EarlierRun]) -> Composition:
+    """Correct a composition by earlier runs, one after the other, the oldest first."""
+    newest_last = reversed(weights(len(runs)))
+    for place, (run, weight) in enumerate(zip(runs, newest_last, strict=True)):
+        composition = anchored(
+            composition, run.io_nodes, run.bandwidth_mib_s, weight=weight, met=place
+        )
+    return composition
 
 
 def _matched(
@@ -361,7 +367,7 @@ def _choose(
     knowledge: Knowledge,
     asked: Sequence[int],
 ) -> tuple[Best, Choice]:
-    """The best, and what the scheduler's number is chosen from."""
+    """Find the best number of I/O nodes, and collect the points that a decision may choose."""
     trusted = [i for i, point in enumerate(curve) if point.io_nodes in knowledge.range_of_io_nodes]
     points = tuple(curve[i] for i in trusted)
     parts = [pair for task in tasks for pair in task.parts]
@@ -376,20 +382,20 @@ def _choose(
 
 
 def _common(cells: Iterable[Iterable[int]]) -> set[int]:
-    """The numbers of I/O nodes that are in all."""
+    """Intersect sets of numbers of I/O nodes."""
     sets = [set(numbers) for numbers in cells]
     return set.intersection(*sets) if sets else set()
 
 
 def _best(curve: Sequence[Point], asked: Sequence[int], moved: int, known: int) -> Best:
-    """Decide; `moved` bytes were matched, `known` of them to a benchmark."""
+    """Find the highest expected bandwidth; `known` of all `moved` bytes have a benchmark."""
     if not moved:
         return Best(None, None, "the run did no I/O")
     if not known:
         return Best(None, None, "nothing in the database resembles any phase")
     if not curve:
         listed = ", ".join(map(str, asked))
-        return Best(None, None, f"the matched benchmarks tell nothing of {listed} I/O nodes")
+        return Best(None, None, f"the matched benchmarks do not cover {listed} I/O nodes")
     points = {point.io_nodes: point for point in curve}
     means = {n: point.bandwidth_mib_s.mean for n, point in points.items()}
     top = points[fewest_near_best(means, 0)]

@@ -1,4 +1,4 @@
-"""A prediction as tables for people and as JSON for programs."""
+"""Show a prediction as tables for people, and as plain values of JSON for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from summario.phases.tables import to_record, whole
 
 
 def to_text(prediction: Prediction) -> str:
-    """A prediction for people: matches, curve, decision."""
+    """Show a prediction to people: matches, curve and decision."""
     matches = [
         {
             "phase": matched.index,
@@ -47,7 +47,7 @@ def to_text(prediction: Prediction) -> str:
     best, decision = prediction.best, prediction.decision
     lines = [f"{_choice('best', best.io_nodes) or 'no prediction'} ({best.why})"]
     decided = _choice("decision", decision.io_nodes)
-    # That nothing is predicted says already why nothing is decided.
+    # Without a prediction there is no decision for the same reason, so say it once.
     if decided or best.io_nodes is not None:
         lines.append(f"{decided or 'no decision'} ({decision.why})")
     return "\n\n".join([*blocks, "\n".join(lines)])
@@ -61,12 +61,12 @@ def _choice(name: str, io_nodes: int | None) -> str | None:
 
 def _benchmark(found: Match) -> str:
     if found.curve is None:
-        return f"none; missing: {found.wanted.command_line(launcher=True)}"
+        return f"not measured: {found.wanted.command_line(launcher=True)}"
     return found.curve.config.command_line(launcher=True)
 
 
 def to_json(prediction: Prediction) -> dict[str, Any]:
-    """The prediction as plain values for JSON."""
+    """Turn a prediction into plain values for JSON."""
     return {
         "system": prediction.system,
         "job": prediction.job,
@@ -103,7 +103,7 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def match_record(found: Match) -> dict[str, Any]:
-    """A match as plain values for JSON; `config` is the benchmark's IOR line."""
+    """Turn a match into plain values for JSON; `config` is the benchmark's IOR line."""
     return {
         "kind": found.kind,
         "config": found.curve.config.command_line(launcher=True) if found.curve else None,

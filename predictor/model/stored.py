@@ -131,7 +131,7 @@ def _numbers(name: str, value: object) -> NDArray[np.float64]:
 
 
 def current_model(connection: Connection, system: str, engine: str) -> Model | None:
-    """Read the stored model; None if there is none, or the measurements have changed since."""
+    """Read the stored model; None if none is stored, or the measurements have changed since."""
     stored = stored_model(connection, system, engine)
     if stored is None or stored.state != state_of(connection, system, engine):
         return None

@@ -1,4 +1,4 @@
-"""What is said of a prediction is what it rests on; times are worked out by hand."""
+"""The explanation of a prediction names phases and benchmarks; times are computed by hand."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 TESTBED = PROJECT / "experiments" / "data" / "testbed"
 # Inria RR-9366, Table 9: HACC-IO without I/O nodes.
 HACC_IO_0 = (488.3, 526.2, 331.5, 41971.4, 409.7)
-# What the phases of `a_phase` move.
-BYTES = 64 * MIB
+
 MakePhase = Callable[..., Phase]
 MakeCurve = Callable[..., Curve]
 
@@ -43,7 +42,7 @@ def sentence(prediction: Prediction, with_: str) -> str:
 
 @pytest.fixture
 def two(a_phase: MakePhase, a_curve: MakeCurve) -> Callable[..., Prediction]:
-    """A phase that writes and one that reads, each at its own MiB/s."""
+    """Predict one phase that writes and one that reads, each at its own MiB/s."""
 
     def make(write: Mapping[int, float], read: Mapping[int, float], **told: Any) -> Prediction:
         phases = [a_phase(), a_phase(operation="read", start_seconds=2.0, end_seconds=3.0)]
@@ -57,7 +56,7 @@ def two(a_phase: MakePhase, a_curve: MakeCurve) -> Callable[..., Prediction]:
 
 
 def test_the_phase_decides_that_gains_most_from_the_choice(two: Callable[..., Prediction]) -> None:
-    # Writing takes 2 s with 0 I/O nodes and 1 s with 4, reading 1 s with either.
+    # Writing takes 2 s with 0 I/O nodes and 1 s with 4; reading takes 1 s with both.
     prediction = two({0: 32, 4: 64}, {0: 64, 4: 64})
     told = sentence(prediction, "decides")
     assert told.startswith("Phase 0 (write POSIX contiguous shared) decides")
@@ -67,7 +66,7 @@ def test_the_phase_decides_that_gains_most_from_the_choice(two: Callable[..., Pr
 def test_the_phase_that_takes_longest_is_named_where_it_does_not_decide(
     two: Callable[..., Prediction],
 ) -> None:
-    # Reading takes 4 s with either.
+    # Reading takes 4 s with 0 and with 4 I/O nodes.
     prediction = two({0: 32, 4: 64}, {0: 16, 4: 16})
     assert sentence(prediction, "decides").startswith("Phase 0 ")
     longest = sentence(prediction, "longest")
@@ -78,7 +77,7 @@ def test_the_phase_that_takes_longest_is_named_where_it_does_not_decide(
 def test_a_phase_that_would_rather_have_another_number_does_not_decide(
     two: Callable[..., Prediction],
 ) -> None:
-    # Writing: 8 s and 4 s; reading: 1 s and 2 s.
+    # Writing takes 8 s and 4 s, reading 1 s and 2 s.
     prediction = two({0: 8, 4: 16}, {0: 64, 4: 32})
     assert prediction.decision.io_nodes == 4
     assert sentence(prediction, "decides").startswith("Phase 0 ")
@@ -92,7 +91,7 @@ def test_phases_that_do_the_same_are_spoken_of_together(
     told = explain(predicted(phases, a_curve({0: (32,), 4: (64,)}, id=7)))
     assert len(told) == 3
     assert told[1] == (
-        "Phases 0 to 29 (write POSIX contiguous shared) take all of the predicted time,"
+        "Phases 0 to 29 (write POSIX contiguous shared) take all of the predicted time:"
         " 30 s with 4 I/O nodes."
     )
     assert told[2].startswith("Phases 0 to 29, 100% of the time: measured by benchmark 7 ")
@@ -109,36 +108,36 @@ def test_what_was_measured_itself_is_named_with_its_runs(
     assert "1 run with direct access, 31.2 MiB/s" in told
 
 
-def test_two_modes_are_said_to_be_two(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+def test_two_modes_are_named(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     prediction = predicted([a_phase()], a_curve({0: HACC_IO_0, 4: (2000, 2100, 1900)}))
-    # 449 is the median of the four.
-    told = sentence(prediction, "two ways")
+    # 449 is the median of the four slower runs.
+    told = sentence(prediction, "two modes")
     assert "With direct access" in told
-    assert "4 of 5 runs about 449 MiB/s, 1 41971" in told
+    assert "4 of 5 about 449 MiB/s, 1 41971" in told
 
 
 def test_what_lies_within_the_measurements_is_compared_with_the_nearest(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
-    # Requests of 2 MiB instead of 1, of as many bytes.
+    # The benchmark has requests of 2 MiB instead of 1 MiB, and as many bytes.
     prediction = predicted([a_phase()], a_curve(transfer_size=2 * MIB, id=3))
     told = sentence(prediction, "benchmark")
-    assert "not measured, but within what was; the nearest is benchmark 3 " in told
+    assert "not measured, but between measured sizes; the nearest is benchmark 3 " in told
     assert "with 2 × the request size" in told
 
 
 def test_what_lies_beyond_the_measurements_is_said_to_with_the_size_and_how_far(
     a_phase: MakePhase, synthetic: Any, fitted: Model
 ) -> None:
-    # Requests of 64 KiB to 4 MiB were measured, of 16 to 256 processes.
+    # Requests of 64 KiB to 4 MiB and 16 to 256 processes were measured.
     knowledge = Knowledge(synthetic.curves, fitted)
     phase = a_phase((16, 16 * 32 * MIB), mode_processes=8, processes=8, nprocs=8)
     prediction = predict([phase], knowledge, system="here", nodes=4)
     [(_, match)] = prediction.phases[0].parts
     assert match.kind == "model"
     told = sentence(prediction, "beyond")
-    assert "beyond what was measured (processes 0.5 × the least" in told
-    assert "request size 8 × the most" in told
+    assert "beyond the measured sizes (processes 0.5 × the smallest" in told
+    assert "request size 8 × the largest" in told
     assert "the nearest is benchmark" in told
 
 
@@ -165,7 +164,7 @@ def test_what_was_not_measured_with_the_chosen_number_is_the_models(
     )
     prediction = predict([phase], knowledge, system="here", nodes=curve.config.nodes, io_nodes=[4])
     assert prediction.phases[0].main.kind == "exact"
-    assert "with 0 I/O nodes only, so that the rest is the model's" in sentence(
+    assert "only with 0 I/O nodes, so the model predicts the other numbers" in sentence(
         prediction, "benchmark"
     )
 
@@ -173,7 +172,7 @@ def test_what_was_not_measured_with_the_chosen_number_is_the_models(
 def test_parts_that_take_little_time_are_not_spoken_of(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
-    # 1 MiB of 401: far less than a twentieth.
+    # The small requests move 1 MiB of 401, far less than a twentieth.
     phase = a_phase((400, 400 * MIB), (16, MIB))
     curves = [a_curve({0: (50,), 4: (70,)}, block_size=25 * MIB)]
     curves += [a_curve({0: (50,), 4: (70,)}, block_size=65536, transfer_size=65536)]
@@ -183,7 +182,7 @@ def test_parts_that_take_little_time_are_not_spoken_of(
 
 
 def test_many_small_phases_leave_something_to_say(a_phase: MakePhase, a_curve: MakeCurve) -> None:
-    # Thirty kinds of which each takes a thirtieth.
+    # Thirty phases of different sizes, each of which takes a thirtieth of the time.
     phases = [
         a_phase((64, 64 * MIB * 2**i), start_seconds=2.0 * i, end_seconds=2.0 * i + 1)
         for i in range(30)
@@ -223,12 +222,12 @@ def test_the_decision_is_said_with_its_tolerance_and_its_probability(
 
     assert decision(0.05).startswith("4 I/O nodes give 97% of the best (8: 100 MiB/s). ")
     assert "Fewer would lose more than the tolerated 5%." in decision(0.05)
-    # One repetition each is no doubt.
-    assert "The probability of being within 10% of the best it can get is over 99%." in decision(
-        0.05
+    # With one repetition each there is no doubt.
+    assert "The probability of reaching at least 90% of the best bandwidth is over 99%." in (
+        decision(0.05)
     )
     assert "tolerated" not in decision(0)
-    # None are fewer than none.
+    # Direct access is decided for; there are no fewer I/O nodes.
     assert "Fewer" not in decision(0.6)
 
 
@@ -244,7 +243,7 @@ def test_numbers_are_short_and_without_exponents(
 
 
 def test_the_earlier_run_is_said_with_what_it_got(a_phase: MakePhase, a_curve: MakeCurve) -> None:
-    # 64 MiB in the phase's 1 s.
+    # The phase moves 64 MiB in 1 s.
     curve = a_curve({0: (50, 52), 4: (70, 72)})
     told = sentence(predicted([a_phase()], curve, ran_with=4), "earlier")
     assert "got 64 MiB/s with 4 I/O nodes" in told
@@ -253,7 +252,7 @@ def test_the_earlier_run_is_said_with_what_it_got(a_phase: MakePhase, a_curve: M
 def test_phases_at_the_same_time_are_said_not_to_add_up(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:
-    # Two halves of the job, each 2 s.
+    # The two halves of the job take 2 s each.
     half = {"processes": 8, "mode_processes": 8}
     phases = [a_phase(**half), a_phase(**half)]
     prediction = predicted(phases, a_curve({0: (32,)}, tasks=8))

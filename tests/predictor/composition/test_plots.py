@@ -95,7 +95,7 @@ def test_what_was_measured_is_filled_and_what_the_model_fills_in_is_open(
         [phase], knowledge, system="here", nodes=config.nodes, io_nodes=[0, 1, 2, 3, 4, 6]
     )
     traces = drawn(found)
-    measured, filled_in = traces["all of it measured"], traces["the model fills in"]
+    measured, filled_in = traces["all parts measured"], traces["the model fills in"]
     assert (list(measured.x), measured.marker.symbol) == (["0", "1", "2", "4"], "circle")
     assert (list(filled_in.x), filled_in.marker.symbol) == (["3", "6"], "circle-open")
 

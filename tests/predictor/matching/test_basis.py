@@ -133,7 +133,7 @@ def test_the_engines_that_are_left_out_are_named(mixed: Path, phases_csv: Path) 
         assert result.exit_code == 0
         [warning] = [line for line in result.stderr.splitlines() if "engine" in line]
         assert warning.startswith("ioncast: warning: ")
-        assert f"rests on what {engine} measured; {others} " in warning
+        assert f"uses the measurements of {engine}; {others} " in warning
         record = json.loads(predicted(phases_csv, mixed, *options, "--format", "json").stdout)
         assert any(others in warning for warning in record["warnings"])
         mean = record["curve"][0]["bandwidth_mib_s"]["mean"]
