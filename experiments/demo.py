@@ -23,7 +23,7 @@ from predictor.commands import command_line
 from predictor.composition.asking import Asked, ask
 from predictor.composition.plots import write_html
 from predictor.validation.against_reruns import mean_of_cells
-from predictor.validation.one_application import hold_against
+from predictor.validation.one_application import compare_with_reruns
 from predictor.validation.reruns import read_reruns
 from predictor.validation.result_tables import Validated
 from summario.phases.extract import extract_phases
@@ -59,7 +59,7 @@ def main(plot: Path) -> None:
         for rerun in read_reruns(TESTBED / "applications.csv")
         if rerun.application == APPLICATION
     ]
-    result = hold_against(reruns, prediction, (), explained=False)
+    result = compare_with_reruns(reruns, prediction, (), explained=False)
     click.echo("The prediction beside measured reruns:")
     click.echo(compare(result))
     plot.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from predictor.validation.against_reruns import (
     mean_of_cells,
 )
 from predictor.validation.dunn import composed_repetitions
-from predictor.validation.one_application import hold_against
+from predictor.validation.one_application import compare_with_reruns
 from predictor.validation.result_tables import Validated
 from summario.phases.values import Phase
 
@@ -88,7 +88,7 @@ def evaluate(data: DataSet) -> Evaluation:
         for name, phases in data.jobs.items()
     }
     validated = {
-        name: hold_against(data.applications[name], prediction, (), explained=False)
+        name: compare_with_reruns(data.applications[name], prediction, (), explained=False)
         for name, prediction in predictions.items()
     }
     composed = {

@@ -1,4 +1,4 @@
-"""`ioncast campaign plan`: what a campaign would run, or what one should."""
+"""`ioncast campaign plan`: show the runs of a campaign, or those that applications need."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ Examples:
     "logs",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Plan for the applications whose Darshan logs are in DIR and below.",
+    help="Plan for the applications whose Darshan logs are in DIR or its subfolders.",
 )
-@click.option("--budget", metavar="TIME", help="Plan what fits into it: 90m, 2h, 1d.")
+@click.option("--budget", metavar="TIME", help="Plan only runs that fit into TIME: 90m, 2h, 1d.")
 @click.option(
     "--repetitions",
     type=click.IntRange(min=1),
@@ -61,7 +61,7 @@ Examples:
     f"  [default: {REPETITIONS}]",
 )
 @click.option(
-    "--output", metavar="FILE.toml", type=click.Path(path_type=Path), help="Write the campaign."
+    "--output", metavar="FILE.toml", type=click.Path(path_type=Path), help="Write a campaign file."
 )
 @engine_option
 @format_option
@@ -77,17 +77,17 @@ def plan(
     output_format: str,
     location: str | None,
 ) -> None:
-    """Show what CAMPAIGN would run, or what the site's applications need.
+    """Show the runs of CAMPAIGN, or the runs that the site's applications need.
 
-    With --from-logs, the configurations that the applications' phases match and that are
-    missing in the database, or known from a neighbour or too few runs only. First come those
-    that take away most prediction error per minute: their share of the bytes times the error
-    expected of what is known now. The plan can be written as a campaign file with --output.
+    With --from-logs, the plan has the configurations of the applications' phases for which the
+    database has no measurements, too few, or only those of a neighbour. First come those that
+    remove most prediction error per minute: their share of the bytes times the expected error of
+    their present curve. --output writes the plan as a campaign file.
     """
     if (source is None) == (logs is None):
         raise InputError("name a campaign or give --from-logs, one of the two")
     if logs is None and repetitions is not None:
-        raise InputError("a campaign says its repetitions itself", where="--repetitions")
+        raise InputError("a campaign has its own repetitions", where="--repetitions")
     budget_s = None if budget is None else parse_duration(budget)
     platform = read_platform(platform_file)
     engine, _ = find_engine(platform, engine)
@@ -123,12 +123,12 @@ def plan(
 
 
 def _jobs(folder: Path) -> Iterator[Sequence[Phase]]:
-    """Phases of every log in a folder and below; what cannot be used is said and left out."""
+    """Read the phases of every log in a folder and below; warn of logs that cannot be used."""
     if not folder.is_dir():
-        raise InputError("there is no such folder", where=str(folder))
+        raise InputError("this folder does not exist", where=str(folder))
     logs = sorted(folder.rglob("*.darshan"))
     if not logs:
-        raise InputError("no Darshan logs (*.darshan) in it", where=str(folder))
+        raise InputError("this folder has no Darshan logs (*.darshan)", where=str(folder))
     usable = 0
     with (
         LogReader() as reader,
@@ -145,4 +145,4 @@ def _jobs(folder: Path) -> Iterator[Sequence[Phase]]:
             usable += 1
             yield phases
     if not usable:
-        raise InputError("none of its Darshan logs can be used", where=str(folder))
+        raise InputError("no Darshan log in this folder can be used", where=str(folder))

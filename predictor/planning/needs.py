@@ -1,7 +1,7 @@
-"""Which benchmarks a site lacks: what its applications do, and how surely that is known.
+"""The benchmarks that a site lacks, ordered by how much measuring them helps.
 
-The order is the share of the bytes that a configuration stands for, times the error that is
-expected of its curve as it is known now, over the minutes that its runs take.
+The order is the share of all bytes that a configuration stands for, times the expected error of
+its curve, over the minutes that its runs take.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from predictor.matching.configurations import Match, configuration, tasks
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Phase
 
-# Known well enough not to be measured again.
+# A complete curve with a smaller expected error is not measured again.
 _WELL_KNOWN = 0.1
-# Where nothing was measured on the system.
+# The bandwidth to estimate run times with, if nothing was measured on the system.
 _GUESSED_MIB_S = 1024.0
 _MIB = 1 << 20
 
 
 class Wanted(NamedTuple):
-    """What applications do of one configuration: bytes in all, and in how many jobs."""
+    """The use of one configuration by applications: bytes in all jobs, and number of jobs."""
 
     bytes: int
     jobs: int
@@ -36,22 +36,22 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class Need:
-    """A configuration that is to be measured, and why.
+    """A configuration to measure, with the reasons.
 
     Attributes
     ----------
     config : IorConfig
-        What to run.
+        The configuration.
     wanted : Wanted or None
-        What applications do of it; None where a campaign asks for it.
+        Its use by applications; None if a campaign asks for it.
     known : str
         "measured" (every cell), "partly measured", "interpolated", "model" or "unknown".
     error : float
-        Expected relative error of its curve as it is known now, 0 to 1.
+        Expected relative error of its present curve, 0 to 1.
     missing : int
-        Cells (numbers of I/O nodes) with fewer repetitions than asked for.
+        Number of cells with fewer repetitions than asked for.
     seconds : float
-        What its runs are expected to take.
+        Expected duration of its runs.
     """
 
     config: IorConfig
@@ -63,12 +63,12 @@ class Need:
 
     @property
     def is_open(self) -> bool:
-        """Whether measuring would help: cells are missing, or what is there varies much."""
+        """Whether measuring would help: cells are missing, or the expected error is large."""
         return self.missing > 0 or self.error > _WELL_KNOWN
 
     @property
     def gain(self) -> float:
-        """Bytes times error that a second of benchmarking is expected to take away."""
+        """Bytes times error that a second of benchmarking is expected to remove."""
         moved = self.wanted.bytes if self.wanted else 1
         return moved * self.error / self.seconds
 
@@ -76,19 +76,19 @@ class Need:
 def wanted_of(
     jobs: Iterable[Sequence[Phase]], nodes: Callable[[int], int]
 ) -> dict[IorConfig, Wanted]:
-    """Add up what jobs do, by the configuration that stands for it.
+    """Add up the bytes of jobs by configuration.
 
     Parameters
     ----------
     jobs : iterable of sequence of Phase
         The phases of each job.
     nodes : callable
-        Compute nodes of a number of processes; a log does not know them.
+        Tells the compute nodes for a number of processes; a log does not contain them.
 
     Returns
     -------
     dict of IorConfig to Wanted
-        In the order of their first appearance.
+        The configurations in the order of their first appearance.
     """
     totals: dict[IorConfig, Wanted] = {}
     for phases in jobs:
@@ -111,20 +111,20 @@ def needs_of(
     repetitions: int,
     start_s: float,
 ) -> list[Need]:
-    """Say how surely each configuration is known, most worth measuring first.
+    """Order configurations by how much measuring them helps, the most helpful first.
 
     Parameters
     ----------
     wanted : mapping of IorConfig to Wanted or None
-        What is asked for.
+        The configurations.
     knowledge : Knowledge
-        What the system's measurements say today.
+        The present curves and model of the system.
     io_nodes : collection of int
         Numbers of I/O nodes that the system can give.
     repetitions : int
-        How many of each cell are asked for.
+        Number of repetitions that each cell should have.
     start_s : float
-        Seconds that a run takes beside its I/O.
+        Seconds that a run takes in addition to its I/O.
     """
     found = {config: knowledge.match(config) for config in wanted}
     speeds = [
@@ -150,7 +150,7 @@ def needs_of(
 
 
 def within(needs: Iterable[Need], budget_s: float) -> list[Need]:
-    """Take needs in their order as long as their runs fit into a budget of seconds."""
+    """Take needs in their order, and skip those whose runs no longer fit into the budget."""
     taken: list[Need] = []
     left = budget_s
     for need in needs:
@@ -161,7 +161,7 @@ def within(needs: Iterable[Need], budget_s: float) -> list[Need]:
 
 
 def _missing(match: Match, io_nodes: Collection[int], repetitions: int) -> list[int]:
-    """Numbers of I/O nodes with fewer repetitions of the very configuration than asked for."""
+    """List the numbers of I/O nodes with fewer repetitions of the configuration than asked for."""
     return [n for n in io_nodes if len(match.repetitions.get(n, ())) < repetitions]
 
 
@@ -172,11 +172,11 @@ def _known(match: Match, io_nodes: Collection[int], repetitions: int) -> str:
 
 
 def _error(match: Match, knowledge: Knowledge, io_nodes: Collection[int]) -> float:
-    """Expected relative error of the mean over all numbers of I/O nodes, at most 1."""
+    """Compute the expected relative error, averaged over all numbers of I/O nodes, at most 1."""
     if match.curve is None:
         return 1.0
     expected = knowledge.expect([match], list(io_nodes))
-    # The mean distance from the middle of a normal distribution, in standard deviations.
+    # The mean absolute deviation of a normal distribution is √(2 / π) standard deviations.
     errors = np.sqrt(np.diag(expected.covariance)) * math.sqrt(2 / math.pi)
     reached = [knowledge.reaches(n) for n in io_nodes]
     return min(1.0, float(np.where(reached, errors, 1.0).mean()))
@@ -184,7 +184,7 @@ def _error(match: Match, knowledge: Knowledge, io_nodes: Collection[int]) -> flo
 
 def _io_seconds(config: IorConfig, curve: Curve | None, io_nodes: int, usual: float) -> float:
     moved = (config.tasks or 1) * config.bytes_per_process / _MIB
-    # What is read is written first.
+    # A benchmark that reads a file writes it first.
     moved *= 2 if config.read else 1
     values = curve.bandwidths_mib_s.get(io_nodes) if curve else None
     return moved / (statistics.fmean(values) if values else usual)

@@ -1,4 +1,4 @@
-"""A plan of benchmarks: what a campaign would run or what one should, as a table, JSON and file."""
+"""A plan of benchmarks: choose the runs, show them as a table or JSON, write them as a campaign."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from summario.phases.values import Phase
 
 REPETITIONS = 5
 _SEED = 1
-# Seconds that a run takes beside its I/O: a process to start, or a job until its end is seen.
+# Seconds that a run takes in addition to its I/O: to start a process, or to notice a job's end.
 _LOCAL_START_S, _SLURM_START_S = 1.0, 30.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run on a platform.
+    """The benchmarks to run on a platform.
 
     Attributes
     ----------
     platform : Platform
         The platform.
     campaign : Campaign
-        The campaign, or one without configurations for those that applications need.
+        The campaign of the user; without configurations if the plan is for applications.
     engine : str
-        The program that is to measure.
+        The program that will measure.
     wanted : mapping of IorConfig to Wanted or None
         All configurations that are asked for.
     open : sequence of Need
-        Those that can be run here and should be.
+        The configurations that can be run on the platform and should be.
     chosen : sequence of Need
-        Those of them that fit into the budget.
+        Those of `open` that fit into the budget.
     """
 
     platform: Platform
@@ -71,10 +71,10 @@ class Plan:
 
 
 def wanted_on(platform: Platform, jobs: Iterable[Sequence[Phase]]) -> dict[IorConfig, Wanted]:
-    """Add up what jobs do, as they would run on a platform.
+    """Add up the bytes of jobs by configuration, as the jobs would run on a platform.
 
-    A log does not tell the number of compute nodes: as few as the platform's processes per node
-    allow are assumed, and at most all.
+    A log does not contain the number of compute nodes, so each job gets as few as the platform's
+    processes per node allow, and at most all.
     """
 
     def nodes(tasks: int) -> int:
@@ -84,7 +84,7 @@ def wanted_on(platform: Platform, jobs: Iterable[Sequence[Phase]]) -> dict[IorCo
 
 
 def needed_campaign(platform: Platform, repetitions: int | None) -> Campaign:
-    """Begin a campaign for what a site's applications need, without configurations."""
+    """Make the campaign for a site's applications, still without configurations."""
     return Campaign(
         name="needed",
         description=f"What the applications of {platform.system} need.",
@@ -114,18 +114,18 @@ def make_plan(
     budget_s: float | None,
     only_open: bool,
 ) -> Plan:
-    """Choose what to run.
+    """Choose the benchmarks to run.
 
     Parameters
     ----------
     platform, campaign, engine, wanted
         As in `Plan`.
     knowledge : Knowledge
-        What the system's measurements tell now.
+        The present curves and model of the system.
     budget_s : float or None
         Seconds that the runs may take; None for no limit.
     only_open : bool
-        Whether to leave out what is known well enough.
+        Whether to leave out configurations that are known well enough.
     """
     needs = needs_of(
         possible_on(platform, engine, wanted),
@@ -159,7 +159,7 @@ def write_campaign(path: Path, plan: Plan) -> None:
 
 
 def to_json(plan: Plan) -> dict[str, Any]:
-    """A plan for programs."""
+    """Turn a plan into plain values for JSON."""
     return {
         "system": plan.platform.system,
         "engine": plan.engine,
@@ -191,7 +191,7 @@ def _need_record(need: Need, total: int) -> dict[str, Any]:
 
 
 def to_text(plan: Plan) -> str:
-    """A plan for people: a table and what it stands for."""
+    """Show a plan to people: a table and a summary."""
     if not plan.chosen:
         return _nothing(plan)
     cells = len(plan.platform.io_nodes)
@@ -217,13 +217,13 @@ def to_text(plan: Plan) -> str:
         f" repetitions: {plan.campaign.repetitions}; runs: {runs},"
         f" about {humanize.naturaldelta(plan.seconds)}"
     )
-    legend = "error: expected of the curve as it is known now; a cell is one number of I/O nodes"
+    legend = "error: expected error of the present curve; a cell is one number of I/O nodes"
     more = len(plan.open) - len(plan.chosen)
     lines = [tabulate(rows, headers="keys", disable_numparse=True), "", legend, summary]
     if plan.bytes:
         share = sum(need.wanted.bytes for need in plan.chosen if need.wanted) / plan.bytes
-        lines.append(f"they stand for {share:.1%} of the bytes in the logs")
-    return "\n".join([*lines, *([f"over the budget: {more} more"] if more else [])])
+        lines.append(f"these configurations stand for {share:.1%} of the bytes in the logs")
+    return "\n".join([*lines, *([f"beyond the budget: {more} more"] if more else [])])
 
 
 def _nothing(plan: Plan) -> str:
@@ -232,7 +232,7 @@ def _nothing(plan: Plan) -> str:
         shortest = humanize.naturaldelta(min(need.seconds for need in plan.open))
         return f"nothing fits into the budget; the shortest needs {shortest}"
     if not plan.wanted:
-        return "the logs hold no I/O phases"
+        return "the logs contain no I/O phases"
     if len(plan.left_out) == len(plan.wanted):
-        return f"{plan.platform.system} can run none of it with {plan.engine}"
-    return "what can be run here is measured well enough"
+        return f"{plan.platform.system} can run none of the configurations with {plan.engine}"
+    return "all configurations that can be run here are measured well enough"

@@ -1,8 +1,8 @@
-"""How good a prediction is: predicted curves held against reruns, and reruns against each other.
+"""Compare predicted curves with reruns, and reruns with each other (the noise floor).
 
-The errors are those of Inria RR-9366 (§7): |Bw - Ba| / Ba of every rerun Ba, where Bw is the
-predicted mean. Beside each stands the noise floor: what the application's own repetitions
-reach as predictions of each other.
+The errors are those of Inria RR-9366 (§7): |Bw - Ba| / Ba for each rerun Ba, where Bw is the
+predicted mean. The noise floor has the same errors, with the application's own repetitions as the
+prediction.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from predictor.composition.decision import fewest_near_best
 
-# Of the floor's splits of the repetitions in halves.
+# Number of random splits of the repetitions into halves, for the noise floor.
 _SPLITS = 200
 _SEED = 9366
-# Below what rounding makes of equals.
+# A smaller regret is a rounding error.
 _NOTHING = 1e-9
 _TWO = 2
 
@@ -30,7 +30,7 @@ Reruns = Mapping[int, Sequence[float]]
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected with a number of I/O nodes: mean and interval of a run in MiB/s."""
+    """Predicted mean and interval of a run with one number of I/O nodes, in MiB/s."""
 
     mean: float
     p10: float
@@ -39,20 +39,20 @@ class Expected:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a prediction was off, one value for each thing that was compared.
+    """A prediction compared with reruns; each attribute has one value for each comparison.
 
     Attributes
     ----------
     run_errors : dict of int to tuple of float
         |Bw - Ba| / Ba of each rerun by number of I/O nodes.
     cell_errors : dict of int to tuple of float
-        The same of the reruns' mean.
+        The same, with Ba the mean of the reruns.
     hits : tuple of float
-        1 where the predicted best number of I/O nodes is the measured one, else 0.
+        1 if the predicted best number of I/O nodes is the measured best, else 0.
     regrets : tuple of float
         1 - measured mean at the predicted best / highest measured mean.
     regrets_within_tolerance : tuple of float
-        The same of the fewest I/O nodes whose predicted mean is within `TOLERANCE` of the best.
+        The same for the fewest I/O nodes whose predicted mean is within `TOLERANCE` of the best.
     taus : tuple of float
         Kendall's tau-b of the predicted and the measured curve.
     inside : tuple of float
@@ -70,7 +70,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Errors:
-    """A line of RR-9366's table, and how many values it is of."""
+    """Statistics of some errors as in the tables of RR-9366, and the number of errors."""
 
     count: int
     minimum: float
@@ -81,7 +81,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Scores:
-    """A comparison in numbers; None where there was nothing to compare."""
+    """A summary of comparisons; None where nothing could be compared."""
 
     runs: Errors | None
     cells: Errors | None
@@ -93,15 +93,15 @@ class Scores:
 
 
 def compare(expected: Mapping[int, Expected], reruns: Reruns) -> Comparison:
-    """Hold a predicted curve against reruns.
+    """Compare a predicted curve with reruns.
 
     Parameters
     ----------
     expected : mapping of int to Expected
-        By number of I/O nodes.
+        The prediction by number of I/O nodes.
     reruns : mapping of int to sequence of float
-        Measured bandwidths in MiB/s. What was not predicted counts in the highest measured
-        mean only.
+        Measured bandwidths in MiB/s. Reruns without a prediction count only for the highest
+        measured mean.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def compare(expected: Mapping[int, Expected], reruns: Reruns) -> Comparison:
 
 
 def noise_floor(reruns: Reruns) -> Comparison:
-    """Hold an application's repetitions against each other, as if they were predictions.
+    """Compare an application's repetitions with each other, as if they were predictions.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ def noise_floor(reruns: Reruns) -> Comparison:
     Returns
     -------
     Comparison
-        The error of each rerun is that of the mean of the others of its cell. All else is the
-        mean over 200 random splits in halves (fixed seed), where each half predicts the other's
-        means: one value per cell, or per application, and for decisions only where each
-        cell has two repetitions.
+        The mean of the other reruns of a cell predicts each rerun. All other values are means
+        over 200 random splits into halves (fixed seed), where the means of each half predict
+        those of the other. There is one value for each cell or for the application. Values about
+        decisions exist only if each cell has two repetitions.
     """
     repeated = {n: runs for n, runs in reruns.items() if len(runs) >= _TWO}
     if not repeated:
@@ -158,7 +158,7 @@ def noise_floor(reruns: Reruns) -> Comparison:
 
 
 def leave_one_out_errors(runs: Sequence[float]) -> tuple[float, ...]:
-    """How far the mean of the others is off from each of two or more runs.
+    """Predict each of two or more runs by the mean of the others, and compute the errors.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def leave_one_out_errors(runs: Sequence[float]) -> tuple[float, ...]:
 
 
 def pool(comparisons: Iterable[Comparison]) -> Comparison:
-    """Put the comparisons of several applications together."""
+    """Combine the comparisons of several applications."""
     all_ = list(comparisons)
 
     def by_io_nodes(
@@ -194,7 +194,7 @@ def pool(comparisons: Iterable[Comparison]) -> Comparison:
 
 
 def scores(comparison: Comparison) -> Scores:
-    """Sum a comparison up."""
+    """Summarise a comparison."""
     return Scores(
         runs=errors(chain.from_iterable(comparison.run_errors.values())),
         cells=errors(chain.from_iterable(comparison.cell_errors.values())),
@@ -207,7 +207,7 @@ def scores(comparison: Comparison) -> Scores:
 
 
 def errors(values: Iterable[float]) -> Errors | None:
-    """The statistics of RR-9366's tables; None of nothing."""
+    """Compute the statistics of RR-9366's tables; None if there are no values."""
     found = list(values)
     if not found:
         return None
@@ -215,47 +215,47 @@ def errors(values: Iterable[float]) -> Errors | None:
 
 
 def error(predicted: float, measured: float) -> float:
-    """|Bw - Ba| / Ba."""
+    """Compute the relative error: |predicted - measured| / measured."""
     return abs(predicted - measured) / measured
 
 
 def mean_of_cells(reruns: Reruns) -> dict[int, float]:
-    """The measured curve: the mean of the reruns by number of I/O nodes."""
+    """Compute the measured curve: the mean of the reruns by number of I/O nodes."""
     return {n: fmean(runs) for n, runs in reruns.items()}
 
 
 def kendall_tau(predicted: Sequence[float], measured: Sequence[float]) -> float | None:
-    """Kendall's tau-b of two curves; None for one point and for a curve without ups and downs."""
+    """Compute Kendall's tau-b of two curves; None if a curve is flat or has only one point."""
     if len(set(predicted)) < _TWO or len(set(measured)) < _TWO:
         return None
-    # It takes a second to import, which no other command should wait for.
+    # The import takes a second, for which no other command should wait.
     from scipy.stats import kendalltau  # noqa: PLC0415
 
     return float(kendalltau(predicted, measured).statistic)
 
 
 def _regrets(predicted: Mapping[int, float], measured: Mapping[int, float]) -> tuple[float, float]:
-    """What is lost by the predicted best, and by the fewest I/O nodes within the tolerance."""
+    """Compute the regret of the predicted best, and of the fewest I/O nodes within tolerance."""
     highest = max(measured.values())
     exact, within = fewest_near_best(predicted, 0), fewest_near_best(predicted)
     return 1 - measured[exact] / highest, 1 - measured[within] / highest
 
 
 def _half_means(runs: Sequence[float], random: np.random.Generator) -> NDArray[np.float64]:
-    """Means of the two halves of random splits, shape (2, splits)."""
+    """Compute the means of both halves of random splits, shape (2, splits)."""
     shuffled = random.permuted(np.tile(np.asarray(runs, float), (_SPLITS, 1)), axis=1)
     half = len(runs) // 2
     return np.stack([shuffled[:, :half].mean(axis=1), shuffled[:, half:].mean(axis=1)])
 
 
 def _error_of_halves(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """How far each half's mean is off from the other's, over all splits."""
+    """Compute the mean error of each half's mean against the other's, over all splits."""
     apart = np.abs(one - other)
     return float(np.mean([apart / one, apart / other]))
 
 
 def _with_decisions(cells: Comparison, halves: Mapping[int, NDArray[np.float64]]) -> Comparison:
-    """Add what one half decides, judged by the other, over all splits."""
+    """Add values about decisions: one half decides, the other judges, over all splits."""
     one, other = (
         [dict(zip(halves, means, strict=True)) for means in np.stack(side, axis=1).tolist()]
         for side in zip(*halves.values(), strict=True)

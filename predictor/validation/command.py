@@ -1,4 +1,4 @@
-"""`ioncast validate`: predictions held against reruns."""
+"""`ioncast validate`: compare predictions with reruns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from predictor.validation.result_tables import to_json, to_text
 def parse_logs(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
-    """Parse APPLICATION=LOG, once for each application."""
+    """Parse the values of --log: APPLICATION=LOG, once for each application."""
     logs: dict[str, str] = {}
     for value in values:
         application, equals, log = value.partition("=")
@@ -50,15 +50,13 @@ Examples:
     multiple=True,
     callback=parse_logs,
     metavar="APPLICATION=LOG|PHASES.csv",
-    help="What an application's prediction rests on; once for each application.",
+    help="The earlier run from which to predict an application; once for each application.",
 )
 @nodes_option
-@click.option("--engine", help="The program whose benchmarks to predict from, such as ior or fio.")
-@click.option(
-    "--explain-error", "explained", is_flag=True, help="Split the error by where it comes from."
-)
+@click.option("--engine", help="The program whose benchmarks to use, such as ior or fio.")
+@click.option("--explain-error", "explained", is_flag=True, help="Split the error by its sources.")
 @format_option
-@click.option("--html", metavar="FILE.html", type=click.Path(), help="Write a report as well.")
+@click.option("--html", metavar="FILE.html", type=click.Path(), help="Also write a report.")
 @database_option
 def validate(
     reruns_csv: str,
@@ -71,11 +69,11 @@ def validate(
     html: str | None,
     location: str | None,
 ) -> None:
-    """Hold predictions against measured reruns.
+    """Compare predictions with measured reruns.
 
-    RERUNS.csv has the columns application, io_nodes, repetition and bandwidth_mib_s, or log
-    (a rerun's Darshan log) in the place of the last; and started, where that is known. Beside
-    each error stands the noise floor: how well the application's own repetitions predict each
+    RERUNS.csv has the columns application, io_nodes, repetition and bandwidth_mib_s. Instead of
+    bandwidth_mib_s it may have log, the rerun's Darshan log; it may also have started. Each error
+    is shown with its noise floor: the error if the application's own repetitions predict each
     other.
     """
     reruns: dict[str, list[Rerun]] = {}

@@ -1,4 +1,4 @@
-"""Whether what is observed has moved away from what was expected: an EWMA control chart."""
+"""An EWMA control chart: detects when observations move away from what was predicted."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-# The share of the newest value in the average.
+# The weight of the newest value in the average.
 _WEIGHT = 0.2
-# Standard deviations: more is not chance.
+# Limit of the average, and bound of a value, in standard deviations.
 _LIMIT = 3.0
-# A value at its limit may be beyond it by this much through rounding.
+# An average at its limit may exceed it by this much through rounding.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Where the average of a series is, and where it may be.
+    """The moving average of a series and its limit.
 
     Attributes
     ----------
     average : float
         The exponentially weighted moving average, in standard deviations of a value.
     limit : float
-        What it is within, up or down, as long as chance alone moves it.
+        The average stays between -limit and limit as long as chance alone moves it.
     since : int or None
-        The place of the value with which it left the limits for the last time; None where it
-        is within them.
+        Index of the value with which the average last crossed the limit; None if it is within.
     """
 
     average: float
@@ -36,9 +35,10 @@ class Chart:
 
 
 def moving_averages(values: Iterable[float]) -> list[float]:
-    """Average each value with all before it, the newest most: 0.2 of it, 0.8 of the average before.
+    """Compute the exponentially weighted moving average after each value.
 
-    The average begins at 0, where all is as expected.
+    An average is 0.2 of the value plus 0.8 of the last average. The first average before any
+    value is 0: as expected.
 
     Examples
     --------
@@ -52,23 +52,24 @@ def moving_averages(values: Iterable[float]) -> list[float]:
 
 
 def control_chart(values: Sequence[float]) -> Chart:
-    """Average a series of standardised values, the newest most.
+    """Detect a lasting shift in a series of standardised values.
 
-    Of independent normal values one in about 590 begins an alarm that is none, and at any time
-    3 of 1000 such series are in alarm. A lasting shift by half a standard deviation is seen
-    after 45 values, by one after 10, by two after 3 (means of many series). A value counts as at
-    most three standard deviations, so that no single one is an alarm.
+    Without a shift, about one in 590 independent normal values begins a false alarm, and at any
+    time 3 of 1,000 series are in alarm. A lasting shift by half a standard deviation is detected
+    after 45 values, by one after 10, by two after 3 (means over many series). A value counts as
+    at most three standard deviations, so that a single one never raises an alarm.
 
     Parameters
     ----------
     values : sequence of float
-        In the order of time; of mean 0 and standard deviation 1 where all is as expected.
+        The values in the order of time; without a shift their mean is 0 and their standard
+        deviation 1.
 
     References
     ----------
     S. W. Roberts, Control chart tests based on geometric moving averages, Technometrics 1959.
     J. M. Lucas and M. S. Saccucci, Exponentially weighted moving average control schemes,
-    Technometrics 1990 (560 values to a false alarm, where values count as they are).
+    Technometrics 1990 (560 values to a false alarm if values are not bounded).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How good decisions were, by what jobs then got: errors so far, and drift."""
+"""Compare decisions with the outcomes of their jobs: errors so far, and drift."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from benchdb.history.outcomes import JoinedOutcome
 from predictor.validation.against_reruns import Errors, Expected, error, errors, mean_of_cells
 from predictor.validation.control_chart import control_chart, moving_averages
 
-# So many of a system's last outcomes count: older ones say little of what is decided now.
+# Only this many of a system's newest outcomes count, because older ones tell little about the
+# present decisions.
 COUNTED = 1000
-# What the kind of I/O is called where no run is known.
+# The name of the kind of I/O if no run is known.
 UNKNOWN = "unknown"
-# Between the 10th and the 90th percentile of a normal distribution, in standard deviations.
+# Distance from p10 to p90 of a normal distribution, in standard deviations.
 _TENTH_TO_NINETIETH = 2.563
-# Nothing is predicted better than this, so that an interval of no width says nothing.
+# Smallest standard deviation of a prediction's logarithm, for intervals without width.
 _LEAST_DEVIATION = 0.01
-# How many of the newest outcomes say how far off it is.
+# Number of newest outcomes in the ratio of a drift.
 _NEWEST = 10
 _WORST = 10
 _TWO = 2
@@ -30,36 +31,36 @@ _TWO = 2
 
 @dataclass(frozen=True)
 class Judged:
-    """A decision, and what its job got.
+    """A decision, compared with the outcome of its job.
 
     Attributes
     ----------
     outcome_id, decision_id : int, str
-        The database's.
+        Ids in the database.
     system, job_id : str
-        Which job.
+        The system and the job's id on it.
     application_id, executable, user : int or None, str or None, str or None
-        What ran, where it is known.
+        The application, if it is known.
     pattern : str
-        The kind of I/O that moves most of its bytes, or `UNKNOWN`.
+        The kind of I/O that moves most of the job's bytes, or `UNKNOWN`.
     source : str
-        What the decision rested on.
+        The source of the decision.
     decided, io_nodes : int or None, int
-        I/O nodes that it was for, and that the job ran with.
+        Number of I/O nodes that was decided on, and that the job ran with.
     observed_mib_s : float
-        What the job got.
+        The bandwidth of the job.
     expected : Expected or None
-        What was expected with that many I/O nodes; None where the decision says nothing of them.
+        The prediction with that number of I/O nodes; None if the decision has none.
     error : float or None
         |expected - observed| / observed.
     inside : bool or None
-        Whether it is from the 10th to the 90th percentile.
+        Whether the observed bandwidth is in the predicted interval.
     regret : float or None
-        1 - mean with the number decided for / highest mean, of all outcomes of the application
-        with as many processes and no more I/O nodes than were available; None where they are
-        not of that number and another one at least.
+        1 - mean with the number decided on / highest mean, over all outcomes of the application
+        with as many processes and at most as many I/O nodes as were available. None unless
+        outcomes with that number and with at least one other number are known.
     reported_at : str
-        When the outcome came, ISO 8601.
+        Time at which the outcome was reported, ISO 8601.
     """
 
     outcome_id: int
@@ -83,24 +84,24 @@ class Judged:
 
 @dataclass(frozen=True)
 class Summary:
-    """Some decisions in numbers; None where there was nothing to compare.
+    """A summary of some decisions; None where nothing could be compared.
 
     Attributes
     ----------
     system : str
-        Where.
+        The system.
     name : str
         The system, the application (`EXECUTABLE of USER`) or the source.
     application_id : int or None
-        The application's.
+        The application's id.
     decisions : int
-        How many have an outcome.
+        Number of decisions with an outcome.
     errors : Errors or None
         Their relative errors.
     coverage : float or None
-        The share of outcomes that are in their intervals; 0.8 is what those are made for.
+        The share of outcomes in their intervals; it should be 0.8.
     regret : float or None
-        The mean share of bandwidth lost.
+        The mean regret.
     """
 
     system: str
@@ -114,18 +115,18 @@ class Summary:
 
 @dataclass(frozen=True)
 class ErrorsSoFar:
-    """What decisions were off.
+    """The errors of decisions so far.
 
     Attributes
     ----------
     outcomes : int
-        How many count, also those without a decision.
+        Number of outcomes that count, including those without a decision.
     judged : tuple of Judged
-        Those with a decision, in their order.
+        The outcomes with a decision, in their order.
     systems, applications, sources : tuple of Summary
-        The same in numbers, by system; by application of it; by source of its decisions.
+        Summaries by system, by system and application, by system and source.
     worst : tuple of Judged
-        The largest errors, the largest first; ten at most.
+        The decisions with the largest errors, the largest first; at most ten.
     """
 
     outcomes: int
@@ -138,25 +139,26 @@ class ErrorsSoFar:
 
 @dataclass(frozen=True)
 class Drift:
-    """Whether a kind of I/O on a system is still what is expected of it.
+    """The drift of a kind of I/O on a system.
 
     Attributes
     ----------
     system : str
-        Where.
+        The system.
     pattern : str or None
-        The kind of I/O, or `UNKNOWN`; None is all of the system together.
+        The kind of I/O, or `UNKNOWN`; None stands for all kinds of the system together.
     count : int
-        Outcomes that were expected.
+        Number of outcomes with a prediction.
     ewma, limit : float
-        The moving average of (ln observed - ln expected) / sigma, and what it is within as
-        long as nothing has changed (see `control_chart`).
+        The moving average of (ln observed - ln expected) / sigma, and the limit that it stays
+        within as long as nothing changes (see `control_chart`).
     drifted : bool
-        Whether it is beyond the limit.
+        Whether the average is beyond the limit.
     ratio : float
-        The geometric mean of observed / expected of the last ten outcomes.
+        The geometric mean of observed / expected over the last ten outcomes.
     since : str or None
-        When the outcome came that brought it beyond, ISO 8601; None where it has not drifted.
+        Time of the outcome that brought the average beyond the limit, ISO 8601; None if it has
+        not drifted.
     """
 
     system: str
@@ -170,12 +172,13 @@ class Drift:
 
 
 def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
-    """Hold decisions against what their jobs got.
+    """Compare decisions with the outcomes of their jobs.
 
     Parameters
     ----------
     rows : iterable of JoinedOutcome
-        In the order in which they came; the last `COUNTED` of each system count.
+        Outcomes in the order in which they were reported; the last `COUNTED` of each system
+        count.
     """
     known = _counted(rows)
     measured = _measured(known)
@@ -204,14 +207,14 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
     Parameters
     ----------
     rows : iterable of JoinedOutcome
-        In the order in which they came. Of the last `COUNTED` of each system those count whose
-        decision says what was expected with as many I/O nodes as the job ran with.
+        Outcomes in the order in which they were reported. The last `COUNTED` of each system
+        count, if their decision has a prediction for the job's number of I/O nodes.
 
     Returns
     -------
     tuple of Drift
-        By system and kind, each system as a whole first. How often there is an alarm without a
-        change, `control_chart` says.
+        By system and kind of I/O, each system as a whole first. `control_chart` says how often
+        there is a false alarm.
     """
     series: dict[tuple[str, str | None], list[tuple[JoinedOutcome, Expected]]] = defaultdict(list)
     for row in _counted(rows):
@@ -226,18 +229,19 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
 def average_ratios(judged: Iterable[Judged]) -> list[float]:
     """Average observed / expected, with the same moving average as the drift alarm.
 
-    The alarm averages standard deviations and bounds them; here each ratio counts in full, so
-    that a line through the averages follows the ratios.
+    The alarm averages bounded standard deviations. Here each ratio counts in full, so that a line
+    through the averages follows the ratios.
 
     Parameters
     ----------
     judged : iterable of Judged
-        Outcomes of one kind of I/O on one system, the newest last.
+        Outcomes of one kind of I/O on one system, the newest last. Those without a prediction
+        do not count.
 
     Returns
     -------
     list of float
-        An average for each outcome of which something was expected; 1 is what was expected.
+        An average for each outcome with a prediction; 1 means as predicted.
     """
     residuals = (
         _residual(each.observed_mib_s, each.expected)
@@ -248,7 +252,7 @@ def average_ratios(judged: Iterable[Judged]) -> list[float]:
 
 
 def errors_to_json(found: ErrorsSoFar) -> dict[str, Any]:
-    """Errors so far for programs, without the single decisions but the worst."""
+    """Turn errors into plain values for JSON; of single decisions only the worst."""
     return {
         "outcomes": found.outcomes,
         "decisions": len(found.judged),
@@ -260,7 +264,7 @@ def errors_to_json(found: ErrorsSoFar) -> dict[str, Any]:
 
 
 def drift_to_json(found: Iterable[Drift]) -> list[dict[str, Any]]:
-    """Drift for programs."""
+    """Turn drifts into plain values for JSON."""
     return [asdict(each) for each in found]
 
 
@@ -278,12 +282,12 @@ _Like = tuple[int | None, int | None]
 
 
 def _like(row: JoinedOutcome) -> _Like:
-    """What outcomes share whose bandwidths can be compared."""
+    """The application and the number of processes: bandwidths of the same ones are comparable."""
     return None if row.application is None else row.application.id, row.tasks
 
 
 def _measured(rows: Iterable[JoinedOutcome]) -> dict[_Like, dict[int, list[float]]]:
-    """What applications got by number of I/O nodes."""
+    """Collect the bandwidths of each application and size by number of I/O nodes."""
     found: dict[_Like, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if None not in _like(row):
@@ -319,13 +323,13 @@ def _judge(
 
 
 def _expected(decision: DecisionRow, io_nodes: int) -> Expected | None:
-    """What the decision expected with a number of I/O nodes."""
+    """The decision's prediction with a number of I/O nodes."""
     curve = {n: Expected(*bandwidths) for n, *bandwidths in decision.curve}
     return curve.get(io_nodes)
 
 
 def _regret(decision: DecisionRow, measured: Mapping[int, Sequence[float]]) -> float | None:
-    """What was lost by the decision, where the application ran with another number, too."""
+    """Compute the regret; None unless the application also ran with another number."""
     most = decision.available
     means = mean_of_cells({n: runs for n, runs in measured.items() if most is None or n <= most})
     if decision.io_nodes not in means or len(means) < _TWO:
@@ -388,5 +392,5 @@ def _residual(observed_mib_s: float, expected: Expected) -> float:
 
 
 def _deviation(expected: Expected) -> float:
-    """Of the logarithm of a run's bandwidth, as the interval has it."""
+    """Standard deviation of the logarithm of a run's bandwidth, from the predicted interval."""
     return max(math.log(expected.p90 / expected.p10) / _TENTH_TO_NINETIETH, _LEAST_DEVIATION)

@@ -14,7 +14,7 @@ _TWO = 2
 def dunn(
     benchmark: Mapping[int, Sequence[float]], reruns: Mapping[int, Sequence[float]]
 ) -> dict[int, float]:
-    """Whether benchmark and application differ, by number of I/O nodes.
+    """Test whether benchmark and application differ, by number of I/O nodes.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ def dunn(
     Returns
     -------
     dict of int to float
-        P-values where both have two repetitions; a small one says that the two are not
-        the same distribution. Adjusted after Holm over all pairs of groups, a group being one
-        of the two with one number of I/O nodes.
+        P-values for numbers of I/O nodes with at least two repetitions of both. A small p-value
+        says that the two distributions differ. The p-values are adjusted after Holm over all
+        pairs of groups: a group is the benchmark or the application with one number of I/O nodes.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def dunn(
     io_nodes = [
         n for n, runs in sorted(reruns.items()) if min(len(runs), len(benchmark.get(n, ()))) >= _TWO
     ]
-    # Only those who validate need the library, which brings pandas.
+    # The library is optional, because it brings pandas and only `ioncast validate` needs it.
     try:
         from scikit_posthocs import posthoc_dunn  # noqa: PLC0415
     except ImportError as error:
@@ -56,18 +56,18 @@ def dunn(
 def composed_repetitions(
     work: Sequence[tuple[int, Mapping[int, Sequence[float]]]],
 ) -> dict[int, tuple[float, ...]]:
-    """The repetitions of a benchmark that is several ones after another.
+    """Combine the repetitions of the benchmarks of several parts, one after the other.
 
     Parameters
     ----------
     work : sequence of (int, mapping)
-        As for `composition.compose`.
+        For each part its bytes, and its benchmark's MiB/s by number of I/O nodes.
 
     Returns
     -------
     dict of int to tuple of float
-        By number of I/O nodes; the r-th is all bytes over the sum of the times in each part's
-        r-th repetition, as far as every part has one.
+        MiB/s by number of I/O nodes. The r-th value is all bytes over the sum of the times of
+        each part's r-th repetition, as long as every part has one.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Where a prediction's error comes from: litmus tests on an application's reruns.
+"""The sources of a prediction's error, from litmus tests on an application's reruns.
 
-After Isakov et al., "A taxonomy of error sources in HPC I/O machine learning models" (SC'22):
-what is noise no prediction can avoid; what is left is put down to what the prediction rests on.
+After Isakov et al., "A taxonomy of error sources in HPC I/O machine learning models" (SC'22). No
+prediction can avoid noise. The other error is attributed to drift and to the matches of the parts.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from predictor.validation.against_reruns import Expected, Reruns, error, leave_o
 
 _Name = TypeVar("_Name")
 
-# A drift is named if chance makes one as large less often.
+# A trend is a drift if its p-value is smaller.
 SIGNIFICANCE = 0.05
-# With fewer orders of the runs no drift is rarer than that: it and its reverse are two.
+# With fewer orders of the runs, no p-value can be smaller: an order and its reverse count both.
 _FEWEST_ORDERS = 2 / SIGNIFICANCE
 _PERMUTATIONS = 4999
 _SEED = 9366
@@ -32,18 +32,18 @@ _MISSING = ("unknown", "model")
 
 @dataclass(frozen=True)
 class PartForecast:
-    """What a prediction says of one part of a phase.
+    """The prediction for one part of a phase.
 
     Attributes
     ----------
     kind : Kind
         The phase's kind of I/O.
     match : str
-        How it was matched: "exact", "interpolated", "model" or "unknown".
+        The kind of its match: "exact", "interpolated", "model" or "unknown".
     bytes : int
-        What it moves.
+        Bytes that the part moves.
     time_s : dict of int to float
-        How long, by number of I/O nodes; empty where it is unknown.
+        Predicted seconds by number of I/O nodes; empty if unknown.
     """
 
     kind: Kind
@@ -54,16 +54,17 @@ class PartForecast:
 
 @dataclass(frozen=True)
 class Drift:
-    """How reruns changed while they ran, relative to what was predicted.
+    """A trend of the bandwidth of reruns over time.
 
     Attributes
     ----------
     change : float
-        Of bandwidth over the longest time between two reruns of a cell: 0.1 is 10 % faster.
+        Change of bandwidth over the longest time between two reruns of a cell: 0.1 is 10 %
+        faster.
     per_second : float
-        The trend: of the natural logarithm of bandwidth.
+        Slope of the natural logarithm of bandwidth.
     p_value : float
-        How often chance makes a trend as large.
+        Probability that chance makes a slope as steep.
     """
 
     change: float
@@ -72,7 +73,7 @@ class Drift:
 
     @property
     def named(self) -> bool:
-        """It is more than noise."""
+        """Whether the trend is more than noise."""
         return self.p_value < SIGNIFICANCE
 
 
@@ -83,21 +84,21 @@ class ErrorSources:
     Attributes
     ----------
     runs : int
-        How many reruns.
+        Number of reruns.
     total : float
         The mean of |Bw - Ba| / Ba.
     noise : float or None
-        What its own repetitions are off from each other; None where no cell has two.
+        The error of the repetitions as predictions of each other; None if no cell has two.
     missing_pattern, poor_match : float
-        The rest, by the share of the predicted time in parts that are unknown or known to a
-        model only, and in parts that another benchmark stands in for.
+        Shares of the other error: the share of the predicted time in parts that are unknown or
+        predicted by the model alone, and in parts for which another benchmark stands in.
     drift : float or None
-        What the error has grown by since the first rerun of each cell, where a trend is more
-        than noise; None where that cannot be tested.
+        The growth of the error since the first rerun of each cell, if a trend is more than
+        noise; None if that cannot be tested.
     unexplained : float
-        What is left.
+        The rest of the error.
     trend : Drift or None
-        What `drift` was tested by.
+        The trend that was tested.
     """
 
     runs: int
@@ -125,15 +126,14 @@ def explain(
     reruns : mapping of int to sequence of float
         Measured bandwidths in MiB/s by number of I/O nodes.
     parts : sequence of PartForecast
-        What the curve was composed of.
+        The parts that the curve is composed of.
     times_s : mapping of int to sequence of float, optional
-        When each of the reruns started, in seconds since some moment; without, drift cannot
-        be tested.
+        Start of each rerun, in seconds since any moment; without it drift cannot be tested.
 
     Returns
     -------
     ErrorSources or None
-        None where no rerun was predicted.
+        The parts of the error; None if no rerun has a prediction.
     """
     means = {n: expected[n].mean for n in sorted(expected) if n in reruns}
     if not means:
@@ -145,7 +145,7 @@ def explain(
     drift = None if trend is None else 0.0
     if trend is not None and trend.named:
         steady = without_drift(runs, times, trend)
-        # A drift towards the prediction is no source of error.
+        # A drift towards the prediction does not cause an error.
         if _mean_error(means, steady) < total:
             runs, drift = steady, total - _mean_error(means, steady)
     cells = [_cell(means[n], values, match_shares(parts, n)) for n, values in runs.items()]
@@ -164,14 +164,14 @@ def explain(
 
 
 def pool_sources(several: Iterable[ErrorSources]) -> ErrorSources | None:
-    """The error sources of several applications' reruns together; None of none."""
+    """Average the error sources of several applications; None if there are no applications."""
     all_ = list(several)
     if not all_:
         return None
     runs = sum(one.runs for one in all_)
 
     def mean(name: str) -> float | None:
-        """Over all runs; what could not be told anywhere cannot be told."""
+        """Average over all runs; None if the value is unknown for all applications."""
         values = [(one.runs, getattr(one, name)) for one in all_]
         if all(value is None for _, value in values):
             return None
@@ -194,14 +194,14 @@ def find_drift(reruns: Reruns, times_s: Reruns) -> Drift | None:
     Parameters
     ----------
     reruns, times_s : mapping of int to sequence of float
-        Bandwidths in MiB/s, and when each run started, by number of I/O nodes.
+        Bandwidths in MiB/s, and the start of each run in seconds, by number of I/O nodes.
 
     Returns
     -------
     Drift or None
-        The least-squares trend of the logarithm of bandwidth within the cells; its p-value is
-        the share of 4,999 random orders of the runs within their cells (fixed seed) whose
-        trend is as large. None where the runs are too few for it, or all at one time.
+        The least-squares slope of the logarithm of bandwidth within the cells. Its p-value is
+        the share of 4,999 random orders of the runs within their cells (fixed seed) with a
+        slope as steep. None if there are too few runs, or all started at the same time.
     """
     logs = {n: _centred([math.log(value) for value in values]) for n, values in reruns.items()}
     times = {n: _centred(times_s[n]) for n in reruns}
@@ -217,7 +217,7 @@ def find_drift(reruns: Reruns, times_s: Reruns) -> Drift | None:
             for _ in range(_PERMUTATIONS)
         ]
     )
-    # Rounding must not tell equals apart.
+    # Equal slopes may differ by rounding.
     as_large = int(np.sum(np.abs(chance) >= abs(moment) * (1 - 1e-9)))
     longest_s = max(max(starts) - min(starts) for starts in times_s.values())
     return Drift(
@@ -228,14 +228,14 @@ def find_drift(reruns: Reruns, times_s: Reruns) -> Drift | None:
 
 
 def without_drift(reruns: Reruns, times_s: Reruns, drift: Drift) -> dict[int, Sequence[float]]:
-    """The reruns as they would have been at the time of the first of their cell.
+    """Compute the bandwidths as if each run had started with the first of its cell.
 
     Parameters
     ----------
     reruns, times_s : mapping of int to sequence of float
         As for `find_drift`.
     drift : Drift
-        What it found.
+        The result of `find_drift`.
     """
     return {
         n: tuple(
@@ -247,25 +247,25 @@ def without_drift(reruns: Reruns, times_s: Reruns, drift: Drift) -> dict[int, Se
 
 
 def match_shares(parts: Sequence[PartForecast], io_nodes: int) -> dict[str, float]:
-    """The share of the predicted time by kind of match (see `_times`)."""
+    """Compute the shares of the predicted time by kind of match (see `_times`)."""
     return _shares((part.match, time) for part, time in _times(parts, io_nodes))
 
 
 def errors_by_kind(
     compared: Iterable[tuple[Sequence[PartForecast], Mapping[int, Sequence[float]]]],
 ) -> dict[Kind, tuple[float, float]]:
-    """Mean error of reruns by the kinds of their phases.
+    """Compute the mean error of reruns by the kinds of their phases.
 
     Parameters
     ----------
     compared : iterable of (sequence of PartForecast, mapping of int to sequence of float)
-        Of each application, its parts and the errors of its reruns by number of I/O nodes.
+        For each application its parts, and the errors of its reruns by number of I/O nodes.
 
     Returns
     -------
     dict of Kind to (float, float)
-        Kind to how many reruns it stands for and their mean error. A rerun counts for each
-        kind by the kind's share of its predicted time.
+        For each kind the number of reruns that it stands for, and their mean error. A rerun
+        counts for each kind in proportion to the kind's share of its predicted time.
     """
     weights: dict[Kind, float] = {}
     sums: dict[Kind, float] = {}
@@ -279,7 +279,7 @@ def errors_by_kind(
 
 
 def _cell(mean: float, runs: Sequence[float], shares: Mapping[str, float]) -> list[float]:
-    """Noise, missing pattern and poor match in the mean error with one number of I/O nodes."""
+    """Split a cell's mean error: noise, missing pattern, poor match."""
     off = fmean(error(mean, run) for run in runs)
     noise = min(off, fmean(leave_one_out_errors(runs))) if len(runs) >= _TWO else 0.0
     missing = math.fsum(shares.get(kind, 0.0) for kind in _MISSING)
@@ -287,9 +287,9 @@ def _cell(mean: float, runs: Sequence[float], shares: Mapping[str, float]) -> li
 
 
 def _times(parts: Sequence[PartForecast], io_nodes: int) -> list[tuple[PartForecast, float]]:
-    """Each part's predicted time; unknown ones move their bytes as fast as the others do.
+    """Compute each part's predicted time.
 
-    That is what a curve without them says of them.
+    Unknown parts get the speed of the others together, because the curve leaves them out.
     """
     known = [part for part in parts if io_nodes in part.time_s]
     seconds_per_byte = math.fsum(part.time_s[io_nodes] for part in known) / max(
@@ -299,7 +299,7 @@ def _times(parts: Sequence[PartForecast], io_nodes: int) -> list[tuple[PartForec
 
 
 def _shares(values: Iterable[tuple[_Name, float]]) -> dict[_Name, float]:
-    """The share of each name in the sum of all values."""
+    """Compute each name's share of the sum of all values."""
     sums: dict[_Name, float] = {}
     for name, value in values:
         sums[name] = sums.get(name, 0.0) + value

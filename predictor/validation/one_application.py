@@ -18,7 +18,27 @@ Forecast = Callable[[Sequence[Phase]], Prediction]
 
 
 def check_logs(applications: Sequence[str], logs: Mapping[str, str], where: str) -> list[str]:
-    """Warnings of logs without reruns; reruns without a log are an error."""
+    """Check that each application with reruns has a log; warn of logs without reruns.
+
+    Parameters
+    ----------
+    applications : sequence of str
+        The applications with reruns.
+    logs : mapping of str to str
+        The log of each application.
+    where : str
+        Name of the file with the reruns.
+
+    Returns
+    -------
+    list of str
+        A warning for each log without reruns.
+
+    Raises
+    ------
+    InputError
+        When an application has reruns but no log.
+    """
     for application in applications:
         if application not in logs:
             raise InputError(
@@ -27,7 +47,7 @@ def check_logs(applications: Sequence[str], logs: Mapping[str, str], where: str)
                 remedy=f"add --log '{application}=FILE.darshan' or leave its lines out",
             )
     return [
-        f"{application}: no reruns of it are in {where}, so it is left out"
+        f"{application}: {where} has no reruns of it, so it is left out"
         for application in logs
         if application not in applications
     ]
@@ -41,35 +61,47 @@ def validate_application(
     Parameters
     ----------
     phases : sequence of Phase
-        The phases that the prediction rests on.
+        The phases of the earlier run.
     reruns : sequence of Rerun
         The application's reruns, at least one.
     forecast : callable
         Predicts from phases.
     explained : bool
-        Whether to split the error by where it comes from.
+        Whether to split the error by its sources.
 
     Returns
     -------
     validated : Validated
         The comparison.
     warnings : tuple of str
-        What limits it.
+        Limits of the comparison, a sentence each.
     """
     prediction = forecast(phases)
     parts = part_forecasts(prediction, forecast)
-    warnings = (*prediction.warnings, *_reservations(prediction, reruns))
-    return hold_against(reruns, prediction, parts, explained=explained), warnings
+    warnings = (*prediction.warnings, *_not_compared(prediction, reruns))
+    return compare_with_reruns(reruns, prediction, parts, explained=explained), warnings
 
 
-def hold_against(
+def compare_with_reruns(
     reruns: Sequence[Rerun],
     prediction: Prediction,
     parts: Sequence[PartForecast],
     *,
     explained: bool,
 ) -> Validated:
-    """Hold one application's prediction against its reruns."""
+    """Compare a prediction with the reruns of its application.
+
+    Parameters
+    ----------
+    reruns : sequence of Rerun
+        The application's reruns, at least one.
+    prediction : Prediction
+        The prediction.
+    parts : sequence of PartForecast
+        The predictions of its parts (see `part_forecasts`).
+    explained : bool
+        Whether to split the error by its sources.
+    """
     expected = {
         point.io_nodes: Expected(
             point.bandwidth_mib_s.mean, point.bandwidth_mib_s.p10, point.bandwidth_mib_s.p90
@@ -90,14 +122,14 @@ def hold_against(
 
 
 def _benchmark(prediction: Prediction) -> dict[int, tuple[float, ...]]:
-    """The repetitions of what was measured for the job; none where a part has no benchmark."""
+    """Combine the repetitions of the parts' benchmarks; empty if a part has no benchmark."""
     pairs = [pair for matched in prediction.phases for pair in matched.parts if pair[0].bytes]
     work = [(part.bytes, found.curve.bandwidths_mib_s) for part, found in pairs if found.curve]
     return composed_repetitions(work) if len(work) == len(pairs) else {}
 
 
 def with_dunn(results: Iterable[Validated]) -> tuple[list[Validated], list[str]]:
-    """Add the p-values of Dunn's test to results, or a warning where they cannot be computed."""
+    """Add the p-values of Dunn's test to results, or a warning if they cannot be computed."""
     found = list(results)
     try:
         return [replace(one, dunn_p_values=dunn(one.benchmark, one.reruns)) for one in found], []
@@ -106,7 +138,7 @@ def with_dunn(results: Iterable[Validated]) -> tuple[list[Validated], list[str]]
 
 
 def part_forecasts(prediction: Prediction, forecast: Forecast) -> tuple[PartForecast, ...]:
-    """What is predicted of each part of each phase by itself."""
+    """Predict each part of each phase by itself."""
     return tuple(
         PartForecast(
             kind=phase.kind,
@@ -121,8 +153,8 @@ def part_forecasts(prediction: Prediction, forecast: Forecast) -> tuple[PartFore
     )
 
 
-def _reservations(prediction: Prediction, reruns: Sequence[Rerun]) -> tuple[str, ...]:
-    """What of the reruns cannot be held against the prediction."""
+def _not_compared(prediction: Prediction, reruns: Sequence[Rerun]) -> tuple[str, ...]:
+    """Warn of reruns without a prediction."""
     if not prediction.curve:
         return (f"nothing is predicted ({prediction.best.why})",)
     predicted = {point.io_nodes for point in prediction.curve}

@@ -25,7 +25,7 @@ from predictor.validation.result_tables import (
 )
 
 _FLOOR = "#8c8c8c"
-# Pixels: of a bar with its label, of what is around bars.
+# Heights in pixels: a bar with its label, and the space around all bars.
 _BAR, _AROUND = 64, 150
 
 
@@ -37,7 +37,7 @@ def curve_figure(result: Validated) -> go.Figure:
 
 
 def error_figure(prediction: Comparison, floor: Comparison) -> go.Figure:
-    """Draw the errors of single reruns by number of I/O nodes, beside the noise floor's."""
+    """Draw the errors of single reruns by number of I/O nodes, beside the noise floor."""
     figure = go.Figure(
         [
             boxes(prediction.run_errors, "prediction", PRINTED.line),
@@ -53,7 +53,7 @@ def error_figure(prediction: Comparison, floor: Comparison) -> go.Figure:
 
 
 def kind_figure(kinds: Sequence[KindError]) -> go.Figure:
-    """Draw the mean error by kind of phase, beside the noise floor's."""
+    """Draw the mean error by kind of phase, beside the noise floor."""
     figure = go.Figure()
     labels = [str(one.kind).replace(" ", "<br>", 1) for one in kinds]
     for values, name, colour in (
@@ -81,23 +81,23 @@ def kind_figure(kinds: Sequence[KindError]) -> go.Figure:
 def write_html(
     results: Sequence[Validated], path: str | Path, *, system: str, warnings: Sequence[str]
 ) -> None:
-    """Write the report as one HTML page with everything it needs inside.
+    """Write the report as one HTML page, which contains everything it needs.
 
     Parameters
     ----------
     results : sequence of Validated
-        At least one.
+        The results of each application; at least one.
     path : str or Path
-        The page; about 5 MB, most of it Plotly. It is there as a whole or as it was before.
+        The file to write, about 5 MB, most of it Plotly. A failure leaves the old file.
     system : str
         The system.
     warnings : sequence of str
-        What limits the results.
+        Limits of the results, a sentence each.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        When the file cannot be written.
     """
     parts = [
         _ERRORS,
@@ -133,16 +133,19 @@ def _sections(results: Sequence[Validated]) -> Iterator[str | go.Figure]:
 
 
 _ERRORS = """\
-<p>Error: |Bw &minus; Ba| / Ba of each rerun Ba from the predicted mean Bw. Noise floor: the same
-where an application's own repetitions predict each other, so what is reachable.</p>"""
+<p>Error: |Bw &minus; Ba| / Ba for each rerun Ba, with Bw the predicted mean. Noise floor: the same
+error if an application's own repetitions predict each other. No prediction can be much
+better.</p>"""
 _DECISIONS = Template("""\
-<p>Regret: the share of bandwidth lost by running with the predicted best number of I/O nodes
-(within $tolerance: with the fewest whose predicted mean is so near the best). Kendall's tau: 1
-where the predicted curve orders the numbers of I/O nodes as the measured one does. Four fifths
-of the reruns should be in p10 to p90. Dunn's p, where it is below 0.05, says that reruns and
-benchmark differ.</p>""")
+<p>Regret: the share of bandwidth that is lost with the number of I/O nodes predicted best (within
+$tolerance: with the fewest whose predicted mean is that near the best). Kendall's tau: 1 if the
+predicted curve orders the numbers of I/O nodes as the measured curve does. Four of five reruns
+should be in p10 to p90. A value of Dunn's p below 0.05 says that reruns and benchmark
+differ.</p>""")
 _SOURCES = """\
-<p>Noise: what repetitions are off from each other. The rest is put down to parts of phases that
-no benchmark resembles, to those that another benchmark stands in for, and to drift while the
-reruns ran; the others leave it unexplained.</p>"""
-_KINDS = "<p>A rerun counts for each kind by the kind's share of its predicted time.</p>"
+<p>Noise: the error of repetitions as predictions of each other. The other error is attributed to
+parts of phases that no benchmark resembles (missing pattern), to parts for which another
+benchmark stands in (poor match), and to drift between the reruns. The rest is unexplained.</p>"""
+_KINDS = (
+    "<p>A rerun counts for each kind in proportion to the kind's share of its predicted time.</p>"
+)

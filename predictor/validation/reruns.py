@@ -1,4 +1,4 @@
-"""Reruns of applications: what a prediction is held against."""
+"""Read reruns of applications, with which predictions are compared, from CSV."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ioncast_base.errors import InputError
-from ioncast_base.limits import FASTEST_MIB_S, LARGEST_COUNT, SLOWEST_MIB_S
+from ioncast_base.limits import BANDWIDTHS, FASTEST_MIB_S, LARGEST_COUNT, SLOWEST_MIB_S
 from ioncast_base.times import instant
 from predictor.composition.composing import observed_mib_s
 from summario.phases.extract import extract_phases
@@ -27,13 +27,13 @@ class Rerun:
     Attributes
     ----------
     application : str
-        What it is called.
+        Name of the application.
     io_nodes, repetition : int
-        Which run it is.
+        Number of I/O nodes, and number of the run among those with as many.
     bandwidth_mib_s : float
-        What it reached.
+        Measured bandwidth.
     started : datetime or None
-        When.
+        Start of the run, if it is known.
     """
 
     application: str
@@ -44,17 +44,16 @@ class Rerun:
 
 
 def read_reruns(path: str | Path) -> list[Rerun]:
-    """Read reruns from CSV.
+    """Read reruns from a CSV file.
 
-    Columns are `application` (or `name`), `io_nodes`, `repetition` (by default counted in the
-    order of the lines), `bandwidth_mib_s` or `log` (the run's Darshan log, relative to the
-    CSV), and `started` (ISO 8601; by default the log's start) where it is known. Others are
-    ignored.
+    The columns are `application` (or `name`), `io_nodes`, `repetition` (by default counted in
+    the order of the lines), `bandwidth_mib_s` or `log` (the run's Darshan log, relative to the
+    CSV), and `started` (ISO 8601; by default the start in the log). Other columns are ignored.
 
     Raises
     ------
     InputError
-        Naming the file and the line that cannot be used.
+        When the file or a line cannot be used; the error names it.
     """
     try:
         content = Path(path).read_bytes()
@@ -62,12 +61,14 @@ def read_reruns(path: str | Path) -> list[Rerun]:
         raise InputError(error.strerror or str(error), where=str(path)) from error
     reruns = list(_reruns(_text(content, str(path)), Path(path)))
     if not reruns:
-        raise InputError("no reruns in it", where=str(path), remedy=f"the columns are {_COLUMNS}")
+        raise InputError(
+            "the file has no reruns", where=str(path), remedy=f"the columns are {_COLUMNS}"
+        )
     return reruns
 
 
 def cells(reruns: Iterable[Rerun]) -> dict[int, tuple[float, ...]]:
-    """Bandwidths of one application's reruns in MiB/s, by number of I/O nodes."""
+    """Collect the bandwidths of one application's reruns in MiB/s, by number of I/O nodes."""
     found: dict[int, list[float]] = {}
     for rerun in reruns:
         found.setdefault(rerun.io_nodes, []).append(rerun.bandwidth_mib_s)
@@ -75,7 +76,7 @@ def cells(reruns: Iterable[Rerun]) -> dict[int, tuple[float, ...]]:
 
 
 def start_times_s(reruns: Sequence[Rerun]) -> dict[int, tuple[float, ...]] | None:
-    """When the runs of `cells` started, in seconds since the epoch; None where one is unknown."""
+    """Collect the starts of the runs in `cells`, in seconds since 1970; None if one is unknown."""
     found: dict[int, list[float]] = {}
     for rerun in reruns:
         if rerun.started is None:
@@ -89,7 +90,9 @@ def _text(content: bytes, where: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("not UTF-8", where=where, line=line, remedy="save it as UTF-8") from error
+        raise InputError(
+            "the file is not UTF-8", where=where, line=line, remedy="save it as UTF-8"
+        ) from error
 
 
 def _reruns(text: str, path: Path) -> Iterator[Rerun]:
@@ -111,8 +114,8 @@ def _reruns(text: str, path: Path) -> Iterator[Rerun]:
             key = (application, io_nodes, repetition)
             if key in lines:
                 raise InputError(
-                    f"repetition {repetition} of {application!r} with {io_nodes} I/O nodes is in"
-                    f" line {lines[key]} already",
+                    f"repetition {repetition} of {application!r} with {io_nodes} I/O nodes is"
+                    f" already in line {lines[key]}",
                     where=str(path),
                     line=line,
                     remedy="number the repetitions",
@@ -122,7 +125,7 @@ def _reruns(text: str, path: Path) -> Iterator[Rerun]:
 
 
 def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Each row with the number of its line."""
+    """Yield each row with the number of its line."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -139,7 +142,7 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
                 yield reader.line_num, dict(zip(header, values, strict=True))
     except csv.Error as error:
         raise InputError(
-            f"this is no CSV: {error}", where=where, line=max(reader.line_num, 1)
+            f"this is not valid CSV: {error}", where=where, line=max(reader.line_num, 1)
         ) from error
 
 
@@ -157,19 +160,19 @@ def _check_header(header: Sequence[str], where: str) -> None:
 def _application(row: dict[str, str]) -> str:
     name = row.get("application") or row.get("name") or ""
     if not name or not name.isprintable():
-        raise ValueError(f"{name!r} is no name of an application")
+        raise ValueError(f"{name!r} is not the name of an application")
     return name
 
 
 def _count(row: dict[str, str], column: str) -> int:
     text = row[column]
     if not (text.isascii() and text.isdecimal()) or len(text) > 10 or int(text) > LARGEST_COUNT:
-        raise ValueError(f"{column} is {text!r}, which is no count")
+        raise ValueError(f"{column} is {text!r}, not a whole number from 0 to {LARGEST_COUNT}")
     return int(text)
 
 
 def _outcome(row: dict[str, str], path: Path, logs: LogReader) -> tuple[float, datetime | None]:
-    """What the run reached, and when it started."""
+    """Read the bandwidth and the start of a run, from the row or from its log."""
     if not (row.get("bandwidth_mib_s") or row.get("log")):
         raise ValueError("the run has neither bandwidth_mib_s nor log")
     if row.get("bandwidth_mib_s"):
@@ -184,7 +187,7 @@ def _outcome(row: dict[str, str], path: Path, logs: LogReader) -> tuple[float, d
 
 
 def _moment(seconds: float) -> datetime | None:
-    """A log's own time; None where it is no year that there is."""
+    """Turn a log's time into a datetime; None if it is out of range."""
     try:
         return datetime.fromtimestamp(seconds, timezone.utc)
     except (ValueError, OverflowError, OSError):
@@ -197,7 +200,7 @@ def _bandwidth(text: str) -> float:
     except ValueError:
         value = math.nan
     if not SLOWEST_MIB_S <= value <= FASTEST_MIB_S:
-        raise ValueError(f"bandwidth_mib_s is {text!r}, which is no bandwidth")
+        raise ValueError(f"bandwidth_mib_s is {text!r}, not {BANDWIDTHS}")
     return value
 
 
@@ -207,5 +210,5 @@ def _started(row: dict[str, str]) -> datetime | None:
         return None
     time = instant(text)
     if time is None:
-        raise ValueError(f"started is {text!r}, which is no time such as 2026-11-21T04:15:02Z")
+        raise ValueError(f"started is {text!r}, not a time such as 2026-11-21T04:15:02Z")
     return time

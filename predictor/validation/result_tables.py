@@ -1,4 +1,4 @@
-"""What a validation found: as tables for people and as JSON for programs."""
+"""Show the results of a validation as tables for people, and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PREDICTION, FLOOR, ALL = "prediction", "noise floor", "all"
 
 @dataclass(frozen=True)
 class Validated:
-    """One application's prediction held against its reruns.
+    """One application's prediction, compared with its reruns.
 
     Attributes
     ----------
@@ -46,16 +46,16 @@ class Validated:
     reruns : mapping of int to sequence of float
         Measured bandwidths in MiB/s by number of I/O nodes.
     parts : tuple of PartForecast
-        What the curve was composed of.
+        The parts that the curve is composed of.
     benchmark : mapping of int to sequence of float
-        The repetitions of the measured benchmarks behind it, one after another (see
-        `dunn.composed_repetitions`); empty where a part has none.
+        The repetitions of the parts' benchmarks, combined (see `composed_repetitions`); empty if
+        a part has no benchmark.
     prediction, floor : Comparison
-        What the prediction is off from the reruns, and those from each other.
+        The prediction compared with the reruns, and the reruns with each other.
     dunn_p_values : mapping of int to float or None
-        By number of I/O nodes (see `dunn.dunn`); None where it was not tested.
+        P-values by number of I/O nodes (see `dunn`); None if not tested.
     sources : ErrorSources or None
-        Where the error comes from, where that was asked and anything was predicted.
+        The sources of the error, if that was asked for and anything was predicted.
     """
 
     application: str
@@ -70,12 +70,12 @@ class Validated:
 
     @property
     def compared(self) -> list[int]:
-        """The numbers of I/O nodes that were predicted and measured."""
+        """The numbers of I/O nodes with both a prediction and reruns."""
         return [n for n in sorted(self.expected) if n in self.reruns]
 
     @property
     def choices(self) -> dict[str, int | None]:
-        """The best number of I/O nodes as predicted, with the tolerance, and as measured."""
+        """The best number of I/O nodes: predicted, predicted within tolerance, and measured."""
         means = {n: self.expected[n].mean for n in self.compared}
         return {
             "predicted": fewest_near_best(means, 0) if means else None,
@@ -86,7 +86,7 @@ class Validated:
 
 @dataclass(frozen=True)
 class KindError:
-    """The error of a kind of phases, that of the noise floor, and how many reruns they are of."""
+    """The mean error and noise floor of a kind of phases, over a number of reruns."""
 
     kind: Kind
     reruns: float
@@ -95,7 +95,7 @@ class KindError:
 
 
 def kind_errors(results: Sequence[Validated]) -> list[KindError]:
-    """The errors by kind of phase, over all applications."""
+    """Compute the errors by kind of phase, over all applications."""
     predicted = errors_by_kind((one.parts, one.prediction.run_errors) for one in results)
     floor = errors_by_kind((one.parts, one.floor.run_errors) for one in results)
     return [
@@ -105,12 +105,12 @@ def kind_errors(results: Sequence[Validated]) -> list[KindError]:
 
 
 def pooled(results: Sequence[Validated]) -> tuple[Comparison, Comparison]:
-    """Prediction and noise floor over all applications."""
+    """Combine the comparisons of all applications: predictions, and noise floors."""
     return pool(one.prediction for one in results), pool(one.floor for one in results)
 
 
 def to_json(results: Sequence[Validated]) -> dict[str, Any]:
-    """All of it for programs; docs/validation.md says what is what."""
+    """Turn results into plain values for JSON; docs/validation.md explains the keys."""
     sources = pool_sources(one.sources for one in results if one.sources)
     prediction, floor = pooled(results)
     return {
@@ -130,7 +130,7 @@ def to_json(results: Sequence[Validated]) -> dict[str, Any]:
 
 
 def to_text(results: Sequence[Validated]) -> str:
-    """All of it for people."""
+    """Show results to people."""
     blocks = [
         ("|Bw - Ba| / Ba of each rerun Ba from the predicted mean Bw:", error_rows(results)),
         ("The choice of I/O nodes, the curve and its interval:", decision_rows(results)),
@@ -146,7 +146,7 @@ def to_text(results: Sequence[Validated]) -> str:
 
 
 def error_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
-    """RR-9366's table, the noise floor below each line."""
+    """Make RR-9366's table of errors, with the noise floor below each line."""
     return [
         {"application": name, "of": of, **_errors(found.runs), "of the means": _mean(found.cells)}
         for name, of, found in _scores(results)
@@ -154,7 +154,7 @@ def error_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
 
 
 def decision_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
-    """What was chosen and what that costs, the noise floor below each line."""
+    """Make the table of choices and their regret, with the noise floor below each line."""
     chosen = {one.application: one.choices for one in results}
     rows = []
     for name, of, found in _scores(results):
@@ -176,7 +176,7 @@ def decision_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
 
 
 def curve_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
-    """Prediction beside measurement, by number of I/O nodes."""
+    """Make the table of predictions beside measurements, by number of I/O nodes."""
     return [
         {
             "application": one.application,
@@ -195,7 +195,7 @@ def curve_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
 
 
 def source_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
-    """The parts of the mean error, which add up to it."""
+    """Make the table of the parts that add up to the mean error."""
     explained = [(one.application, one.sources) for one in results if one.sources]
     pooled = pool_sources(sources for _, sources in explained)
     if pooled and len(explained) > 1:
@@ -215,7 +215,7 @@ def source_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
 
 
 def _in_json(kind: Kind) -> str:
-    """The kind as this JSON has always had it: the file access before the spatiality."""
+    """Write a kind as this JSON always had it: the file access before the spatiality."""
     return " ".join((kind.operation, kind.api, kind.file_access, kind.spatiality))
 
 
@@ -248,7 +248,7 @@ def _record(one: Validated) -> dict[str, Any]:
 
 
 def _scores(results: Sequence[Validated]) -> list[tuple[str, str, Scores]]:
-    """Each application's scores and its noise floor's, then those of all."""
+    """Compute the scores and noise floor of each application, then those of all."""
     named = [(one.application, one.prediction, one.floor) for one in results]
     if len(results) > 1:
         named.append((ALL, *pooled(results)))

@@ -1,4 +1,4 @@
-"""What a site should measure next: expectations worked out by hand from the rule's words."""
+"""The order of benchmarks to measure next; expected values are computed by hand."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_cells_with_too_few_repetitions_are_missing() -> None:
 def test_the_time_is_that_of_the_bytes_at_the_measured_bandwidth() -> None:
     curve = Curve(1, SHARED, "ior", {0: (64.0, 64.0), 4: (128.0, 128.0)})
     [need] = needs({SHARED: Wanted(10, 1)}, [curve])
-    # 256 MiB: 4 s without I/O nodes, 2 s with four, each twice, and 5 s to start each run.
+    # 256 MiB take 4 s with direct access and 2 s with 4 I/O nodes, twice each; a start takes 5 s.
     assert need.seconds == pytest.approx(2 * (4 + 2) + 4 * 5)
 
 
@@ -131,7 +131,7 @@ def test_what_jobs_do_is_added_up_by_configuration() -> None:
         tasks=16,
         nodes=8,
     )
-    # HACC-IO: 16 processes with a header of 24 MiB each; two jobs.
+    # HACC-IO writes a header of 24 MiB from each of 16 processes, in two jobs.
     assert totals[header] == Wanted(2 * 16 * 24 * MIB, 2)
 
 
@@ -204,13 +204,13 @@ def test_a_budget_leaves_out_what_is_worth_least(site: Path) -> None:
 def test_a_campaign_is_shown_as_it_would_run(site: Path) -> None:
     shown = plan(site, "laptop")
     assert shown.exception is None
-    # Six patterns with five numbers of I/O nodes, three times.
+    # 6 configurations with 5 numbers of I/O nodes, 3 times each.
     assert "runs: 90," in shown.stdout
 
 
 def test_what_cannot_be_run_is_listed_with_the_reason(site: Path) -> None:
     shown = plan(site, "rr9366")
-    assert shown.stdout.strip() == "testbed can run none of it with ior"
+    assert shown.stdout.strip() == "testbed can run none of the configurations with ior"
     assert shown.stderr.count("ioncast: warning: left out: ") == 6
     assert "it needs 8 processes per node, testbed has processes_per_node = 2" in shown.stderr
     listed = json.loads(plan(site, "rr9366", "--format", "json").stdout)["left_out"]
@@ -225,9 +225,9 @@ def test_what_cannot_be_run_is_listed_with_the_reason(site: Path) -> None:
         (("--from-logs", str(PROJECT / "docs")), "no Darshan logs"),
         (("--from-logs", str(LOGS), "--budget", "2 weeks"), "2 weeks"),
         (("nosuch",), "bundled campaigns are forge, forwarding, laptop, rr9366"),
-        (("laptop", "--repetitions", "3"), "a campaign says its repetitions itself"),
-        (("rr9366", "--output", "x.toml"), "testbed can run none of it with ior: no campaign"),
-        (("--from-logs", "nowhere"), "nowhere: there is no such folder"),
+        (("laptop", "--repetitions", "3"), "a campaign has its own repetitions"),
+        (("rr9366", "--output", "x.toml"), "none of the configurations with ior: no campaign"),
+        (("--from-logs", "nowhere"), "nowhere: this folder does not exist"),
     ],
 )
 def test_a_plan_that_cannot_be_made_is_one_line(

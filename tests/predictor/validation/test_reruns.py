@@ -115,10 +115,10 @@ def test_reruns_can_be_logs(write: Write, tmp_path: Path) -> None:
         (HEADER + "a,two,0,1\n", 2, "io_nodes is 'two'"),
         (HEADER + "a,99999999999,0,1\n", 2, "io_nodes is '99999999999'"),
         (HEADER + "a,0,x,1\n", 2, "repetition is 'x'"),
-        (HEADER + ",0,0,1\n", 2, "no name"),
-        (HEADER + "a\x1b[0m,0,0,1\n", 2, "no name"),
-        (HEADER + "a,0,0,1\nb,0,0,1\na,0,0,2\n", 4, "is in line 2 already"),
-        (HEADER + 'a,0,0,"1\n', 2, "this is no CSV"),
+        (HEADER + ",0,0,1\n", 2, "not the name"),
+        (HEADER + "a\x1b[0m,0,0,1\n", 2, "not the name"),
+        (HEADER + "a,0,0,1\nb,0,0,1\na,0,0,2\n", 4, "is already in line 2"),
+        (HEADER + 'a,0,0,"1\n', 2, "this is not valid CSV"),
         ("application,io_nodes,log\na,0,none.darshan\n", 2, "No such file"),
         ("application,io_nodes,log\na,0,reruns.csv\n", 2, "reruns.csv"),
         ("application,io_nodes,log\na,0,\n", 2, "neither bandwidth_mib_s nor log"),
@@ -140,8 +140,8 @@ def test_what_cannot_be_used_is_one_line_with_its_place(
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, write: Write) -> None:
     with pytest.raises(InputError, match=r"none\.csv: No such file"):
         read_reruns(tmp_path / "none.csv")
-    with pytest.raises(InputError, match="no reruns in it"):
+    with pytest.raises(InputError, match="the file has no reruns"):
         read_reruns(write(HEADER))
     (tmp_path / "latin.csv").write_bytes(HEADER.encode() + b"caf\xe9,0,0,1\n")
-    with pytest.raises(InputError, match=r"latin\.csv:2: not UTF-8"):
+    with pytest.raises(InputError, match=r"latin\.csv:2: the file is not UTF-8"):
         read_reruns(tmp_path / "latin.csv")
