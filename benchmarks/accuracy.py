@@ -244,7 +244,7 @@ def table(protocol: str, by_way: Mapping[str, Score]) -> Iterator[str]:
     """Scores as a Markdown table."""
     yield f"\n{protocol[0].upper()}{protocol[1:]}\n"
     yield (
-        "| way | forecasts | error, cells | error, runs | regret | 95th percentile | best hit"
+        "| way | predictions | error, cells | error, runs | regret | 95th percentile | best hit"
         " | regret, 5 % tolerance | coverage |"
     )
     yield "| --- " + "| ---: " * 8 + "|"

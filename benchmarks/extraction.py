@@ -133,7 +133,7 @@ def main() -> None:
         print("\n".join(table(results[size])))
         print("\n".join(disagreements(results[size])), end="")
         if "frames" not in used:
-            print("Left out: PyDarshan's pandas frames, more than a minute with 64,000 records.")
+            print("\nLeft out: PyDarshan's pandas frames, more than a minute with 64,000 records.")
     found = list(claims(results["large"], results["medium"], results["small"]))
     print("\nClaims, by the minimum times")
     print(*found, sep="\n")

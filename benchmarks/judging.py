@@ -1,4 +1,4 @@
-"""Judges forecasts by measured runs: errors, choices of I/O nodes, and intervals."""
+"""Judges predictions by measured runs: errors, choices of I/O nodes, and intervals."""
 
 from __future__ import annotations
 
