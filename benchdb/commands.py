@@ -19,18 +19,25 @@ from benchdb.measurements.measurement_formats import (
 )
 from benchdb.store.database import reading
 from benchdb.store.systems import require_system, system_names
-from ioncast_base.command_options import database_option, format_option, system_option
+from ioncast_base.command_options import (
+    CommandGroup,
+    WholeNumber,
+    database_option,
+    format_option,
+    system_option,
+)
 from ioncast_base.errors import UnknownNameError
 from ioncast_base.limits import LARGEST_ID
 
 
 @click.group(
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   ioncast bench import run-*.json --system mysite --io-nodes 4
   ioncast bench list --system mysite
   ioncast bench export > measurements.csv
-"""
+""",
 )
 def bench() -> None:
     """Import benchmark results into the database, show them and export them."""
@@ -55,7 +62,7 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
 
 
 @bench.command("show", epilog="\b\nExample:\n  ioncast bench show 3 --system mysite")
-@click.argument("configuration", metavar="ID", type=click.IntRange(1, LARGEST_ID))
+@click.argument("configuration", metavar="ID", type=WholeNumber(1, LARGEST_ID))
 @system_option
 @format_option
 @database_option

@@ -20,7 +20,7 @@ from benchdb.measurements.file_imports import (
 from benchdb.measurements.progress import counted
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_system_name
-from ioncast_base.command_options import database_option
+from ioncast_base.command_options import WholeNumber, database_option
 from ioncast_base.errors import InputError, IoncastError
 
 
@@ -39,13 +39,11 @@ Examples:
 @click.option("--system", help="The system of the runs; an export names its systems itself.")
 @click.option(
     "--io-nodes",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     help="Number of I/O nodes of the runs, if the file lacks it (IOR's outputs).",
 )
-@click.option("--tasks", type=click.IntRange(min=1), help="Number of processes; overrides FILE.")
-@click.option(
-    "--nodes", type=click.IntRange(min=1), help="Number of compute nodes; overrides FILE."
-)
+@click.option("--tasks", type=WholeNumber(min=1), help="Number of processes; overrides FILE.")
+@click.option("--nodes", type=WholeNumber(min=1), help="Number of compute nodes; overrides FILE.")
 @click.option("--command", help="The IOR command line of the runs, if the file lacks it.")
 @click.option("--replace", is_flag=True, help="Correct an earlier import of the same file.")
 @database_option

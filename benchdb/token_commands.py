@@ -10,16 +10,17 @@ from tabulate import tabulate
 
 from benchdb.store.database import opened_database, reading, transaction
 from benchdb.store.tokens import ROLES, add_token, revoke_token, tokens
-from ioncast_base.command_options import database_option, format_option
+from ioncast_base.command_options import CommandGroup, database_option, format_option
 
 
 @click.group(
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   ioncast token add slurm --role scheduler
   ioncast token list
   ioncast token revoke slurm
-"""
+""",
 )
 def token() -> None:
     """Say who may use the service, and for what."""

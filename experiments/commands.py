@@ -8,15 +8,17 @@ from experiments.check_command import check
 from experiments.scheduling.command import scheduling
 from experiments.studies.commands import study_command
 from experiments.studies.study import STUDIES
+from ioncast_base.command_options import CommandGroup
 
 
 @click.group(
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   ioncast experiment hacc
   ioncast experiment check
   ioncast experiment scheduling --jobs 10000 --load 0.8
-"""
+""",
 )
 def experiment() -> None:
     """Run the experiments of ioncast again, or run them on your own data."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import click
 
+from ioncast_base.command_options import CommandGroup
 from ioncast_base.errors import IoncastError
 
 # A command is imported when it is used, so it starts without the libraries of other rooms.
@@ -32,7 +33,7 @@ COMMANDS = {
 SUBCOMMANDS = {"campaign": {"plan": "predictor.planning.command:plan"}}
 
 
-class Rooms(click.Group):
+class Rooms(CommandGroup):
     """A group whose commands are in modules of the rooms."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -49,7 +50,7 @@ class Rooms(click.Group):
         return command
 
 
-class Extended(click.Group):
+class Extended(CommandGroup):
     """A room's group with commands of other rooms, imported when used.
 
     Parameters

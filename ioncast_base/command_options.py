@@ -1,8 +1,11 @@
-"""Options that several commands share."""
+"""Options of several commands, types of their values, and the form of a group's help."""
 
 from __future__ import annotations
 
 import click
+
+# Characters. A first sentence is shorter.
+_LONGEST_SENTENCE = 300
 
 database_option = click.option(
     "--db",
@@ -23,3 +26,39 @@ format_option = click.option(
 )
 
 system_option = click.option("--system", help="Show only this system.")
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within limits; click calls it an "integer range" in errors and help."""
+
+    name = "whole number"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str | None:
+        """Return the placeholder in the help."""
+        return "N"
+
+
+class Number(click.FloatRange):
+    """A number within limits, which may have decimals."""
+
+    name = "number"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str | None:
+        """Return the placeholder in the help."""
+        return "NUMBER"
+
+
+class CommandGroup(click.Group):
+    """A group whose help shows the first sentence of each command as a whole; click cuts it."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names of the commands, and what each does."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, command.get_short_help_str(_LONGEST_SENTENCE))
+                    for name, command in commands
+                    if command and not command.hidden
+                ]
+            )

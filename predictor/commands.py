@@ -16,7 +16,7 @@ from benchdb.store.database import (
     transaction,
     without_password,
 )
-from ioncast_base.command_options import database_option, format_option
+from ioncast_base.command_options import Number, WholeNumber, database_option, format_option
 from ioncast_base.errors import InputError
 from ioncast_base.limits import MOST_PREDICTED_IO_NODES
 from ioncast_base.wording import counted
@@ -32,7 +32,7 @@ _DIGITS = 10
 
 nodes_option = click.option(
     "--nodes",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="Compute nodes of the job; a log does not contain them.",
 )
 
@@ -123,27 +123,27 @@ Examples:
 )
 @click.option(
     "--ran-with",
-    type=click.IntRange(0, MOST_PREDICTED_IO_NODES),
+    type=WholeNumber(0, MOST_PREDICTED_IO_NODES),
     metavar="N",
     help="Number of I/O nodes of the run in the log, if you know it: the bandwidth of the run"
     " then corrects the prediction. It corrects more where less was measured.",
 )
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=Number(0, 1, max_open=True),
     default=Policy.tolerance,
     show_default=True,
     help="Share of the best bandwidth that a decision may give up for fewer I/O nodes.",
 )
 @click.option(
     "--available",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="N",
     help="Decide for at most N I/O nodes.",
 )
 @click.option(
     "--default",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="N",
     help="The site's default: decide for N I/O nodes if nothing is known about the job.",
 )

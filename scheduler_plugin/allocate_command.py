@@ -18,6 +18,7 @@ from ioncast_base.allocation.dividing import (
     weighted,
 )
 from ioncast_base.allocation.job_records import read_jobs
+from ioncast_base.command_options import Number, WholeNumber
 from ioncast_base.limits import LARGEST_COUNT
 from scheduler_plugin.allocation_tables import FORMATS
 
@@ -42,7 +43,7 @@ jobs.json:
 @click.option(
     "--pool",
     required=True,
-    type=click.IntRange(0, LARGEST_COUNT),
+    type=WholeNumber(0, LARGEST_COUNT),
     metavar="N",
     help=option_texts.POOL,
 )
@@ -62,21 +63,21 @@ jobs.json:
 )
 @click.option(
     "--floor",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.0,
     show_default=True,
     help=option_texts.FLOOR,
 )
 @click.option(
     "--minimum-gain",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.0,
     show_default=True,
     help=option_texts.MINIMUM_GAIN,
 )
 @click.option(
     "--machine-nodes",
-    type=click.IntRange(1, LARGEST_COUNT),
+    type=WholeNumber(1, LARGEST_COUNT),
     metavar="N",
     help=option_texts.MACHINE_NODES,
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from ioncast_base.command_options import CommandGroup
 from scheduler_plugin.arbiter.command import arbitrate
 from scheduler_plugin.watch.command import watch
 
 
 @click.group(
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   ioncast slurm watch --config /etc/ioncast/watch.toml

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import click
 
+from ioncast_base.command_options import Number
 from ioncast_base.errors import IoncastError
 from summario.phases import tables
 from summario.phases.extract import LAYERS, extract_phases
@@ -38,14 +39,14 @@ Examples:
 )
 @click.option(
     "--threshold",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.2,
     show_default=True,
     help="Share of requests that may be out of order.",
 )
 @click.option(
     "--time-distance",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=1.0,
     show_default=True,
     help="A longer time without I/O, in seconds, ends a phase.",

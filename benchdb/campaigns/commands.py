@@ -41,7 +41,7 @@ from benchdb.campaigns.running import (
 )
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_new_system
-from ioncast_base.command_options import database_option, format_option
+from ioncast_base.command_options import CommandGroup, database_option, format_option
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import read_text
 from ior_configs import IorConfig
@@ -64,12 +64,13 @@ _directory = click.argument("directory", metavar="DIR", type=click.Path(path_typ
 
 
 @click.group(
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   ioncast campaign plan laptop --platform mysite.toml
   ioncast campaign run laptop --platform mysite.toml
   ioncast campaign status laptop-mysite
-"""
+""",
 )
 def campaign() -> None:
     """Run benchmarks in random order, and store every result in the database."""

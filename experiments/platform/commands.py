@@ -10,17 +10,18 @@ from experiments.platform.description import BUNDLED, check_name, read_descripti
 from experiments.platform.emulator import chosen_name, down, find, up
 from experiments.platform.ranks import run_ranks
 from experiments.platform.status import status_of
-from ioncast_base.command_options import format_option
+from ioncast_base.command_options import CommandGroup, WholeNumber, format_option
 
 
 @click.group(
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   ioncast platform up
   ioncast platform status
   ioncast platform exec --io-nodes 4 --tasks 16 -- ./writer /run/ioncast-platform/testbed/scratch
   ioncast platform down
-"""
+""",
 )
 def platform() -> None:
     """Emulate I/O nodes on one machine, with real daemons and shaped links."""
@@ -105,18 +106,18 @@ Examples:
 @click.option("--name", help="Name of the platform.  [default: the only one that is up]")
 @click.option(
     "--io-nodes",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     required=True,
     help="Number of I/O nodes; 0 is direct access.",
 )
 @click.option(
     "--tasks",
-    type=click.IntRange(1, 100_000),
+    type=WholeNumber(1, 100_000),
     help="Number of processes.  [default: all that the description provides for]",
 )
 @click.option(
     "--nodes",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="Number of compute nodes, over which the processes are spread in blocks.  [default: all]",
 )
 @click.option("--mpi", is_flag=True, help="Start the processes with mpiexec.")

@@ -16,7 +16,7 @@ from experiments.scheduling.queues import Job, poisson_queue
 from experiments.scheduling.replayed_machine import check_pool
 from experiments.scheduling.sacct import COMMAND, read_extract
 from experiments.scheduling.workload import workload
-from ioncast_base.command_options import database_option
+from ioncast_base.command_options import Number, WholeNumber, database_option
 from ioncast_base.errors import InputError
 
 _JOBS, _LOAD = 10_000, 0.8
@@ -45,38 +45,38 @@ Policies, and the I/O nodes that a job gets:
 @click.option(
     "--jobs",
     "count",
-    type=click.IntRange(1, 10_000_000),
+    type=WholeNumber(1, 10_000_000),
     help=f"Jobs of a synthetic queue.  [default: {_JOBS}]",
 )
 @click.option(
     "--load",
-    type=click.FloatRange(0, 10, min_open=True),
+    type=Number(0, 10, min_open=True),
     help=f"Share of the machine that a synthetic queue would keep busy.  [default: {_LOAD}]",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=1,
     show_default=True,
     help="Seed of everything that is drawn at random.",
 )
 @click.option(
     "--nodes",
-    type=click.IntRange(1, 10_000_000),
+    type=WholeNumber(1, 10_000_000),
     default=128,
     show_default=True,
     help="Compute nodes of the machine.",
 )
 @click.option(
     "--pool",
-    type=click.IntRange(1, 100_000),
+    type=WholeNumber(1, 100_000),
     default=16,
     show_default=True,
     help="I/O nodes of the machine.",
 )
 @click.option(
     "--io-share",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     nargs=2,
     default=(0.1, 0.3),
     show_default=True,

@@ -14,7 +14,7 @@ import click
 from benchdb.campaigns.commands import engine_option
 from experiments.platform.description import BUNDLED
 from experiments.studies.study import Study
-from ioncast_base.command_options import format_option
+from ioncast_base.command_options import Number, WholeNumber, format_option
 from predictor.validation.result_tables import to_json, to_text
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ _SMALLEST_SCALE = 0.001
 _OPTIONS = (
     click.option(
         "--repetitions",
-        type=click.IntRange(1, 1000),
+        type=WholeNumber(1, 1000),
         default=_REPETITIONS,
         show_default=True,
         help="Runs of each benchmark and application with each number of I/O nodes.",
     ),
     click.option(
         "--seed",
-        type=click.IntRange(0, 2**32 - 1),
+        type=WholeNumber(0, 2**32 - 1),
         default=_SEED,
         show_default=True,
         help="Seed of the random order of the runs.",
@@ -70,7 +70,7 @@ def study_command(study: Study) -> click.Command:
     """Make the command of a study."""
     scale = click.option(
         "--scale",
-        type=click.FloatRange(_SMALLEST_SCALE, 1),
+        type=Number(_SMALLEST_SCALE, 1),
         default=study.scale,
         show_default=True,
         help="Share of the bytes that each process moves at full size.",

@@ -9,18 +9,19 @@ import click
 from benchdb.store.database import reading
 from benchdb.store.fitted_models import stored_model, stored_models
 from benchdb.store.systems import require_system
-from ioncast_base.command_options import database_option, format_option, system_option
+from ioncast_base.command_options import CommandGroup, database_option, format_option, system_option
 from predictor.commands import command_line
 from predictor.composition.asking import fit_anew
 from predictor.model.summary import summarise, to_json, to_text
 
 
 @click.group(
+    cls=CommandGroup,
     epilog="""\b
 Examples:
   ioncast model fit --system mysite
   ioncast model show --system mysite
-"""
+""",
 )
 def model() -> None:
     """Fit the models that predictions use, and show them.

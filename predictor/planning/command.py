@@ -12,7 +12,7 @@ import click
 from benchdb.campaigns.commands import engine_option, platform_option, show_left_out
 from benchdb.campaigns.platform_file import read_platform
 from benchdb.campaigns.readiness import find_engine
-from ioncast_base.command_options import database_option, format_option
+from ioncast_base.command_options import WholeNumber, database_option, format_option
 from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError, IoncastError
 from ior_configs import IorConfig
@@ -56,7 +56,7 @@ Examples:
 @click.option("--budget", metavar="TIME", help="Plan only runs that fit into TIME: 90m, 2h, 1d.")
 @click.option(
     "--repetitions",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="For --from-logs: runs of each configuration with each number of I/O nodes."
     f"  [default: {REPETITIONS}]",
 )
