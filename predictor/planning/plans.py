@@ -43,7 +43,7 @@ class Plan:
     open : sequence of Need
         The configurations that can be run on the platform and should be.
     chosen : sequence of Need
-        Those of `open` that fit into the budget.
+        The configurations of `open` that fit into the budget.
     """
 
     platform: Platform

@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def a_phase() -> Callable[..., Phase]:
-    """Make a phase of 16 processes that write 64 MiB in 1 MiB requests, or as told."""
+    """Make a phase: by default 16 processes write 64 MiB in requests of 1 MiB."""
 
     def make(*parts: tuple[int, int], **told: Any) -> Phase:
         made = tuple(Part(requests, moved) for requests, moved in parts or ((64, 64 * MIB),))
@@ -51,7 +51,7 @@ def a_phase() -> Callable[..., Phase]:
 
 @pytest.fixture
 def a_curve() -> Callable[..., Curve]:
-    """Make a curve of 16 tasks on 8 nodes that write 4 MiB each in 1 MiB requests."""
+    """Make a curve: by default 16 processes on 8 nodes write 4 MiB each in requests of 1 MiB."""
     count = iter(range(1, 1000))
 
     def make(cells: Mapping[int, Sequence[float]] | None = None, **told: Any) -> Curve:
@@ -73,14 +73,14 @@ def a_curve() -> Callable[..., Curve]:
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A system of which everything is known: each run is off its cell's truth by `NOISE`.
+    """A made-up system: the runs of a cell scatter around its true bandwidth by `NOISE`.
 
     Attributes
     ----------
     curves : tuple of Curve
-        What was measured: three runs of each cell.
+        Three runs of each cell of some configurations.
     left_out : tuple of Curve
-        The same of as many other patterns.
+        The same for as many other configurations.
     """
 
     NOISE: ClassVar[float] = 0.15
@@ -97,7 +97,7 @@ class Synthetic:
         return self._measured(self._configs[1::2])
 
     def truth(self, config: IorConfig) -> dict[int, float]:
-        """Logarithms of the typical bandwidth: smooth, but for what each pattern and cell has."""
+        """Logarithms of the typical bandwidth: smooth, plus a value for each pattern and cell."""
         own = random.Random(f"{self.seed} {config}")
         shared = not config.file_per_process
         request = math.log2(config.transfer_size / 65536)
@@ -110,7 +110,7 @@ class Synthetic:
         }
 
     def runs(self, config: IorConfig, count: int, seed: int = 0) -> dict[int, tuple[float, ...]]:
-        """So many runs of each cell."""
+        """Make `count` runs of each cell."""
         own = random.Random(f"{self.seed} {seed} {config}")
         return {
             n: tuple(math.exp(own.gauss(typical, self.NOISE)) for _ in range(count))
@@ -147,5 +147,5 @@ def synthetic() -> Synthetic:
 
 @pytest.fixture(scope="session")
 def fitted(synthetic: Synthetic) -> Model:
-    """What is learned from the synthetic system."""
+    """Fit a model to the synthetic system."""
     return fit_model(synthetic.curves)

@@ -25,14 +25,14 @@ from predictor.composition.overlap import timeline_of
 from summario.phases.values import Phase
 
 MIB = 1 << 20
-# HACC-IO without I/O nodes, RR-9366, Table 9.
+# HACC-IO with direct access, RR-9366, Table 9.
 TABLE_9 = (488.3, 526.2, 331.5, 41971.4, 409.7)
 
 
 def composed(
     *work: tuple[float, Mapping[int, Sequence[float]]], io_nodes: Sequence[int] = (0,)
 ) -> Composition:
-    """Compose parts of (MiB, measured curve), each a phase of its own after the one before."""
+    """Compose parts of (MiB, measured curve); each is a phase, one after the other."""
     estimates = [as_measured(cells, io_nodes, np.random.default_rng(0)) for _, cells in work]
     return compose(
         [
@@ -45,7 +45,7 @@ def composed(
 
 
 def phase(start: float = 0.0, **told: Any) -> Phase:
-    """One second of all processes."""
+    """Make a phase of all processes that lasts one second."""
     values: dict[str, Any] = {
         "job": 1,
         "start_seconds": start,
@@ -77,13 +77,13 @@ def point(*work: tuple[float, Sequence[float]]) -> Point:
     ("work", "bandwidth", "time"),
     [
         ([(100, [50])], 50, 2),
-        # Half the bytes at 50 and half at 100 MiB/s: 2 s and 1 s for 200 MiB.
+        # 100 MiB at 50 MiB/s take 2 s, 100 MiB at 100 MiB/s take 1 s.
         ([(100, [50]), (100, [100])], 200 / 3, 3),
-        # Equal bytes: the harmonic mean.
+        # With equal bytes the bandwidth is the harmonic mean.
         ([(64, [10]), (64, [20]), (64, [40])], statistics.harmonic_mean([10, 20, 40]), 11.2),
         # A slow part of few bytes takes most of the time.
         ([(1, [1]), (99, [99])], 50, 2),
-        # No bytes take no time.
+        # A part without bytes takes no time.
         ([(100, [50]), (0, [3])], 50, 2),
     ],
 )
@@ -263,11 +263,11 @@ def test_parts_of_one_phase_add_up() -> None:
     assert found.time_s == pytest.approx(3)
 
 
-# What an earlier run says
+# Correction by an earlier run
 
 
 def doubted(doubt: float, noise: float, together: float = 1.0) -> Composition:
-    """Two points of 100 MiB/s, by so much doubted and so noisy."""
+    """Make two points of 100 MiB/s with a doubt, a noise, and a correlation of the doubts."""
     random = np.random.default_rng(0)
     mixed = np.array([[1, 0], [together, math.sqrt(1 - together**2)]])
     doubts = doubt * random.standard_normal((DRAWS, 2)) @ mixed.T
@@ -279,12 +279,10 @@ def doubted(doubt: float, noise: float, together: float = 1.0) -> Composition:
 
 @pytest.mark.parametrize(
     ("doubt", "noise", "gain"),
-    # Of independent variances the share of the doubt's: Kalman's gain.
+    # Kalman's gain: variance of the doubt / (variance of the doubt + variance of the noise).
     [(0.3, 0.3, 0.5), (0.4, 0.2, 0.8), (0.05, 0.5, 0.01), (0.5, 0.0, 1.0), (0.0, 0.3, 0.0)],
 )
-def test_a_run_corrects_by_as_much_as_doubt_warrants(
-    doubt: float, noise: float, gain: float
-) -> None:
+def test_a_run_corrects_by_the_share_of_the_doubt(doubt: float, noise: float, gain: float) -> None:
     found = anchored(doubted(doubt, noise), 0, 200.0)
     moved = np.log(found.typical_mib_s / 100) / math.log(2)
     assert moved == pytest.approx([gain, gain], abs=0.06)
@@ -305,8 +303,8 @@ def test_a_run_of_less_weight_corrects_as_one_of_more_noise_would(
     assert left == pytest.approx(0.3 * math.sqrt(1 - gain), abs=0.03)
 
 
-def test_what_runs_usually_meet_does_not_grow_with_age() -> None:
-    """Noise that only slows runs down: what they got is below what is expected of them."""
+def test_the_mean_of_the_noise_does_not_grow_with_age() -> None:
+    """The noise slows every run down, so that their bandwidth is below the expected one."""
     before = doubted(0.3, 0.3)
     slowed = replace(before, runs_mib_s=before.runs_mib_s / 2)
     found = anchored(slowed, 0, 50.0, weight=0.25)

@@ -17,14 +17,14 @@ CURVE = {0: 200.0, 1: 100.0, 2: 250.0, 4: 400.0, 8: 412.0}
 
 
 def points(bandwidths: Mapping[int, float]) -> list[Point]:
-    """A curve of expected bandwidths; the other percentiles are no reason to decide."""
+    """Make a curve with these expected bandwidths; its percentiles must not affect decisions."""
     return [Point(n, Bandwidth(1.0, 1.0, b, 1e9), 1 / b) for n, b in bandwidths.items()]
 
 
 def decided(
     bandwidths: Mapping[int, float], expected: Sequence[Sequence[float]] = (), **told: Any
 ) -> Decision:
-    """Decide on a curve; without draws there is no doubt about it."""
+    """Decide on a curve; without draws there is no doubt."""
     return decide(points(bandwidths), np.array(expected or [list(bandwidths.values())]), **told)
 
 
@@ -64,7 +64,7 @@ def test_no_more_are_taken_than_are_available(available: int, io_nodes: int) -> 
     assert decided(CURVE, available=available).io_nodes == io_nodes
 
 
-def test_what_a_tenth_less_is_to_the_last_digit_is_within_a_tolerance_of_a_tenth() -> None:
+def test_exactly_a_tenth_less_is_within_a_tolerance_of_a_tenth() -> None:
     # 0.9 * 13.0 is 11.700000000000001.
     curve = {4: 11.7, 8: 13.0}
     assert decided(curve, tolerance=0.1).io_nodes == fewest_near_best(curve, 0.1) == 4
@@ -75,7 +75,7 @@ def test_the_tolerance_is_of_the_best_that_is_available() -> None:
 
 
 def test_the_probability_is_the_share_of_draws_within_ten_percent_of_their_best() -> None:
-    # Of 100, 89 is too little and 90 enough; in the third draw the chosen one is itself the best.
+    # 89 of 100 is too little and 90 is enough; in the third draw the chosen number is the best.
     draws = [[89, 100], [90, 100], [100, 50], [10, 100]]
     decision = decided({4: 97.0, 8: 100.0}, draws)
     assert (decision.io_nodes, decision.within_10_percent) == (4, 0.5)
@@ -121,7 +121,7 @@ def test_draws_belong_to_the_points_in_the_order_of_the_curve() -> None:
             {"available": 0},
             "direct access gives 130 MiB/s; nothing else available is known",
         ),
-        # A limit that keeps nothing better away is not worth a word.
+        # A limit is not mentioned if it excludes no better number.
         (
             {2: 98, 4: 100, 8: 70},
             {"available": 4},

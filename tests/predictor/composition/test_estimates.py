@@ -1,4 +1,4 @@
-"""Bandwidth as a distribution: against the definitions of means, normal draws and modes."""
+"""Estimates as distributions, compared with the definitions of means, normal draws and modes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from predictor.composition.estimates import Estimate, as_expected, as_measured
 from predictor.model.gaussian import Posterior
 
-# HACC-IO without I/O nodes, RR-9366, Table 9.
+# HACC-IO with direct access, RR-9366, Table 9.
 TABLE_9 = (488.3, 526.2, 331.5, 41971.4, 409.7)
-# An application is unlike its benchmark by 6 %, with each number of I/O nodes by itself.
+# Variance between an application and its benchmark: 6 %, for each number of I/O nodes separately.
 UNLIKE = 0.06**2
-# How far off a normal distribution is, in standard deviations.
+# Equally likely deviations of a normal distribution, in standard deviations.
 NORMAL = [statistics.NormalDist().inv_cdf((1 + (i + 0.5) / 200) / 2) for i in range(200)]
 
 
@@ -24,7 +24,7 @@ def draws(seed: int = 0) -> np.random.Generator:
 
 
 def runs(estimate: Estimate, at: int = 0) -> np.ndarray:
-    """Runs of a single phase."""
+    """Draw runs of a single phase."""
     ratio: np.ndarray = np.exp(
         estimate.doubt[:, at] + estimate.run[:, at] + estimate.draw(at, draws(1))
     )
@@ -35,7 +35,7 @@ def expectation(mean: list[float], covariance: list[list[float]], noise: list[fl
     return Posterior(np.array(mean), np.array(covariance), np.array(noise))
 
 
-def test_what_is_typical_of_repetitions_is_their_harmonic_mean_because_times_add_up() -> None:
+def test_the_typical_bandwidth_is_the_harmonic_mean_because_times_add_up() -> None:
     found = as_measured({0: (10.0, 15.0), 4: (100.0,)}, [4, 0], draws())
     assert found.typical_mib_s == pytest.approx([100, statistics.harmonic_mean([10, 15])])
     assert not found.doubt.any()
@@ -50,7 +50,7 @@ def test_runs_of_a_measured_cell_are_its_repetitions() -> None:
 
 def test_a_cell_of_two_modes_keeps_both_in_their_shares() -> None:
     estimate = as_measured({0: TABLE_9}, [0], draws())
-    # The way through the system is drawn once for a run, what differs beside for each phase.
+    # The mode is drawn once for a run, the noise within the mode for each phase.
     fast = estimate.mode[:, 0] == 1
     assert np.mean(fast) == pytest.approx(1 / 5, abs=0.03)
     found = runs(estimate)
@@ -78,7 +78,7 @@ def test_tenths_of_runs_are_those_of_the_normal_distribution() -> None:
 
 @pytest.mark.parametrize("rounding", [0.0, 1e-17, -1e-17])
 def test_doubts_that_go_together_are_drawn_together(rounding: float) -> None:
-    """Such a covariance is singular, and may be rounded to less."""
+    """Such a covariance is singular, and rounding may make it not positive semidefinite."""
     covariance = [[100.0, 100.0], [100.0, 100.0 + rounding]]
     [found] = as_expected(
         expectation([5.0, 5.0], covariance, [0, 0]), NORMAL, [{}], [0, 1], draws()
@@ -87,7 +87,7 @@ def test_doubts_that_go_together_are_drawn_together(rounding: float) -> None:
     assert not np.any(found.noise)
 
 
-def test_a_measured_cell_of_two_modes_is_not_what_a_model_expects() -> None:
+def test_a_measured_cell_of_two_modes_ignores_the_model() -> None:
     expected = expectation([math.log(500), math.log(1000)], [[0.04, 0], [0, 0.04]], [0.01, 0.01])
     steady = (900.0, 1000.0, 1100.0)
     [found] = as_expected(expected, NORMAL, [{0: TABLE_9, 4: steady}], [0, 4], draws())

@@ -22,7 +22,7 @@ ROUNDING = 1e-9
 
 
 def active(start: float, end: float, processes: int = 16, nprocs: int | None = 16) -> Phase:
-    """A phase that `processes` of `nprocs` did from `start` to `end`; the rest is immaterial."""
+    """Make a phase of `processes` of `nprocs` from `start` to `end`; other fields do not matter."""
     rank = 0 if processes == 1 else None
     return Phase(
         1, start, end, "write", rank, processes, nprocs, 8, end - start, "POSIX", 1,
@@ -31,11 +31,11 @@ def active(start: float, end: float, processes: int = 16, nprocs: int | None = 1
 
 
 def elapsed(*timed: tuple[Phase, float]) -> float:
-    """How long phases take together that take so long by themselves."""
+    """Compute the time of phases together, from the time of each by itself."""
     return float(timeline_of([p for p, _ in timed]).elapsed(np.array([t for _, t in timed])))
 
 
-# On a coarse grid, so that phases often start, end and last alike, or have no length.
+# A coarse grid, so that phases often have equal starts, ends and lengths, or no duration.
 moments = st.integers(0, 12).map(lambda quarter: quarter / 4)
 phases_of_any_kind = st.builds(
     lambda a, b, processes, nprocs: active(min(a, b), max(a, b), processes, nprocs),
@@ -64,7 +64,7 @@ def test_a_header_that_rank_0_writes_during_the_others_data_is_hidden() -> None:
 
 
 def test_a_slow_header_delays_by_what_the_others_data_do_not_hide() -> None:
-    # In the 2 s of the header the others are given 2 s of their 10.
+    # The 2 s of the header in the log hide 2 s of the others' 10 s.
     data, header = active(0, 10, processes=15), active(2, 4, processes=1)
     assert elapsed((data, 10.0), (header, 7.0)) == pytest.approx(8 + 7)
 
@@ -75,22 +75,22 @@ def test_half_the_processes_twice_at_the_same_time_are_all_of_them_once() -> Non
 
 
 def test_a_process_of_average_load_waits_at_least_for_its_share() -> None:
-    # Four phases of eight in sixteen processes: two for each process on average.
+    # Four phases of 8 of 16 processes: each process is in two phases on average.
     assert elapsed(*[(active(0, 1, processes=8), 2.0)] * 4) == pytest.approx(4)
 
 
 def test_only_what_overlaps_is_hidden() -> None:
-    # Half of each is within the other's interval, at 2 s and 3 s: 2 + max(2, 3) + 3.
+    # Half of each phase overlaps the other, which takes 2 s and 3 s: 2 + max(2, 3) + 3.
     early, late = active(0, 2, processes=1), active(1, 3, processes=1)
     assert elapsed((early, 4.0), (late, 6.0)) == pytest.approx(8)
 
 
-def test_phases_add_up_where_the_jobs_size_is_not_known() -> None:
+def test_phases_add_up_if_the_jobs_size_is_unknown() -> None:
     one = active(0, 1, processes=1, nprocs=None)
     assert elapsed((one, 3.0), (one, 5.0)) == pytest.approx(8)
 
 
-def test_what_has_no_length_in_the_log_still_takes_its_time() -> None:
+def test_a_phase_without_duration_in_the_log_still_takes_its_time() -> None:
     data, moment = active(0, 10, processes=15), active(3, 3, processes=1)
     assert elapsed((data, 10.0), (moment, 1.0)) == pytest.approx(11)
     assert elapsed((moment, 1.0), (moment, 4.0)) == pytest.approx(4)
@@ -107,7 +107,7 @@ def test_no_phases_take_no_time() -> None:
 
 
 def by_the_rule(timed: Timed) -> float:
-    """The definition, segment by segment and exactly; what has no length is one of its own."""
+    """Compute the definition exactly, segment by segment; an instant is a segment of its own."""
 
     def taken(together: Sequence[tuple[Fraction, Phase]]) -> Fraction:
         shares = [
@@ -197,11 +197,11 @@ def test_a_phase_alone_takes_its_own_time(phase: Phase, time: float) -> None:
 @given(timed=timed_phases)
 @settings(deadline=None)
 def test_phases_that_do_not_overlap_in_the_log_add_up(timed: Timed) -> None:
-    # One after the other without a gap between them.
+    # Put the phases one after the other, without gaps.
     begin, in_turn = 0.0, []
     for phase, time in timed:
         end = begin + phase.end_seconds - phase.start_seconds
-        # What has no length would be at the same moment as its like.
+        # Two phases without duration would be at the same instant and overlap.
         if end > begin:
             in_turn.append((replace(phase, start_seconds=begin, end_seconds=end), time))
         begin = end

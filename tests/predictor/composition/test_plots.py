@@ -27,7 +27,7 @@ def prediction(a_phase: MakePhase, a_curve: MakeCurve) -> Prediction:
 
 
 def drawn(prediction: Prediction) -> dict[str, Any]:
-    """What is drawn, by its name in the legend."""
+    """Collect the traces by their names in the legend."""
     return {trace.name: trace for trace in curve_figure(prediction).data}
 
 

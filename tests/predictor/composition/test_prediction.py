@@ -33,12 +33,12 @@ MakeCurve = Callable[..., Curve]
 
 
 def flat(**values: float) -> dict[int, tuple[float, ...]]:
-    """One repetition at each number of I/O nodes: n0=…, n1=…."""
+    """Make a curve with one repetition for each number of I/O nodes: n0=…, n1=…."""
     return {int(name[1:]): (value,) for name, value in values.items()}
 
 
 def known(*curves: Curve) -> Knowledge:
-    """Measured curves without a model: RR-9366's own method."""
+    """Use measured curves without a model, as RR-9366 does."""
     return Knowledge(curves)
 
 
@@ -141,7 +141,7 @@ def test_a_phase_that_nothing_resembles_is_left_out_and_said(
     assert [(point.io_nodes, point.time_s) for point in found.curve] == [
         (point.io_nodes, point.time_s) for point in alone.curve
     ]
-    # Not every part was measured.
+    # With the second phase, not every part was measured.
     assert {point.basis for point in alone.curve} == {"measured"}
     assert {point.basis for point in found.curve} == {"model"}
     assert [phase.main.kind for phase in found.phases] == ["exact", "unknown"]
@@ -184,7 +184,7 @@ def test_a_run_that_moved_no_bytes_has_no_prediction(
 def test_the_best_is_the_highest_mean(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     curve = a_curve({0: (10, 90), 1: (30, 30), 2: (25, 35)})
     found = predict([a_phase()], known(curve), system="here", nodes=8)
-    # Averages of time: 18, 30 and 29.2 MiB/s, although 0 has the highest mean of bandwidths.
+    # The mean times give 18, 30 and 29.2 MiB/s, although 0 has the highest mean of bandwidths.
     assert found.best.io_nodes == 1
     assert found.best.bandwidth_mib_s == pytest.approx(30)
 
@@ -249,12 +249,12 @@ def test_benchmarks_with_nothing_in_common_give_no_prediction(
     assert "do not cover" in found.best.why
 
 
-def test_phases_of_several_jobs_are_refused(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+def test_phases_of_several_jobs_are_rejected(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     with pytest.raises(InputError, match="2 jobs"):
         predict([a_phase(), a_phase(job=2)], known(a_curve()), system="here")
 
 
-def test_curves_of_several_engines_are_refused(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+def test_curves_of_several_engines_are_rejected(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     with pytest.raises(InputError, match="several engines: fio, ior"):
         predict([a_phase()], known(a_curve(), a_curve(engine="fio")), system="here")
 
@@ -308,7 +308,7 @@ def testbed_curves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Curve, ...
 
 @pytest.fixture(scope="session")
 def testbed_knowledge(testbed_curves: tuple[Curve, ...]) -> dict[str, Knowledge]:
-    """RR-9366's own method, and the model."""
+    """The testbed without a model, as in RR-9366, and with one."""
     return {
         "nearest": Knowledge(testbed_curves),
         "model": Knowledge(testbed_curves, fit_model(testbed_curves)),
@@ -333,7 +333,7 @@ def measured_means(path: Path, application: str) -> dict[int, float]:
         ("multiphase-ionodes0", "multiphase", 0.1),
         ("multiphase-ionodes4", "multiphase", 0.1),
         ("multiphase-ionodes4-dxt", "multiphase", 0.1),
-        # Its own benchmark has 0 and 8 I/O nodes within a tenth, the other way round.
+        # Its benchmark is within a tenth with 0 and 8 I/O nodes, but in the other order.
         ("periodic-ionodes0", "periodic", 0.15),
         ("periodic-ionodes4", "periodic", 0.15),
         ("periodic-ionodes4-dxt", "periodic", 0.15),
@@ -376,7 +376,7 @@ def test_a_prediction_does_not_depend_on_the_run_it_rests_on(
         assert other.decision.io_nodes == one.decision.io_nodes
         for point, same in zip(other.curve, one.curve, strict=True):
             assert point.time_s == pytest.approx(same.time_s, rel=0.005)
-            # Noise is drawn by when a phase was.
+            # The time of a phase seeds its noise.
             for share in ("p10", "median", "p90"):
                 assert getattr(point.bandwidth_mib_s, share) == pytest.approx(
                     getattr(same.bandwidth_mib_s, share), rel=0.05
@@ -386,7 +386,7 @@ def test_a_prediction_does_not_depend_on_the_run_it_rests_on(
 def test_the_model_is_wrong_by_less_than_a_tenth_of_an_application(
     testbed_knowledge: dict[str, Knowledge],
 ) -> None:
-    """Reruns of three applications with each number of I/O nodes."""
+    """The errors are those of the means of reruns, for each number of I/O nodes."""
     errors = []
     for application in ("hacc-io", "multiphase", "periodic"):
         measured = measured_means(TESTBED / "applications.csv", application)

@@ -1,4 +1,4 @@
-"""Predictions with a model: what must hold of every one, and what an earlier run changes."""
+"""Predictions with a model: properties of every prediction, and the effect of earlier runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.examples import examples
 
 MIB = 1 << 20
 IO_NODES = (0, 1, 2, 4, 8)
-# HACC-IO without I/O nodes, RR-9366, Table 9.
+# HACC-IO with direct access, RR-9366, Table 9.
 TABLE_9 = (488.3, 526.2, 331.5, 41971.4, 409.7)
 MakePhase = Callable[..., Phase]
 MakeCurve = Callable[..., Curve]
@@ -47,7 +47,7 @@ def means(found: Prediction) -> dict[int, float]:
 
 @st.composite
 def a_written_phase(draw: st.DrawFn) -> Phase:
-    """Of a job of 16 processes, anywhere in its first ten seconds."""
+    """Make a phase of a job of 16 processes, anywhere in its first ten seconds."""
     processes = draw(st.sampled_from([1, 4, 16]))
     sizes = st.tuples(st.sampled_from([4096, 65536, 400_000, MIB, 24 * MIB]), st.integers(1, 50))
     parts = tuple(
@@ -98,7 +98,7 @@ def test_one_more_phase_never_shortens_the_time(
     knowledge: Knowledge, phases: list[Phase], more: Phase
 ) -> None:
     before, after = times(asked(phases, knowledge)), times(asked([*phases, more], knowledge))
-    # What is typical of several phases is a mean over draws, which is exact to a thousandth.
+    # The typical time of several phases is a mean over draws, which is exact to a thousandth.
     assert all(after[n] >= before[n] * (1 - 1e-3) for n in IO_NODES)
 
 
@@ -107,7 +107,7 @@ def test_one_more_phase_never_shortens_the_time(
 def test_more_bytes_of_the_same_take_longer_by_as_much(
     stonewalled: Knowledge, phases: list[Phase], factor: int
 ) -> None:
-    """Of benchmarks that a stone wall ended, whose bandwidth is that of any number of bytes."""
+    """The benchmarks had a stone wall, so their bandwidth holds for any number of bytes."""
 
     def scaled(phase: Phase) -> Phase:
         parts = tuple(Part(p.requests * factor, p.bytes * factor) for p in phase.parts)
@@ -157,10 +157,10 @@ def test_every_number_is_possible(
     of=st.sets(st.integers(0, 3), min_size=1),
 )
 @some_examples
-def test_what_was_not_measured_is_never_said_to_be(
+def test_no_point_is_called_measured_unless_all_parts_were(
     synthetic: Any, fitted: Model, cells: list[set[int]], points: list[int], of: set[int]
 ) -> None:
-    """Phases 0 to 2 have benchmarks with some numbers of I/O nodes, phase 3 has none."""
+    """Phases 0 to 2 have benchmarks with some numbers of I/O nodes, phase 3 has no benchmark."""
     sizes = (65536, 4 * 65536, 16 * 65536, 24 * MIB)
     configs = [curve.config for curve in synthetic.curves]
     base = replace(configs[0], file_per_process=False, tasks=16, nodes=8)
@@ -180,7 +180,7 @@ def test_what_was_not_measured_is_never_said_to_be(
 
 
 def phase_of(request: int, count: int, **told: Any) -> Phase:
-    """Sixteen processes that write so many requests each into a shared file."""
+    """Make a phase of 16 processes that write `count` requests each to a shared file."""
     moved = 16 * request * count
     values: dict[str, Any] = {
         "job": 1,
@@ -242,7 +242,7 @@ def test_io_nodes_beyond_all_that_were_measured_are_said_to_be_a_guess(
 
 
 def test_nothing_is_decided_on_a_guess(knowledge: Knowledge) -> None:
-    """Curves that rise steeply would promise most for most I/O nodes."""
+    """The curves rise so steeply that the model predicts most with 64 I/O nodes."""
     rising = tuple(
         replace(curve, bandwidths_mib_s={n: (10.0 * (n + 1),) * 2 for n in IO_NODES})
         for curve in knowledge.curves
@@ -266,8 +266,8 @@ def test_fewer_io_nodes_than_were_measured_are_a_guess_too(knowledge: Knowledge)
     assert found.decision.io_nodes == 4
 
 
-def test_what_other_benchmarks_were_measured_with_is_no_guess(knowledge: Knowledge) -> None:
-    """What is decided on and what is said to be a guess are the same range."""
+def test_a_number_that_any_benchmark_was_measured_with_is_not_a_guess(knowledge: Knowledge) -> None:
+    """The range of decisions and the range without a warning are the same."""
     first, *rest = knowledge.curves
     more = replace(first, bandwidths_mib_s=first.bandwidths_mib_s | {16: (100.0, 110.0)})
     known = Knowledge((more, *rest), knowledge.model)
@@ -310,7 +310,7 @@ def test_a_cell_of_two_modes_keeps_them_through_the_composition(
                 a_phase(start_seconds=float(2 * i), end_seconds=2.0 * i + 1) for i in range(count)
             ]
             at_0 = asked(phases, knowledge).curve[0].bandwidth_mib_s
-            # All phases of a run go the same way: a fifth of the runs is fast throughout.
+            # All phases of a run have the same mode, so a fifth of the runs is fast throughout.
             assert at_0.p90 > 30_000
             assert 300 < at_0.median < 700
             assert at_0.mean < 700
@@ -343,7 +343,7 @@ def test_what_different_processes_do_at_the_same_time_is_not_added_up(
     alone = times(asked([first], knowledge))
     both, twice = (times(asked([first, other], knowledge)) for other in (same_time, later))
     for n, time in alone.items():
-        # Of two that vary, the slower one counts.
+        # The slower of the two counts, and both vary.
         assert time * (1 - 1e-9) <= both[n] <= time * (1.2 if with_model else 1 + 1e-9)
         assert twice[n] == pytest.approx(2 * time, rel=0.05 if with_model else 1e-9)
 
@@ -384,7 +384,7 @@ def test_a_run_moves_the_curve_its_way_but_not_all_of_it(
     found = means(asked([that_got(NEW, ratio * without[2])], knowledge, ran_with=2))
     moved = {n: math.log(found[n] / without[n]) / math.log(ratio) for n in IO_NODES}
     assert all(0 < share < 1 for share in moved.values())
-    # Most where the run was, and the more the nearer to it.
+    # The point of the run moves most.
     assert moved[2] == max(moved.values())
     assert moved[2] > 0.25
 
@@ -400,7 +400,7 @@ def test_a_run_narrows_the_interval_where_the_model_doubts(knowledge: Knowledge)
 
 
 def test_a_run_moves_little_what_was_measured_well(synthetic: Any) -> None:
-    """Of thirty repetitions in each cell, one more run is mostly noise."""
+    """With thirty repetitions in each cell, one more run is mostly noise."""
     curves = tuple(
         replace(curve, bandwidths_mib_s=synthetic.runs(curve.config, 30))
         for curve in synthetic.curves[:8]
@@ -476,7 +476,7 @@ def test_runs_that_contradict_each_other_move_little(knowledge: Knowledge) -> No
 
 
 def test_the_last_runs_weigh_more(knowledge: Knowledge) -> None:
-    """Five runs in a row say more than twenty before them that got otherwise."""
+    """The last five runs count more than twenty runs before them with another bandwidth."""
     slow, fast = runs_of(60.0, 20), runs_of(150.0, 5)
     now_fast, was_fast = (
         means(asked([NEW], knowledge, earlier=earlier))[2]
@@ -540,15 +540,15 @@ def test_where_nothing_is_known_the_site_decides(knowledge: Knowledge) -> None:
     assert (told.io_nodes, told.source, told.within_10_percent) == (2, "default", None)
 
 
-def test_a_policy_that_cannot_be_is_refused(knowledge: Knowledge) -> None:
+def test_a_policy_that_is_not_valid_is_rejected(knowledge: Knowledge) -> None:
     with pytest.raises(InputError, match="not a tolerance"):
         asked([NEW], knowledge, policy=Policy(tolerance=1.0))
 
 
-def test_what_the_model_doubts_of_phases_that_are_nearly_the_same_does_not_average_out(
+def test_doubts_about_phases_that_are_nearly_the_same_do_not_average_out(
     knowledge: Knowledge, a_phase: MakePhase
 ) -> None:
-    """Checkpoints that grow by some bytes, of requests that nobody measured."""
+    """The phases are checkpoints that grow by a few bytes, with request sizes not measured."""
 
     def width(growth: int) -> float:
         sizes = [32 * MIB + growth * i for i in range(20)]

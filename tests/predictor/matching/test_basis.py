@@ -24,7 +24,7 @@ from summario.phases.tables import to_csv
 from summario.phases.values import Phase
 
 MakePhase = Callable[..., Phase]
-# What `a_phase` of conftest.py is in IOR's terms.
+# The configuration of `a_phase` in conftest.py.
 SAME = IorConfig(write=True, block_size=4 << 20, transfer_size=1 << 20, tasks=16, nodes=8)
 
 
@@ -67,7 +67,7 @@ def far(config: IorConfig) -> IorConfig:
 
 @pytest.fixture
 def mixed(location: Path) -> Path:
-    """IOR measured a far configuration; fio and forge the very one, forge another one too."""
+    """IOR measured a far configuration; fio measured SAME; forge measured both."""
     put(
         location,
         *(Measurement(far(SAME), n, 10.0, engine="ior") for n in (0, 1)),
@@ -154,14 +154,14 @@ def test_an_engine_that_measured_nothing_is_an_error(mixed: Path, phases_csv: Pa
     assert "known are fio, forge, ior" in str(result.exception)
 
 
-# A system of more cells than a prediction can take.
+# More cells than a prediction can use.
 SIZES = [8 * 2**i for i in range(15)]
 IO_NODES = range(6)
 MANY = [
     replace(SAME, tasks=tasks, nodes=nodes, transfer_size=size, block_size=size * count)
     for tasks, nodes, size, count in itertools.product((4, 64), (1, 4), SIZES, (1, 2, 8, 32))
 ]
-# As many configurations as have at most 1,000 cells.
+# The number of configurations with at most 1,000 cells.
 MOST = 1000 // len(IO_NODES)
 FEW = 12
 
@@ -183,7 +183,7 @@ def large_location(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sample(large_location: Path) -> Lessons:
-    """The curves that a model of such a system is fitted on."""
+    """The curves to which a model of such a system is fitted."""
     with transaction(open_database(large_location)) as connection:
         found = lessons(connection, "here")
     assert found is not None
@@ -192,9 +192,9 @@ def sample(large_location: Path) -> Lessons:
 
 @pytest.fixture(scope="module")
 def large(large_location: Path, sample: Lessons) -> Path:
-    """Such a system, with its model; to be read only."""
-    # Fit on a part of the sample: the time grows with the cube of the cells, and the whole sample
-    # would take half a minute. The tests do not depend on the size.
+    """Such a system with its model; tests only read it."""
+    # Fit to a part of the sample: the time grows with the cube of the number of cells, and the
+    # whole sample would take half a minute. The tests do not depend on the size.
     keep(large_location, replace(sample, curves=sample.curves[:FEW]).learn())
     return large_location
 

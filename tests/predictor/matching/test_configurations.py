@@ -52,13 +52,13 @@ MakeCurve = Callable[..., Curve]
             {"file_access": "unique", "n_files": 4},
             "mpiexec -n 4 ior -a POSIX -w -F -b 16m -t 1m",
         ),
-        # More files than the job has processes: each has several.
+        # With more files than processes, each process has several files.
         (
             (64, 64 * MIB),
             {"file_access": "unique", "n_files": 64},
             "mpiexec -n 16 ior -a POSIX -w -F -b 4m -t 1m",
         ),
-        # As many processes as use the file, whatever the job has.
+        # The processes that use the file, not those of the job.
         (
             (64, 64 * MIB),
             {"mode_processes": 8, "nprocs": 24, "processes": 8},
@@ -70,12 +70,12 @@ MakeCurve = Callable[..., Curve]
             {"api": "STDIO", "file_access": "unique"},
             "mpiexec -n 16 ior -a POSIX -w -F -b 4m -t 1m",
         ),
-        # Sizes are multiples of 8 bytes, the nearest.
+        # A size is the nearest multiple of 8 bytes.
         ((1600, 1600 * 47008), {}, "mpiexec -n 16 ior -a POSIX -w -b 4700800 -t 47008"),
         ((16, 16 * 1001), {}, "mpiexec -n 16 ior -a POSIX -w -b 1000 -t 1000"),
         ((16, 16 * 1007), {}, "mpiexec -n 16 ior -a POSIX -w -b 1008 -t 1008"),
         ((16, 16 * 3), {}, "mpiexec -n 16 ior -a POSIX -w -b 8 -t 8"),
-        # Blocks are whole transfers, the nearest number of them and one at least.
+        # A block is the nearest number of whole transfers, at least one.
         ((56, 56 * MIB), {}, "mpiexec -n 16 ior -a POSIX -w -b 4m -t 1m"),
         ((52, 52 * MIB), {}, "mpiexec -n 16 ior -a POSIX -w -b 3m -t 1m"),
         ((1, 24 * MIB), {}, "mpiexec -n 16 ior -a POSIX -w -b 24m -t 24m"),
@@ -84,7 +84,7 @@ MakeCurve = Callable[..., Curve]
             {"spatiality": "sequential"},
             "mpiexec -n 16 ior -a POSIX -w -b 24m -t 24m",
         ),
-        # What is to be shuffled is two transfers at least.
+        # Shuffled runs have at least two transfers.
         ((16, 16 * MIB), {"spatiality": "random"}, "mpiexec -n 16 ior -a POSIX -w -z -b 2m -t 1m"),
     ],
 )
@@ -107,7 +107,8 @@ def test_each_part_of_a_mixed_phase_is_a_configuration_of_its_own(shared_data: P
     log = read_log(shared_data / "runs" / "logs" / "hacc-posix-fpp-64x100k.darshan")
     [phase] = extract_phases(log)
     found = {configuration(phase, part, 8).command_line(launcher=True) for part in phase.parts}
-    # A header of 24 MiB, and per particle seven values of 4 bytes, one of 8, one of 2.
+    # HACC-IO writes a header of 24 MiB, and for each particle seven values of 4 bytes, one of 8
+    # and one of 2.
     assert found == {
         "mpiexec -n 64 ior -a POSIX -w -F -b 24m -t 24m",
         "mpiexec -n 64 ior -a POSIX -w -F -b 2800000 -t 400000",
@@ -137,7 +138,7 @@ def test_every_log_that_ior_made_gives_the_command_that_made_it(shared_data: Pat
 
 
 def facts(config: IorConfig, *, layout: bool) -> dict[str, object]:
-    """What Darshan's counters tell of a run of IOR; below MPI-IO they do not tell its layout."""
+    """Options of IOR that Darshan's counters show; for MPI-IO they do not show the layout."""
     told = {
         "tasks": config.tasks,
         "api": config.api,
@@ -401,7 +402,7 @@ def test_the_very_configuration_is_taken_before_one_of_another_layout(
 
 
 def test_a_phase_matches_the_run_that_it_was_turned_into() -> None:
-    """Whatever its kind: what `ioncast match` prints can be measured and is then exact."""
+    """A phase of any kind is an exact match if the run that `ioncast match` prints is measured."""
     for api, spatiality in [
         *(("POSIX", kind) for kind in ("contiguous", "sequential", "random")),
         *(("MPIIO", kind) for kind in ("collective", "unknown")),

@@ -1,4 +1,4 @@
-"""The nearest in a catalogue is the one that a plain search over everything finds."""
+"""The nearest benchmark in a catalogue is the one that a plain search through all finds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ior_configs import IorConfig
 from predictor.matching.nearest import catalogue_of_curves, catalogue_of_rows
 from tests.support.examples import examples
 
-# Ratios between them repeat, so that many are equally near.
+# Few sizes, so that many configurations are equally near.
 FEW_SIZES = st.sampled_from([3, 6])
 
 
@@ -38,7 +38,7 @@ def config_of(row: Measured) -> IorConfig:
 
 
 def plain_nearest(wanted: IorConfig, rows: Sequence[Measured]) -> Measured | None:
-    """One after the other: same kind, tasks known, distance, and so on, as documented."""
+    """Search one after the other by the documented rule: kind, known tasks, distance, and so on."""
 
     def kind(config: IorConfig) -> tuple[str, ...]:
         return (config.operation, config.api, config.file_access, config.spatiality)
@@ -108,7 +108,7 @@ def relatives(draw: st.DrawFn) -> st.SearchStrategy[IorConfig]:
 
 @st.composite
 def catalogues(draw: st.DrawFn, configs: st.SearchStrategy[IorConfig]) -> list[Measured]:
-    """What an engine measured, in any order."""
+    """Make the measured configurations of an engine, in any order."""
     found = draw(st.lists(configs, max_size=40))
     ids = draw(st.permutations(range(1, len(found) + 1)))
     rows = []
@@ -187,7 +187,7 @@ def test_the_near_ones_are_nearer_than_the_others() -> None:
 
 
 def test_of_equally_near_ones_none_is_lost_to_rounding() -> None:
-    """Half and twice the size are equally near, although their logarithms are rounded."""
+    """Half and twice a size are equally near, although logarithms are rounded."""
     for size in range(1, 500):
         half, wanted, twice = (
             IorConfig(write=True, tasks=2, transfer_size=8 * size * count, block_size=32 * size)

@@ -91,7 +91,7 @@ def test_runs_that_do_the_same_are_one_variant(a_phase: MakePhase) -> None:
 )
 def test_another_kind_of_io_is_another_variant(a_phase: MakePhase, other: dict[str, str]) -> None:
     found = variants([[a_phase(**other)], [a_phase()], [a_phase()]])
-    # Two older runs weigh more than the newest one: 0.8 + 0.64 of 2.44.
+    # The two older runs weigh 0.8 + 0.64 = 1.44 of 2.44, the newest run 1.
     assert [variant.runs for variant in found] == [(1, 2), (0,)]
     assert [variant.share for variant in found] == pytest.approx([1.44 / 2.44, 1 / 2.44])
 
@@ -119,7 +119,7 @@ def test_requests_of_more_than_four_times_the_size_are_another_variant(
 
 
 def test_runs_are_compared_with_the_newest_of_a_variant(a_phase: MakePhase) -> None:
-    """Else a variant could creep from any number of bytes to any other."""
+    """Otherwise the runs of a variant could change their bytes step by step without limit."""
     runs = [[a_phase((1, mebibytes * MIB))] for mebibytes in (100, 55, 30)]
     assert [variant.runs for variant in variants(runs)] == [(0, 1), (2,)]
 

@@ -1,4 +1,4 @@
-"""What a configuration is in numbers, read off IOR's command lines."""
+"""The features of configurations, with expected values from IOR's command lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_option_that_tells_patterns_apart_is_a_flag(
     options: str, said: dict[str, float]
 ) -> None:
     found = in_numbers(f"mpiexec -n 16 ior {options} -b 4m -t 1m")
-    # 16 processes, 2 on each node, requests of 2^20 bytes, 2^22 bytes of each process.
+    # 16 processes, 2 on each node, requests of 2^20 bytes, 2^22 bytes per process.
     sizes = dict(zip(SIZES, (4, 1, 20, 22), strict=True))
     assert found == sizes | NONE | said
 
@@ -49,7 +49,7 @@ def test_segments_of_one_request_are_strided_and_count_as_bytes() -> None:
     assert found["bytes per process"] == 13 + 6
 
 
-def test_what_is_not_known_is_no_number() -> None:
+def test_an_unknown_size_is_nan() -> None:
     found = in_numbers("mpiexec -n 16 ior -w -b 4m -t 1m", nodes=None)
     assert math.isnan(found["processes per node"])
     assert found["processes"] == 4
@@ -57,7 +57,7 @@ def test_what_is_not_known_is_no_number() -> None:
     assert np.isnan(alone[:2]).all()
 
 
-def test_what_a_stone_wall_ended_has_no_bytes() -> None:
+def test_runs_with_a_stone_wall_have_unknown_bytes() -> None:
     config = IorConfig.from_command_line("mpiexec -n 16 ior -w -b 4m -t 1m")
     values = pattern(config, stonewalled=True)
     assert [name for name, value in zip(SIZES, values, strict=False) if math.isnan(value)] == [
@@ -71,5 +71,5 @@ def test_io_nodes_are_told_with_the_processes_that_share_one() -> None:
     rows = with_io_nodes(np.tile(pattern(replace(config, nodes=8)), (4, 1)), [0, 1, 4, 8])
     assert rows.shape == (4, len(FEATURES))
     columns = [FEATURES.index(n) for n in ("I/O nodes", "processes per I/O node", "direct access")]
-    # Direct access is told from one I/O node by its flag alone.
+    # Only the flag tells direct access from one I/O node.
     assert rows[:, columns].tolist() == [[0, 6, 1], [0, 6, 0], [2, 4, 0], [3, 3, 0]]

@@ -1,4 +1,4 @@
-"""What is learned from a system of which all is known, and from FORGE's measurements."""
+"""Models that are fitted to a made-up system, whose truth is known, and to FORGE's measurements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONFIG = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=12, 
 
 
 def coverage(system: Any, knowledge: Knowledge, curves: Iterable[Curve]) -> float:
-    """The share of twenty new runs of each cell between p10 and p90."""
+    """Compute the share of twenty new runs of each cell between p10 and p90."""
     inside = []
     for curve in curves:
         found = knowledge.expect([knowledge.match(curve.config)], system.IO_NODES)
@@ -39,7 +39,7 @@ def coverage(system: Any, knowledge: Knowledge, curves: Iterable[Curve]) -> floa
 
 
 def test_four_fifths_of_new_runs_are_between_p10_and_p90(synthetic: Any, fitted: Model) -> None:
-    """Of measured patterns and of others, on average over systems of forty patterns."""
+    """This holds for measured configurations and for others, on average over several systems."""
     known, left_out = [], []
     for seed in range(6):
         system = replace(synthetic, seed=seed)
@@ -52,7 +52,7 @@ def test_four_fifths_of_new_runs_are_between_p10_and_p90(synthetic: Any, fitted:
 
 
 def errors(knowledge: Knowledge, curves: Iterable[Curve]) -> list[float]:
-    """Relative errors against the mean of each cell."""
+    """Compute relative errors against the mean of each cell."""
     found = []
     for curve in curves:
         match, cells = knowledge.match(curve.config), curve.bandwidths_mib_s
@@ -67,7 +67,7 @@ def errors(knowledge: Knowledge, curves: Iterable[Curve]) -> list[float]:
     return found
 
 
-def test_the_scores_are_what_is_found_when_patterns_are_left_out_indeed(
+def test_the_scores_are_the_errors_when_one_configuration_after_the_other_is_left_out(
     synthetic: Any, fitted: Model
 ) -> None:
     assert fitted.scores is not None
@@ -89,7 +89,7 @@ def test_patterns_that_were_left_out_are_predicted_better_than_by_the_nearest(
 
 
 def test_a_size_that_says_nothing_where_it_was_not_measured_widens(synthetic: Any) -> None:
-    """Up or down by a factor of e^4 with every request size."""
+    """Bandwidth jumps up or down by a factor of e^4 from each request size to the next."""
     levels = {65536: -2.0, 4 * 65536: 2.0, 16 * 65536: -2.0, 64 * 65536: 2.0}
 
     def jumping(curve: Curve) -> Curve:
@@ -116,7 +116,7 @@ def test_a_size_that_says_nothing_where_it_was_not_measured_widens(synthetic: An
 
 @pytest.mark.parametrize("powers", [1, 4])
 def test_sizes_that_hardly_differ_say_nothing_of_what_is_far_off(powers: int) -> None:
-    """As of benchmarks for the sizes that logs hold: 1 MiB, 1 MiB and 8 bytes, 1 MiB and 16 ..."""
+    """Benchmarks of a log's own sizes are such: 1 MiB, 1 MiB and 8 bytes, 1 MiB and 16 bytes ..."""
     chance = random.Random(1)
 
     def runs() -> dict[int, tuple[float, ...]]:
@@ -207,7 +207,7 @@ def test_sizes_that_are_not_known_do_not_stop_it(a_curve: Any) -> None:
 
 @pytest.fixture(scope="session")
 def forge_curves(shared_data: Path) -> list[Curve]:
-    """MareNostrum 4's curves, 0 to 8 I/O nodes."""
+    """Read MareNostrum 4's curves with 0 to 8 I/O nodes."""
     cells: dict[IorConfig, dict[int, list[float]]] = {}
     for name in ("marenostrum-4-gpfs.csv", "marenostrum-4.csv"):
         text = (shared_data / "forge" / name).read_text()

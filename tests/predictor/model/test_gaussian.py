@@ -1,4 +1,4 @@
-"""The process against scikit-learn's, against refitting, and against what smoothing means."""
+"""The Gaussian process, compared with scikit-learn's, with refitting, and with known limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from predictor.model.gaussian import Hyperparameters, Posterior, condition
 
-# One component without a trend, of which scikit-learn has the same.
+# One component without a trend: scikit-learn has the same kernel.
 LENGTHS = np.array([0.7, 2.0])
 PLAIN = Hyperparameters(
     centre=np.array([3.0, -1.0]),
@@ -40,7 +40,7 @@ def measured(repetitions: int, *, cells: int = 12, seed: int = 1) -> tuple[np.nd
 
 
 def peer(x: np.ndarray, y: np.ndarray, alpha: np.ndarray) -> GaussianProcessRegressor:
-    """What `PLAIN` is, of standardised data."""
+    """Make scikit-learn's process with the hyperparameters of `PLAIN`, on standardised data."""
     kernel = ConstantKernel(PLAIN.weights[0], "fixed") * Matern(LENGTHS, "fixed", nu=1.5)
     process = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None)
     return process.fit(PLAIN.standardise(x), (y - PLAIN.offset) / PLAIN.spread)
@@ -52,7 +52,7 @@ def expected(process: GaussianProcessRegressor, places: np.ndarray) -> tuple[np.
     return PLAIN.offset + PLAIN.spread * mean, PLAIN.spread**2 * covariance
 
 
-def test_single_runs_say_what_scikit_learns_process_says() -> None:
+def test_predictions_from_single_runs_are_those_of_scikit_learn() -> None:
     x, y = measured(repetitions=1)
     usual = np.exp(PLAIN.noise[0] + PLAIN.standardise(x) @ PLAIN.noise[1:])
     places = np.random.default_rng(2).normal(size=(5, 2))
@@ -62,8 +62,8 @@ def test_single_runs_say_what_scikit_learns_process_says() -> None:
     np.testing.assert_allclose(found.covariance, covariance, rtol=1e-7, atol=1e-10)
 
 
-def test_repetitions_say_what_scikit_learns_process_makes_of_every_run() -> None:
-    """A run's noise is six parts what is usual there, the rest the scatter of its cell."""
+def test_predictions_from_repetitions_are_those_of_scikit_learn_from_every_run() -> None:
+    """The usual noise counts like six repetitions, beside the scatter of a cell."""
     repetitions = 4
     x, y = measured(repetitions)
     standard = replace(PLAIN, residual=0.0)
@@ -102,7 +102,7 @@ def test_leaving_cells_out_is_never_having_measured_them(
 
 
 def test_the_noise_far_beyond_the_measurements_is_that_at_their_edge() -> None:
-    """Its logarithm has a slope, which leads anywhere."""
+    """Without that rule, the slope of its logarithm would make it arbitrarily large or small."""
     x, y = measured(repetitions=3)
     process = condition(PLAIN, x, y)
     edge = np.array([[x[:, 0].max(), x[:, 1].min()]])
@@ -112,7 +112,7 @@ def test_the_noise_far_beyond_the_measurements_is_that_at_their_edge() -> None:
 
 
 def at_the_middle(repetitions: int, scatter: float) -> Posterior:
-    """Six cells agree on 1, the one in their middle has a mean of 2."""
+    """Predict a cell with a mean of 2 between six cells that agree on 1."""
     places = np.arange(-3.0, 4.0)
     x, y = places[places != 0], np.ones(6)
     own = 2 + scatter * np.linspace(-1, 1, repetitions)
@@ -152,11 +152,11 @@ def test_a_cell_keeps_its_own_scatter_and_what_was_never_measured_has_the_usual_
     process = condition(replace(PLAIN, centre=np.zeros(2), scale=np.ones(2)), x, y)
     found = process.posterior(np.array([[0.0, 0.0], [0.0, 1e-9]]))
     usual = PLAIN.spread**2 * np.exp(PLAIN.noise[0])
-    # Six of fifty-five parts are the usual noise, the rest is the sum of squares by itself.
+    # The usual noise counts like 6 of 55 repetitions; the sum of squares of the 50 runs is 50.
     assert found.noise == pytest.approx([(6 * usual + 50) / 55, usual])
 
 
-def test_far_from_everything_the_doubt_is_all_that_there_can_be() -> None:
+def test_far_from_all_measurements_the_doubt_is_the_whole_variance() -> None:
     x, y = measured(repetitions=2)
     found = condition(PLAIN, x, y).posterior(np.array([[1e6, 1e6]]))
     assert found.mean == pytest.approx([PLAIN.offset])
@@ -173,8 +173,8 @@ def test_the_order_of_measurements_does_not_matter() -> None:
     np.testing.assert_allclose(there.covariance, back.covariance, rtol=1e-9, atol=1e-12)
 
 
-def test_a_thousand_cells_say_what_scikit_learns_process_says() -> None:
-    """More than are counted with at once."""
+def test_predictions_from_a_thousand_cells_are_those_of_scikit_learn() -> None:
+    """These are more cells than fit into one block of a matrix."""
     x, y = measured(repetitions=1, cells=1000)
     usual = np.exp(PLAIN.noise[0] + PLAIN.standardise(x) @ PLAIN.noise[1:])
     places = np.random.default_rng(2).normal(size=(7, 2))
@@ -184,7 +184,7 @@ def test_a_thousand_cells_say_what_scikit_learns_process_says() -> None:
     np.testing.assert_allclose(found.covariance, covariance, rtol=1e-6, atol=1e-9)
 
 
-def test_cells_that_are_as_good_as_equal_and_without_noise_are_no_trouble() -> None:
+def test_cells_that_are_almost_equal_and_without_noise_can_be_predicted_from() -> None:
     silent = replace(PLAIN, residual=0.0, noise=np.array([-1000.0, 0.0, 0.0]))
     x = np.repeat([[3.0, -1.0], [4.0, -1.0]], 100, axis=0)
     x[:, 0] += 1e-9 * np.arange(200)

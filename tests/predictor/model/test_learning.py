@@ -1,4 +1,4 @@
-"""The estimator: scikit-learn's own checks, its gradient, and what must not confuse it."""
+"""The estimator: scikit-learn's own checks, its gradient, and unusual measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from predictor.model.gaussian import Hyperparameters, cells_of
 from predictor.model.learning import CurveProcess, Likelihood
 
-# The checks are about the interface, so that little is learned while they run.
+# The checks test the interface, so a short fit is enough.
 CHEAP = CurveProcess(components=1, starts=1, max_iterations=5)
 
 
@@ -24,7 +24,7 @@ def name_of(value: object) -> str:
     return function.__name__ if function else type(value).__name__
 
 
-# scikit-learn's `parametrize_with_checks` with a list, which is what pytest wants.
+# scikit-learn's `parametrize_with_checks` passes a generator, but pytest needs a list.
 @pytest.mark.parametrize(
     ("estimator", "check"), list(estimator_checks_generator(CHEAP)), ids=name_of
 )
@@ -35,7 +35,7 @@ def test_it_is_an_estimator_of_scikit_learn(
 
 
 def noisy(seed: int = 0, cells: int = 15, features: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Cells of one to four repetitions."""
+    """Make measurements in cells of one to four repetitions."""
     random = np.random.default_rng(seed)
     places = random.normal(size=(cells, features))
     x = np.repeat(places, random.integers(1, 5, cells), axis=0)
@@ -70,10 +70,10 @@ def test_the_gradient_is_that_of_differences(features: int, components: int, see
 
 
 def test_the_likelihood_is_that_of_all_runs_by_themselves() -> None:
-    """A cell's mean and scatter lose nothing: the density of every run is the same."""
+    """Mean and scatter of the cells give the same density as all runs by themselves."""
     x, y = noisy(cells=6)
     likelihood = Likelihood(standard(2, 1), cells_of(x, y))
-    # Trend, lengths, weights, noise, slopes, residual; the priors' part cancels in differences.
+    # Trend, lengths, weights, noise, slopes, residual. The priors cancel in the difference below.
     usual = np.log([0.1, 0.1, 1, 1, 1.5, 0.7, 0.5, 0.01, 1, 1, 1e-4])
     usual[8:10] = 0
     louder = usual.copy()

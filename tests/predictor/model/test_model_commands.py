@@ -42,7 +42,7 @@ def put(location: str, *rows: Measurement, system: str = "here") -> None:
 
 
 def runs(engine: str = "ior", speed: float = 1.0) -> list[Measurement]:
-    """Two repetitions of each of four patterns with 0 and 4 I/O nodes."""
+    """Make two repetitions of four configurations with 0 and 4 I/O nodes."""
     return [
         Measurement(
             replace(PATTERN, transfer_size=size),
@@ -103,7 +103,7 @@ def test_what_is_fitted_is_stored_and_shown(
     assert (record["measurements"], record["configurations"]) == (16, 4)
     assert set(record["interval_factors"]) == {"measured", "new"}
     assert record["scores"]["patterns"] == 4
-    # What never differed is not learned from.
+    # Features that never differ are not used.
     assert [feature["name"] for feature in record["features"]] == [
         "request size",
         "I/O nodes",
@@ -147,7 +147,7 @@ def test_each_engine_has_its_own_and_iors_comes_first(
     assert [record["engine"] for record in shown("--system", "there")] == ["forge"]
 
 
-def test_where_there_is_no_model_that_is_said(
+def test_show_says_so_if_there_is_no_model(
     location: str, ioncast: Ioncast, shown: Callable[..., list[dict[str, Any]]]
 ) -> None:
     put(location, *runs())
@@ -158,7 +158,7 @@ def test_where_there_is_no_model_that_is_said(
         assert shown(*args) == []
 
 
-def test_a_model_of_another_version_is_said_to_be_one(
+def test_a_model_of_another_version_is_called_so(
     location: str, ioncast: Ioncast, shown: Callable[..., list[dict[str, Any]]]
 ) -> None:
     put(location, *runs())
@@ -205,7 +205,7 @@ def test_a_database_that_can_only_be_read_keeps_no_model(location: str, ioncast:
     assert ioncast("show", db=read_only).stdout.startswith("no models")
 
 
-def test_from_nothing_nothing_is_learned(location: str, ioncast: Ioncast) -> None:
+def test_without_measurements_no_model_is_fitted(location: str, ioncast: Ioncast) -> None:
     put(location, Measurement(PATTERN, 0, 100.0, used=False))
     error = failed(ioncast("fit", "--system", "here"))
     assert isinstance(error, UnknownNameError)
@@ -221,7 +221,7 @@ def test_one_run_is_enough_for_a_model_that_is_not_tested(location: str, ioncast
 
 
 def model_with(lengths: list[float], weights: list[float]) -> Model:
-    """A model of two features: a size whose unit is standardised by 2, and one to have or not."""
+    """Make a model of two features: a size that is scaled by 2, and a flag."""
     components = len(weights)
     return Model(
         features=("request size", "direct access"),
@@ -264,5 +264,5 @@ def test_components_count_by_their_weights() -> None:
     assert both == pytest.approx((3 * near + far) / 4)
 
 
-def test_what_reaches_farther_than_a_thousandfold_reaches_far() -> None:
+def test_a_reach_of_more_than_a_thousandfold_has_no_number() -> None:
     assert reaches(model_with([50.0], [1.0]))[0].reaches is None

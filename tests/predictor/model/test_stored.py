@@ -1,4 +1,4 @@
-"""Models in a real database: read back to the last bit, or fitted again, never believed."""
+"""Models in a real database: read back exactly; damaged or old ones are fitted again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_model_read_back_predicts_the_same_to_the_last_bit(synthetic: Any, fit
 def test_a_document_is_small_and_strict_json(fitted: Model) -> None:
     text = to_document(fitted)
     assert len(text) < 10_000
-    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not valid JSON"))
     assert from_document(to_document(replace(fitted, scores=None))) is not None
 
 
@@ -78,16 +78,16 @@ def test_a_document_is_small_and_strict_json(fitted: Model) -> None:
     ],
     ids=lambda text: repr(text[:12]),
 )
-def test_what_is_no_model_at_all_is_none(text: str) -> None:
+def test_a_document_that_is_not_a_model_is_rejected(text: str) -> None:
     assert from_document(text) is None
 
 
-# Wherever a value stands, it is replaced by each of these.
+# Each of these replaces each value of a document.
 NO_VALUES: list[Any] = [None, "x", [], {}, float("nan"), float("inf"), 10**400, [[1]], -1.5]
 
 
 def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place in a document where a value is, but the values of long lists."""
+    """List the paths of all values in a document; of a list only the first value."""
     children: list[tuple[Any, Any]] = []
     if isinstance(value, dict):
         children = list(value.items())
@@ -104,11 +104,11 @@ def put_in(record: Any, path: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
-# A number below zero may be one of these.
+# The values that may be below 0.
 SIGNED = {"centre", "offset", "noise", "usual"}
 
 
-def test_a_damaged_model_is_none_wherever_it_is_damaged(fitted: Model) -> None:
+def test_a_model_with_a_damaged_value_is_rejected(fitted: Model) -> None:
     record = json.loads(to_document(fitted))
     believed = []
     for path in places_in(record)[1:]:
@@ -121,16 +121,16 @@ def test_a_damaged_model_is_none_wherever_it_is_damaged(fitted: Model) -> None:
 
 
 @pytest.mark.parametrize("path", [("spread",), ("lengths", 0, 0)])
-def test_a_model_that_would_divide_by_zero_is_none(fitted: Model, path: tuple[Any, ...]) -> None:
+def test_a_model_with_a_divisor_of_0_is_rejected(fitted: Model, path: tuple[Any, ...]) -> None:
     record = json.loads(to_document(fitted))
     assert from_document(json.dumps(put_in(record, ("parameters", *path), 0.0))) is None
 
 
-def test_a_model_without_one_of_its_parts_is_none(fitted: Model) -> None:
+def test_a_model_without_one_of_its_parts_is_rejected(fitted: Model) -> None:
     record = json.loads(to_document(fitted))
     for path in places_in(record)[1:]:
         if path[0] == "tails" and len(path) > 1:
-            # Of these there may be fewer.
+            # The number of tails may differ.
             continue
         holder = record
         for key in path[:-1]:
@@ -140,22 +140,21 @@ def test_a_model_without_one_of_its_parts_is_none(fitted: Model) -> None:
             if isinstance(holder, dict)
             else holder[1:]
         )
-        # A list of no length that must be.
         assert from_document(json.dumps(put_in(record, path[:-1], less))) is None, path
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, "2", None, 2.5])
-def test_a_model_of_another_version_is_none(fitted: Model, version: Any) -> None:
+def test_a_model_of_another_version_is_rejected(fitted: Model, version: Any) -> None:
     assert from_document(json.dumps(json.loads(to_document(fitted)) | {"version": version})) is None
 
 
-def test_a_model_of_features_that_are_not_known_is_none(fitted: Model) -> None:
+def test_a_model_with_an_unknown_feature_is_rejected(fitted: Model) -> None:
     record = json.loads(to_document(fitted))
     record["features"][0] = "phase of the moon"
     assert from_document(json.dumps(record)) is None
 
 
-def test_a_huge_document_is_none_within_a_second(fitted: Model) -> None:
+def test_a_model_with_a_million_components_is_rejected(fitted: Model) -> None:
     record = json.loads(to_document(fitted))
     record["parameters"]["weights"] = [1.0] * 1_000_000
     assert from_document(json.dumps(record)) is None
@@ -166,7 +165,7 @@ def test_a_huge_document_is_none_within_a_second(fitted: Model) -> None:
 
 @pytest.fixture
 def location(synthetic: Any, tmp_path: Path) -> Path:
-    """Six configurations of the synthetic system, so that a fit takes no time."""
+    """Store six configurations of the synthetic system; so few are fitted quickly."""
     place = tmp_path / "bench.sqlite"
     put(place, *(run for curve in synthetic.curves[:6] for run in runs_of(curve)))
     return place
@@ -247,7 +246,7 @@ def test_a_damaged_model_in_the_database_is_fitted_again(location: Path, documen
 
 
 def test_loading_needs_nothing_that_reads_pickles() -> None:
-    """Nor libraries that take longer to import than a prediction takes."""
+    """It also imports no library that takes longer to import than a prediction takes."""
     program = (
         "import sys, predictor.model.stored, predictor.composition.prediction\n"
         "print({'joblib', 'cloudpickle', 'dill', 'sklearn', 'scipy'} & set(sys.modules))"
@@ -299,7 +298,7 @@ def test_an_import_that_adds_something_is_fitted_to(testbed: Path, tmp_path: Pat
     more = tmp_path / "more.csv"
     more.write_text("io_nodes,bandwidth_mib_s,command\n4,75,mpiexec -n 16 ior -w -b 4m -t 1m\n")
     for expected in (True, False):
-        # The second time, the same file changes nothing.
+        # Importing the same file again changes nothing.
         assert (
             invoke("bench", "import", more, "--system", "testbed", "--db", testbed).exit_code == 0
         )
@@ -330,7 +329,7 @@ def test_a_damaged_model_does_not_stop_a_prediction(testbed: Path) -> None:
 
 
 def test_a_model_with_the_state_of_an_earlier_version_is_fitted_once_more(testbed: Path) -> None:
-    """Earlier versions computed the state of the measurements from a `repr`."""
+    """Earlier versions computed the state of the measurements from a `repr`, so it differs now."""
     good = predicted(testbed).stdout
     with sqlite3.connect(testbed) as database:
         [row] = database.execute("SELECT revision, (SELECT max(id) FROM imports) FROM systems")

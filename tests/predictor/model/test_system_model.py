@@ -1,4 +1,4 @@
-"""What predictions rest on: matches, and what the model expects of them."""
+"""The knowledge of predictions: matches, and what the model predicts for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from predictor.model.system_model import Knowledge, Model, gaps, measurements
 
 MIB = 1 << 20
 MakeCurve = Callable[..., Curve]
-# What `a_curve` of conftest.py is.
+# The configuration of `a_curve` in conftest.py.
 SAME = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)
 
 
@@ -27,7 +27,7 @@ def knowledge(synthetic: Any, fitted: Model) -> Knowledge:
     return Knowledge(synthetic.curves, fitted)
 
 
-def test_curves_of_several_engines_are_refused(a_curve: MakeCurve) -> None:
+def test_curves_of_several_engines_are_rejected(a_curve: MakeCurve) -> None:
     with pytest.raises(InputError, match="several engines: fio, ior"):
         Knowledge((a_curve(), a_curve(engine="fio")))
 
@@ -91,7 +91,7 @@ def test_a_gap_is_to_the_nearest_size_that_was_measured() -> None:
     assert found(4, 1, 16, 24) == [0, 0, 0, 0]
     assert found(9, 1, 16, 24) == [3, 0, 0, 0]
     assert found(5, 3, 18, 24) == [1, 2, 2, 0]
-    # What is not known is nowhere far off.
+    # An unknown size has no gap.
     assert found(4, math.nan, 20, 24) == [0, 0, 0, 0]
 
 
@@ -105,7 +105,7 @@ def test_far_beyond_what_was_measured_the_doubt_grows(knowledge: Knowledge) -> N
         found = told.expect([told.match(wanted)], [1, 4])
         doubts.append(np.sqrt(np.diag(found.covariance)).mean())
     assert doubts == sorted(doubts)
-    # Five powers of two from the largest that was measured, 4 MiB.
+    # Five powers of two beyond the largest measured size, 4 MiB.
     assert doubts[-1] >= math.sqrt(0.1) * 5
 
 
@@ -120,7 +120,7 @@ def test_measured_cells_are_expected_near_to_what_was_measured_and_surer(
     for curve in synthetic.left_out:
         new = knowledge.expect([knowledge.match(curve.config)], synthetic.IO_NODES)
         new_doubts.append(np.sqrt(np.diag(new.covariance)).mean())
-    # Better than the mean of three runs by itself.
+    # The model is more certain than the mean of three runs alone.
     assert np.sqrt(np.mean(np.square(errors))) < synthetic.NOISE / math.sqrt(3)
     assert np.mean(doubts) < np.mean(new_doubts)
 
@@ -176,7 +176,7 @@ def test_what_is_nearly_the_same_is_off_together(knowledge: Knowledge) -> None:
 def test_what_a_log_cannot_tell_is_as_in_the_benchmark(
     knowledge: Knowledge, synthetic: Any
 ) -> None:
-    """O_DIRECT and fsync do not show in a log."""
+    """A log does not show O_DIRECT and fsync."""
     curves = tuple(
         replace(curve, config=replace(curve.config, odirect=True, fsync=True))
         for curve in synthetic.curves

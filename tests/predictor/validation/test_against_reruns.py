@@ -1,4 +1,4 @@
-"""What a prediction is off from reruns: by hand, and by RR-9366's own numbers."""
+"""Errors of predictions against reruns, compared with hand-computed and RR-9366's own values."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def means(**predicted: float) -> dict[int, Expected]:
 
 
 def test_a_tiny_example_is_as_by_hand() -> None:
-    # 10/40, 10/60, 20/100, 0/80; the means: 0/50, 10/90.
+    # Errors of the runs: 10/40, 10/60, 20/100, 0/80; of the means: 0/50, 10/90.
     found = scores(compare(CURVE, RERUNS))
     assert found.runs is not None
     assert found.cells is not None
     assert found.runs == Errors(4, 0, pytest.approx(37 / 240), pytest.approx(11 / 60), 0.25)
     assert found.cells == Errors(2, 0, pytest.approx(1 / 18), pytest.approx(1 / 18), 1 / 9)
     assert (found.hit_rate, found.regret, found.tau) == (1, 0, 1)
-    # 40 and 60 are not within 45 to 55; 80 and 100 are within 70 to 100, ends included.
+    # 40 and 60 are outside 45 to 55; 80 and 100 are within 70 to 100, ends included.
     assert found.coverage == 0.5
 
 
 def test_the_noise_floor_of_a_tiny_example_is_as_by_hand() -> None:
-    # Of two repetitions each is the other one's prediction: 20/40, 20/60, 20/100, 20/80.
+    # Each of two repetitions predicts the other: 20/40, 20/60, 20/100, 20/80.
     found = scores(noise_floor(RERUNS))
     assert found.runs is not None
     assert found.cells is not None
@@ -66,13 +66,13 @@ def test_the_noise_floor_of_a_tiny_example_is_as_by_hand() -> None:
 def test_table_9_has_the_largest_error_of_table_8() -> None:
     mean = fmean(BENCHMARK)
     [found] = compare({0: Expected(mean, mean, mean)}, {0: HACC_IO}).run_errors.values()
-    # Table 8 says 61.47 for HACC-IO with one 24 MB request, cut off after two digits.
+    # Table 8 has 61.47 for HACC-IO with one request of 24 MB, cut off after two digits.
     assert math.floor(max(found) * 100) / 100 == 61.47
     assert sorted(found) == pytest.approx([0.5065, 38.360, 41.415, 49.552, 61.477], abs=1e-3)
 
 
 def test_the_mean_of_table_8_is_over_all_numbers_of_io_nodes() -> None:
-    # With 1, 2, 4 and 8 I/O nodes there are twenty more runs; the table's median is .15.
+    # There are twenty more runs with 1, 2, 4 and 8 I/O nodes; the table's median is 0.15.
     mean = fmean(BENCHMARK)
     [found] = compare({0: Expected(mean, mean, mean)}, {0: HACC_IO}).run_errors.values()
     everything = errors([*found, *[0.15] * 20])
@@ -82,7 +82,7 @@ def test_the_mean_of_table_8_is_over_all_numbers_of_io_nodes() -> None:
 
 
 def test_the_noise_floor_of_two_modes_is_high_too() -> None:
-    # Table 9's 41971.4 once: 40 MB/s or 80 times that is what HACC-IO says of itself.
+    # One of the runs has 41971.4 MB/s, about 100 times as much as the others.
     found = leave_one_out_errors(HACC_IO)
     assert fmean(found) == pytest.approx(
         fmean(abs((sum(HACC_IO) - run) / 4 - run) / run for run in HACC_IO)
@@ -95,10 +95,10 @@ def test_the_noise_floor_of_two_modes_is_high_too() -> None:
     [
         (means(n0=100, n4=90), 0.375, 0.375),
         (means(n0=90, n4=100), 0.0, 0.0),
-        # 96 is within 5 % of 100, and fewer.
+        # 96 is within 5 % of 100, with fewer I/O nodes.
         (means(n0=96, n4=100), 0.0, 0.375),
         (means(n0=100, n4=96), 0.375, 0.375),
-        # Of equals the fewest.
+        # Of equal bandwidths, the fewest I/O nodes are best.
         (means(n0=100, n4=100), 0.375, 0.375),
     ],
 )
@@ -110,7 +110,7 @@ def test_regret_is_the_share_lost_by_the_choice(
     assert found.hits == (float(regret == 0),)
 
 
-def test_what_was_measured_but_not_predicted_can_be_what_was_missed() -> None:
+def test_a_number_without_a_prediction_counts_for_the_highest_measured_mean() -> None:
     found = compare(CURVE, {4: [80.0], 8: [100.0]})
     assert found.regrets == (pytest.approx(0.2),)
     assert list(found.run_errors) == [4]
@@ -126,7 +126,7 @@ def test_nothing_in_common_is_nothing_compared() -> None:
     assert set(vars(scores(Comparison())).values()) == {None}
 
 
-def test_a_single_repetition_has_no_noise_floor_and_takes_that_of_decisions_away() -> None:
+def test_a_cell_with_one_repetition_has_no_noise_floor_and_decisions_have_none_either() -> None:
     assert noise_floor({0: [1.0], 4: [2.0]}) == Comparison()
     found = scores(noise_floor({0: [1.0, 2.0], 4: [2.0]}))
     assert found.runs is not None
@@ -135,7 +135,7 @@ def test_a_single_repetition_has_no_noise_floor_and_takes_that_of_decisions_away
 
 
 def test_the_noise_floor_knows_a_choice_that_chance_decides() -> None:
-    # Both cells are 10 or 20: half against half is right in half of the splits.
+    # Both cells have 10 and 20, so one half decides right in half of the splits.
     found = scores(noise_floor({0: [10.0, 20.0], 4: [10.0, 20.0]}))
     assert found.hit_rate == pytest.approx(0.5, abs=0.1)
     assert found.regret == pytest.approx(0.25, abs=0.05)
@@ -146,7 +146,7 @@ def test_the_noise_floor_knows_a_choice_that_chance_decides() -> None:
     [
         ([1, 2, 3, 4], [10, 20, 30, 40], 1),
         ([1, 2, 3, 4], [40, 30, 20, 10], -1),
-        # Five of six pairs agree.
+        # Five of six pairs agree, one does not.
         ([1, 2, 3, 4], [10, 20, 40, 30], 4 / 6),
         ([1], [1], None),
         ([1, 1], [1, 2], None),

@@ -1,4 +1,4 @@
-"""The chart's limits are Roberts's, its false alarms those that theory gives."""
+"""The limits of the control chart are those of Roberts, its false alarms those of theory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ values = st.lists(st.floats(-3, 3), max_size=60)
 
 
 def until_alarm(shift: float, numbers: random.Random) -> int:
-    """How many values of a series there are up to its first alarm."""
+    """Draw a series up to its first alarm, and count its values."""
     series: list[float] = []
     for length in count(1):
         series.append(numbers.gauss(shift, 1))
@@ -26,13 +26,13 @@ def until_alarm(shift: float, numbers: random.Random) -> int:
     raise AssertionError
 
 
-def test_a_series_of_nothing_is_within_its_limits() -> None:
+def test_an_empty_series_is_within_its_limits() -> None:
     found = control_chart([])
     assert (found.average, found.limit, found.since) == (0, 0, None)
 
 
 def test_the_average_and_its_limits_are_roberts_s() -> None:
-    """Montgomery's and NIST's form of them: weight 0.2, 3 standard deviations."""
+    """The formulas are those of Montgomery and NIST, with weight 0.2 and 3 standard deviations."""
     series = [1.0, -0.5, 2.0, 0.25]
     average = 0.0
     for length, value in enumerate(series, start=1):
@@ -63,9 +63,7 @@ def test_down_is_seen_as_up_is(series: list[float]) -> None:
 
 
 @given(values, st.sampled_from([-3.0, 2.0, 1.3]))
-def test_a_lasting_shift_is_seen_and_said_to_be_of_its_time(
-    series: list[float], shift: float
-) -> None:
+def test_a_lasting_shift_is_detected_with_its_time(series: list[float], shift: float) -> None:
     found = control_chart([*series, *[shift] * 60])
     assert found.since is not None
     assert math.copysign(1, found.average) == math.copysign(1, shift)
@@ -80,7 +78,7 @@ def test_an_alarm_ends_when_all_is_as_expected_again() -> None:
 
 @pytest.mark.slow
 def test_false_alarms_are_one_in_hundreds_of_values() -> None:
-    """Run lengths are nearly geometric: of 200 values 1 - exp(-200 / 590) have one."""
+    """Run lengths are almost geometric: a share 1 - exp(-200 / 590) of series of 200 has one."""
     numbers = random.Random(1959)
     alarmed = 0
     for _ in range(300):
@@ -91,7 +89,7 @@ def test_false_alarms_are_one_in_hundreds_of_values() -> None:
 
 @pytest.mark.slow
 def test_at_any_time_3_of_1000_quiet_series_are_in_alarm() -> None:
-    """The average of normal values is normal: 0.27 % are beyond three standard deviations."""
+    """The average of normal values is normal, so 0.27 % are beyond three standard deviations."""
     numbers = random.Random(1959)
     alarmed = sum(
         control_chart([numbers.gauss(0, 1) for _ in range(25)]).since is not None

@@ -1,4 +1,4 @@
-"""Errors so far by hand; drift is seen where there is some, and seldom where there is none."""
+"""Errors of decisions, computed by hand; drift is detected, and false alarms are rare."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from predictor.validation.decision_errors import (
 APP = Application(1, "here", "/opt/app", "app", "ada")
 OTHER = Application(2, "here", "/opt/other", "other", "bob")
 WRITE = "write POSIX contiguous shared"
-# Of the 10th and the 90th percentile of a normal distribution.
+# Standard deviations between the mean and p10 or p90 of a normal distribution.
 TENTH = 1.2815516
 SIGMA = 0.1
 DECISION = DecisionRow(
@@ -77,7 +77,7 @@ def row(
 
 
 def with_interval(sigma: float, expected: float = 100.0) -> DecisionRow:
-    """What is expected with 4 I/O nodes, with an interval of a lognormal distribution."""
+    """Make a decision with a lognormal interval of the prediction with 4 I/O nodes."""
     low, high = (expected * math.exp(sign * TENTH * sigma) for sign in (-1, 1))
     return replace(DECISION, curve=((4, expected, low, high),))
 
@@ -87,7 +87,7 @@ def series(ratios: Iterable[float], sigma: float = SIGMA) -> list[JoinedOutcome]
 
 
 def whole(found: Sequence[Drift]) -> Drift:
-    """Of the system, all kinds of I/O together."""
+    """Find the drift of all kinds of I/O of the system together."""
     [drifts] = [each for each in found if each.pattern is None]
     return drifts
 
@@ -100,11 +100,11 @@ def lognormal(numbers: random.Random, sigma: float = SIGMA) -> Iterator[float]:
 def test_errors_are_as_by_hand() -> None:
     rows = [row(40.0, io_nodes=0), row(60.0, io_nodes=0), row(100.0), row(80.0)]
     found = errors_so_far(rows)
-    # 10/40, 10/60, 20/100, 0/80; 40 and 60 are not within 45 to 55, ends are within.
+    # Errors: 10/40, 10/60, 20/100, 0/80. 40 and 60 are outside 45 to 55; ends are inside.
     assert [each.error for each in found.judged] == pytest.approx([1 / 4, 1 / 6, 1 / 5, 0])
     assert [each.inside for each in found.judged] == [False, False, True, True]
     expected = Errors(4, 0, pytest.approx(37 / 240), pytest.approx(11 / 60), 0.25)
-    # Means are 50 and 90, and all were decided for 4.
+    # The means are 50 and 90, and all decisions were for 4 I/O nodes.
     assert found.systems == (Summary("here", "here", None, 4, expected, 0.5, 0.0),)
     assert found.applications == (Summary("here", "/opt/app of ada", 1, 4, expected, 0.5, 0.0),)
     assert found.sources == (Summary("here", "history", None, 4, expected, 0.5, 0.0),)
@@ -147,7 +147,7 @@ def test_outcomes_without_a_decision_or_an_expectation_have_no_error() -> None:
     assert (found.outcomes, len(found.judged), found.worst) == (3, 2, ())
     assert [(each.error, each.inside, each.regret) for each in found.judged] == [(None,) * 3] * 2
     assert found.judged[1].pattern == UNKNOWN
-    # What the scheduler said stands in.
+    # The application is unknown, so the executable of the decision is shown.
     assert found.judged[1].executable == "/opt/app"
     assert found.sources == (
         Summary("here", "default", None, 1, None, None, None),
@@ -166,7 +166,7 @@ def test_nothing_is_no_error() -> None:
 def test_regret_needs_the_decided_number_and_another_one() -> None:
     assert errors_so_far([row(80.0), row(90.0)]).systems[0].regret is None
     assert errors_so_far([row(80.0, io_nodes=0), row(90.0, io_nodes=2)]).systems[0].regret is None
-    # The mean with 4 is 80, that with 0 is 100.
+    # The mean with 4 I/O nodes is 80, with 0 it is 100.
     rows = [row(70.0), row(90.0), row(100.0, io_nodes=0, decision=None)]
     found = errors_so_far(rows)
     assert [each.regret for each in found.judged] == pytest.approx([0.2, 0.2])
@@ -211,7 +211,7 @@ def test_the_ten_worst_are_said() -> None:
 
 
 @given(st.floats(0.001, 1.0), st.integers(1, 100))
-def test_what_is_as_expected_never_drifts(sigma: float, length: int) -> None:
+def test_outcomes_as_predicted_never_drift(sigma: float, length: int) -> None:
     found = drift(series([1.0] * length, sigma))
     assert [(each.pattern, each.count) for each in found] == [(None, length), (WRITE, length)]
     for each in found:
@@ -221,7 +221,7 @@ def test_what_is_as_expected_never_drifts(sigma: float, length: int) -> None:
 
 @given(st.floats(0.005, 0.35), st.integers(0, 50), st.sampled_from([0.5, 2.0]))
 def test_half_and_double_are_seen_after_few(sigma: float, before: int, ratio: float) -> None:
-    """ln 2 is two standard deviations at least: the average gets beyond within five runs."""
+    """ln 2 is at least two standard deviations, so the average crosses the limit in five runs."""
     rows = series([1.0] * before + [ratio] * 5, sigma)
     found = whole(drift(rows))
     assert found.drifted
@@ -234,14 +234,14 @@ def test_half_and_double_are_seen_after_few(sigma: float, before: int, ratio: fl
 def test_the_ratio_is_that_of_the_last_ten() -> None:
     found = whole(drift(series([1.0] * 50 + [0.5] * 10)))
     assert found.ratio == pytest.approx(0.5)
-    # The geometric mean.
+    # The geometric mean of 0.5 and 2.0 is 1.
     assert whole(drift(series([0.5, 2.0]))).ratio == pytest.approx(1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.05, 0.1, 0.5])
 def test_false_alarms_of_lognormal_runs_are_3_in_1000(sigma: float) -> None:
-    """At any time, 0.27 % of what has not changed is said to have drifted."""
+    """At any time, 0.27 % of unchanged series are in alarm."""
     numbers = random.Random(1959)
     runs = lognormal(numbers, sigma)
     alarms = 0

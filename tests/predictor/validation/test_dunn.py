@@ -12,15 +12,15 @@ MIB = 1 << 20
 
 
 def test_two_groups_are_as_by_hand() -> None:
-    # Ranks 1 2 3 and 4 5 6: z = 3 / sqrt(6 * 7 / 12 * (1/3 + 1/3)).
+    # The ranks are 1 2 3 and 4 5 6, so z = 3 / sqrt(6 * 7 / 12 * (1/3 + 1/3)).
     z = 3 / (3.5 * 2 / 3) ** 0.5
     p_value = 2 * (1 - NormalDist().cdf(z))
     assert dunn({0: [1, 2, 3]}, {0: [4, 5, 6]}) == {0: pytest.approx(p_value)}
 
 
 def test_the_test_is_adjusted_over_all_pairs_of_groups() -> None:
-    # Four groups of 1 ... 12 in order: N(N+1)/12 = 13; mean ranks 2, 5, 8, 11 are 3, 6 or 9
-    # apart. After Holm the nearest pairs (three of six, p = 0.308) are multiplied by 3.
+    # Four groups share 1 to 12 in order: N(N+1)/12 = 13, and the mean ranks 2, 5, 8, 11 differ by
+    # 3, 6 or 9. Holm multiplies the p-value of the nearest pairs (three of six, 0.308) by 3.
     alone = 2 * (1 - NormalDist().cdf(3 / (13 * 2 / 3) ** 0.5))
     found = dunn({0: [1, 2, 3], 4: [7, 8, 9]}, {0: [4, 5, 6], 4: [10, 11, 12]})
     assert found == {0: pytest.approx(3 * alone), 4: pytest.approx(3 * alone)}
@@ -46,7 +46,7 @@ def test_where_the_library_is_missing_it_is_said_how_to_install_it(
 
 
 def test_repetitions_are_composed_one_by_one() -> None:
-    # 2 s + 1 s, 1 s + 1 s; the third has no partner.
+    # The times are 2 s + 1 s and 1 s + 1 s; the third repetition has no partner.
     work = [(100 * MIB, {0: [50.0, 100.0, 7.0]}), (100 * MIB, {0: [100.0, 100.0]})]
     assert composed_repetitions(work) == {0: (pytest.approx(200 / 3), pytest.approx(100))}
 

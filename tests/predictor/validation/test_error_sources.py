@@ -1,4 +1,4 @@
-"""Litmus tests: an error that was put in is found under its name, and the parts add up."""
+"""Litmus tests find the error of a known source under its name, and the parts add up."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def sum_of(found: ErrorSources) -> float:
     return math.fsum(value or 0 for value in parts)
 
 
-def test_what_repetitions_are_off_from_each_other_is_noise() -> None:
-    # Off from 50: 10/40 and 10/60; off from each other: 20/40 and 20/60. All is noise.
+def test_the_error_of_repetitions_against_each_other_is_noise() -> None:
+    # Errors against 50 are 10/40 and 10/60, against each other 20/40 and 20/60: all is noise.
     found = explain({0: at(50)}, {0: [40, 60]}, [part("exact", n0=1)])
     assert found is not None
     assert found.total == found.noise == pytest.approx((10 / 40 + 10 / 60) / 2)
     assert found.unexplained == 0
 
 
-def test_what_is_left_of_an_exact_match_is_unexplained() -> None:
+def test_the_rest_of_an_exact_match_is_unexplained() -> None:
     found = explain({0: at(50)}, {0: [100, 100]}, [part("exact", n0=1)])
     assert found is not None
     assert (found.total, found.noise, found.unexplained) == (0.5, 0, 0.5)
@@ -64,7 +64,7 @@ def test_what_is_left_of_an_exact_match_is_unexplained() -> None:
     [("interpolated", 0, 0.375), ("model", 0.375, 0), ("exact", 0, 0)],
 )
 def test_the_rest_is_shared_by_predicted_time(match: str, missing: float, poor: float) -> None:
-    # Three of four seconds are in the part that is matched so.
+    # The part with this match takes three of four seconds.
     parts = [part(match, n0=3), part("exact", n0=1)]
     found = explain({0: at(50)}, {0: [100, 100]}, parts)
     assert found is not None
@@ -89,11 +89,11 @@ def test_nothing_predicted_is_nothing_explained() -> None:
 
 
 TIMES = {n: [day * DAY for day in range(8)] for n in (0, 4)}
-# A tenth slower every day, from what was predicted.
+# The runs begin as predicted and become a tenth slower every day.
 SLOWER = {n: [100 * 0.9**day for day in range(8)] for n in (0, 4)}
 
 
-def test_a_drift_that_was_put_in_is_found() -> None:
+def test_a_known_drift_is_found() -> None:
     trend = find_drift(SLOWER, TIMES)
     assert trend is not None
     assert trend.change == pytest.approx(0.9**7 - 1)
@@ -102,7 +102,7 @@ def test_a_drift_that_was_put_in_is_found() -> None:
     assert steady == {n: pytest.approx([100] * 8) for n in (0, 4)}
 
 
-def test_an_error_that_is_all_drift_is_put_down_to_it() -> None:
+def test_an_error_that_is_all_drift_is_attributed_to_it() -> None:
     curve = {0: at(100), 4: at(100)}
     found = explain(curve, SLOWER, [part("exact", n0=1, n4=1)], TIMES)
     assert found is not None
@@ -131,7 +131,7 @@ def test_cells_that_were_measured_on_different_days_are_no_drift() -> None:
 @pytest.mark.parametrize(
     ("runs", "times"),
     [
-        # 24 orders, of which one and its reverse are as steep: p is 0.08 at best.
+        # Of 24 orders, one and its reverse are as steep, so the p-value is at least 0.08.
         ([1.0, 2, 3, 4], [1.0, 2, 3, 4]),
         ([1.0, 2, 3, 4, 5], [7.0] * 5),
         ([1.0], [1.0]),
@@ -158,7 +158,7 @@ def test_the_p_value_is_that_of_all_orders(seed: int) -> None:
     )
     trend = find_drift({0: runs.tolist()}, {0: times.tolist()})
     assert trend is not None
-    # Two-sided by distance from zero, which is where the statistic is centred.
+    # The statistic is centred at zero, so both sides count by their distance from zero.
     beyond = np.abs(exact.null_distribution) >= abs(exact.statistic) * (1 - 1e-9)
     assert trend.p_value == pytest.approx(beyond.mean(), abs=0.03)
 
@@ -208,7 +208,7 @@ def test_applications_are_pooled_by_their_runs() -> None:
 
 
 def test_a_rerun_counts_for_each_kind_by_its_share_of_the_time() -> None:
-    # One application writes all the time, another one writes for one of four seconds.
+    # One application writes all the time, the other one for one of four seconds.
     found = errors_by_kind(
         [
             ([part("exact", n0=5)], {0: [0.1]}),

@@ -71,7 +71,7 @@ def test_the_page_needs_no_network_and_holds_plotly_once(tmp_path: Path) -> None
     assert tags
     assert not [tag for tag in tags if re.search(r"\b(?:src|href)\s*=", tag)]
     assert len(page) < 8e6
-    # Kinds, all, and two of each application.
+    # One figure of kinds, one of all applications, and two of each application.
     assert len(re.findall(r"Plotly\.newPlot\(\s+\"", page)) == 6
     for text in (
         "41.25",

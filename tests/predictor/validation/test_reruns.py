@@ -85,7 +85,7 @@ def test_the_bandwidth_of_a_run_is_its_bytes_over_the_time_of_its_phases(
 
 
 def test_reruns_can_be_logs(write: Write, tmp_path: Path) -> None:
-    # README: 442 MiB in 9.76 s, by Darshan's own clock.
+    # According to the README, the run moved 442 MiB in 9.76 s by Darshan's clock.
     shutil.copy(TESTBED / "logs" / "hacc-io-ionodes0.darshan", tmp_path / "a.darshan")
     [rerun, other] = read_reruns(
         write("application,io_nodes,log,bandwidth_mib_s\nhacc,0,a.darshan,\nhacc,0,,50\n")

@@ -118,7 +118,7 @@ def test_the_numbers_are_those_of_predict_beside_the_csv(
 
 
 def test_all_reruns_are_pooled(record: dict[str, Any]) -> None:
-    # README of the testbed: 29 + 29 + 30 runs.
+    # The README of the testbed lists 29 + 29 + 30 runs.
     assert record["all"]["prediction"]["runs"]["count"] == 88
     regrets = [one["prediction"]["regret"] for one in record["applications"]]
     assert record["all"]["prediction"]["regret"] == pytest.approx(fmean(regrets))
@@ -127,7 +127,7 @@ def test_all_reruns_are_pooled(record: dict[str, Any]) -> None:
 
 
 def test_the_kinds_are_those_that_the_applications_were_made_of(record: dict[str, Any]) -> None:
-    # README of the testbed: what multiphase does; HACC-IO writes a file per process.
+    # The README of the testbed describes multiphase; HACC-IO writes a file per process.
     kinds = {part["kind"] for part in record["applications"][0]["parts"]}
     assert record["applications"][0]["application"] == "multiphase"
     assert kinds == {
@@ -203,7 +203,7 @@ def test_reruns_can_be_logs(validate: Validate, tmp_path: Path) -> None:
     path.write_text("application,io_nodes,log\n" + "\n".join(lines), encoding="utf-8")
     found = json.loads(validate(path, HACC, "--format", "json").stdout)
     points = {point["io_nodes"]: point for point in found["applications"][0]["curve"]}
-    # README of the testbed: HACC-IO reaches 44.6 MiB/s without I/O nodes.
+    # According to the README of the testbed, HACC-IO reaches 44.6 MiB/s with direct access.
     assert points[0]["measured_mib_s"] == [pytest.approx(44.6, rel=0.05)]
     assert points[1]["measured_mib_s"] == []
 
