@@ -21,7 +21,7 @@ Examples:
 """,
 )
 def experiment() -> None:
-    """Run the experiments of ioncast again, or run them on your own data."""
+    """Rerun case studies on an emulated platform, check published tables, and simulate queues."""
 
 
 for study in STUDIES:

@@ -398,4 +398,4 @@ def _how_to_add(model: type[Table], key: Key) -> str:
 def _known_keys(model: type[Table], key: Key) -> str:
     known = list(model.model_fields)
     nearest = difflib.get_close_matches(str(key), known, n=1)
-    return f"did you mean `{nearest[0]}`?" if nearest else f"known here are {', '.join(known)}"
+    return f"did you mean `{nearest[0]}`?" if nearest else f"the keys here are {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""`ioncast allocate`: divide I/O nodes between jobs and compare policies."""
+"""`ioncast allocate`: divide I/O nodes among jobs and compare policies."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def allocate_command(
     machine_nodes: int | None,
     output_format: str,
 ) -> None:
-    """Divide a pool of I/O nodes between jobs that share it.
+    """Divide a pool of I/O nodes among several jobs.
 
     JOBS.json is a list of jobs, or an object with this list under "jobs"; - reads standard input.
     A job has an "id", its number of compute "nodes" and a "curve": MiB/s by number of I/O nodes,

@@ -6,12 +6,16 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ioncast_base.errors import InputError
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings
 from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.token_files import is_open, read_token
 
 _LOG = logging.getLogger("ioncast.slurm")
+# The origin of each token, for the remedy of an error.
+_SLURM = "renew-slurm-token writes a token of Slurm into this file; see docs/slurm.md"
+_SERVICE = "`ioncast token add` prints the token of the service for this file; see docs/slurm.md"
 
 
 @contextmanager
@@ -31,8 +35,8 @@ def clients(settings: Settings, service_timeout_s: float) -> Iterator[tuple[Slur
         When a token file cannot be read or has no token.
     """
     slurmrestd, service = settings.slurmrestd, settings.service
-    for path in (slurmrestd.token_file, service.token_file):
-        read_token(path)
+    for path, origin in ((slurmrestd.token_file, _SLURM), (service.token_file, _SERVICE)):
+        _check_token(path, origin)
         if is_open(path):
             _LOG.warning("%s: everybody can read this token; run chmod o-r on it", path)
     with (
@@ -45,3 +49,10 @@ def clients(settings: Settings, service_timeout_s: float) -> Iterator[tuple[Slur
         Ioncast(service.address, lambda: read_token(service.token_file), service_timeout_s) as ours,
     ):
         yield slurm, ours
+
+
+def _check_token(path: str, origin: str) -> None:
+    try:
+        read_token(path)
+    except InputError as error:
+        raise InputError(error.what, where=error.where, remedy=origin) from error

@@ -18,7 +18,7 @@ Examples:
 """,
 )
 def slurm() -> None:
-    """Tell ioncast which bandwidth jobs got, and divide I/O nodes between waiting jobs."""
+    """Send the Darshan logs of jobs to the service, and divide I/O nodes among waiting jobs."""
 
 
 slurm.add_command(watch)

@@ -113,7 +113,7 @@ Examples:
 @click.option(
     "--tasks",
     type=WholeNumber(1, 100_000),
-    help="Number of processes.  [default: all that the description provides for]",
+    help="Number of processes.  [default: the processes per node of the description, on all nodes]",
 )
 @click.option(
     "--nodes",

@@ -159,6 +159,6 @@ def _named(name: str, places: dict[str, int]) -> int:
         raise InputError(
             f"there is no curve {name!r}",
             where="column Curve",
-            remedy=f"known are {', '.join(list(places)[:20])}",
+            remedy=f"the first curves are {', '.join(list(places)[:20])}",
         )
     return places[name]

@@ -48,15 +48,16 @@ STUDIES = (
     Study(
         name="single",
         title="Case study I: one phase of I/O",
-        summary="One phase: a shared file (SINGLE-A) and a file per process (SINGLE-B).",
+        summary="Run case study I: one phase, in a shared file (SINGLE-A) and in a file per process"
+        " (SINGLE-B).",
         builders=(spec.single_a, spec.single_b),
         scale=1 / 8,
     ),
     Study(
         name="periodic",
         title="Case study II: the same phase several times",
-        summary="Four phases of the same I/O with pauses: a shared 1D-strided file (PERIODIC-A),"
-        " and small requests to a file per process (PERIODIC-B).",
+        summary="Run case study II: four phases of the same I/O with pauses, in a shared 1D-strided"
+        " file (PERIODIC-A) and with small requests to a file per process (PERIODIC-B).",
         builders=(
             partial(spec.periodic_a, phases=_PHASES, pause_s=_PAUSE_S),
             partial(spec.periodic_b, phases=_PHASES, pause_s=_PAUSE_S),
@@ -66,15 +67,16 @@ STUDIES = (
     Study(
         name="hacc",
         title="Case study III: HACC-IO",
-        summary="HACC-IO's checkpoint: nine arrays and a header, in a file per process.",
+        summary="Run case study III: HACC-IO's checkpoint, nine arrays and a header in a file per"
+        " process.",
         builders=(spec.hacc_io,),
         scale=1 / 8,
     ),
     Study(
         name="applications",
         title="More applications",
-        summary="Phases of different kinds, uneven I/O of some of the processes, and collective"
-        " MPI-IO.",
+        summary="Run more applications: phases of different kinds, uneven I/O of some of the"
+        " processes, and collective MPI-IO.",
         builders=(spec.multiphase, spec.irregular, spec.collective),
         scale=1 / 32,
     ),

@@ -28,7 +28,7 @@ def _bind(text: str) -> str:
     host, _, port = text.rpartition(":")
     is_socket = text.startswith("unix:/")
     if not is_socket and not (host and port.isascii() and port.isdecimal() and int(port) < 2**16):
-        raise InputError("is not an address to listen at", remedy="give HOST:PORT or unix:/PATH")
+        raise InputError("must be HOST:PORT or unix:/PATH")
     return text
 
 

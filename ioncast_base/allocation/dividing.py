@@ -207,7 +207,7 @@ def allocate(
         _check_whole("machine nodes", machine_nodes, 1)
     if policy not in POLICIES:
         raise InputError(
-            f"there is no policy {policy!r}", remedy=f"known are {', '.join(POLICIES)}"
+            f"there is no policy {policy!r}", remedy=f"the policies are {', '.join(POLICIES)}"
         )
     _check_ids(jobs)
     movable = [job for job in jobs if not job.is_fixed]

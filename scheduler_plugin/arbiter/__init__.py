@@ -1,1 +1,1 @@
-"""The arbiter: it divides free I/O nodes between waiting jobs."""
+"""The arbiter: it divides free I/O nodes among waiting jobs."""

@@ -69,7 +69,7 @@ def plan(
     settings: ArbitrateSettings,
     now_s: float,
 ) -> list[Change]:
-    """Divide the I/O nodes that running jobs leave free between waiting jobs with a decision.
+    """Divide the I/O nodes that running jobs leave free among waiting jobs with a decision.
 
     A plan for the result of a plan changes nothing. No job stays held: a job that gets no I/O
     nodes now is released with its smallest number and waits for them in Slurm's own order.

@@ -1,4 +1,4 @@
-"""`ioncast slurm arbitrate`: divide free I/O nodes between waiting jobs, again and again."""
+"""`ioncast slurm arbitrate`: divide free I/O nodes among waiting jobs, again and again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Examples:
 @click.option("--once", is_flag=True, help="Do one round and exit.")
 @click.option("--dry-run", is_flag=True, help="Do one round and only say what would be changed.")
 def arbitrate(config: str, once: bool, dry_run: bool) -> None:
-    """Divide free I/O nodes between all waiting jobs, for the highest global bandwidth.
+    """Divide free I/O nodes among all waiting jobs, for the highest total bandwidth.
 
     Jobs that job_submit.lua holds (mode "arbitrate") are released with the licences that they
     get. The licences of other waiting jobs are changed until they start. Running jobs keep

@@ -48,8 +48,8 @@ Examples:
 def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
     """Follow jobs to their end and send their Darshan logs to the service.
 
-    Later decisions use this history: the bandwidth that jobs got with their numbers of I/O nodes.
-    docs/slurm.md explains the settings.
+    The service adds the runs to the history, and later decisions rest on them. The watch also
+    sends how many I/O nodes each job had. docs/slurm.md explains the settings.
     """
     settings = read_settings(config)
     darshan = settings.darshan

@@ -256,4 +256,8 @@ def _written_between(path: Path, since_s: float, until_s: float) -> bool:
 
 
 def _unreadable(folder: Path, error: OSError) -> InputError:
-    return InputError(f"the folder of the logs cannot be read: {error.strerror}", where=str(folder))
+    return InputError(
+        f"the folder of the logs cannot be read: {error.strerror}",
+        where=str(folder),
+        remedy="correct the folder's permissions, or `folder` in the settings' table [darshan]",
+    )

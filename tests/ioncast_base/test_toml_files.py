@@ -63,7 +63,7 @@ def test_a_good_file_is_read() -> None:
         ("number = 80\n", "", "s.toml:8: key `main.number` is missing"),
         ("number = 82\n", "", "s.toml:14: key `ports.number` is missing"),
         ('name = "a"', 'nam = "a"', "s.toml:1: key `nam` is unknown; did you mean `name`?"),
-        ("number = 80", "number = 80\nq = 1", "s.toml:10: key `main.q` is unknown; known here"),
+        ("number = 80", "number = 80\nq = 1", "s.toml:10: key `main.q` is unknown; the keys here"),
         ('"a"', "3", "s.toml:1: key `name`: must be a text in quotes, not 3"),
         ('"a"', '""', "s.toml:1: key `name`: must not be empty"),
         ("number = 81", 'number = "81"', "s.toml:12: key `ports.number`: must be a whole number"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ioncast_base.errors import InputError
+from scheduler_plugin.clients import clients
 from scheduler_plugin.settings import (
     ArbitrateSettings,
     DarshanSettings,
@@ -105,6 +106,21 @@ def test_all_samples_name_the_same_heartbeat() -> None:
     assert f"RuntimeDirectory={Path(heartbeat).parent.relative_to('/run')}\n" in unit
     manual = Path(__file__).resolve().parents[2] / "docs" / "slurm.md"
     assert f'`heartbeat = "{heartbeat}"`' in manual.read_text()
+
+
+@pytest.mark.parametrize(
+    ("missing", "origin"), [("slurm.jwt", "renew-slurm-token"), ("token", "`ioncast token add`")]
+)
+def test_a_missing_token_is_an_error_that_names_its_origin(
+    tmp_path: Path, missing: str, origin: str
+) -> None:
+    text = _LEAST.replace("/etc/ioncast/", f"{tmp_path}/")
+    for name in {"slurm.jwt", "token"} - {missing}:
+        (tmp_path / name).write_text("secret")
+    settings = read_settings(_file(tmp_path, text))
+    with pytest.raises(InputError, match=origin) as raised, clients(settings, 1):
+        pass
+    assert raised.value.where == str(tmp_path / missing)
 
 
 def test_few_settings_are_enough(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_keeper_reads_what_a_worker_writes(tmp_path: Path) -> None:
         ("workers = 2\nworker = 3", "service.toml:2: key `worker` is unknown"),
         ("\nreading = 'shut'", "service.toml:2: key `reading`"),
         ("tolerance = 1.0", "service.toml:1: key `tolerance`: "),
-        ("bind = ['nowhere']", "service.toml:1: key `bind`, entry 1: is not an address to"),
+        ("bind = ['nowhere']", "service.toml:1: key `bind`, entry 1: must be HOST:PORT or"),
         ("[systems.one]\ndefault_io_nodes = -1", "service.toml:2: key `systems.one.default_io_no"),
         (
             "[systems.tolerance]\ntolerence = 0.1",

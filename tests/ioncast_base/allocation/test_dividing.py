@@ -373,7 +373,7 @@ def test_an_impossible_job_is_rejected(told: dict[str, Any], said: str) -> None:
         ({"machine_nodes": 0}, "machine nodes: 0 is not a whole number of at least 1"),
         (
             {"policy": "fair"},
-            "there is no policy 'fair'; known are mckp, best, static, equal",
+            "there is no policy 'fair'; the policies are mckp, best, static, equal",
         ),
         (
             {"pool": 2},
