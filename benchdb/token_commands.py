@@ -1,4 +1,4 @@
-"""`ioncast token`: who may use the service."""
+"""`ioncast token`: add, list and revoke the tokens of the service's clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
 """,
 )
 def token() -> None:
-    """Say who may use the service, and for what."""
+    """Manage the tokens that let clients use the service."""
 
 
 @token.command("add", epilog="\b\nExample:\n  ioncast token add slurm --role scheduler > token")
@@ -32,17 +32,17 @@ def token() -> None:
     "--role",
     type=click.Choice(ROLES),
     required=True,
-    help="A reader asks; a scheduler also stores runs and outcomes; an admin may do all.",
+    help="A reader asks; a scheduler also stores runs and outcomes; an admin may do everything.",
 )
 @database_option
 def add(name: str, role: str, location: str | None) -> None:
-    """Make a token for NAME and print it; it cannot be shown again."""
+    """Create a token for NAME and print it; it cannot be shown again."""
     with opened_database(location) as engine, transaction(engine, write=True) as connection:
         made = add_token(connection, name, role)
     click.echo(made)
     click.echo(
-        "ioncast: keep this token now, only its hash is stored; "
-        "it goes into the header `Authorization: Bearer TOKEN`",
+        "ioncast: save this token now, because only its hash is stored; "
+        "send it in the header `Authorization: Bearer TOKEN`",
         err=True,
     )
 
@@ -51,7 +51,7 @@ def add(name: str, role: str, location: str | None) -> None:
 @format_option
 @database_option
 def list_tokens(output_format: str, location: str | None) -> None:
-    """List the tokens by name; a token itself is not stored."""
+    """List names and roles of all tokens; the tokens themselves are not stored."""
     with reading(location) as connection:
         rows = [asdict(each) for each in tokens(connection)]
     if output_format == "json":
@@ -66,7 +66,7 @@ def list_tokens(output_format: str, location: str | None) -> None:
 @click.argument("name")
 @database_option
 def revoke(name: str, location: str | None) -> None:
-    """Make the token of NAME invalid, for good."""
+    """Revoke the token of NAME; it can never become valid again."""
     with (
         opened_database(location, create=False) as engine,
         transaction(engine, write=True) as connection,

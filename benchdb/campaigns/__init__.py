@@ -1,1 +1,1 @@
-"""Benchmark campaigns: what to measure, on which platform, by which program, how far it is."""
+"""Benchmark campaigns: platforms, engines, running, collecting results and reports."""

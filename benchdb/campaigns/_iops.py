@@ -1,9 +1,9 @@
-"""IOPS as a process that ends with the one that started it.
+"""Runs IOPS in a process that stops when its parent dies.
 
     python -m benchdb.campaigns._iops PARENT ARGUMENT...
 
-It outlives the SIGTERM that ends the run in flight, so that it can cancel jobs and stop in
-order; when its parent dies it is hung up, and the run in flight comes to its end by itself.
+A SIGTERM to the process group ends the current run, but not this process, so that it can still
+cancel jobs. When its parent dies, it gets a SIGHUP and stops; the current run finishes by itself.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGHUP)
     if os.getppid() != parent:
         sys.exit(1)
-    # A handler, unlike ignoring it, is not inherited by what IOPS starts.
+    # Programs that IOPS starts would inherit an ignored signal, but not a handler.
     signal.signal(signal.SIGTERM, lambda _signal, _frame: None)
     from iops.main import main as iops  # noqa: PLC0415
 

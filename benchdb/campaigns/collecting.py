@@ -1,4 +1,4 @@
-"""What the runs of a campaign came to: from the files they left, into the database."""
+"""Reads the results of a campaign's runs from their files, and stores the measurements."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _LOG_BYTES = 4096
 
 @dataclass(frozen=True)
 class Result:
-    """What a run that ended came to.
+    """The result of a run that has ended.
 
     Attributes
     ----------
     state : str
         "done" or "failed".
     bandwidth_mib_s : float or None
-        Of a run that is done.
+        Bandwidth of a finished run.
     started : str or None
-        When the benchmark began, ISO 8601.
+        Start of the benchmark, ISO 8601.
     reason : str or None
-        Why a run failed: the last line of its log, or what is wrong with its output.
+        Reason why a run failed: the last line of its log, or the problem with its output.
     """
 
     state: str
@@ -47,9 +47,9 @@ class Result:
 
 
 def result_of(folder: CampaignFolder, run: Run) -> Result | None:
-    """What a run came to; None if it did not end.
+    """The result of a run; None if it has not ended.
 
-    The answer is kept beside the run, so that a campaign of thousands is read at once.
+    The result is also written beside the run, so that the next call is fast.
     """
     result = _kept(run)
     if result is None:
@@ -60,18 +60,18 @@ def result_of(folder: CampaignFolder, run: Run) -> Result | None:
 
 
 def failures(folder: CampaignFolder) -> list[tuple[Run, Result]]:
-    """Runs of a campaign that failed."""
+    """The failed runs of a campaign with their results."""
     results = ((run, result_of(folder, run)) for run in folder.runs)
     return [(run, result) for run, result in results if result and result.state == "failed"]
 
 
 def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measurement]:
-    """A run's output, its format, and the measurement in it.
+    """Read the output of a run: its content, its format and its measurement.
 
     Raises
     ------
     InputError
-        When the output cannot be used.
+        If the output cannot be used.
     """
     content = (run.path / OUTPUT).read_bytes()
     config = run.cell.config
@@ -87,9 +87,9 @@ def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measur
     if len(rows) != 1 or rows[0].config != config.pattern():
         ran = ", ".join(row.config.command_line(launcher=True) for row in rows)
         raise InputError(
-            f"not what was to be run, but {ran}",
+            f"the benchmark ran another configuration: {ran}",
             where=str(run.path / OUTPUT),
-            remedy="see `launch` in the platform file",
+            remedy="check `launch` in the platform file",
         )
     measured = replace(
         rows[0],
@@ -101,26 +101,26 @@ def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measur
 
 
 def _kept_command(command: str) -> str:
-    """What the database takes of a command; fio's names each compute node."""
+    """Cut a command to the length of its column; fio's command names each compute node."""
     most = longest(measurements.c.command)
     return command if len(command) <= most else f"{command[: most - 1]}…"
 
 
 def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -> None:
-    """Store the measurements of runs that are done; what is stored already is left alone.
+    """Store the measurements of finished runs; a stored measurement stays as it is.
 
     Parameters
     ----------
     engine : Engine
-        From `benchdb.store.database.open_database`.
+        An engine from `benchdb.store.database.open_database`.
     folder : CampaignFolder
         The campaign.
     runs : iterable of Run
-        Of it.
+        Runs of the campaign.
 
     Notes
     -----
-    A run whose output was lost or damaged since is a failed one from now on.
+    A finished run whose output was removed or damaged later becomes a failed run.
     """
     for run in runs:
         result = result_of(folder, run)
@@ -143,24 +143,24 @@ def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -
 
 
 def bandwidth(file_path: str) -> float:
-    """The bandwidth, in MiB/s, of the run whose exit code is in a file; IOPS asks for it.
+    """The bandwidth in MiB/s of the run whose exit code is in this file; IOPS calls it.
 
     Raises
     ------
     InputError
-        When the run failed.
+        If the run failed.
     """
     path = Path(file_path).parent
     folder = read(path.parent.parent)
     run = next(run for run in folder.runs if run.path == path)
     result = result_of(folder, run)
     if result is None or result.bandwidth_mib_s is None:
-        raise InputError(result.reason if result and result.reason else "the run did not end")
+        raise InputError(result.reason if result and result.reason else "the run has not ended")
     return result.bandwidth_mib_s
 
 
 def _kept(run: Run) -> Result | None:
-    """What was found out before; None if that is not there or damaged."""
+    """The result that was written beside the run; None if it is missing or damaged."""
     try:
         record = json.loads((run.path / _RESULT).read_text(encoding="utf-8"))
         result = Result(**record)
@@ -171,7 +171,7 @@ def _kept(run: Run) -> Result | None:
 
 
 def _keep(run: Run, result: Result) -> None:
-    # Who may only read the folder finds it out again each time.
+    # If the folder is read-only, the result is read from the output again each time.
     with suppress(InputError):
         write_file(run.path / _RESULT, json.dumps(asdict(result)))
 
@@ -190,7 +190,7 @@ def _judge(folder: CampaignFolder, run: Run) -> Result | None:
     except InputError as error:
         return Result("failed", started=started, reason=str(error))
     except OSError:
-        # It may be there the next time.
+        # The output may be readable the next time.
         return None
     return Result("done", measured.bandwidth_mib_s, started)
 

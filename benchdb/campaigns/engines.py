@@ -1,7 +1,8 @@
-"""The programs that measure: what each runs for a configuration, as lines of shell.
+"""The benchmark programs, with the shell commands that each runs for a configuration.
 
-IOR does what a configuration says by definition. fio does the same for POSIX, on the nodes
-whose directories this machine has; what it cannot do exactly is a refusal.
+IOR runs every configuration, because configurations are IOR's. fio runs POSIX configurations, on
+the nodes whose directories this machine has; a configuration that it cannot run exactly is
+rejected.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from ior_configs import IorConfig, format_size
 
-# Slurm, Open MPI, MPICH and PALS number the tasks of a node; with others each task goes on.
+# Slurm, Open MPI, MPICH and PALS number the tasks of a node, so only task 0 continues. With other
+# launchers every task continues.
 _FIRST_OF_NODE = (
     "local=${SLURM_LOCALID:-${OMPI_COMM_WORLD_LOCAL_RANK:-"
     "${MPI_LOCALRANKID:-${PALS_LOCAL_RANKID:-0}}}};"
@@ -29,17 +31,17 @@ class Job:
     config : IorConfig
         A pattern (see `IorConfig.pattern`) of one operation, with tasks and nodes.
     program : str
-        The benchmark's path or name.
+        Path or name of the benchmark program.
     launch : str
-        Shell words that start what follows them once for each task; fio starts its
+        Shell words in front of a command that start it once for each task. fio starts its
         processes itself.
     test_file : str
-        An absolute path that no other run uses at the same time; a file per process adds a
-        dot and numbers.
+        An absolute path that no other run uses at the same time. With a file per process, a dot and
+        numbers are added.
     output : str
-        Where the benchmark writes its results; without blanks and commas.
+        File for the results of the benchmark; its name has no blanks and no commas.
     node_files : tuple of str
-        `test_file` as fio reaches it by each compute node; empty where that is the same path.
+        The path of `test_file` for each compute node, for fio; empty if all have the same path.
     """
 
     config: IorConfig
@@ -52,22 +54,23 @@ class Job:
 
 @dataclass(frozen=True)
 class Engine:
-    """How a benchmark program is used.
+    """A benchmark program, and the commands that use it.
 
     Attributes
     ----------
     name : str
-        The importer of its output, and the program's usual name.
+        Usual name of the program, and name of the importer of its output.
     launched : bool
-        Whether `launch` starts its processes; otherwise it does, all on one machine.
+        Whether `launch` starts its processes. Otherwise the program starts them itself, all on one
+        machine.
     refusals : callable
-        Clauses that say why it cannot do a configuration; none if it can.
+        Returns the reasons why it cannot run a configuration, as clauses; empty if it can.
     prepare : callable
-        Commands to run before, untimed; each is one command.
+        Returns the commands to run before the measurement, which are not timed.
     measure : callable
-        The command that measures.
+        Returns the command that measures.
     remove : callable
-        Commands that remove the test files, if there are any; each is one command.
+        Returns the commands that remove the test files, if there are any.
     """
 
     name: str
@@ -81,8 +84,8 @@ class Engine:
 def _ior_refusals(config: IorConfig) -> list[str]:
     c = config
     rules = {
-        f"--posix.odirect means nothing to {c.api}": c.odirect and c.api != "POSIX",
-        "-c means nothing to POSIX": c.collective and c.api == "POSIX",
+        f"--posix.odirect has no effect with {c.api}": c.odirect and c.api != "POSIX",
+        "-c has no effect with POSIX": c.collective and c.api == "POSIX",
         "-z is not available with -c": c.collective and bool(c.random_offsets),
     }
     return [*c.problems(), *(clause for clause, refused in rules.items() if refused)]
@@ -113,14 +116,14 @@ def _ior(job: Job, config: IorConfig) -> str:
 def _fio_refusals(config: IorConfig) -> list[str]:
     c = config
     rules = {
-        f"fio does POSIX, not {c.api}": c.api != "POSIX",
-        "-c means nothing to POSIX": c.collective,
+        f"fio runs POSIX configurations, not {c.api}": c.api != "POSIX",
+        "-c has no effect with POSIX": c.collective,
         "fio has no barriers within a run (-g)": c.intra_test_barriers,
-        "fio does not draw the overlapping blocks of -z given twice": c.random_offsets == 2,
-        "fio does not deal out the requests of a shared file at random (-z)": (
+        "fio cannot choose the overlapping blocks of -z given twice": c.random_offsets == 2,
+        "fio cannot distribute the requests of a shared file at random (-z)": (
             c.random_offsets == 1 and c.file_access == "shared"
         ),
-        "fio does not repeat one random order in each segment (-z with -s)": (
+        "fio cannot repeat one random order in each segment (-z with -s)": (
             c.random_offsets == 1 and c.segments > 1
         ),
     }
@@ -130,13 +133,13 @@ def _fio_refusals(config: IorConfig) -> list[str]:
 def _fio_prepare(job: Job) -> list[str]:
     if not job.config.read:
         return [_see_from_all_nodes(job)] if job.node_files else []
-    # What I/O nodes have written they may still hold, so the files do not pass by them.
+    # I/O nodes may cache data that they wrote, so the files are written without them.
     written = _fio(replace(job, node_files=()), _in_order(job.config))
     return [shlex.join(written), _drop_from_memory(job, launch="")]
 
 
 def _see_from_all_nodes(job: Job) -> str:
-    """A command that fails if a node's directory is another: a local disk would be measured."""
+    """A command that fails if a node's directory is not the test directory but a local disk."""
     probe = ".0" if job.config.file_per_process else ""
     seen = shlex.join(file + probe for file in job.node_files)
     script = (
@@ -152,11 +155,12 @@ def _fio_measure(job: Job) -> str:
 
 
 def _fio(job: Job, config: IorConfig) -> list[str]:
-    """Words that run fio as IOR would: a process per task, one request after the other.
+    """The words of a fio command that does the same I/O as IOR.
 
-    IOR gives the kernel no hints, drops nothing from its memory while it reads, and creates
-    a file by opening it. ``-C`` says which process reads what another wrote; with nothing
-    left in memory, that changes nothing.
+    Each task is a process, which makes one request at a time. IOR gives the kernel no hints, keeps
+    the page cache while it reads, and creates a file by opening it; so does fio with these options.
+    ``-C`` makes processes read data of other processes. It needs no option, because the page cache
+    is empty.
     """
     shuffled = config.random_offsets == 1
     words = [
@@ -171,7 +175,7 @@ def _fio(job: Job, config: IorConfig) -> list[str]:
     ]
     flags = {
         "--create_on_open=1": config.write,
-        # Reading a file that is not there is an error, not a reason to make one.
+        # Without it, fio would create a file that is missing, and read that.
         "--allow_file_create=0": config.read,
         "--end_fsync=1": config.write and config.fsync,
         "--direct=1": config.odirect,
@@ -181,9 +185,9 @@ def _fio(job: Job, config: IorConfig) -> list[str]:
 
 
 def _fio_nodes(job: Job, config: IorConfig) -> Iterator[str]:
-    """Options of each node: its processes, its path to their files, and where they begin."""
+    """Options for each node: number of processes, path of the test files, and first offset."""
     tasks, nodes = config.tasks or 1, config.nodes or 1
-    # Ranks fill one node after the other.
+    # Tasks fill one node after the other.
     first = [-(-node * tasks // nodes) for node in range(nodes + 1)]
     for node, file in enumerate(job.node_files or (job.test_file,) * nodes):
         yield f"--name={node}"
@@ -191,18 +195,18 @@ def _fio_nodes(job: Job, config: IorConfig) -> Iterator[str]:
         if config.file_per_process:
             yield f"--filename_format={file}.{node}.$jobnum"
         else:
-            # A colon separates names of files.
+            # In fio, a colon separates file names.
             yield "--filename=" + file.replace(":", "\\:")
             yield f"--offset={format_size(first[node] * _fio_increment(config))}"
 
 
 def _fio_increment(config: IorConfig) -> int:
-    """How far behind the one before it a process begins in a shared file."""
+    """Bytes between the first offsets of two neighbouring processes in a shared file."""
     return config.block_size if config.layout == "1d-strided" else config.bytes_per_process
 
 
 def _fio_layout(config: IorConfig) -> list[str]:
-    """Options that give each process its blocks: in a shared file every tasks-th of a segment."""
+    """Options that give each process its blocks; in a shared file, one block of each segment."""
     size, block = config.bytes_per_process, config.block_size
     if config.file_per_process:
         return [f"--size={format_size(size)}"]
@@ -222,15 +226,15 @@ def _fio_layout(config: IorConfig) -> list[str]:
 
 
 def _in_order(config: IorConfig) -> IorConfig:
-    """The run that writes what `config` reads, to the disks and without holes."""
+    """The configuration that writes the file that `config` reads, in order and with fsync."""
     return replace(config.pattern(), write=True, read=False, random_offsets=0, fsync=True)
 
 
 def _drop_from_memory(job: Job, launch: str) -> str:
-    """A command that empties each node's page cache of the test files.
+    """A command that removes the test files from each node's page cache.
 
-    Only the node's own; and what was not written to the disks would stay, so that is done
-    first, for the apis in which IOR has no fsync.
+    Pages that are not on the disks yet would stay in the cache, so the command writes them first;
+    IOR has no fsync in some apis.
     """
     script = (
         f"{_FIRST_OF_NODE if launch else ''}for file in {_files(job)}; do"
@@ -240,12 +244,12 @@ def _drop_from_memory(job: Job, launch: str) -> str:
 
 
 def _remove(job: Job) -> list[str]:
-    # The names of a file for each of many processes are longer than a command can be.
+    # With a file per process, all names together may be longer than a command line can be.
     return [f"printf '%s\\0' {_files(job)} | xargs -0 rm -f --"]
 
 
 def _files(job: Job) -> str:
-    """The test files as a word of shell."""
+    """The test files as a word for the shell."""
     return shlex.quote(job.test_file) + (".*" if job.config.file_per_process else "")
 
 

@@ -1,7 +1,7 @@
-"""What IOPS, the orchestrator, is told: every run in random order, repetitions interleaved.
+"""Writes the configuration of IOPS, the orchestrator that runs a campaign in random order.
 
-IOPS (TADaaM team, Inria Bordeaux) submits the runs, one after the other, here or to Slurm,
-and keeps the results of those that succeeded, so that it goes on where it was stopped.
+IOPS (TADaaM team, Inria Bordeaux) starts one run after the other, on this machine or with Slurm.
+It remembers the results of successful runs, so that it continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _PARSER = """def parse(file_path):
 
 
 def write_inputs(folder: CampaignFolder, cells: Sequence[Cell]) -> None:
-    """Write IOPS's configuration, and the scripts it runs, for some cells of a campaign.
+    """Write the configuration of IOPS and the scripts of some cells.
 
     Raises
     ------
     InputError
-        When the commands of the platform file make no script.
+        If the commands of the platform file are not a valid shell script.
     """
     scripts = folder.path / "cells"
     scripts.mkdir(exist_ok=True)
     for cell in cells:
         write_file(scripts / f"{cell.name}.sh", cell_script(folder, cell))
     _check_script(scripts / f"{cells[0].name}.sh")
-    # JSON is YAML.
+    # IOPS reads YAML, and JSON is valid YAML.
     write_file(folder.path / "iops.yaml", json.dumps(configuration(folder, cells), indent=1))
 
 
@@ -49,25 +49,25 @@ def _check_script(script: Path) -> None:
     )
     if checked.returncode:
         raise InputError(
-            f"the platform's commands are no shell script: {checked.stderr.strip()}",
+            f"the platform's commands are not a valid shell script: {checked.stderr.strip()}",
             remedy="correct platform.toml beside it",
         )
 
 
 def configuration(folder: CampaignFolder, cells: Sequence[Cell]) -> dict[str, Any]:
-    """IOPS's configuration for some cells of a campaign; paths are relative to its folder.
+    """The configuration of IOPS for some cells; paths are relative to the campaign's folder.
 
     Parameters
     ----------
     folder : CampaignFolder
         The campaign.
     cells : sequence of Cell
-        Those that are to be run.
+        The cells to run.
 
     Returns
     -------
     dict
-        To be written as YAML.
+        The configuration as plain values.
     """
     slurm = folder.platform.slurm
     return {
@@ -111,7 +111,7 @@ def configuration(folder: CampaignFolder, cells: Sequence[Cell]) -> dict[str, An
 
 
 def _numbers(cells: Sequence[Cell]) -> dict[str, Any]:
-    """IOPS's variables for the placeholders of a platform, looked up by cell."""
+    """Variables of IOPS that give the values of the platform's placeholders for each cell."""
     return {
         name: {
             "type": "int",
@@ -122,7 +122,7 @@ def _numbers(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def _directives(folder: CampaignFolder) -> list[str]:
-    """Slurm's directives, with IOPS's spelling of the placeholders."""
+    """The lines with Slurm's directives, as templates of IOPS."""
     if folder.platform.slurm is None:
         return []
     lines = [*folder.platform.slurm.directives]
@@ -136,7 +136,7 @@ def _quoted(folder: CampaignFolder, name: str) -> str:
 
 
 def _jinja(template: str) -> str:
-    """A template of the platform as one of Jinja, whose own marks mean nothing in it."""
+    """Turn a template of the platform into a Jinja template, with Jinja's own marks escaped."""
     pieces = KNOWN.split(template)
     return "".join(
         f"{{{{ {piece if index % 2 else json.dumps(piece)} }}}}"

@@ -1,4 +1,4 @@
-"""The platform file: the machine that a campaign runs on, and how runs are started there."""
+"""The platform file: the machine of a campaign, and the commands that start runs on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ioncast_base.toml_files import (
 PLACEHOLDERS = ("tasks", "nodes", "processes_per_node", "io_nodes")
 KNOWN = re.compile(rf"(?<!\$)\{{({'|'.join(PLACEHOLDERS)})\}}")
 _ANY = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
-# IOR prints its command line without quotes, and takes @ for the end of a name.
+# IOR prints its command line without quotes, and reads @ as the end of a name.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._+/{}-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -36,15 +36,15 @@ def fill(template: str, *, tasks: int, nodes: int, processes_per_node: int, io_n
     Parameters
     ----------
     template : str
-        With ``{tasks}``, ``{nodes}``, ``{processes_per_node}`` and ``{io_nodes}``; other
-        braces, ``${HOME}`` among them, are the shell's and stay.
+        A text with ``{tasks}``, ``{nodes}``, ``{processes_per_node}`` and ``{io_nodes}``. Other
+        braces, such as ``${HOME}``, belong to the shell and stay.
     tasks, nodes, processes_per_node, io_nodes : int
-        Of the run.
+        The numbers of the run.
 
     Returns
     -------
     str
-        What is to be run.
+        The text with the numbers.
 
     Examples
     --------
@@ -69,15 +69,15 @@ def _only(template: str, known: tuple[str, ...]) -> str:
     if unknown is not None:
         raise InputError(
             f"the placeholder {{{unknown}}} is unknown",
-            remedy=f"known here are {', '.join(f'{{{name}}}' for name in known)}; braces of the"
-            " shell have blanks inside",
+            remedy=f"known here are {', '.join(f'{{{name}}}' for name in known)}; write braces of"
+            " the shell with blanks inside",
         )
     return template
 
 
 def _shell_text(text: str) -> str:
     if "\0" in text:
-        raise InputError("must not hold a character of code 0")
+        raise InputError("must not contain a NUL character")
     return text
 
 
@@ -86,8 +86,8 @@ def _directory(path: str) -> str:
         raise InputError(f"must be an absolute path, not {path!r}", remedy="begin it with a slash")
     if not _PLAIN_PATH.fullmatch(path):
         raise InputError(
-            f"{path!r} has characters that IOR does not take in a file name",
-            remedy="use letters, digits and . _ + - / only",
+            f"{path!r} has characters that IOR does not accept in a file name",
+            remedy="use only letters, digits and . _ + - /",
         )
     return path
 
@@ -100,8 +100,8 @@ def _node_directory(path: str) -> str:
     _only(_directory(path), ("io_nodes", "node"))
     if "{node}" not in path:
         raise InputError(
-            "has no {node}: it would be one directory for all compute nodes",
-            remedy="put {node}, which counts them from 0, where their paths differ",
+            "has no {node}, so all compute nodes would have one directory",
+            remedy="put {node}, the number of the compute node from 0, where the paths differ",
         )
     return path
 
@@ -109,8 +109,8 @@ def _node_directory(path: str) -> str:
 def _directive(text: str) -> str:
     if not text.startswith("-"):
         raise InputError(
-            f"{text!r} is no option of sbatch",
-            remedy='write it as after #SBATCH in a job script, like "--partition=batch"',
+            f"{text!r} is not an option of sbatch",
+            remedy='write it as after #SBATCH in a job script, such as "--partition=batch"',
         )
     return text
 
@@ -132,14 +132,14 @@ LineTemplate = Annotated[Line, AfterValidator(refusing(_known_placeholders))]
 
 
 class Switch(Table):
-    """How n I/O nodes are switched on for a run and off after it.
+    """The commands that switch I/O nodes on for a run and off after it.
 
     Attributes
     ----------
     environment : dict of str to str
-        Variables of the run; the values are templates.
+        Environment variables of the run; the values are templates.
     before, after : str
-        Shell commands around each run; templates.
+        Shell commands before and after each run; both are templates.
     """
 
     environment: Annotated[dict[str, Template], AfterValidator(refusing(_variables))] = Field(
@@ -150,32 +150,32 @@ class Switch(Table):
 
 
 class Programs(Table):
-    """Where the benchmark programs are.
+    """The benchmark programs.
 
     Attributes
     ----------
     ior, fio : str or None
-        Paths, or names on the PATH; None if the platform does not say.
+        Paths, or names on the PATH; None if the platform file does not name the program.
     """
 
     ior: Line | None = None
     fio: Line | None = None
 
     def get(self, engine: str) -> str | None:
-        """The program of an engine, if the platform says it."""
+        """The program of an engine; None if the platform file does not name it."""
         program: str | None = getattr(self, engine)
         return program
 
 
 class Slurm(Table):
-    """How runs are submitted as Slurm jobs.
+    """The settings for runs as Slurm jobs.
 
     Attributes
     ----------
     directives : tuple of str
-        Options of sbatch; templates.
+        Options of sbatch; all are templates.
     poll_seconds : int
-        How often the state of the jobs is asked for.
+        Seconds between two questions for the state of the jobs.
     """
 
     directives: Annotated[
@@ -190,43 +190,45 @@ class Platform(Table):
     Attributes
     ----------
     system : str
-        The name its measurements are stored under.
+        The system that measurements are stored for.
     io_nodes : tuple of int
         The numbers of I/O nodes that a run can get, each once.
     nodes : int
-        Compute nodes that a run may use.
+        Number of compute nodes that a run may use.
     processes_per_node : int
-        Processes on each of them, where a campaign says none.
+        Number of processes on each compute node, unless the campaign file gives one.
     test_directory : str
-        Where runs write, an absolute path; may hold ``{io_nodes}``.
+        Directory of the test files, an absolute path; may contain ``{io_nodes}``.
     node_directory : str or None
-        Where this machine has that directory as compute node ``{node}`` sees it; may hold
-        ``{io_nodes}``. None where it has no nodes' own paths.
+        Path on this machine that shows the test directory as compute node ``{node}`` sees it; may
+        contain ``{io_nodes}``. None if this machine has no such paths.
     free_space_limit : int
-        Bytes that each run must leave free there.
+        Bytes that each run must leave free in the test directory.
     launch : str
-        Template of what stands in front of the benchmark's command line; may be empty.
+        Template of the words in front of the benchmark's command line; may be empty.
     io_nodes_switch : Switch
-        How I/O nodes are switched on and off.
+        The commands that switch I/O nodes on and off.
     programs : Programs
-        Where the benchmark programs are.
+        The benchmark programs.
     slurm : Slurm or None
-        None where runs are started on this machine.
+        The settings for Slurm jobs; None if runs start on this machine.
     """
 
-    system: Name = Field(
-        description="the name that measurements are stored under", examples=["mysite"]
-    )
+    system: Name = Field(description="the name of the system in the database", examples=["mysite"])
     io_nodes: Annotated[
         tuple[IoNodes, ...],
         Strict(False),
         Field(min_length=1),
         AfterValidator(refusing(distinct)),
     ] = Field(description="the numbers of I/O nodes that a run can get", examples=[[0, 1, 2, 4, 8]])
-    nodes: Count = Field(description="compute nodes that a run may use", examples=[16])
-    processes_per_node: Count = Field(description="processes on each compute node", examples=[8])
+    nodes: Count = Field(
+        description="the number of compute nodes that a run may use", examples=[16]
+    )
+    processes_per_node: Count = Field(
+        description="the number of processes on each compute node", examples=[8]
+    )
     test_directory: Annotated[Line, AfterValidator(refusing(_test_directory))] = Field(
-        description="where the runs write their files", examples=["/scratch/ioncast"]
+        description="the directory of the test files", examples=["/scratch/ioncast"]
     )
     node_directory: Annotated[Line, AfterValidator(refusing(_node_directory))] | None = None
     free_space_limit: Annotated[Bytes, read_by(parse_size)] = 1 << 30
@@ -234,26 +236,29 @@ class Platform(Table):
         str,
         AfterValidator(refusing(one_line)),
         AfterValidator(refusing(_known_placeholders)),
-    ] = Field(description="what stands in front of the benchmark", examples=["mpiexec -n {tasks}"])
+    ] = Field(
+        description="the words in front of the benchmark's command line",
+        examples=["mpiexec -n {tasks}"],
+    )
     io_nodes_switch: Switch = Switch()
     programs: Programs = Programs()
     slurm: Slurm | None = None
 
     @model_validator(mode="after")
     def _io_nodes_matter(self) -> Platform:
-        """Refuse runs that would be the same but for the number they are stored under."""
+        """Reject a platform whose runs do not depend on the number of I/O nodes."""
         if not any(self.tells_io_nodes(launched=launched) for launched in (True, False)):
-            refusing(_refuse_same_runs)(self.io_nodes)
+            refusing(_reject_equal_runs)(self.io_nodes)
         return self
 
     def tells_io_nodes(self, *, launched: bool) -> bool:
-        """Whether runs with different numbers of I/O nodes differ in anything else.
+        """Whether the number of I/O nodes changes a run.
 
         Parameters
         ----------
         launched : bool
-            Whether `launch` starts the benchmark's processes, in `test_directory`. Otherwise
-            these are on one machine, in the nodes' directories where it has them.
+            Whether `launch` starts the benchmark's processes, in `test_directory`. Otherwise they
+            run on this machine, in `node_directory` if there is one.
         """
         switch, slurm = self.io_nodes_switch, self.slurm or Slurm()
         templates = [switch.before, switch.after, *switch.environment.values(), *slurm.directives]
@@ -264,18 +269,18 @@ class Platform(Table):
         return len(self.io_nodes) == 1 or any("{io_nodes}" in text for text in templates)
 
     def node_directories(self, nodes: int, io_nodes: int) -> tuple[str, ...]:
-        """The directories of the first `nodes` compute nodes; none where they have none."""
+        """The directories of the first `nodes` compute nodes; empty without `node_directory`."""
         if self.node_directory is None:
             return ()
         directory = self.node_directory.replace("{io_nodes}", str(io_nodes))
         return tuple(directory.replace("{node}", str(node)) for node in range(nodes))
 
 
-def _refuse_same_runs(io_nodes: tuple[int, ...]) -> None:
+def _reject_equal_runs(io_nodes: tuple[int, ...]) -> None:
     raise InputError(
-        f"io_nodes lists {len(io_nodes)} numbers, but nothing in the file uses {{io_nodes}}: the"
-        " runs would all be the same",
-        remedy="say how I/O nodes are switched on, such as `environment = {ION_COUNT ="
+        f"io_nodes lists {len(io_nodes)} numbers, but no setting in the file contains {{io_nodes}},"
+        " so all runs would be the same",
+        remedy="switch I/O nodes on, for example with `environment = {ION_COUNT ="
         ' "{io_nodes}"}` in a table [io_nodes_switch]',
     )
 
@@ -286,16 +291,16 @@ def read_platform(path: str | Path) -> Platform:
     Parameters
     ----------
     path : str or Path
-        The file; docs/platform.md says what is in it.
+        The file; docs/platform.md describes it.
 
     Returns
     -------
     Platform
-        What it says.
+        The content of the file.
 
     Raises
     ------
     InputError
-        With the line of the first problem.
+        If the file cannot be used; the error names the line of the first problem.
     """
     return read_toml(Path(path), Platform)

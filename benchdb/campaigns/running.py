@@ -1,4 +1,4 @@
-"""A campaign at work: IOPS in a process of its own, its results stored as they come."""
+"""Runs a campaign: starts IOPS in another process, and stores results as they come."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a campaign is.
+    """The progress of a campaign.
 
     Attributes
     ----------
     runs, done, failed : int
-        All runs, those that are done, those that failed.
+        Number of all runs, of finished runs and of failed runs.
     seconds_left : float or None
-        Expected, from the runs that ended while watched; None before the first.
+        Expected time until the end, computed from the runs that ended since the start of this
+        process; None before the first one.
     """
 
     runs: int
@@ -47,12 +48,12 @@ class Progress:
 
     @property
     def left(self) -> int:
-        """Runs that did not end yet."""
+        """Number of runs that have not ended."""
         return self.runs - self.done - self.failed
 
 
 def progress_of(results: Sequence[Result | None]) -> Progress:
-    """Count what the runs of a campaign came to."""
+    """Count the finished and failed runs of a campaign."""
     states = [result.state for result in results if result]
     return Progress(len(results), states.count("done"), states.count("failed"))
 
@@ -60,31 +61,30 @@ def progress_of(results: Sequence[Result | None]) -> Progress:
 def run_campaign(
     folder: CampaignFolder, database: Engine, report: Callable[[Progress], None]
 ) -> Progress:
-    """Run what did not end yet, and store what did.
+    """Run the runs of a campaign that have not ended, and store their measurements.
 
     Parameters
     ----------
     folder : CampaignFolder
         The campaign.
     database : Engine
-        Where measurements go.
+        The database for measurements.
     report : callable
-        Called with the progress whenever runs ended.
+        A function that is called with the progress whenever runs have ended.
 
     Returns
     -------
     Progress
-        When nothing runs any more.
+        The progress at the end.
 
     Raises
     ------
     InputError
-        When the campaign is running already.
+        If the campaign is already running.
     IoncastError
-        When it stopped by itself before the end.
+        If the campaign stopped by itself before its end.
     KeyboardInterrupt
-        When a signal stopped it (SIGINT, SIGTERM, SIGHUP); the run in flight is lost, nothing
-        else.
+        If a signal (SIGINT, SIGTERM, SIGHUP) stopped it; only the current run is lost.
     """
     with locked(folder) as lock, _noting_signals() as asked_to_stop:
         watch = _Watch(folder, database, report)
@@ -94,20 +94,20 @@ def run_campaign(
             (folder.path / "stopped").unlink(missing_ok=True)
             _orchestrate(folder, lock, watch, asked_to_stop)
         if watch.progress.left:
-            # It may hold successes of runs whose folders were lost since.
+            # The cache may have results of runs whose folders were removed later.
             (folder.path / CACHE).unlink(missing_ok=True)
     return watch.progress
 
 
 def forget_failures(folder: CampaignFolder) -> None:
-    """Put failed runs aside, with what they left, so that they are run again."""
+    """Rename the folders of failed runs, so that they are run again."""
     for run, _ in failures(folder):
         aside = (Path(f"{run.path}.failed-{attempt}") for attempt in count(1))
         run.path.rename(next(path for path in aside if not path.exists()))
 
 
 class _Watch:
-    """Follows the runs that did not end when it was made."""
+    """Follows the runs that have not ended, and stores their results."""
 
     def __init__(
         self, folder: CampaignFolder, database: Engine, report: Callable[[Progress], None]
@@ -121,11 +121,11 @@ class _Watch:
 
     @property
     def open_cells(self) -> list[Cell]:
-        """Cells with runs that did not end."""
+        """Cells with runs that have not ended."""
         return list(dict.fromkeys(run.cell for run in self._open))
 
     def look(self) -> None:
-        """Store what ended since the last look, and report it."""
+        """Store the results of runs that ended since the last look, and report the progress."""
         ended = self._ended()
         store_results(self._database, self._folder, ended)
         results = [(run, result_of(self._folder, run)) for run in ended]
@@ -143,7 +143,7 @@ class _Watch:
             self._report(self.progress)
 
     def _ended(self) -> list[Run]:
-        # One look at the folder costs less than one at each run, of which there are thousands.
+        # Listing the folder once costs less than looking for each of thousands of runs.
         with suppress(FileNotFoundError):
             begun = {entry.name for entry in os.scandir(self._folder.path / "runs")}
             some = [run for run in self._open if run.path.name in begun]
@@ -153,7 +153,7 @@ class _Watch:
 
 @contextmanager
 def _noting_signals() -> Iterator[Callable[[], bool]]:
-    """Note a signal to stop instead of raising it anywhere; a second one is raised at once."""
+    """Remember a signal to stop instead of raising it anywhere; raise a second one at once."""
     noted: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
@@ -188,20 +188,20 @@ def _orchestrate(
         raise IoncastError(
             stopped.read_text(encoding="utf-8").strip(),
             where=str(folder.path),
-            remedy="when that is put right, go on with `ioncast campaign resume"
+            remedy="correct that, then continue with `ioncast campaign resume"
             f" {shlex.quote(str(folder.path))}`",
         )
     if process.returncode:
         (folder.path / CACHE).unlink(missing_ok=True)
         raise IoncastError(
-            f"IOPS, the orchestrator, ended with an error: {last_error(folder)}",
+            f"IOPS, the orchestrator, stopped with an error: {last_error(folder)}",
             where=str(folder.path),
-            remedy="see iops.log and iops.stderr there",
+            remedy="see iops.log and iops.stderr in this folder",
         )
 
 
 def last_error(folder: CampaignFolder) -> str:
-    """What IOPS complained of last, but for what only follows from it."""
+    """The last error in the log of IOPS."""
     lines = [line.partition("| ERROR |")[2].strip() for line in _lines(folder.path / "iops.log")]
     blocks = [
         " ".join(line for line in block if not line.startswith("wait_and_collect "))
@@ -233,7 +233,7 @@ def _start(folder: CampaignFolder, lock: int) -> subprocess.Popen[bytes]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the run in flight, then the orchestrator; jobs it submitted are cancelled."""
+    """Stop the current run and the orchestrator, which cancels the jobs that it submitted."""
     if process.poll() is not None:
         return
     process.send_signal(signal.SIGINT)
@@ -246,7 +246,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for_the_last(folder: CampaignFolder) -> None:
-    """Give the run in flight time to remove its files and switch its I/O nodes off."""
+    """Wait until the current run has removed its files and switched its I/O nodes off."""
     with (folder.path / "running").open("ab") as file:
         deadline = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < deadline:

@@ -1,8 +1,7 @@
-"""The shell script that runs one cell; its argument is the repetition.
+"""Writes the shell script that runs one cell; the argument of the script is the repetition.
 
-It runs where the benchmark is launched, perhaps on a compute node, and so needs nothing but
-bash, flock and the GNU core utilities. A run that ended is not run again, whoever starts it:
-what it did is in its folder.
+The script may run on a compute node, so it needs only bash, flock and the GNU core utilities. A run
+that has finished is never repeated, because its folder has its exit code.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ def cell_script(folder: CampaignFolder, cell: Cell) -> str:
     folder : CampaignFolder
         The campaign.
     cell : Cell
-        One of its cells.
+        A cell of the campaign.
 
     Returns
     -------
     str
-        For bash.
+        The script, for bash.
     """
     platform, engine = folder.platform, ENGINES[folder.engine]
     job = job_of(folder, cell)
@@ -57,10 +56,10 @@ def cell_script(folder: CampaignFolder, cell: Cell) -> str:
 
 
 def job_of(folder: CampaignFolder, cell: Cell) -> Job:
-    """What the engine is told of a cell."""
+    """The run of a cell, as its engine needs it."""
     platform = folder.platform
-    # Two campaigns may use one directory. A file system that places files by their names places
-    # them alike for all numbers of I/O nodes.
+    # Two campaigns may use one directory, so the name has a part of the campaign. It has no number
+    # of I/O nodes, because a file system that places files by their names must place them equally.
     campaign = hashlib.sha256(str(folder.path).encode()).hexdigest()[:8]
     name = f"ioncast.{campaign}.{digest_of(cell.config)}"
     return Job(
@@ -81,7 +80,7 @@ def _within(directory: str, name: str) -> str:
 
 
 def filled(template: str, cell: Cell) -> str:
-    """A template of the platform with the numbers of a cell."""
+    """Fill a template of the platform with the numbers of a cell."""
     return fill(
         template,
         tasks=cell.tasks,
@@ -92,25 +91,26 @@ def filled(template: str, cell: Cell) -> str:
 
 
 def _in_double_quotes(text: str) -> str:
-    """Quote a word in which the shell still puts variables in their places."""
+    """Quote a word so that the shell still replaces variables in it."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def slot_s(folder: CampaignFolder) -> float:
-    """Seconds from the start of one run to that of the next, where they are spread over time."""
+    """Seconds between the starts of two runs of a campaign that is spread over time; else 0."""
     return (folder.campaign.spread_s or 0) / (len(folder.cells) * folder.campaign.repetitions)
 
 
 def _wait_line(folder: CampaignFolder) -> str:
-    """Wait for the next run's turn; a job does not hold its nodes for that."""
+    """The command that waits for the next start; a Slurm job does not wait on its nodes."""
     slot = round(slot_s(folder))
     if folder.platform.slurm is not None or not slot:
         return ""
     return f"flock --unlock 9\n[ $SECONDS -ge {slot} ] || sleep $(({slot} - SECONDS))"
 
 
-# The commands of the platform are in subshells, so that they may end or go elsewhere, and what
-# they leave running does not keep the lock. A colon makes an empty one a command.
+# Commands of the platform run in subshells, so that they may call `exit` or `cd`. `9>&-` closes the
+# lock there, so that a program that they leave running does not hold it. The colon is the command
+# of a function that is empty otherwise.
 _SCRIPT = Template("""#!/bin/bash
 # $what
 run=$runs-r$$1
@@ -120,10 +120,10 @@ stop() {
     echo "$$*" > $stopped.new && mv $stopped.new $stopped
     exit 75
 }
-# A run that outlived its campaign comes to its end first: two would disturb each other, and
-# remove each other's files.
+# A run of a campaign that was killed may still be running. Wait for its end: two runs would disturb
+# each other and remove each other's files.
 exec 9>> $running
-flock 9 || stop "its file running cannot be locked: flock has to work there on all nodes"
+flock 9 || stop "the file running cannot be locked: flock must work in this folder on all nodes"
 if [ -s exit_code ]; then exit "$$(cat exit_code)"; fi
 
 exec > log 2>&1
@@ -153,7 +153,7 @@ $measure
 ) 9>&-
 remove() { $remove; }
 clean() {
-    # What stops a run must not stop this.
+    # A signal that stops the run must not stop the cleaning.
     trap '' TERM INT HUP
     remove
     switch_off || echo "the command after the run failed"
@@ -163,17 +163,17 @@ room() { df --output="$$1" --block-size=1 $directory | tail -n 1; }
 $environment
 trap clean EXIT
 switch_on || fail "the command before the run failed"
-[ -d $directory ] || fail "the test directory" $directory "is not there"
+[ -d $directory ] || fail "the test directory" $directory "does not exist"
 remove
 short() { numfmt --to=iec-i --suffix=B "$$1"; }
 [ "$$(room size)" -ge $needed ] ||
-    fail $directory "is too small for its files and free_space_limit: $$(short $needed)"
+    fail $directory "is too small for the test files and free_space_limit: $$(short $needed)"
 left=$$(room avail)
 if [ "$$left" -lt $needed ]; then
-    stop $directory "has $$(short "$$left") free, the next run and free_space_limit need" \
+    stop $directory "has $$(short "$$left") free, but the next run and free_space_limit need" \
         "$$(short $needed)"
 fi
-prepare || fail "its files could not be prepared"
+prepare || fail "the test files could not be prepared"
 date --utc +%Y-%m-%dT%H:%M:%S+00:00 > started
 measure
 code=$$?

@@ -1,8 +1,8 @@
-"""What the repetitions of one cell say about each other: spread, outliers, modes.
+"""Statistics of the repetitions of one cell: spread, outliers and modes.
 
-A cell is one configuration on one system with one number of I/O nodes, measured by one
-engine. It has few repetitions, so the rules are for 2 to 11 of them. Bandwidths are compared
-by their ratios: a run that is half as fast is as far off as one that is twice as fast.
+A cell is one configuration on one system with one number of I/O nodes, measured by one engine. The
+rules are made for 2 to 11 repetitions. They compare bandwidths by their ratios: a run with half the
+bandwidth is as far off as a run with twice the bandwidth.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ OUTLIER_RULE = (
 
 _FEWEST_FOR_OUTLIERS = 5
 _LARGEST_SHARE_OF_OUTLIERS = 1 / 4
-# Repetitions that agree to a percent make no outlier of one that is a few percent off.
+# If all others agree to a fraction of a percent, a repetition that is a few percent off is no
+# outlier.
 _SMALLEST_DEVIATION = 0.01
 _FEWEST_FOR_MODES = 3
 _FACTOR_BETWEEN_MODES = 2.0
@@ -28,17 +29,17 @@ _GAP_BY_RANGE = 1.5
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """Relative spread of a cell: the coefficient of variation.
+    """The relative spread of a cell: its coefficient of variation.
 
     Parameters
     ----------
     values : sequence of float
-        Bandwidths in any unit, positive.
+        Bandwidths in any unit, all above 0.
 
     Returns
     -------
     float or None
-        Sample standard deviation over mean; None for fewer than two repetitions.
+        Sample standard deviation divided by the mean; None for fewer than two repetitions.
 
     Examples
     --------
@@ -53,23 +54,24 @@ def spread(values: Sequence[float]) -> float | None:
 
 
 def outliers(values: Sequence[float]) -> tuple[bool, ...]:
-    """Tell which repetitions are outliers by `OUTLIER_RULE`.
+    """Find the outliers by `OUTLIER_RULE`.
 
-    Iglewicz and Hoaglin's threshold of 3.5 is for large samples: of five to eleven normal
-    ones it would flag a repetition in every eighth cell. Widened, it flags one in at most
-    every twentieth. With four repetitions the median and the deviation from it rest on two
-    of them, which is too few to judge the others by. More than a quarter of a cell are not
-    outliers but part of what the system does, and so are the repetitions of a bimodal cell.
+    The threshold of 3.5 of Iglewicz and Hoaglin is for large samples. In cells of five to eleven
+    normal repetitions it would find an outlier in every eighth cell; the wider threshold finds one
+    in at most every twentieth cell. Four repetitions are too few, because the median and the
+    deviation from it would rest on two of them. If more than a quarter of the repetitions are far
+    off, they are normal behaviour of the system and no outliers; a bimodal cell has no outliers
+    either.
 
     Parameters
     ----------
     values : sequence of float
-        Bandwidths in any unit, positive.
+        Bandwidths in any unit, all above 0.
 
     Returns
     -------
     tuple of bool
-        For each repetition.
+        For each repetition, whether it is an outlier.
 
     References
     ----------
@@ -95,24 +97,25 @@ def outliers(values: Sequence[float]) -> tuple[bool, ...]:
 def modes(values: Sequence[float]) -> tuple[tuple[float, ...], ...]:
     """Split the repetitions of a cell into its modes.
 
-    Two modes are at least a factor of two apart, and the gap between them is, as a ratio, at
-    least 1.5 times the range within either. A repetition by itself is a mode only where it is
-    off by a factor of ten or more, which is another way through the system (a cache, a stall)
-    and no noise. Two repetitions are never two modes: nothing shows the range within one.
+    Two modes differ by a factor of at least two, and the logarithm of that factor is at least 1.5
+    times the logarithm of the range within each mode. A single repetition is a mode only if it is
+    off by a factor of at least ten: then it took another way through the system (a cache, a stall)
+    and is no noise. Two repetitions are never two modes, because the range within a mode is
+    unknown.
 
-    Of lognormal cells with a coefficient of variation of 0.16 this splits none, of those with
-    0.45 one in 30 with four or five repetitions, one in 100 with seven.
+    The rule splits no lognormal cell with a coefficient of variation of 0.16. With 0.45 it splits
+    one cell in 30 with four or five repetitions, and one in 100 with seven.
 
     Parameters
     ----------
     values : sequence of float
-        Bandwidths in any unit, positive.
+        Bandwidths in any unit, all above 0.
 
     Returns
     -------
     tuple of tuple of float
-        One mode or two, the slower first, each in the order of `values`; none of an empty
-        cell.
+        One or two modes, the slower one first, each in the order of `values`; an empty tuple for
+        an empty cell.
 
     Examples
     --------
@@ -132,13 +135,13 @@ def modes(values: Sequence[float]) -> tuple[tuple[float, ...], ...]:
 
 
 def bimodal(values: Sequence[float]) -> bool:
-    """Tell whether a cell has two modes (see `modes`)."""
+    """Whether a cell has two modes (see `modes`)."""
     return _split(sorted(values)) is not None
 
 
 def _split(ordered: Sequence[float]) -> int | None:
-    """The index of the first repetition of the upper mode."""
-    # What no factor of two spans needs no logarithms; most cells are such.
+    """The index of the first repetition of the faster mode; None for a single mode."""
+    # Most cells have a range below a factor of two and end here, without further arithmetic.
     if len(ordered) < _FEWEST_FOR_MODES or ordered[-1] < _FACTOR_BETWEEN_MODES * ordered[0]:
         return None
     ratio, split = max((ordered[i] / ordered[i - 1], i) for i in range(1, len(ordered)))

@@ -1,4 +1,4 @@
-"""Which cells of the database were measured, how often, how well and when."""
+"""The coverage of the database: how often, how evenly and when each cell was measured."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from ioncast_base.times import instant
 from ior_configs import IorConfig
 
 _ROWS_AT_ONCE = 10_000
-# A cell with fewer repetitions counts as one with few.
+# A cell with fewer repetitions counts as a cell with few.
 ENOUGH = 3
-# A cell is stale when its newest repetition is older, unless somebody asks for another limit.
+# The default age from which a cell is stale.
 STALE_AFTER_DAYS = 365
 STALE_AFTER_S = STALE_AFTER_DAYS * 86_400
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One configuration on one system with one number of I/O nodes, of one engine.
+    """One configuration on one system with one number of I/O nodes, measured by one engine.
 
     Attributes
     ----------
     io_nodes : int
         The number of I/O nodes.
     repetitions : int
-        Measurements in use; 0 of a missing cell.
+        Number of measurements in use; 0 for a missing cell.
     set_apart : int
-        Measurements kept but not in use.
+        Number of measurements that are stored but not used.
     mean_mib_s, median_mib_s : float or None
-        Of the repetitions; None of a missing cell.
+        Mean and median of the repetitions; None for a missing cell.
     spread : float or None
         Coefficient of variation; None for fewer than two repetitions.
     outliers_mib_s : tuple of float
@@ -49,10 +49,10 @@ class Cell:
     bimodal : bool
         Whether the repetitions have two modes.
     newest : datetime or None
-        When the newest repetition was measured or, if that is not known, imported; now at
-        the latest.
+        Time when the newest repetition was measured or, if that is unknown, imported; at most the
+        present time.
     stale : bool
-        Whether that is too long ago.
+        Whether `newest` is too long ago.
     """
 
     io_nodes: int
@@ -68,12 +68,12 @@ class Cell:
 
     @property
     def missing(self) -> bool:
-        """Whether nothing in use was measured."""
+        """Whether the cell has no measurement in use."""
         return self.repetitions == 0
 
     @property
     def marks(self) -> str:
-        """``*`` with outliers, ``b`` bimodal, ``s`` stale."""
+        """The marks of the cell: ``*`` for outliers, ``b`` for bimodal, ``s`` for stale."""
         marks = {"*": bool(self.outliers_mib_s), "b": self.bimodal, "s": self.stale}
         return "".join(mark for mark, applies in marks.items() if applies)
 
@@ -85,13 +85,14 @@ class CoverageRow:
     Attributes
     ----------
     system, engine : str
-        Where and with what it was measured.
+        The system and the engine of the measurements.
     id : int
         The configuration's id in the database.
     config : IorConfig
         The configuration.
     cells : tuple of Cell
-        One for each number of I/O nodes seen on the system, ascending, the missing as well.
+        A cell for each number of I/O nodes that was measured on the system, ascending; also the
+        missing cells.
     """
 
     system: str
@@ -103,18 +104,18 @@ class CoverageRow:
 
 @dataclass(frozen=True)
 class WantedRow:
-    """The cells of a configuration that may never have been measured.
+    """The wanted cells of a configuration that may have no measurements.
 
     Attributes
     ----------
     id : int or None
-        The configuration's id in the database; None where it has none.
+        The configuration's id in the database; None if it is not stored.
     engine : str or None
-        With what it was measured on the system; None where it was not.
+        The engine of the measurements; None without measurements on the system.
     config : IorConfig
         The configuration.
     cells : tuple of Cell
-        One for each number of I/O nodes that is wanted, ascending, the missing as well.
+        A cell for each wanted number of I/O nodes, ascending; also the missing cells.
     """
 
     id: int | None
@@ -125,14 +126,14 @@ class WantedRow:
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts over the cells of some rows.
+    """The cells of some rows in numbers.
 
     Attributes
     ----------
     configurations, io_nodes : int
-        How many of each.
+        Number of configurations, and of different numbers of I/O nodes.
     missing, bimodal, stale, with_outliers, few : int
-        Cells; `few` have one or two repetitions.
+        Number of such cells; `few` counts the cells with one or two repetitions.
     """
 
     configurations: int
@@ -159,42 +160,42 @@ def coverage(
     stale_after_s: float,
     ids: Sequence[int] | None = None,
 ) -> list[CoverageRow]:
-    """Tell what was measured.
+    """Read the coverage of all configurations or of some.
 
     Parameters
     ----------
     connection : Connection
-        To the database.
+        A connection in a transaction.
     system : str, optional
-        Only this system.
+        Read only this system.
     now : datetime
-        The time, with its zone.
+        The present time, with a time zone.
     stale_after_s : float
-        A cell whose newest repetition is older than this many seconds is stale.
+        A cell is stale if its newest repetition is older than this many seconds.
     ids : sequence of int, optional
-        Only these configurations, and of measurements only theirs are read: a page costs the
-        same in any database. Cells are then those seen on the system in these.
+        Read only these configurations, so that a page costs the same in a database of any size. The
+        numbers of I/O nodes are then those of these configurations.
 
     Returns
     -------
     list of CoverageRow
-        By system, engine and configuration.
+        The rows, ordered by system, engine and configuration.
 
     Raises
     ------
     UnknownNameError
-        When there is no such system.
+        If the database does not have the system.
     """
     names = _system_names(connection, system)
-    some = _some(names, system, ids)
+    some = _conditions(names, system, ids)
     limit = now.timestamp() - stale_after_s
-    # Of a whole system most are needed, and to find which takes longer than to read all.
+    # A whole system needs most imports, and selecting them would take longer than reading all.
     needed = _imports(some if ids is not None else ())
     imported = {id_: instant(text) for id_, text in connection.execute(needed)}
     rows_of_cells = _measurements(some)
     if ids is None:
-        # With a cursor, which is what this takes, PostgreSQL would read a page from the
-        # whole system.
+        # Only for everything: `yield_per` makes PostgreSQL use a cursor, for which it would read
+        # the whole system to get one page.
         rows_of_cells = rows_of_cells.execution_options(yield_per=_ROWS_AT_ONCE)
     cells = {
         key: {n: _cell(n, rows, imported, now, limit) for n, rows in by_io_nodes.items()}
@@ -229,31 +230,31 @@ def coverage_of_configs(
     now: datetime,
     stale_after_s: float,
 ) -> list[WantedRow]:
-    """Tell what was measured of some configurations, and what is still to be.
+    """Read the coverage of wanted configurations, measured or not.
 
     Parameters
     ----------
     connection : Connection
-        To the database.
+        A connection in a transaction.
     system : str
         The system.
     configs : sequence of IorConfig
-        Of one operation each; 500 at most.
+        At most 500 configurations of one operation each.
     io_nodes : iterable of int
-        The numbers of I/O nodes that are wanted.
+        The wanted numbers of I/O nodes.
     now, stale_after_s
-        As of `coverage`.
+        As in `coverage`.
 
     Returns
     -------
     list of WantedRow
-        In the order of the configurations, one for each engine that measured it, or one
-        without.
+        The rows in the order of `configs`: one for each engine that measured the configuration, or
+        one row without an engine.
 
     Raises
     ------
     UnknownNameError
-        When there is no such system.
+        If the database does not have the system.
     """
     patterns = [pattern_of(config) for config in configs]
     known = ids_of_patterns(connection, set(patterns))
@@ -272,13 +273,13 @@ def coverage_of_configs(
 
 
 def blocks(rows: Sequence[CoverageRow]) -> list[tuple[str, str, list[CoverageRow]]]:
-    """The rows of each system and engine, which have the same columns."""
+    """Group the rows by system and engine; the rows of a group have the same columns."""
     grouped = groupby(rows, key=lambda row: (row.system, row.engine))
     return [(system, engine, list(block)) for (system, engine), block in grouped]
 
 
 def summarise(rows: Sequence[CoverageRow]) -> Summary:
-    """Count the cells that want attention in the rows of one block."""
+    """Count the cells of one group of rows."""
     cells = [cell for row in rows for cell in row.cells]
     return Summary(
         configurations=len(rows),
@@ -303,10 +304,10 @@ def _wanted_cells(io_nodes: Iterable[int], cells: Iterable[Cell]) -> tuple[Cell,
     return tuple(found.get(n) or Cell(n) for n in io_nodes)
 
 
-def _some(
+def _conditions(
     names: dict[int, str], system: str | None, ids: Sequence[int] | None
 ) -> list[ColumnElement[bool]]:
-    """What holds of the measurements that count."""
+    """The conditions that select the measurements."""
     found = []
     if system is not None:
         [own] = (key for key, name in names.items() if name == system)
@@ -322,7 +323,7 @@ def _imports(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
 
 
 def _measurements(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
-    """The measurements in the order of their unique index, so that nothing is sorted."""
+    """Select measurements in the order of their unique index, so that nothing is sorted."""
     columns = measurements.c
     return (
         select(
@@ -359,14 +360,14 @@ def _where(
     of_measurements: Select[Any],
     some: Sequence[ColumnElement[bool]],
 ) -> Select[Any]:
-    """What measurements refer to; of all of them that is everything."""
+    """Select the rows that these measurements refer to; all rows without conditions."""
     return query.where(column.in_(of_measurements.where(*some))) if some else query
 
 
 def _rows_by_cell(
     rows: Iterable[Row[Any]],
 ) -> Iterator[tuple[tuple[int, int, str], dict[int, list[Row[Any]]]]]:
-    """Rows by number of I/O nodes, of one system, configuration and engine after another."""
+    """Yield, for each system, configuration and engine, the rows by number of I/O nodes."""
     for (system_id, config_id), group in groupby(rows, key=itemgetter(0, 1)):
         engines: dict[str, dict[int, list[Row[Any]]]] = {}
         for row in group:
@@ -387,7 +388,7 @@ def _cell(
         return Cell(io_nodes, set_apart=len(rows))
     values = [row.bandwidth_mib_s for row in used]
     times = (instant(row.started) or imported[row.import_id] for row in used)
-    # A clock that was ahead, or a time without its zone, may say that it will be.
+    # A wrong clock, or a time without its zone, may give a time in the future.
     newest = max((min(time, now) for time in times if time is not None), default=None)
     return Cell(
         io_nodes=io_nodes,

@@ -16,11 +16,11 @@ from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import Cell, CoverageRow, blocks, summarise
 from ioncast_base.offline_pages import heading, laid_out, paragraph, write_page
 
-# Light to dark in one direction, so that it can be read without telling colours apart.
+# From light to dark, so that colour-blind readers can read it.
 _COLOURS = ("#fff7bc", "#fec44f", "#d95f0e", "#7f2704")
 _ONE_REPETITION, _MISSING = "#c6dbef", "#c9c9c9"
 _LARGEST_SPREAD = 0.5
-# One scale for all: its first tenths are for cells without a spread.
+# Plotly has one colour scale for a figure, so its first fifth is for cells without a spread.
 _MISSING_SHADE, _ONE_REPETITION_SHADE = 0.05, 0.15
 _NO_SPREAD_SHADE, _SPREAD_SHADES = 0.2, 0.8
 _SCALE = [
@@ -33,16 +33,16 @@ _SCALE = [
         for i, colour in enumerate(_COLOURS)
     ),
 ]
-# Short enough that the numbers of I/O nodes above them stay in sight.
+# Few enough rows that the header with the numbers of I/O nodes stays visible.
 _ROWS_OF_A_PART = 20
-# A browser is slow with more.
+# A page with more rows is slow in a browser.
 _MOST_ROWS = 1000
-# Heights in pixels: of a row's label, of its cells, of the space below, of a part's header.
+# Heights in pixels: label of a row, its cells, the space below it, header of a figure.
 _LABEL, _CELLS, _SPACE, _HEADER = 18, 24, 6, 30
 _ROW = _LABEL + _CELLS + _SPACE
-# Characters.
+# Width in characters.
 _HOVER_WIDTH = 40
-# Pixels; of a lower figure Plotly shows no hover texts, because they do not fit.
+# Height in pixels. Plotly shows no hover texts in a lower figure, because they do not fit.
 _SMALLEST_HEIGHT = 240
 
 
@@ -52,7 +52,7 @@ def coverage_figure(rows: Sequence[CoverageRow]) -> go.Figure:
     Parameters
     ----------
     rows : sequence of CoverageRow
-        At least one; the first is on top.
+        The configurations, at least one; the first is at the top.
     """
     columns = range(len(rows[0].cells))
     height = len(rows) * _ROW
@@ -74,7 +74,7 @@ def coverage_figure(rows: Sequence[CoverageRow]) -> go.Figure:
         showscale=False,
         xgap=2,
     )
-    # Not the axis's own labels: for those, Plotly would hide the numbers of I/O nodes.
+    # Labels as points: with labels of the axis, Plotly would hide the numbers of I/O nodes.
     figure.add_scatter(
         x=[-0.5] * len(rows),
         y=[i * _ROW + _LABEL / 2 for i in range(len(rows))],
@@ -105,23 +105,25 @@ def coverage_figure(rows: Sequence[CoverageRow]) -> go.Figure:
 def write_html(
     rows: Sequence[CoverageRow], path: str | Path, *, now: datetime, stale_after: str
 ) -> None:
-    """Write the heat map as one HTML page with everything it needs inside.
+    """Write the heat map as one HTML page that needs no other files.
 
     Parameters
     ----------
     rows : sequence of CoverageRow
-        By system and engine; of a thousand and more the page says how many it leaves out.
+        The rows, ordered by system and engine. The page shows the first thousand, and says how many
+        it leaves out.
     path : str or Path
-        The page; about 5 MB, most of it Plotly. It is there as a whole or as it was before.
+        The page; it has about 5 MB, most of which is Plotly. An error leaves an earlier page as it
+        was.
     now : datetime
-        When the database was read.
+        Time when the database was read.
     stale_after : str
-        How old a cell's newest repetition may be.
+        The age from which a cell is stale, in words.
 
     Raises
     ------
     InputError
-        When it cannot be written.
+        If the page cannot be written.
     """
     left_out = max(len(rows) - _MOST_ROWS, 0)
     key = _KEY.substitute(
@@ -143,7 +145,7 @@ def write_html(
 
 
 def _parts(rows: Sequence[CoverageRow]) -> Iterator[str | go.Figure]:
-    """Each block's heading, then its figures."""
+    """The heading of each group of rows, followed by its figures."""
     room = _MOST_ROWS
     for system, engine, block in blocks(rows):
         yield heading(f"{system}, {engine}") + paragraph(str(summarise(block)))
@@ -154,13 +156,13 @@ def _parts(rows: Sequence[CoverageRow]) -> Iterator[str | go.Figure]:
 
 
 def _edges(rows: int) -> list[int]:
-    """The upper edges of the strips of all rows (label, cells, space), and the last lower one."""
+    """The upper edges of the strips of all rows (label, cells, space), then the lowest edge."""
     strips = (0, _LABEL, _LABEL + _CELLS)
     return [i * _ROW + strip for i in range(rows) for strip in strips] + [rows * _ROW]
 
 
 def _strips(values: Sequence[list[Any]], empty: object) -> list[list[Any]]:
-    """The values of each row's cells, in the strips of `_edges`."""
+    """The values of each row's cells, between empty strips for its label and space."""
     nothing = [empty] * len(values[0])
     return [strip for row in values for strip in (nothing, row, nothing)]
 
@@ -174,7 +176,7 @@ def _shade(cell: Cell) -> float:
 
 
 def _label(row: CoverageRow) -> str:
-    """What IOR is told, without its own name, and on how many processes."""
+    """Id, IOR options and size of a configuration."""
     options = " ".join(row.config.to_args())
     tasks, nodes = (count or "?" for count in (row.config.tasks, row.config.nodes))
     return f"{row.id}: {options} ({tasks} on {nodes})"
@@ -211,8 +213,8 @@ _STYLE = Template("""\
 .key i.scale { width: 8em; background: linear-gradient(to right, $colours); }
 """)
 _KEY = Template("""\
-<p>$when. Each row is a configuration: its id, its IOR options, processes on compute nodes; each
-column a number of I/O nodes; each cell shows how many repetitions there are.</p>
+<p>$when. Each row is a configuration with its id, its IOR options, and its processes on compute
+nodes. Each column is a number of I/O nodes. Each cell shows its number of repetitions.</p>
 <div class="key">
 <span>spread (coefficient of variation) 0% <i class="scale"></i> $largest and more</span>
 <span><i style="background: $one"></i> one repetition</span>

@@ -1,4 +1,4 @@
-"""Measured curves out of the database: all, those of some configurations, what there is."""
+"""Reads measured curves from the database, or only a summary of each curve."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from benchdb.measurements.storing import config_of, pattern_of
 from benchdb.store.schema import configurations, measurements, systems
 from ior_configs import IorConfig
 
-# Sizes are rounded to whole transfers; a stone wall costs more.
+# Rounding a size to whole transfers changes the bytes by less; a stone wall changes them by more.
 _STONEWALL = 0.05
-# SQLite's limit of values in a statement was 999.
+# Older versions of SQLite allow 999 values in a statement.
 _IDS_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A configuration's repetitions by number of I/O nodes, of one engine.
+    """The repetitions of a configuration by number of I/O nodes, measured by one engine.
 
     Attributes
     ----------
@@ -31,11 +31,11 @@ class Curve:
     config : IorConfig
         The configuration.
     engine : str
-        The program that measured it.
+        The engine of the measurements.
     bandwidths_mib_s : dict of int to tuple of float
-        I/O nodes to repetitions, in the order they were stored.
+        Bandwidths by number of I/O nodes, in the order in which they were stored.
     stonewalled : bool
-        Runs moved other bytes than the configuration asks for.
+        Whether runs moved another number of bytes than the configuration asks for.
     """
 
     id: int
@@ -46,16 +46,16 @@ class Curve:
 
 
 class Measured(NamedTuple):
-    """A curve without its repetitions: a configuration that one engine measured.
+    """The summary of a curve: a configuration that one engine measured, without repetitions.
 
     Attributes
     ----------
     id, engine : int, str
         As in `Curve`.
     coverage : int
-        With how many numbers of I/O nodes it was measured.
+        How many numbers of I/O nodes it was measured with.
     fewest_bytes, most_bytes : int or None
-        What its runs moved, where that is known.
+        Fewest and most bytes that a run moved; None if unknown.
     api, operation, ..., odirect : str, int or bool
         As in `IorConfig`.
     """
@@ -79,17 +79,18 @@ class Measured(NamedTuple):
 
     @property
     def bytes_per_process(self) -> int:
-        """Bytes that each process was asked to move."""
+        """Bytes that the configuration asks each process to move."""
         return self.block_size * self.segments
 
     @property
     def stonewalled(self) -> bool:
-        """Runs moved other bytes than the configuration asks for."""
+        """Whether runs moved another number of bytes than the configuration asks for."""
         asked = (self.tasks or 0) * self.bytes_per_process
         return _stonewalled(asked, (self.fewest_bytes, self.most_bytes))
 
 
-# Statements are made once: SQLAlchemy needs longer for that than a database for an answer.
+# Statements are built once, because SQLAlchemy needs longer to build one than a database to
+# answer it.
 _OF_SYSTEM = (
     systems.c.id == measurements.c.system_id,
     systems.c.name == bindparam("system"),
@@ -141,21 +142,22 @@ _MEASURED = (
 
 
 def curves(connection: Connection, system: str) -> list[Curve]:
-    """Every configuration measured on a system, without the rows that are set apart."""
+    """All curves of a system, without the rows that are set apart."""
     return _with_configuration(connection, _WITH_CONFIGURATION, {"system": system})
 
 
 def curves_of_config(connection: Connection, system: str, config: IorConfig) -> list[Curve]:
-    """The curves of a configuration on a system, one of each engine that measured it.
+    """The curves of a configuration on a system, one for each engine that measured it.
 
     Parameters
     ----------
     connection : Connection
-        To the database.
+        A connection in a transaction.
     system : str
         The system's name.
     config : IorConfig
-        Of one operation; what only controls its run (see `IorConfig.pattern`) is ignored.
+        A configuration of one operation. Options that only control the run are ignored (see
+        `IorConfig.pattern`).
     """
     values = {"system": system, "pattern": pattern_of(config)}
     return _curves(config.pattern(), connection.execute(_WITH_PATTERN, values).mappings())
@@ -169,13 +171,13 @@ def curves_of_ids(
     Parameters
     ----------
     connection : Connection
-        To the database.
+        A connection in a transaction.
     system : str
         The system's name.
     ids : iterable of int
-        The configurations' ids in the database.
+        Ids of configurations in the database.
     engine : str, optional
-        The program that measured; without, one curve of each engine.
+        Read only curves of this engine.
     """
     asked = list(ids)
     found = (
@@ -189,7 +191,7 @@ def curves_of_ids(
 
 
 def measured(connection: Connection, system: str) -> list[Measured]:
-    """What every engine measured on a system, without the rows that are set apart."""
+    """The summaries of all curves of a system, without the rows that are set apart."""
     return [Measured._make(row) for row in connection.execute(_MEASURED, {"system": system})]
 
 
@@ -202,7 +204,7 @@ def _with_configuration(
 
 
 def _curves(config: IorConfig, rows: Iterable[RowMapping]) -> list[Curve]:
-    """The curves, one of each engine, in the rows of a configuration."""
+    """The curves in the rows of a configuration, one for each engine."""
     engines: dict[str, list[RowMapping]] = {}
     for row in rows:
         engines.setdefault(row["engine"], []).append(row)

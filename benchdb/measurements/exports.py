@@ -1,4 +1,4 @@
-"""Every measurement with all that is known of it, in an order that no database changes."""
+"""Exports all measurements with all their columns, in the same order from every database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchdb.store.schema import (
     systems,
 )
 
-# Computed from the other columns of a configuration.
+# Columns that are computed from the other columns of a configuration.
 _DERIVED_COLUMNS = ("layout", "spatiality", "file_access")
 _CONFIGURATION_COLUMNS = (
     "api",
@@ -58,25 +58,25 @@ EXPORT_COLUMNS = (
 )
 
 _ROWS_AT_ONCE = 10_000
-# A reader that skips blanks after commas must not skip those of a text.
+# A text that starts with a blank needs quotes too, because readers may skip blanks after commas.
 _NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s')
 
 
 def export_rows(connection: Connection, system: str | None = None) -> Iterator[dict[str, Any]]:
-    """Every measurement with its configuration and its import, one after the other.
+    """Yield every measurement with its configuration and its import.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction, until the last row is read.
+        A connection in a transaction, which must last until the last row is read.
     system : str, optional
-        Only this system's.
+        Yield only measurements of this system.
 
     Yields
     ------
     dict
-        The columns `EXPORT_COLUMNS`, by system, configuration, number of I/O nodes, engine
-        and repetition; texts are in the order of their bytes.
+        A row with the columns `EXPORT_COLUMNS`. Rows are ordered by system, configuration, number
+        of I/O nodes, engine and repetition; texts sort by their bytes.
     """
     query = (
         select(
@@ -115,7 +115,7 @@ def export_rows(connection: Connection, system: str | None = None) -> Iterator[d
 
 
 def csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """The rows as lines of CSV with a header; floats keep every digit."""
+    """The rows as lines of CSV with a header; numbers keep all their digits."""
     yield ",".join(EXPORT_COLUMNS) + "\n"
     for row in rows:
         yield ",".join(map(_cell, row.values())) + "\n"
@@ -128,13 +128,13 @@ def write_csv(rows: Iterable[dict[str, Any]], path: Path) -> None:
 
 
 def _rules(cell: Sequence[RowMapping]) -> list[str | None]:
-    """For each repetition of a cell the rule by which it is an outlier, if it is used."""
+    """For each repetition of a cell, `OUTLIER_RULE` if it is an outlier, else None."""
     flags = iter(outliers([row["bandwidth_mib_s"] for row in cell if row["used"]]))
     return [OUTLIER_RULE if row["used"] and next(flags) else None for row in cell]
 
 
 def _by_bytes(connection: Connection, column: ColumnElement[str]) -> ColumnElement[str]:
-    """A text in the order of its bytes, as SQLite has it, and not of a language."""
+    """Sort a text by its bytes, as SQLite does, and not by the rules of a language."""
     return column.collate("C") if connection.dialect.name == "postgresql" else column
 
 

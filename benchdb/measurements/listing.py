@@ -1,4 +1,4 @@
-"""What the database holds, a page at a time: each costs the same, however much there is."""
+"""Lists the content of the database in pages; a page costs the same in a database of any size."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ior_configs import IorConfig
 
 @dataclass(frozen=True)
 class SystemSummary:
-    """A system, and what came from it.
+    """A system with its imports in numbers.
 
     Attributes
     ----------
     name : str
-        The system's name.
+        The name of the system.
     imports : int
-        How many files of measurements.
+        Number of imported files.
     newest : str or None
-        When the last one was imported, ISO 8601.
+        Time of the newest import, ISO 8601.
     """
 
     name: str
@@ -47,11 +47,11 @@ class MeasuredOn:
     Attributes
     ----------
     system, engine : str
-        Where and with what.
+        The system and the engine of the measurements.
     io_nodes : tuple of int
         Numbers of I/O nodes with measurements in use, ascending.
     repetitions, set_apart : int
-        Measurements in use, and others that are kept.
+        Number of measurements in use, and of measurements that are set apart.
     """
 
     system: str
@@ -63,16 +63,16 @@ class MeasuredOn:
 
 @dataclass(frozen=True)
 class StoredConfiguration:
-    """A configuration, and where it was measured.
+    """A stored configuration, with the systems that it was measured on.
 
     Attributes
     ----------
     id : int
-        The database's.
+        The configuration's id in the database.
     config : IorConfig
         The configuration.
     measured : tuple of MeasuredOn
-        By system and engine.
+        Its measurements in numbers, ordered by system and engine.
     """
 
     id: int
@@ -82,16 +82,16 @@ class StoredConfiguration:
 
 @dataclass(frozen=True)
 class StoredMeasurement:
-    """A measurement with what the database says of it.
+    """A stored measurement.
 
     Attributes
     ----------
     id, configuration_id : int
-        The database's.
+        Ids of the measurement and of its configuration in the database.
     repetition : int
-        Its number in its cell, from 0.
+        Number of the repetition in its cell, from 0.
     measurement : Measurement
-        What was measured.
+        The measurement.
     """
 
     id: int
@@ -100,8 +100,8 @@ class StoredMeasurement:
     measurement: Measurement
 
 
-# Statements are made once: SQLAlchemy needs longer for that than a database for an answer.
-# The order is that of the unique index, so that nothing is sorted or skipped.
+# Statements are built once, because SQLAlchemy needs longer to build one than a database to
+# answer it. The order is the order of the unique index, so that the database sorts nothing.
 _PLACE = (
     measurements.c.configuration_id,
     measurements.c.io_nodes,
@@ -115,8 +115,8 @@ _IMPORTS = (
     .where(systems.c.name.in_(bindparam("names", expanding=True)))
     .group_by(systems.c.name)
 )
-# From one configuration to the next, a probe of the index each: DISTINCT would read all their
-# measurements, and in PostgreSQL those of the whole system.
+# The recursion looks into the index once for each configuration. DISTINCT would read all
+# measurements of these configurations, and in PostgreSQL all measurements of the system.
 _MEASURED_FROM = (
     select(func.min(measurements.c.configuration_id).label("id"))
     .where(
@@ -174,16 +174,16 @@ _PLACE_OF = select(*_PLACE).where(
 
 
 def systems_after(connection: Connection, after: str = "", limit: int = 100) -> list[SystemSummary]:
-    """Systems by name, those after one.
+    """List systems by name.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction.
+        A connection in a transaction.
     after : str
-        The last name of the page before.
+        The last name of the previous page.
     limit : int
-        How many at most.
+        List at most this many systems.
     """
     names = [name for name in system_names(connection) if name > after][:limit]
     rows = connection.execute(_IMPORTS, {"names": names})
@@ -192,12 +192,12 @@ def systems_after(connection: Connection, after: str = "", limit: int = 100) -> 
 
 
 def system(connection: Connection, name: str) -> SystemSummary:
-    """One system.
+    """Read one system.
 
     Raises
     ------
     UnknownNameError
-        When there is none of that name.
+        If the database does not have the system.
     """
     rows = connection.execute(_IMPORTS, {"names": [require_system(connection, name)]})
     return SystemSummary(*rows.one())
@@ -206,12 +206,12 @@ def system(connection: Connection, name: str) -> SystemSummary:
 def measured_ids(
     connection: Connection, system: str, after: int = 0, limit: int = 100
 ) -> list[int]:
-    """The ids of configurations that were measured on a system, ascending, those after one.
+    """The ids of configurations that were measured on a system, ascending, from after `after` on.
 
     Raises
     ------
     UnknownNameError
-        When there is no such system.
+        If the database does not have the system.
     """
     key = {"in_system": _id_of(connection, system), "after": _id(after), "most": limit}
     return list(connection.scalars(_MEASURED_IDS, key))
@@ -220,23 +220,23 @@ def measured_ids(
 def configurations_after(
     connection: Connection, *, system: str | None = None, after: int = 0, limit: int = 100
 ) -> list[StoredConfiguration]:
-    """Configurations in the order of their ids.
+    """List configurations in the order of their ids.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction.
+        A connection in a transaction.
     system : str, optional
-        Only what was measured on this system, and what was measured there.
+        List only configurations that were measured on this system, with these measurements.
     after : int
-        Only those of greater ids, for the next page.
+        List only configurations with greater ids, for the next page.
     limit : int
-        How many at most.
+        List at most this many configurations.
 
     Raises
     ------
     UnknownNameError
-        When there is no such system.
+        If the database does not have the system.
     """
     if system is None:
         ids = list(connection.scalars(_ALL_IDS, {"after": _id(after), "most": limit}))
@@ -246,19 +246,19 @@ def configurations_after(
 
 
 def configuration_of(connection: Connection, config: IorConfig) -> tuple[StoredConfiguration, bool]:
-    """A configuration in the database, and whether it is a new one.
+    """Store a configuration if the database does not have it; return it, and whether it is new.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction that writes (see `benchdb.store.database.transaction`).
+        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
     config : IorConfig
-        Of one operation.
+        A configuration of one operation.
 
     Raises
     ------
     InputError
-        When no measurement of it could be stored.
+        If the database cannot hold the configuration.
     """
     row = Measurement(config.pattern(), 0, 1.0)
     before = connection.scalar(select(func.max(configurations.c.id))) or 0
@@ -275,25 +275,25 @@ def measurements_after(
     after: int | None = None,
     limit: int = 100,
 ) -> list[StoredMeasurement]:
-    """A system's measurements by configuration, I/O nodes, engine and repetition.
+    """List the measurements of a system by configuration, I/O nodes, engine and repetition.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction.
+        A connection in a transaction.
     system : str
-        The system's name.
+        The name of the system.
     configuration_id : int, optional
-        Only this configuration's.
+        List only measurements of this configuration.
     after : int, optional
-        Only those after the one with this id, for the next page.
+        List only measurements after the one with this id, for the next page.
     limit : int
-        How many at most.
+        List at most this many measurements.
 
     Raises
     ------
     UnknownNameError
-        When there is no such system, or no measurement with that id any more.
+        If the database does not have the system, or not the measurement `after` any more.
     """
     key: dict[str, Any] = {"in_system": _id_of(connection, system), "most": limit}
     query = _MEASUREMENTS
@@ -303,7 +303,8 @@ def measurements_after(
         place = connection.execute(_PLACE_OF, {**key, "after": _id(after)}).one_or_none()
         if place is None:
             raise UnknownNameError(
-                f"no measurement {after} of {system!r} any more", remedy="begin with the first page"
+                f"{system!r} does not have measurement {after} any more",
+                remedy="start again with the first page",
             )
         query = query.where(tuple_(*_PLACE) > tuple_(*place))
     rows = list(connection.execute(query, key).mappings())
@@ -316,7 +317,7 @@ def _id_of(connection: Connection, system: str) -> int:
 
 
 def _id(number: int) -> int:
-    """An id that a database can look for; greater ones are as good as the greatest."""
+    """Limit an id to the largest id of a column, so that a query accepts it."""
     return min(number, LARGEST_ID)
 
 

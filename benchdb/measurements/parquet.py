@@ -1,4 +1,4 @@
-"""Parquet as another spelling of the export's CSV."""
+"""Writes the export as Parquet, and turns Parquet files into CSV."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ROWS_OF_A_GROUP = 20_000
 
 
 def write_parquet(rows: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write rows with the columns of the export.
+    """Write rows with the columns of the export as Parquet.
 
     Raises
     ------
     InputError
-        When pyarrow is not installed.
+        If pyarrow is not installed.
     """
     pa, pq = _pyarrow(str(path))
     schema = pa.schema([(name, _type(pa, name)) for name in EXPORT_COLUMNS])
@@ -34,19 +34,19 @@ def write_parquet(rows: Iterable[dict[str, Any]], path: Path) -> None:
 
 
 def csv_of(content: bytes, where: str) -> str:
-    """The CSV that says what a Parquet file says.
+    """The content of a Parquet file as CSV.
 
     Raises
     ------
     InputError
-        When the file is damaged, its values are no plain ones or pyarrow is not installed.
+        If the file is damaged, has values that CSV cannot hold, or pyarrow is not installed.
     """
     pa, pq = _pyarrow(where)
     from pyarrow.csv import write_csv  # noqa: PLC0415
 
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        # Others may hold what CSV cannot.
+        # Columns of other names are left out, because CSV may not be able to hold their values.
         names = [name for name in file.schema_arrow.names if name.strip() in EXPORT_COLUMNS]
         table = file.read(names)
         text = pa.BufferOutputStream()
@@ -59,7 +59,7 @@ def csv_of(content: bytes, where: str) -> str:
 
 
 def _pyarrow(where: str) -> tuple[Any, Any]:
-    # Only those who use Parquet need the library, which is large.
+    # The library is large, so it is needed and loaded for Parquet only.
     try:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -73,7 +73,7 @@ def _pyarrow(where: str) -> tuple[Any, Any]:
 
 
 def _type(pa: Any, name: str) -> Any:
-    """What a column holds; those of no table of the two are texts."""
+    """The type of a column; a column of neither table is a text."""
     column = next((t.c[name] for t in (measurements, configurations) if name in t.c), None)
     kinds = ((Boolean, pa.bool_()), (Integer, pa.int64()), (Float, pa.float64()))
     found = (kind for sql, kind in kinds if column is not None and isinstance(column.type, sql))

@@ -1,4 +1,4 @@
-"""How far a long import is, on a terminal."""
+"""Shows the progress of a long import on a terminal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ _CLEAR_LINE = "\r\033[K"
 
 
 def silently(rows: Iterable[Any]) -> Iterable[Any]:
-    """Give the rows and say nothing."""
+    """Return the rows, and show nothing."""
     return rows
 
 
 def counted(label: str) -> Progress:
-    """Count the rows that pass on standard error, if that is a terminal."""
+    """Make a function that passes rows on and shows their number on standard error.
+
+    It shows nothing if standard error is not a terminal.
+    """
 
     def count(rows: Iterable[Any]) -> Iterator[Any]:
         number = 0

@@ -1,4 +1,4 @@
-"""Reader of fio's JSON (``--output-format=json``, fio 3)."""
+"""Reads fio's JSON (``--output-format=json``, fio 3)."""
 
 from __future__ import annotations
 
@@ -20,42 +20,43 @@ _LARGEST_ERROR = 2**31 - 1
 # fio may print messages in front of its JSON.
 _START = re.compile(r'^\{\s*"fio version"\s*:', re.MULTILINE)
 _VERSION = re.compile(r"fio-((\d{1,9})\..*)")
-# Below it, a whole millisecond is more than one per cent.
+# fio counts whole milliseconds; below this time, one of them is more than 1 %.
 _COARSE_MS = 100
 _REPEAT = "the run may have failed: repeat it"
 
 
 def is_fio(text: str) -> bool:
-    """Whether a text holds fio's JSON; one cut off still does."""
+    """Whether a text contains fio's JSON, also one that is cut off."""
     return _START.search(text) is not None
 
 
 def fio_measurement(text: str, config: IorConfig, *, io_nodes: int, where: str) -> Measurement:
-    """Read fio's JSON.
+    """Read the measurement in fio's JSON.
 
-    Its time is the longest of a job, with the fsync at the end if there is one. A job's
-    begins when it may open its file, which is not the same moment for all.
+    The time is the longest time of a job, including the fsync at its end if there is one. The time
+    of a job starts when it may open its file, and jobs do not start together.
 
     Parameters
     ----------
     text : str
         A text that `is_fio`.
     config : IorConfig
-        The pattern that the jobs mean; fio says what was done, and by how many processes.
+        The pattern that the jobs stand for. The operation and the number of processes must agree
+        with the JSON.
     io_nodes : int
-        I/O nodes it ran with.
+        Number of I/O nodes of the run.
     where : str
-        The file, for errors.
+        Name of the file, for errors.
 
     Returns
     -------
     Measurement
-        What all jobs did together; its note says when fio's whole milliseconds are coarse.
+        The measurement of all jobs together. Its note says if whole milliseconds are too coarse.
 
     Raises
     ------
     InputError
-        When the JSON is damaged, a job failed, or the jobs did not do one thing together.
+        If the JSON is damaged, a job failed, or the jobs did not do one operation at the same time.
     """
     try:
         return _measurement(_load(text), config, io_nodes)
@@ -69,7 +70,7 @@ def _measurement(document: dict[str, Any], config: IorConfig, io_nodes: int) -> 
     operation = _operation(jobs)
     moved = [_count(job[operation], "io_bytes") for job in jobs]
     if 0 in moved:
-        # fio calls the job of a killed process neither failed nor incomplete.
+        # fio marks the job of a killed process neither as failed nor as incomplete.
         raise InputError(f"job {moved.index(0)} of fio moved nothing", remedy=_REPEAT)
     time_ms = max(_count(job[operation], "runtime") for job in jobs)
     if time_ms == 0:
@@ -80,7 +81,7 @@ def _measurement(document: dict[str, Any], config: IorConfig, io_nodes: int) -> 
         bandwidth_mib_s=sum(moved) / _MIB / (time_ms / 1000),
         bytes=sum(moved),
         time_s=time_ms / 1000,
-        # It is printed at the end.
+        # fio prints the time stamp at the end of the run.
         started=_utc(_count(document, "timestamp") - time_ms / 1000),
         engine="fio",
         engine_version=version,
@@ -89,16 +90,16 @@ def _measurement(document: dict[str, Any], config: IorConfig, io_nodes: int) -> 
 
 
 def _done(config: IorConfig, operation: str, processes: int) -> IorConfig:
-    """The configuration, which must say what fio says."""
+    """The configuration with the operation and the processes of the JSON, which must agree."""
     if operation not in config.operation:
         raise InputError(
-            f"fio did {operation}, the command says {config.operation}",
+            f"the operation is {operation} in fio's JSON, but {config.operation} in the command",
             remedy="correct the command",
         )
     if config.tasks not in (None, processes):
         raise InputError(
-            f"{processes} jobs of fio, but {config.tasks} tasks",
-            remedy="correct the tasks, and run fio without group_reporting",
+            f"the JSON has {processes} jobs, but the command has {config.tasks} tasks",
+            remedy="correct the number of tasks, and run fio without group_reporting",
         )
     one = config.for_operation(operation)
     return replace(one, tasks=processes, nodes=config.nodes or 1)
@@ -107,7 +108,7 @@ def _done(config: IorConfig, operation: str, processes: int) -> IorConfig:
 def _jobs(document: dict[str, Any]) -> list[dict[str, Any]]:
     jobs = _get(document, "jobs", list)
     if not jobs:
-        raise InputError("there is no job in the JSON", remedy=_REPEAT)
+        raise InputError("the JSON has no job", remedy=_REPEAT)
     for number, job in enumerate(jobs):
         error = _count(job, "error")
         if error:
@@ -123,7 +124,7 @@ def _jobs(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _operation(jobs: list[dict[str, Any]]) -> str:
-    """What the jobs did."""
+    """The operation of the jobs."""
     done = [
         operation
         for operation in ("write", "read")
@@ -152,7 +153,7 @@ def _version(document: dict[str, Any]) -> str:
     match = _VERSION.fullmatch(_get(document, "fio version", str))
     if match is None or int(match[2]) < 3:
         raise InputError(
-            f"this is of {document['fio version']!r}, which may count in other units",
+            f"the output is from {document['fio version']!r}, which may count in other units",
             remedy="use fio 3 or later",
         )
     return match[1]
@@ -173,7 +174,7 @@ def _get(section: object, key: str, kind: type[_Kind]) -> _Kind:
 
 
 def _unusable(key: str) -> InputError:
-    return InputError(f"the JSON has no usable {key!r}", remedy="give fio's own, whole output")
+    return InputError(f"the JSON has no usable {key!r}", remedy="give the complete output of fio")
 
 
 def _utc(seconds: float) -> str:

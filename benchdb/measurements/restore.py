@@ -1,4 +1,4 @@
-"""Exports back into a database: imports as they were first made, repetitions as numbered."""
+"""Restores exports: stores measurements under their first imports and repetitions."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _CHUNK = 10_000
 
 @dataclass(frozen=True)
 class Origin:
-    """An import as it was first made.
+    """The first import of measurements.
 
     Attributes
     ----------
     system : str
-        The system's name.
+        The name of the system.
     file, sha256, format : str
-        What was imported: its name, its hash, the name of its format.
+        Name, SHA-256 and format of the imported file.
     imported_at : str
-        When, ISO 8601.
+        Time of the import, ISO 8601.
 
     Raises
     ------
     InputError
-        For what no import holds.
+        If a value is not valid or too long.
     """
 
     system: str
@@ -60,13 +60,13 @@ class Origin:
     def __post_init__(self) -> None:
         check_system_name(self.system)
         if not _SHA256.fullmatch(self.sha256):
-            raise InputError(f"{self.sha256!r} is no SHA-256")
+            raise InputError(f"{self.sha256!r} is not a SHA-256")
         if instant(self.imported_at) is None:
-            raise InputError(f"{self.imported_at!r} is no time")
+            raise InputError(f"{self.imported_at!r} is not a time")
         for name in ("file", "format", "imported_at"):
             value = getattr(self, name)
             if not 0 < len(value) <= longest(imports.c[name]) or "\0" in value:
-                raise InputError(f"{value[:40]!r} is no {name.replace('_', ' ')} of an import")
+                raise InputError(f"{value[:40]!r} is not a valid {name} of an import")
 
 
 def restore(
@@ -77,32 +77,31 @@ def restore(
     replace: bool = False,
     progress: Progress = silently,
 ) -> set[Origin]:
-    """Store measurements under their imports and repetitions.
+    """Store measurements under their first imports and repetitions.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction that writes (see `benchdb.store.database.transaction`).
+        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
     found : mapping of Origin to list of (int, Measurement)
         Repetitions and measurements, from `benchdb.measurements.importers.read_export`.
     file : str
-        The export's name, for errors.
+        Name of the export, for errors.
     replace : bool
-        Put them in the place of all that the database has of the same imports.
+        Replace all measurements that the database has of the same imports.
     progress : callable
-        What the measurements pass through while they are stored.
+        A function that returns the measurements unchanged and shows how many have passed.
 
     Returns
     -------
     set of Origin
-        The imports that were stored; of the others the database has these measurements
-        already.
+        The imports that were stored. The database already has the measurements of the others.
 
     Raises
     ------
     InputError
-        When the database has other measurements of an import, and `replace` is off, or a
-        repetition is another import's.
+        If the database has other measurements of an import and `replace` is False, or a repetition
+        belongs to another import.
     """
     try:
         return _restore(connection, found, replace, progress)
@@ -160,14 +159,14 @@ def _restore(
 def _places(
     found: Mapping[Origin, list[Repetition]], system_ids: dict[str, int], ids: dict[int, int]
 ) -> dict[_Place, tuple[Origin, Measurement]]:
-    """Each measurement by what names it in the database, which no two may share."""
+    """Map the unique key of each measurement to the measurement; reject a key that comes twice."""
     wanted: dict[_Place, tuple[Origin, Measurement]] = {}
     for origin, rows in found.items():
         system_id = system_ids[origin.system]
         for repetition, row in rows:
             place = (system_id, ids[id(row.config)], row.io_nodes, row.engine, repetition)
             if place in wanted:
-                raise InputError(f"{_said(row, place)} stands twice in it")
+                raise InputError(f"the export has {_said(row, place)} twice")
             wanted[place] = (origin, row)
     return wanted
 
@@ -184,7 +183,7 @@ def _known_imports(
 
 
 def _counts(connection: Connection, known: Mapping[Origin, int]) -> Counter[Origin]:
-    """How many measurements the database has of each import."""
+    """The number of stored measurements of each import."""
     query = select(measurements.c.import_id, func.count()).group_by(measurements.c.import_id)
     counts = {row[0]: int(row[1]) for row in connection.execute(query)}
     return Counter({origin: counts.get(import_id, 0) for origin, import_id in known.items()})
@@ -196,7 +195,7 @@ def _compare(
     known: Mapping[Origin, int],
     system_ids: set[int],
 ) -> tuple[Counter[Origin], dict[_Place, int]]:
-    """How many of each import's measurements are stored, and the places that others have."""
+    """Count the stored measurements of each import, and find the keys that other imports use."""
     same: Counter[Origin] = Counter()
     taken: dict[_Place, int] = {}
     query = select(measurements).where(measurements.c.system_id.in_(system_ids))
@@ -218,7 +217,7 @@ def _clash(
     origin, row = of
     other = connection.scalar(select(imports.c.file).where(imports.c.id == import_id))
     return InputError(
-        f"{origin.system} has {_said(row, place)} already, from {other}",
+        f"{origin.system} already has {_said(row, place)}, from {other}",
         remedy=Remedy("give the system of this export another name with {}", ("system",)),
     )
 

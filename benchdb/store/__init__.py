@@ -1,1 +1,1 @@
-"""The database itself: opening, tables, migrations, tokens, fitted models."""
+"""The database: opening it, tables, migrations, systems, tokens and fitted models."""

@@ -1,4 +1,4 @@
-"""What the database does not take is refused before it gets there."""
+"""Checks that reject values which the database cannot store."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from ioncast_base.errors import InputError
 from ioncast_base.limits import BANDWIDTHS, FASTEST_MIB_S, LARGEST_COUNT, SLOWEST_MIB_S
 from ioncast_base.times import in_utc, instant
 
-# NUL, and the halves of a character that UTF-8 does not have (an argument's stray bytes too).
+# NUL, and halves of a character, which UTF-8 cannot encode. Python makes such halves from
+# arguments that are not UTF-8.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def check_text(name: str, text: str | None, most: int | Column[Any]) -> None:
-    """Refuse a text that a column does not take.
+    """Reject a text that a column cannot hold.
 
     Parameters
     ----------
     name : str
-        What the text is, for the error.
+        Name of the text, for the error.
     text : str or None
-        None is taken.
+        The text; None is accepted.
     most : int or Column
-        Of how many characters, or the column that it is for.
+        Largest number of characters, or the column.
 
     Raises
     ------
     InputError
-        For one that is too long, or holds a NUL or half a character.
+        If the text is too long, or contains a NUL or half a character.
     """
     if text is None:
         return
@@ -39,57 +40,57 @@ def check_text(name: str, text: str | None, most: int | Column[Any]) -> None:
     if len(text) > characters:
         raise InputError(f"{name} has {len(text)} characters, more than {characters}")
     if not is_text(text):
-        raise InputError(f"{name} holds a NUL or half a character")
+        raise InputError(f"{name} contains a NUL or half a character")
 
 
 def is_text(text: str | None) -> bool:
-    """Whether any database could hold it; None can be asked for, too."""
+    """Whether a database can hold the text; True for None."""
     return text is None or not _NO_TEXT.search(text)
 
 
 def check_count(name: str, count: int | None, *, least: int = 0) -> None:
-    """Refuse a number of things that cannot be, or is beyond 32 bits; None is taken.
+    """Reject a number of things that is too small or needs more than 32 bits; None is accepted.
 
     Raises
     ------
     InputError
-        With `name`, the things in the plural.
+        The error uses `name`, the things in the plural.
     """
     if count is not None and not least <= count <= LARGEST_COUNT:
         raise InputError(f"{count} {name}, not from {least} to {LARGEST_COUNT}")
 
 
 def check_bandwidth(bandwidth_mib_s: float | None) -> None:
-    """Refuse a bandwidth that is not from 1e-9 to 1e15 MiB/s; None is taken.
+    """Reject a bandwidth that is not from 1e-9 to 1e15 MiB/s; None is accepted.
 
     Raises
     ------
     InputError
-        Also for what is no number.
+        If the bandwidth is out of range or NaN.
     """
     if bandwidth_mib_s is not None and not SLOWEST_MIB_S <= bandwidth_mib_s <= FASTEST_MIB_S:
         raise InputError(f"a bandwidth of {bandwidth_mib_s} MiB/s is not {BANDWIDTHS}")
 
 
 def check_share(name: str, share: float | None) -> None:
-    """Refuse what is not from 0 to 1; None is taken.
+    """Reject a share that is not from 0 to 1; None is accepted.
 
     Raises
     ------
     InputError
-        Also for what is no number.
+        If the share is out of range or NaN.
     """
     if share is not None and not 0 <= share <= 1:
         raise InputError(f"{name} is {share}, not from 0 to 1")
 
 
 def stored_time(name: str, text: str) -> str:
-    """A moment as the database keeps it: in UTC, in the order of texts.
+    """A time as the database stores it: ISO 8601 in UTC, so that texts sort by time.
 
     Raises
     ------
     InputError
-        For what is no date or time in ISO 8601.
+        If the text is not a date or time in ISO 8601.
     """
     moment = instant(text)
     try:
@@ -98,5 +99,5 @@ def stored_time(name: str, text: str) -> str:
     except OverflowError:
         pass
     raise InputError(
-        f"{name} is {text!r}, which is no time", remedy="write it as 2026-11-21T04:15:02Z"
+        f"{name} is {text!r}, which is not a time", remedy="write it as 2026-11-21T04:15:02Z"
     )

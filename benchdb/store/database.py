@@ -1,8 +1,10 @@
-"""Opening the database: where it is, and bringing it up to date."""
+"""Opens the database, upgrades it, and begins its transactions."""
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,37 +20,36 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 from ioncast_base.errors import DatabaseError, InputError
 
 NEWEST = "0005"
-# Any number, as long as every ioncast takes the same.
+# The key of PostgreSQL's advisory lock; every ioncast must use the same number.
 _WRITERS_LOCK = 0x10CA57
-# What a driver says of a database that it may only read.
-_READ_ONLY = ("readonly", "read-only", "permission denied")
-# The code of SQL for it.
-_READ_ONLY_TRANSACTION = "25006"
+# SQLSTATE codes for writing in a read-only transaction, and for missing privileges.
+_READ_ONLY_TRANSACTION, _NO_PRIVILEGE = "25006", "42501"
+_SQLITE_READONLY = 8
 
 
 def default_location() -> Path:
-    """The SQLite file of a user who names no database."""
+    """The SQLite file that is used if the user names no database."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(data) / "ioncast" / "ioncast.sqlite"
 
 
 def open_database(location: str | Path | None = None, *, create: bool = True) -> Engine:
-    """Open a database, upgrading it as needed.
+    """Open a database, and upgrade it if its version is old.
 
     Parameters
     ----------
     location : str or Path, optional
-        An SQLite file or a SQLAlchemy URL; `default_location` if not given.
+        An SQLite file or a SQLAlchemy URL; `default_location` by default.
     create : bool
-        Create an SQLite file that is not there. Without, it reads as an empty database, so
-        that a mistyped name leaves nothing behind.
+        Create an SQLite file that does not exist. If False, a missing file reads as an empty
+        database, so a mistyped name creates no file.
 
     Raises
     ------
     InputError
-        When the URL is none, or its driver is not installed.
+        If the URL is not valid, or its driver is not installed.
     DatabaseError
-        When the database cannot be reached, read or upgraded.
+        If the database cannot be reached, read or upgraded.
     """
     engine = _create_engine(str(location or default_location()), create)
     where = shown(engine.url)
@@ -65,29 +66,29 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
         raise DatabaseError(
             f"the database cannot be opened: {reason}",
             where=where,
-            remedy=_remedy(str(reason)),
+            remedy=_remedy(reason),
         ) from error
     return engine
 
 
 def existing_database(location: str | Path | None, *, patience_s: float) -> Engine:
-    """A database for many short uses: opened for each, never created, upgraded or waited for long.
+    """Make an engine for a program that runs for months and uses an existing database.
 
-    That it is away or not up to date shows when it is used, as a DatabaseError of
-    `transaction`; when it is back, so it is here. A file that was moved away is never written
-    to: each use opens it by its name.
+    The engine neither creates nor upgrades the database. If the database is missing or its version
+    is old, each `transaction` raises a DatabaseError until that changes. Each transaction opens an
+    SQLite file by its name, so a file that was moved away is never written to.
 
     Parameters
     ----------
     location : str or Path, optional
-        As of `open_database`.
+        An SQLite file or a SQLAlchemy URL, as for `open_database`.
     patience_s : float
-        How many seconds to wait for a connection, and for a lock.
+        Longest wait for a connection and for a lock, in seconds.
 
     Raises
     ------
     InputError
-        When the URL is none, or its driver is not installed.
+        If the URL is not valid, or its driver is not installed.
     """
     place = str(location or default_location())
     url = _parse(place) if "://" in place else URL.create("sqlite", database=place)
@@ -122,7 +123,7 @@ def _existing_sqlite(url: URL, patience_s: float) -> Engine:
 
 @contextmanager
 def opened_database(location: str | Path | None = None, *, create: bool = True) -> Iterator[Engine]:
-    """`open_database` for a while; its connections are closed at the end."""
+    """Open a database for a block; its connections are closed at the end."""
     engine = open_database(location, create=create)
     try:
         yield engine
@@ -132,33 +133,33 @@ def opened_database(location: str | Path | None = None, *, create: bool = True) 
 
 @contextmanager
 def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
-    """All or nothing: what fails in the block leaves no trace.
+    """Run a block in one transaction; if the block fails, nothing is stored.
 
     Parameters
     ----------
     engine : Engine
-        From `open_database`.
+        An engine from `open_database` or `existing_database`.
     write : bool
-        Whether the block will write; writers to one database wait for each other.
+        Whether the block writes. Only one writer at a time works on a database.
 
     Raises
     ------
     DatabaseError
-        When the database refuses or stays locked, or others have all its connections.
+        If the database rejects a statement, stays locked or has no free connection.
     """
     try:
         with engine.execution_options(write=write).begin() as connection:
             yield connection
     except (SqlError, NoConnection) as error:
         raise DatabaseError(
-            f"the database refused: {getattr(error, 'orig', error)}",
+            f"the database reports an error: {getattr(error, 'orig', error)}",
             where=shown(engine.url),
             remedy="nothing was stored",
         ) from error
 
 
 def shown(url: URL) -> str:
-    """What users know a database by, without what may be secret."""
+    """The location of a database for messages, without secrets."""
     if url.get_backend_name() == "sqlite" and url.database:
         return url.database
     place = {key: value for key, value in url.query.items() if key in {"host", "port"}}
@@ -166,12 +167,12 @@ def shown(url: URL) -> str:
 
 
 def without_password(location: str) -> str:
-    """A location to be kept in a file: good from every folder, and without a password.
+    """A location to be written to a file: with absolute paths, and without a password.
 
     Raises
     ------
     InputError
-        When the location is a URL that is none.
+        If the location is a URL that is not valid.
     """
     if "://" not in location:
         return str(Path(location).absolute())
@@ -192,7 +193,7 @@ def without_password(location: str) -> str:
 
 @contextmanager
 def reading(location: str | Path | None) -> Iterator[Connection]:
-    """Open a database to read it; one that is not there reads as an empty one."""
+    """Open a database to read it; a missing SQLite file reads as an empty database."""
     with opened_database(location, create=False) as engine, transaction(engine) as connection:
         yield connection
 
@@ -215,22 +216,22 @@ def _make_folder(folder: Path, place: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DatabaseError(
-            f"its folder cannot be made: {error.strerror}",
+            f"the folder of the database cannot be created: {error.strerror}",
             where=place,
-            remedy="name another with --db or IONCAST_DB",
+            remedy="name another database with --db or IONCAST_DB",
         ) from error
 
 
 def _with_driver(url: URL, **options: Any) -> Engine:
-    """An engine whose transactions begin as they should."""
+    """Create an engine whose transactions begin as `transaction` promises."""
     try:
         if url.get_backend_name() == "sqlite" and "mode" in url.query and "uri" not in url.query:
-            # SQLAlchemy would ignore what the URL asks for.
-            raise ArgumentError("mode needs uri=true beside it")
+            # SQLAlchemy ignores `mode` without `uri`, so a read-only URL would write.
+            raise ArgumentError("mode also needs uri=true")
         engine = create_engine(url, **options)
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InputError(
-            f"not a database URL that can be used here: {error.args[0]}",
+            f"the database URL cannot be used: {error.args[0]}",
             where="--db",
             remedy="give an SQLite file or a SQLAlchemy URL, and install its driver",
         ) from error
@@ -243,12 +244,12 @@ def _with_driver(url: URL, **options: Any) -> Engine:
 
 
 def _parse(location: str) -> URL:
-    """A URL, of which an error shows nothing: any part of it may be of a password."""
+    """Parse a URL; an error shows no part of it, because any part may belong to a password."""
     try:
         url = make_url(location)
     except (ArgumentError, ValueError) as error:
         raise InputError(
-            "not a database URL",
+            "the database URL is not valid",
             where="--db",
             remedy="give an SQLite file or a SQLAlchemy URL; in a password, @ is %40",
         ) from error
@@ -256,26 +257,37 @@ def _parse(location: str) -> URL:
         raise InputError(
             "the database URL has more than one @",
             where="--db",
-            remedy="write %40 for those in the user's name and password",
+            remedy="write %40 for each @ in the user name and password",
         )
     return url
 
 
-def _remedy(reason: str) -> str:
-    if any(words in reason for words in _READ_ONLY):
+def _remedy(reason: Exception) -> str:
+    if _is_read_only(reason):
         return (
-            "it must be brought up to date or recovered first: open it once as one who may write"
-            " to it, or copy it"
+            "it must be upgraded or recovered first: open it once as a user who may write to it, or"
+            " copy it"
         )
-    return "name another with --db or IONCAST_DB"
+    return "name another database with --db or IONCAST_DB"
+
+
+def _is_read_only(reason: Exception) -> bool:
+    if isinstance(reason, OSError):
+        return reason.errno in {errno.EACCES, errno.EPERM, errno.EROFS}
+    if isinstance(reason, sqlite3.Error):
+        # Python 3.10 has no error codes. SQLite never translates its messages.
+        code = getattr(reason, "sqlite_errorcode", None)
+        return "readonly" in str(reason) if code is None else code & 0xFF == _SQLITE_READONLY
+    return getattr(reason, "sqlstate", None) in {_READ_ONLY_TRANSACTION, _NO_PRIVILEGE}
 
 
 def _configure_sqlite(connection: Any, _record: object) -> None:
-    # Python's driver begins transactions late and not for tables; `_begin_sqlite` does it.
+    # Python's driver begins a transaction late, and none for CREATE TABLE; so `_begin_sqlite`
+    # begins it.
     connection.isolation_level = None
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA busy_timeout = 60000")
-    # A long import that spills to the file before its end would lock readers out till then.
+    # If a long import wrote to the file before its end, readers would be locked out until the end.
     connection.execute("PRAGMA cache_spill = OFF")
 
 
@@ -285,38 +297,38 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _begin_postgresql(connection: Connection) -> None:
-    # One writer at a time, as in SQLite: whoever upgrades, names a system or numbers
-    # repetitions sees all that others did. The lock ends with the transaction.
+    # One writer at a time, as in SQLite: a writer that upgrades, adds a system or numbers
+    # repetitions sees the work of all others. The lock ends with the transaction.
     if connection.get_execution_options().get("write", False):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITERS_LOCK})")
     else:
-        # Whoever reads twice sees the same, as in SQLite.
+        # Two queries of a transaction see the same data, as in SQLite.
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
 def _leave_read_only(context: ExceptionContext) -> None:
-    # A connection that began while the server was read-only stays so for good.
+    # A connection that began while the server was read-only would stay read-only.
     if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY_TRANSACTION:
         context.is_disconnect = True
 
 
 def _version(connection: Connection, where: str) -> str | None:
-    """The revision of a database of ours; None for an empty one."""
+    """The version of a database of ioncast; None for an empty database."""
     tables = inspect(connection).get_table_names()
     if "alembic_version" in tables:
         version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
         return version
     if tables:
         raise DatabaseError(
-            f"the database is another program's: it holds a table {tables[0]!r}",
+            f"the database belongs to another program: it has a table {tables[0]!r}",
             where=where,
-            remedy="name another with --db or IONCAST_DB",
+            remedy="name another database with --db or IONCAST_DB",
         )
     return None
 
 
 def _upgrade(engine: Engine, version: str | None, where: str) -> None:
-    # Only a new or old database needs Alembic, which takes longer to import than a query.
+    # Only a new or old database needs Alembic, whose import takes longer than a query.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Tables of the benchmark database, as of the newest migration."""
+"""The tables of the database, as the newest migration leaves them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ metadata = MetaData(
     }
 )
 
-# `revision` is another one, never seen before, after each change of the system's measurements.
-# Imports do not tell: SQLite gives the id of a deleted one again, and an export that was
-# edited brings the hash and the time of the import that it replaces.
+# `revision` gets a new random value with each change of the system's measurements. Imports cannot
+# show every change: SQLite reuses the id of a deleted import, and an edited export has the hash and
+# the time of the import that it replaces.
 systems = Table(
     "systems",
     metadata,
@@ -39,8 +39,9 @@ systems = Table(
     Column("revision", String(32)),
 )
 
-# One benchmark run without its number of I/O nodes. `pattern` is its canonical IOR line
-# with tasks and nodes, and what makes it unique: several of the others may be null.
+# A configuration is one benchmark run without its number of I/O nodes. `pattern` is its canonical
+# IOR command line with tasks and nodes. It makes the row unique, because tasks and nodes may be
+# null.
 configurations = Table(
     "configurations",
     metadata,
@@ -81,9 +82,9 @@ imports = Table(
     Index(None, "system_id", "id"),
 )
 
-# `used` is false for rows that their own file sets apart; `note` says why. What names a
-# measurement is in the order in which curves are read. The constraint's name by convention
-# would be longer than PostgreSQL's limit.
+# `used` is false for rows that their own file sets apart; `note` says why. The columns of the
+# unique constraint are in the order in which curves are read. The constraint has a name of its own,
+# because the name by convention is longer than PostgreSQL allows.
 measurements = Table(
     "measurements",
     metadata,
@@ -113,8 +114,8 @@ measurements = Table(
     ),
 )
 
-# What a model is, `document` says to the predictor alone; `state` is of the measurements
-# that it was fitted on.
+# `document` is the model as JSON; only the predictor reads it. `state` is the digest of the
+# measurements that the model was fitted to (see `benchdb.store.fitted_models.state_of`).
 models = Table(
     "models",
     metadata,
@@ -128,8 +129,8 @@ models = Table(
 )
 
 
-# What a job is an instance of: a program of a user. `program` is the executable without its
-# folder, because a job script seldom says that.
+# An application is a program of a user. `program` is the executable without its folder, because job
+# scripts seldom name the folder.
 applications = Table(
     "applications",
     metadata,
@@ -142,10 +143,10 @@ applications = Table(
     Index(None, "system_id", "program"),
 )
 
-# One run of an application, from its Darshan log. `phases` is JSON as of `ioncast phases`,
-# `pattern` the kind of I/O that moved most of their bytes. `revision` is greater than that of
-# any other row after each change of a row, so that whoever keeps the greatest one that they
-# have seen finds what is new.
+# A run of an application, from its Darshan log. `phases` is JSON from `ioncast phases`, and
+# `pattern` is the kind of I/O that moved most bytes. Each change of a row sets its `revision` to a
+# number greater than all others, so a reader that remembers the greatest revision finds the newer
+# changes.
 runs = Table(
     "runs",
     metadata,
@@ -168,9 +169,9 @@ runs = Table(
     Index(None, "system_id", "name"),
 )
 
-# What schedulers asked and were told. Systems and applications need not be known, and rows come
-# later than the answers, so nothing refers to other tables. `curve` is JSON: a list of
-# [io_nodes, expected, p10, p90] in MiB/s.
+# A decision is a question of a scheduler with its answer. It has no foreign keys, because its
+# system and application may be unknown and the row is stored after the answer was sent. `curve` is
+# JSON: a list of [io_nodes, expected, p10, p90] with bandwidths in MiB/s.
 decisions = Table(
     "decisions",
     metadata,
@@ -197,8 +198,8 @@ decisions = Table(
     Index(None, "application_id", "asked_at"),
 )
 
-# What jobs that ran got; `decision_id` is as it was reported, and need not be stored yet.
-# `revision` is as in `runs`.
+# An outcome is the bandwidth that a job got. `decision_id` is stored as it was reported, and that
+# decision may be stored later or never. `revision` is as in `runs`.
 outcomes = Table(
     "outcomes",
     metadata,
@@ -215,8 +216,8 @@ outcomes = Table(
     Index(None, "system_id", "id"),
 )
 
-# Who may do what over HTTP. A token itself is nowhere: it is 256 random bits, so that its
-# SHA-256 tells nothing of it.
+# The tokens of the service's clients. A token has 256 random bits, so nobody can compute it from
+# its stored SHA-256.
 tokens = Table(
     "tokens",
     metadata,
@@ -230,7 +231,7 @@ tokens = Table(
 
 
 def longest(column: Column[Any]) -> int:
-    """How many characters a text column takes."""
+    """The largest number of characters in a text column."""
     assert isinstance(column.type, String)  # noqa: S101
     assert column.type.length is not None  # noqa: S101
     return column.type.length

@@ -1,4 +1,4 @@
-"""Who may do what over HTTP: tokens, of which the database has only hashes."""
+"""Tokens of the service's clients: names, roles and hashes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchdb.store.schema import tokens as tokens_table
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.times import now
 
-# From the one that may least to the one that may all.
+# From the fewest rights to all rights.
 ROLES = ("reader", "scheduler", "admin")
 _PREFIX = "ion_"
 _RANDOM_BYTES = 32
@@ -21,18 +21,18 @@ _RANDOM_BYTES = 32
 
 @dataclass(frozen=True)
 class Token:
-    """What is known of a token.
+    """A token as the database has it; the token itself is not stored.
 
     Attributes
     ----------
     name : str
-        Who has it.
+        Name of the client that has the token.
     role : str
         One of `ROLES`.
     created_at : str
-        When, ISO 8601 in UTC.
+        Time when the token was created, ISO 8601 in UTC.
     revoked_at : str or None
-        Since when it is not valid any more.
+        Time when the token was revoked, ISO 8601 in UTC; None for a valid token.
     """
 
     name: str
@@ -50,46 +50,49 @@ _TOKENS = select(
 
 
 def digest(token: str) -> str:
-    """What the database keeps of a token: its SHA-256.
+    """The SHA-256 of a token, which the database stores instead of the token.
 
-    A token is 256 random bits, which no table and no guessing finds, so it needs no salt and
-    no slow hash.
+    A token has 256 random bits. No table and no guessing can find it, so it needs neither a salt
+    nor a slow hash.
     """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def add_token(connection: Connection, name: str, role: str) -> str:
-    """Make a token.
+    """Create a token.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction that writes (see `benchdb.store.database.transaction`).
+        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
     name : str
-        Who will have it; words with single blanks between them.
+        Name of the client: printable words with single blanks between them.
     role : str
         One of `ROLES`.
 
     Returns
     -------
     str
-        The token, which cannot be had again: "ion_" and 43 characters.
+        The token: "ion_" and 43 characters. It cannot be read from the database later.
 
     Raises
     ------
     ConflictError
-        When there is one of that name, valid or not.
+        If a token with this name exists, valid or revoked.
     InputError
-        For a name or a role that is none.
+        If the name or the role is not valid.
     """
     if role not in ROLES:
-        raise InputError(f"{role!r} is no role", remedy=f"roles are {', '.join(ROLES)}")
+        raise InputError(f"{role!r} is not a role", remedy=f"roles are {', '.join(ROLES)}")
     if not name or name != " ".join(name.split()) or not name.isprintable():
-        raise InputError(f"{name!r} is no name of a token", remedy="use words and single blanks")
+        raise InputError(
+            f"{name!r} is not a valid name of a token",
+            remedy="use printable characters, with single blanks between words",
+        )
     check_text("the name of the token", name, tokens_table.c.name)
     if (known := _known(connection, name)) is not None:
         raise ConflictError(
-            f"there is a token {name!r} already{', revoked' if known.revoked_at else ''}",
+            f"there is already a{' revoked' if known.revoked_at else ''} token {name!r}",
             remedy="choose another name",
         )
     token = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
@@ -99,31 +102,31 @@ def add_token(connection: Connection, name: str, role: str) -> str:
 
 
 def revoke_token(connection: Connection, name: str) -> bool:
-    """Make a token invalid, for good.
+    """Revoke a token; it can never become valid again.
 
     Parameters
     ----------
     connection : Connection
-        In a transaction that writes (see `benchdb.store.database.transaction`).
+        A connection in a transaction that writes (see `benchdb.store.database.transaction`).
     name : str
-        Whose token.
+        Name of the token.
 
     Returns
     -------
     bool
-        False where it was revoked before.
+        False if the token was revoked before.
 
     Raises
     ------
     UnknownNameError
-        When there is none of that name.
+        If no token has this name.
     """
     known = _known(connection, name) if name.isprintable() else None
     if known is None:
         names = [token.name for token in tokens(connection)]
         raise UnknownNameError(
-            f"no token {name!r} in the database",
-            remedy=f"known are {', '.join(names)}" if names else "there are none",
+            f"the database has no token {name!r}",
+            remedy=f"known are {', '.join(names)}" if names else "it has no tokens",
         )
     if known.revoked_at is not None:
         return False
@@ -133,12 +136,12 @@ def revoke_token(connection: Connection, name: str) -> bool:
 
 
 def tokens(connection: Connection) -> list[Token]:
-    """All tokens, also revoked ones, in the order in which they were added."""
+    """All tokens, also the revoked ones, in the order in which they were added."""
     return [Token(*row) for row in connection.execute(_TOKENS.order_by(tokens_table.c.id))]
 
 
 def valid_tokens(connection: Connection) -> list[tuple[str, str, str]]:
-    """Hash (see `digest`), name and role of each token that may be used."""
+    """Hash (see `digest`), name and role of each valid token."""
     query = select(tokens_table.c.sha256, tokens_table.c.name, tokens_table.c.role)
     valid = query.where(tokens_table.c.revoked_at.is_(None)).order_by(tokens_table.c.id)
     return [(row[0], row[1], row[2]) for row in connection.execute(valid)]

@@ -1,1 +1,1 @@
-"""Steps from each version of the database to the next, run by Alembic."""
+"""Migrations: steps from each version of the database to the next, for Alembic."""

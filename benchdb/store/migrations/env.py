@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the migrations on the connection that `benchdb.store.database` passes."""
+"""Runs the migrations for Alembic, on the connection that `benchdb.store.database` passes."""
 
 from alembic import context
 

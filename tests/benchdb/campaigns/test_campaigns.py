@@ -284,7 +284,7 @@ def test_fio_is_left_out_where_it_would_be_on_one_node_only(site: Site) -> None:
     with_two_nodes(site)
     refused = site.ioncast(*site.run_arguments)
     assert refused.returncode == 2
-    assert "fio runs on one node, here has no node_directory" in refused.stderr
+    assert "fio runs on one node, because here has no node_directory" in refused.stderr
 
 
 def test_nothing_is_left_in_the_test_directory(finished: Site) -> None:
@@ -430,7 +430,7 @@ def test_commands_that_are_no_shell_script_are_refused_before_the_first_run(site
     site.platform(before="if true; then")
     done = site.ioncast(*site.run_arguments)
     assert done.returncode == 2
-    assert "no shell script" in done.stderr
+    assert "not a valid shell script" in done.stderr
     assert site.ended() == []
 
 
@@ -539,7 +539,7 @@ def test_a_campaign_stops_before_the_disk_is_full(site: Site) -> None:
     site.platform(limit=f"{(disk.free + disk.total) // 2 >> 20}m")
     done = site.ioncast(*site.run_arguments)
     assert done.returncode == 2
-    assert "free, the next run and free_space_limit need" in done.stderr
+    assert "free, but the next run and free_space_limit need" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 2
     status = site.status()
     assert (status["done"], status["failed"], status["left"]) == (0, 0, RUNS)
@@ -560,7 +560,7 @@ def test_runs_that_cannot_be_kept_apart_are_not_started(
         patched.setenv("PATH", f"{flock.parent}:{os.environ['PATH']}")
         done = site.ioncast(*site.run_arguments)
     assert done.returncode == 2
-    assert "running cannot be locked: flock has to work there" in done.stderr
+    assert "running cannot be locked: flock must work in this folder" in done.stderr
     status = site.status()
     assert (status["done"], status["failed"], status["left"]) == (0, 0, RUNS)
     assert site.ioncast("resume", "campaign").returncode == 0

@@ -267,20 +267,20 @@ def test_fio_shuffles_anew_in_each_run_and_for_each_process(
         ({"odirect": True, "fsync": True, "reorder_tasks": True}, []),
         ({"random_offsets": 1, "file_per_process": True}, []),
         ({"random_offsets": 1, "tasks": 1}, []),
-        ({"api": "MPIIO"}, ["fio does POSIX, not MPIIO"]),
-        ({"collective": True}, ["-c means nothing to POSIX"]),
+        ({"api": "MPIIO"}, ["fio runs POSIX configurations, not MPIIO"]),
+        ({"collective": True}, ["-c has no effect with POSIX"]),
         ({"intra_test_barriers": True}, ["fio has no barriers within a run (-g)"]),
         (
             {"random_offsets": 1},
-            ["fio does not deal out the requests of a shared file at random (-z)"],
+            ["fio cannot distribute the requests of a shared file at random (-z)"],
         ),
         (
             {"random_offsets": 1, "file_per_process": True, "segments": 2},
-            ["fio does not repeat one random order in each segment (-z with -s)"],
+            ["fio cannot repeat one random order in each segment (-z with -s)"],
         ),
         (
             {"random_offsets": 2},
-            ["fio does not draw the overlapping blocks of -z given twice"],
+            ["fio cannot choose the overlapping blocks of -z given twice"],
         ),
     ],
 )
@@ -295,8 +295,8 @@ def test_fio_refuses_what_it_cannot_mean(changes: dict[str, Any], clauses: list[
         ({"api": "MPIIO", "collective": True, "nodes": 2, "intra_test_barriers": True}, None),
         ({"random_offsets": 2}, None),
         ({"random_offsets": 1, "block_size": 16 * KIB}, "-z shuffles within a block"),
-        ({"collective": True}, "-c means nothing to POSIX"),
-        ({"api": "MPIIO", "odirect": True}, "--posix.odirect means nothing to MPIIO"),
+        ({"collective": True}, "-c has no effect with POSIX"),
+        ({"api": "MPIIO", "odirect": True}, "--posix.odirect has no effect with MPIIO"),
         ({"api": "MPIIO", "collective": True, "random_offsets": 1}, "-z is not available with -c"),
     ],
 )

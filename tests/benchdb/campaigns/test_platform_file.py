@@ -86,7 +86,7 @@ def test_sizes_are_iors(tmp_path: Path) -> None:
     ("old", "new", "expected"),
     [
         ('system = "mysite"\n', "", "1: key `system` is missing; add it, such as `system = "),
-        ("nodes = 16\n", "", "1: key `nodes` is missing; add it, such as `nodes = 16`: compute"),
+        ("nodes = 16\n", "", "1: key `nodes` is missing; add it, such as `nodes = 16`: the number"),
         ("io_nodes = [", "ionodes = [", "2: key `ionodes` is unknown; did you mean `io_nodes`?"),
         ("ior =", "iorr =", "19: key `programs.iorr` is unknown; did you mean `ior`?"),
         ("[io_nodes_switch]", "[switch]", "13: key `switch` is unknown"),
@@ -110,7 +110,7 @@ def test_sizes_are_iors(tmp_path: Path) -> None:
         ('"/scratch/{io_nodes}"', '"/my scratch"', "8: key `test_directory`: '/my scratch' has"),
         ("/{io_nodes}", "/{tasks}", "8: key `test_directory`: the placeholder {tasks} is unknown"),
         ('"/nodes', '"nodes', "9: key `node_directory`: must be an absolute path, not"),
-        ("/{node}", "/n", "9: key `node_directory`: has no {node}: it would be one directory"),
+        ("/{node}", "/n", "9: key `node_directory`: has no {node}, so all compute nodes"),
         ("/{node}", "/{n}", "9: key `node_directory`: the placeholder {n} is unknown; known"),
         ('"20g"', '"20gb"', "10: key `free_space_limit`: '20gb' is not a size"),
         ('"20g"', '"-1"', "10: key `free_space_limit`: '-1' is not a size"),
@@ -121,7 +121,7 @@ def test_sizes_are_iors(tmp_path: Path) -> None:
         ("{COUNT", '{"a b"', "14: 'a b' is not the name of an environment variable"),
         ('"{io_nodes}"}', "4}", "14: key `io_nodes_switch.environment.COUNT`: must be a text"),
         ("start {io_nodes}", "start {n}", "15: key `io_nodes_switch.before`: the placeholder {n}"),
-        ('"stop"', '"st\\u0000op"', "16: key `io_nodes_switch.after`: must not hold"),
+        ('"stop"', '"st\\u0000op"', "16: key `io_nodes_switch.after`: must not contain"),
         ('["--l', '["l', "22: key `slurm.directives`, entry 1: 'licenses=ionode:{io_nodes}' is"),
         ("ionode:{io_nodes}", "{x}", "22: key `slurm.directives`, entry 1: the placeholder {x}"),
         ("[slurm]", "slurm = 1\n[q]", "21: key `programs.slurm` is unknown"),
@@ -146,7 +146,7 @@ def test_a_binary_file_is_no_platform(tmp_path: Path) -> None:
 
 def test_runs_that_would_all_be_the_same_are_refused(tmp_path: Path) -> None:
     same = re.sub(r"/?{io_nodes}", "", GOOD)
-    with pytest.raises(InputError, match="nothing in the file uses"):
+    with pytest.raises(InputError, match="no setting in the file contains"):
         read(tmp_path, same)
     assert read(tmp_path, same.replace("    4,\n", "")).io_nodes == (0,)
 

@@ -621,4 +621,4 @@ def test_columns_may_have_blanks_around_their_names_or_no_name() -> None:
 
 def test_a_command_of_stray_bytes_is_refused_by_the_file() -> None:
     line = refusal(IOR_CSV, io_nodes=0, command="ior -w -b 16m -t 1m -o \udcff")
-    assert line.startswith("file: command holds ")
+    assert line.startswith("file: command contains ")

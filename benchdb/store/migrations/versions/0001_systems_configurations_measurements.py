@@ -1,4 +1,4 @@
-"""Systems, configurations, imports and measurements."""
+"""Creates systems, configurations, imports and measurements."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -83,6 +83,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them again."""
+    """Drop the tables."""
     for table in ("measurements", "imports", "configurations", "systems"):
         op.drop_table(table)

@@ -1,4 +1,4 @@
-"""Repetitions are numbered by engine; a measurement keeps its campaign; no empty texts."""
+"""Numbers repetitions by engine, stores the campaign of a measurement, and removes empty texts."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -15,7 +15,7 @@ _MEASUREMENTS = sa.table("measurements", *map(sa.column, _TEXTS))
 
 
 def upgrade() -> None:
-    """Number the repetitions of each engine from 0, in their order so far."""
+    """Number the repetitions of each engine from 0, in their present order."""
     with op.batch_alter_table("measurements") as table:
         table.drop_constraint(_OLD_NAME, type_="unique")
         table.add_column(sa.Column("campaign", sa.String(200)))
@@ -30,7 +30,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Number them over all engines again, in the order of import; campaigns are lost."""
+    """Number the repetitions over all engines, in the order of import; campaigns are lost."""
     with op.batch_alter_table("measurements") as table:
         table.drop_index(_INDEX)
         table.drop_constraint(_NEW_NAME, type_="unique")

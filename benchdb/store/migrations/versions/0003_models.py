@@ -1,4 +1,4 @@
-"""Fitted models, and a system's revision: of which measurements a model knows."""
+"""Creates fitted models, and adds revisions that tell whether a model is current."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Create the table of models; a system's revision is null until it changes."""
+    """Create the table; the revision of a system is null until its measurements change."""
     op.add_column("systems", sa.Column("revision", sa.String(32)))
     op.create_index("ix_imports_system_id_id", "imports", ["system_id", "id"])
     op.create_table(
@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them again; models are lost."""
+    """Drop the table and the revisions; models are lost."""
     op.drop_table("models")
     op.drop_index("ix_imports_system_id_id", "imports")
     op.drop_column("systems", "revision")

@@ -1,4 +1,4 @@
-"""Runs of applications, decisions and what came of them, tokens."""
+"""Creates applications, runs, decisions, outcomes and tokens."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -121,6 +121,6 @@ def _create_decisions() -> None:
 
 
 def downgrade() -> None:
-    """Drop them again, with all that they hold."""
+    """Drop the tables with all their rows."""
     for table in ("tokens", "outcomes", "decisions", "runs", "applications"):
         op.drop_table(table)

@@ -1,4 +1,4 @@
-"""An index that finds the last outcomes of a system."""
+"""Adds an index that finds the newest outcomes of a system."""
 
 from alembic import op
 
@@ -12,5 +12,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it again."""
+    """Drop the index."""
     op.drop_index("ix_outcomes_system_id_id", "outcomes")

@@ -1,1 +1,1 @@
-"""One step each."""
+"""The migrations, one in each module."""
