@@ -164,5 +164,5 @@ def _cell(values: Sequence[float], failed: int) -> str:
 
 _LEGEND = (
     "Bandwidth by number of I/O nodes: each run is a point, and the line is their mean. The title"
-    " of each plot has the IOR options, the number of tasks and the number of compute nodes."
+    " of each plot has the IOR options, the number of processes and the number of compute nodes."
 )

@@ -1,4 +1,4 @@
-"""Campaigns as a site runs them: IOPS and fio do the work, on this machine's disk."""
+"""Campaigns as a site runs them, with IOPS and fio on a disk of this machine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ after = '''{after}'''
 """
 SWITCH_ON = 'echo on "$ION_COUNT" >> {root}/switched'
 SWITCH_OFF = 'echo off "$ION_COUNT" >> {root}/switched'
-# What stands here in the third run comes to its end when there is a file `go`.
+# A command that makes the third run wait until the file `go` exists.
 THIRD_WAITS = """
 echo >> {root}/begun
 [ "$(wc -l < {root}/begun)" -ne 3 ] || while [ ! -e {root}/go ]; do sleep 0.1; done
@@ -116,7 +116,7 @@ class Site:
         return run_ioncast("campaign", *arguments, folder=self.root, environment=self.variables)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a campaign, and wait until its third run waits (see `THIRD_WAITS`)."""
+        """Start a campaign, and return when its third run waits (see `THIRD_WAITS`)."""
         process = subprocess.Popen(
             campaign_command(*(arguments or self.run_arguments)),
             cwd=self.root,
@@ -130,13 +130,13 @@ class Site:
         return process
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill a campaign, and wait until its orchestrator has noticed."""
+        """Kill a campaign, and wait until its orchestrator has stopped."""
         process.kill()
         process.wait()
         wait_until(lambda: not self.status()["running"])
 
     def measure_slowly(self) -> None:
-        """Let fio's third run wait with its files in the test directory."""
+        """Make the third run of fio wait while its files are in the test directory."""
         slow = self.root / "bin" / "fio"
         slow.parent.mkdir()
         slow.write_text(
@@ -186,7 +186,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """A site whose campaign came to its end; not to be changed."""
+    """A site whose campaign has finished; tests must not change it."""
     place = Site(tmp_path_factory.mktemp("finished"))
     (place.root / "small.toml").write_text(THRICE)
     done = place.ioncast(*place.run_arguments)
@@ -214,7 +214,7 @@ def test_a_campaign_measures_every_configuration_with_every_number_of_io_nodes(
     }
 
 
-def test_a_measurement_keeps_where_it_is_from(finished: Site) -> None:
+def test_a_measurement_is_stored_with_its_origin(finished: Site) -> None:
     version = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=True)
     for row in finished.stored():
         assert row["engine"] == "fio"
@@ -248,7 +248,7 @@ def test_the_runs_are_in_random_order_with_the_repetitions_interleaved(finished:
 
 
 def with_two_nodes(site: Site, directory: str = "") -> None:
-    """Give the site two nodes, perhaps with a path of each to the test directory."""
+    """Give the site two nodes; `directory` is the template of their paths to the test directory."""
     site.platform(before="", after="")
     (site.root / "small.toml").write_text(SMALLEST)
     file = site.root / "here.toml"
@@ -280,7 +280,7 @@ def test_a_node_without_its_directory_is_found_before_the_first_run(site: Site) 
     assert not (site.root / "campaign").exists()
 
 
-def test_fio_is_left_out_where_it_would_be_on_one_node_only(site: Site) -> None:
+def test_fio_without_node_directories_cannot_run_on_two_nodes(site: Site) -> None:
     with_two_nodes(site)
     refused = site.ioncast(*site.run_arguments)
     assert refused.returncode == 2
@@ -317,7 +317,7 @@ def test_what_failed_is_run_again_only_when_asked_for(site: Site) -> None:
     assert len(list((site.root / "campaign" / "runs").glob("*.failed-1"))) == 4
 
 
-def test_after_a_kill_in_the_middle_nothing_is_lost_and_nothing_is_there_twice(site: Site) -> None:
+def test_after_a_kill_nothing_is_lost_and_nothing_is_stored_twice(site: Site) -> None:
     site.measure_slowly()
     process = site.start()
     site.kill(process)
@@ -326,12 +326,12 @@ def test_after_a_kill_in_the_middle_nothing_is_lost_and_nothing_is_there_twice(s
     done = site.ioncast("resume", "campaign")
     assert done.returncode == 0, done.stderr
     assert site.cells() == EVERY_CELL_TWICE
-    # Its run in flight went on by itself and was not run again.
+    # The run that was in progress finished by itself and was not repeated.
     assert sum(line.startswith("on") for line in site.switched()) == RUNS
 
 
 @pytest.mark.parametrize("engine", ["fio", "ior"])
-def test_the_laptop_campaign_killed_and_resumed_is_whole(site: Site, engine: str) -> None:
+def test_the_laptop_campaign_is_complete_after_a_kill_and_a_resume(site: Site, engine: str) -> None:
     if shutil.which(engine) is None:
         pytest.skip(f"{engine} is not installed")
     site.platform(io_nodes="[2]", before=SWITCH_ON + THIRD_WAITS)
@@ -349,7 +349,7 @@ def test_the_laptop_campaign_killed_and_resumed_is_whole(site: Site, engine: str
     assert sum(line.startswith("on") for line in site.switched()) == 18
 
 
-def test_after_the_machine_died_only_the_run_in_flight_is_run_again(site: Site) -> None:
+def test_after_a_crash_of_the_machine_only_the_current_run_is_repeated(site: Site) -> None:
     site.measure_slowly()
     site.kill(site.start())
     subprocess.run(["pkill", "-KILL", "-f", str(site.root)], check=True)
@@ -365,7 +365,7 @@ def test_after_the_machine_died_only_the_run_in_flight_is_run_again(site: Site) 
     assert list((site.root / "scratch").iterdir()) == []
 
 
-def test_an_interrupt_ends_the_run_in_flight_and_cleans_up_after_it(site: Site) -> None:
+def test_an_interrupt_stops_the_current_run_and_cleans_up(site: Site) -> None:
     site.measure_slowly()
     process = site.start()
     process.send_signal(signal.SIGINT)
@@ -387,7 +387,7 @@ def test_an_interrupt_waits_until_the_io_nodes_are_off(site: Site) -> None:
     (site.root / "go").touch()
     assert process.wait(300) == 130
     states = [line.split() for line in site.switched()]
-    # A run that is stopped before it has switched them on switches them off all the same.
+    # A run that is stopped before it has switched I/O nodes on still switches them off.
     after = [(n, states[place + 1 :]) for place, (what, n) in enumerate(states) if what == "on"]
     assert after
     assert all(later[:1] == [["off", n]] for n, later in after)
@@ -404,7 +404,7 @@ def test_an_interrupt_waits_until_the_io_nodes_are_off(site: Site) -> None:
         ("if true\nthen\n  true\nfi\n", "true &", 2),
     ],
 )
-def test_the_commands_of_a_site_may_be_any_that_a_shell_takes(
+def test_the_commands_of_a_site_may_be_any_shell_commands(
     site: Site, before: str, after: str, done: int
 ) -> None:
     (site.root / "small.toml").write_text(SMALLEST)
@@ -414,19 +414,19 @@ def test_the_commands_of_a_site_may_be_any_that_a_shell_takes(
     assert (status["done"], status["failed"], status["left"]) == (done, 2 - done, 0)
 
 
-def test_what_a_command_of_a_site_leaves_running_is_not_waited_for(site: Site) -> None:
+def test_a_run_does_not_wait_for_programs_that_a_command_leaves_running(site: Site) -> None:
     (site.root / "small.toml").write_text(SMALLEST)
     site.platform(before="sleep 600 & echo $! >> {root}/asleep", after="")
     done = site.ioncast(*site.run_arguments)
     asleep = [int(line) for line in (site.root / "asleep").read_text().split()]
     for process_id in asleep:
-        # It is there still.
+        # Fails if the program is not running any more.
         os.kill(process_id, signal.SIGTERM)
     assert done.returncode == 0, done.stderr
     assert len(asleep) == 2
 
 
-def test_commands_that_are_no_shell_script_are_refused_before_the_first_run(site: Site) -> None:
+def test_commands_that_are_not_a_shell_script_are_rejected_before_the_first_run(site: Site) -> None:
     site.platform(before="if true; then")
     done = site.ioncast(*site.run_arguments)
     assert done.returncode == 2
@@ -434,7 +434,7 @@ def test_commands_that_are_no_shell_script_are_refused_before_the_first_run(site
     assert site.ended() == []
 
 
-def test_runs_whose_files_were_lost_or_cut_off_are_run_again(site: Site) -> None:
+def test_runs_whose_files_are_missing_or_cut_off_are_repeated(site: Site) -> None:
     assert site.ioncast(*site.run_arguments).returncode == 0
     first, second, third, *_ = sorted(site.ended())
     shutil.rmtree(first.parent)
@@ -450,7 +450,7 @@ def test_runs_whose_files_were_lost_or_cut_off_are_run_again(site: Site) -> None
     assert site.status()["done"] == RUNS
 
 
-def test_a_campaign_goes_on_in_its_own_database(site: Site) -> None:
+def test_a_campaign_continues_in_its_own_database(site: Site) -> None:
     (site.root / "small.toml").write_text(SMALLEST)
     site.ioncast(*site.run_arguments, "--db", "own.sqlite")
     (site.root / "campaign" / "campaign.toml").write_text(
@@ -467,7 +467,7 @@ def test_a_campaign_goes_on_in_its_own_database(site: Site) -> None:
     assert len(site.stored("own.sqlite")) == 4
 
 
-def test_a_password_is_not_kept_in_the_folder(site: Site) -> None:
+def test_a_password_is_not_written_to_the_folder(site: Site) -> None:
     create(
         site.root / "campaign",
         campaign=CAMPAIGN,
@@ -489,7 +489,7 @@ def test_a_start_that_fails_leaves_no_folder(site: Site) -> None:
     assert not (site.root / "campaign").exists()
 
 
-def test_a_system_is_spelled_one_way(site: Site) -> None:
+def test_a_second_spelling_of_a_system_is_rejected(site: Site) -> None:
     (site.root / "small.toml").write_text(SMALLEST)
     site.ioncast(*site.run_arguments)
     file = site.root / "here.toml"
@@ -519,7 +519,7 @@ def test_a_folder_is_for_one_system(site: Site) -> None:
     assert "the campaign began on 'here', not on 'there'" in done.stderr
 
 
-def test_a_campaign_that_runs_is_not_started_a_second_time(site: Site) -> None:
+def test_a_running_campaign_cannot_be_started_again(site: Site) -> None:
     site.platform(before=THIRD_WAITS)
     process = site.start()
     try:
@@ -534,7 +534,7 @@ def test_a_campaign_that_runs_is_not_started_a_second_time(site: Site) -> None:
 
 
 def test_a_campaign_stops_before_the_disk_is_full(site: Site) -> None:
-    # Far from what is free: others use the disk meanwhile.
+    # The limit is far above the free space, because other programs use the disk at the same time.
     disk = shutil.disk_usage(site.root)
     site.platform(limit=f"{(disk.free + disk.total) // 2 >> 20}m")
     done = site.ioncast(*site.run_arguments)
@@ -548,10 +548,8 @@ def test_a_campaign_stops_before_the_disk_is_full(site: Site) -> None:
     assert site.cells() == EVERY_CELL_TWICE
 
 
-def test_runs_that_cannot_be_kept_apart_are_not_started(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each removes the files of its configuration, so another run's in flight."""
+def test_no_run_starts_without_a_lock(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a lock, a run would remove the files of another run with the same configuration."""
     (site.root / "bin").mkdir()
     flock = site.root / "bin" / "flock"
     flock.write_text("#!/bin/sh\nexit 65\n")
@@ -566,8 +564,8 @@ def test_runs_that_cannot_be_kept_apart_are_not_started(
     assert site.ioncast("resume", "campaign").returncode == 0
 
 
-def test_what_fio_does_not_use_switches_no_io_nodes(site: Site) -> None:
-    """`launch` is for IOR, and the environment does not have their number any more."""
+def test_settings_that_fio_does_not_use_switch_no_io_nodes(site: Site) -> None:
+    """Only `launch` contains {io_nodes} here, and fio does not use it."""
     file = site.root / "here.toml"
     launch = "mpiexec -n {tasks}"
     text = file.read_text().replace(launch, f"with {{io_nodes}} {launch}")
@@ -585,7 +583,7 @@ def test_a_folder_is_used_by_one_campaign(finished: Site) -> None:
     assert "ioncast campaign resume" in again.stderr
 
 
-def test_a_campaign_that_grew_goes_on_with_what_is_new(site: Site) -> None:
+def test_a_campaign_that_grew_runs_only_the_new_repetitions(site: Site) -> None:
     site.ioncast(*site.run_arguments)
     (site.root / "campaign" / "campaign.toml").write_text(THRICE)
     assert site.ioncast("resume", "campaign").returncode == 0
@@ -604,14 +602,14 @@ def test_the_report_shows_every_measured_cell(finished: Site) -> None:
     assert "mpiexec -n 2 ior" in finished.ioncast("report", "campaign").stdout
 
 
-def test_a_folder_that_is_no_campaign_is_said_to_be_none(site: Site) -> None:
+def test_a_folder_without_a_campaign_is_rejected(site: Site) -> None:
     for command in ("status", "resume", "report"):
         done = site.ioncast(command, "scratch")
         assert done.returncode == 2
         assert "not the folder of a campaign" in done.stderr
 
 
-def test_iops_finds_no_fault_with_its_configuration(finished: Site) -> None:
+def test_iops_accepts_its_configuration(finished: Site) -> None:
     checked = subprocess.run(
         [sys.executable, "-m", "iops", "check", str(finished.root / "campaign" / "iops.yaml")],
         capture_output=True,

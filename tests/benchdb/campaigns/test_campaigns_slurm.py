@@ -1,4 +1,4 @@
-"""A campaign whose runs are jobs of a real Slurm, with its licences as I/O nodes."""
+"""A campaign whose runs are jobs of a real Slurm, with licences as I/O nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engines' commands do, by the real programs and by IOR's definition of its options."""
+"""The commands of the engines do the I/O that IOR's manual defines, checked with real programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ior_configs import IorConfig
 from tests.support.examples import examples
 
 KIB, MIB = 1 << 10, 1 << 20
-# Names that a shell, fio (colon) or a glob could take for something else.
+# A name with characters that a shell, a glob or fio (the colon) could misread.
 ODD_NAME = "a b:c$HOME'[1]*"
 
 
@@ -33,7 +33,7 @@ def pattern(operation: str = "write", **values: Any) -> IorConfig:
 
 @st.composite
 def posix_patterns(draw: st.DrawFn) -> IorConfig:
-    """What fio can mean: all of POSIX but for some uses of -z; on one node."""
+    """Configurations that fio can run on one node: all of POSIX except some uses of -z."""
     shuffled = draw(st.booleans())
     transfer = draw(st.sampled_from([8, 24, 4096, 47008]))
     return pattern(
@@ -50,10 +50,10 @@ def posix_patterns(draw: st.DrawFn) -> IorConfig:
 
 
 def layout(config: IorConfig) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Each rank's file and its requests (offset, length) in order, as IOR's manual has it.
+    """The file and the ordered requests (offset, length) of each task, by IOR's manual.
 
-    A file is segments one after the other; a segment of a shared file is a block of each
-    rank, one of an own file a block; a block is transfers.
+    A file is a sequence of segments. A segment of a shared file has a block of each task; a segment
+    of a file per process is one block. A block is a sequence of transfers.
     """
     ranks = []
     for rank in range(config.tasks or 1):
@@ -70,7 +70,7 @@ def layout(config: IorConfig) -> list[tuple[int, list[tuple[int, int]]]]:
 
 
 def job(engine: str, config: IorConfig, folder: Path, **changes: Any) -> Job:
-    """A job in `folder`, whose test file has the oddest name that the engine takes."""
+    """A job in `folder`, whose test file has the strangest name that the engine accepts."""
     launch = f"mpiexec -n {config.tasks}" if engine == "ior" else "false"
     values = {
         "config": config,
@@ -103,9 +103,9 @@ def measured(job: Job, folder: Path, nodes: int = 1) -> Measurement:
 
 
 def logged(folder: Path) -> list[tuple[str, str, list[tuple[int, int]]]]:
-    """What each process of fio did: to which file, which operation, which requests.
+    """The file, the operation and the requests of each process of fio.
 
-    The processes append to one log, each at its end and, as long as that is short, at once.
+    Each process appends its part to the log when it ends, in one write if the part is short.
     """
     found = []
     for text in (folder / "iolog").read_text().split("fio version 3 iolog\n")[1:]:
@@ -151,7 +151,7 @@ def test_fio_makes_the_requests_of_ior(
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A test directory, and links to it that stand for three compute nodes' own mounts."""
+    """A test directory with three links to it, which stand for the mounts of compute nodes."""
     root = tmp_path_factory.mktemp("nodes")
     (root / "scratch").mkdir()
     for node in range(3):
@@ -167,7 +167,7 @@ def test_fio_makes_the_requests_of_ior_on_each_node(
     fio: str,
     nodes: Path,
 ) -> None:
-    """Ranks fill the first node, then the next; their sizes differ by one at most."""
+    """Tasks fill one node after the other; the numbers of tasks differ by at most one."""
     config = replace(config, nodes=min(count, config.tasks or 1))
     tasks, used = config.tasks or 1, config.nodes or 1
     ours = job(
@@ -192,7 +192,7 @@ def test_fio_makes_the_requests_of_ior_on_each_node(
     files = {file for file, _, _ in logged(nodes)}
     assert len(files) == (tasks if config.file_per_process else used)
     if config.read:
-        # It read what was written before; nothing was put in its place.
+        # fio read the prepared files and did not replace them.
         assert {path.stat().st_ino for path in (nodes / "scratch").iterdir()} == prepared
     row = measured(ours, nodes, nodes=used)
     assert row.config == config
@@ -208,7 +208,7 @@ def test_the_processes_of_fio_on_all_nodes_write_one_file(
     fio: str,
     nodes: Path,
 ) -> None:
-    """None unlinks it, none makes it anew, so each byte that was written is there."""
+    """No process removes or recreates the file, so it has every byte that was written."""
     config = pattern(tasks=5, nodes=3, segments=segments, fsync=True)
     seen = tuple(str(nodes / f"cn{node}" / "whole") for node in range(3))
     ours = job("fio", config, nodes, test_file=str(nodes / "scratch" / "whole"), node_files=seen)
@@ -226,7 +226,7 @@ def test_a_node_that_does_not_have_the_test_directory_fails_the_run(
     fio: str,
     tmp_path: Path,
 ) -> None:
-    """Where a mount is missing, the folder below it would take the files."""
+    """If a mount is missing, the folder below it would get the files."""
     (tmp_path / "scratch").mkdir()
     (tmp_path / "cn0").symlink_to("scratch")
     (tmp_path / "cn1").mkdir()
@@ -244,7 +244,7 @@ def test_a_node_that_does_not_have_the_test_directory_fails_the_run(
     assert list((tmp_path / "cn1").iterdir()) == []
 
 
-def test_fio_shuffles_anew_in_each_run_and_for_each_process(
+def test_fio_uses_a_new_random_order_in_each_run_and_process(
     fio: str,
     tmp_path: Path,
 ) -> None:
@@ -284,7 +284,9 @@ def test_fio_shuffles_anew_in_each_run_and_for_each_process(
         ),
     ],
 )
-def test_fio_refuses_what_it_cannot_mean(changes: dict[str, Any], clauses: list[str]) -> None:
+def test_fio_rejects_configurations_that_it_cannot_run_exactly(
+    changes: dict[str, Any], clauses: list[str]
+) -> None:
     assert ENGINES["fio"].refusals(pattern(**changes)) == clauses
 
 
@@ -300,7 +302,7 @@ def test_fio_refuses_what_it_cannot_mean(changes: dict[str, Any], clauses: list[
         ({"api": "MPIIO", "collective": True, "random_offsets": 1}, "-z is not available with -c"),
     ],
 )
-def test_ior_refuses_what_it_would_not_do(changes: dict[str, Any], said: str | None) -> None:
+def test_ior_rejects_options_that_have_no_effect(changes: dict[str, Any], said: str | None) -> None:
     clauses = ENGINES["ior"].refusals(pattern(**changes))
     assert (clauses == []) if said is None else clauses[0].startswith(said)
 
@@ -317,7 +319,9 @@ def test_the_command_of_ior_is_the_configuration(config: IorConfig, launch: str)
 
 
 @given(config=posix_patterns())
-def test_a_write_needs_nothing_and_a_read_files_without_holes(config: IorConfig) -> None:
+def test_a_write_needs_no_preparation_and_a_read_needs_files_without_holes(
+    config: IorConfig,
+) -> None:
     lines = ENGINES["ior"].prepare(job("ior", config, Path("/scratch")))
     if config.write:
         assert lines == []
@@ -331,10 +335,10 @@ def test_a_write_needs_nothing_and_a_read_files_without_holes(config: IorConfig)
 
 
 def pages_in_memory(file: Path) -> list[bool]:
-    """Which pages of a file reading needs no disk for.
+    """For each page of a file, whether it is in the page cache.
 
-    A read that may not wait (``RWF_NOWAIT``) would tell as well, but it has the kernel read
-    ahead, and sometimes that has come by the time it looks.
+    A read that must not wait (``RWF_NOWAIT``) would also tell, but it makes the kernel read ahead,
+    so that later pages may be in the cache before they are looked at.
     """
     with file.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_COPY) as mapped:
         pages = (ctypes.c_ubyte * -(-len(mapped) // PAGESIZE))()
@@ -353,7 +357,7 @@ def file_system(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("file_per_process", [False, True])
-def test_what_is_read_is_not_in_memory(
+def test_files_to_read_are_not_in_the_page_cache(
     file_per_process: bool,
     fio: str,
     tmp_path: Path,
@@ -362,7 +366,7 @@ def test_what_is_read_is_not_in_memory(
     ours = job("fio", config, tmp_path)
     lay_out, drop = ENGINES["fio"].prepare(ours)
     if file_system(tmp_path) == "tmpfs":
-        pytest.skip("what is in a tmpfs is nowhere but in memory")
+        pytest.skip("files in a tmpfs are always in memory")
     run(lay_out, tmp_path)
     files = list(tmp_path.iterdir())
     assert len(files) == (3 if file_per_process else 1)
@@ -371,7 +375,7 @@ def test_what_is_read_is_not_in_memory(
     assert not any(any(pages_in_memory(file)) for file in files)
 
 
-def test_direct_access_passes_by_the_memory(fio: str, tmp_path: Path) -> None:
+def test_direct_access_does_not_use_the_page_cache(fio: str, tmp_path: Path) -> None:
     config = pattern(odirect=True)
     run(ENGINES["fio"].measure(job("fio", config, tmp_path)), tmp_path)
     assert not any(pages_in_memory(tmp_path / ODD_NAME))
@@ -395,7 +399,7 @@ def test_removing_leaves_the_files_of_other_runs(
 
 @pytest.mark.slow
 def test_thousands_of_files_are_removed(tmp_path: Path) -> None:
-    """Their names are longer than a command's arguments can be."""
+    """All names together are longer than a command line can be."""
     folder = tmp_path / ("x" * 200)
     folder.mkdir()
     for number in range(12_000):
@@ -429,7 +433,7 @@ def ior() -> str:
     ],
     ids=IorConfig.command_line,
 )
-def test_ior_does_what_it_is_told(config: IorConfig, ior: str, tmp_path: Path) -> None:
+def test_ior_runs_the_configuration(config: IorConfig, ior: str, tmp_path: Path) -> None:
     ours = job("ior", config, tmp_path, program=ior)
     engine = ENGINES["ior"]
     assert engine.refusals(config) == []

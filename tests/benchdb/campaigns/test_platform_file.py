@@ -45,7 +45,7 @@ def read(folder: Path, text: str) -> Platform:
     return read_platform(path)
 
 
-def test_a_platform_is_what_its_file_says(tmp_path: Path) -> None:
+def test_a_platform_has_the_values_of_its_file(tmp_path: Path) -> None:
     assert read(tmp_path, GOOD) == Platform(
         system="mysite",
         io_nodes=(0, 4),
@@ -65,7 +65,7 @@ def test_a_platform_is_what_its_file_says(tmp_path: Path) -> None:
     )
 
 
-def test_what_may_be_left_out_has_a_meaning(tmp_path: Path) -> None:
+def test_keys_that_are_left_out_have_defaults(tmp_path: Path) -> None:
     platform = read(
         tmp_path,
         'system = "x"\nio_nodes = [0]\nnodes = 1\nprocesses_per_node = 2\n'
@@ -78,7 +78,7 @@ def test_what_may_be_left_out_has_a_meaning(tmp_path: Path) -> None:
     assert platform.io_nodes_switch == Switch(environment={}, before="", after="")
 
 
-def test_sizes_are_iors(tmp_path: Path) -> None:
+def test_sizes_are_written_as_for_ior(tmp_path: Path) -> None:
     assert read(tmp_path, GOOD).free_space_limit == 20 << 30
 
 
@@ -128,7 +128,7 @@ def test_sizes_are_iors(tmp_path: Path) -> None:
         (GOOD, "", "1: key `system` is missing"),
     ],
 )
-def test_what_is_wrong_is_one_line_that_names_the_line(
+def test_an_error_is_one_line_that_names_the_line_of_the_file(
     tmp_path: Path, old: str, new: str, expected: str
 ) -> None:
     assert old in GOOD
@@ -137,14 +137,14 @@ def test_what_is_wrong_is_one_line_that_names_the_line(
     assert str(caught.value).startswith(f"{tmp_path}/p.toml:{expected}")
 
 
-def test_a_binary_file_is_no_platform(tmp_path: Path) -> None:
+def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     path.write_bytes(bytes(range(256)))
     with pytest.raises(InputError, match=r"p\.toml: this is not text in UTF-8"):
         read_platform(path)
 
 
-def test_runs_that_would_all_be_the_same_are_refused(tmp_path: Path) -> None:
+def test_io_nodes_that_change_nothing_are_rejected(tmp_path: Path) -> None:
     same = re.sub(r"/?{io_nodes}", "", GOOD)
     with pytest.raises(InputError, match="no setting in the file contains"):
         read(tmp_path, same)
@@ -161,7 +161,7 @@ def test_runs_that_would_all_be_the_same_are_refused(tmp_path: Path) -> None:
         ('node_directory = "/nodes/{node}/{io_nodes}"', False, True),
     ],
 )
-def test_each_engine_has_its_own_way_to_the_io_nodes(
+def test_each_engine_uses_its_own_settings_for_io_nodes(
     tmp_path: Path, text: str, ior: bool, fio: bool
 ) -> None:
     keys = {"system": '"x"', "io_nodes": "[0, 4]", "nodes": "2", "processes_per_node": "2"}
@@ -195,7 +195,7 @@ def test_a_text_without_braces_stays_as_it_is(text: str) -> None:
     assert fill(text, **NUMBERS) == text
 
 
-def test_what_the_shell_knows_reaches_it(tmp_path: Path) -> None:
+def test_syntax_of_the_shell_is_left_to_the_shell(tmp_path: Path) -> None:
     before = "X=1; f() { echo ${X} {a,b} {io_nodes}; }; f | awk '{ print $NF }'"
     platform = read(tmp_path, GOOD.replace('"stop"', f'"""{before}"""'))
     command = fill(platform.io_nodes_switch.after, **NUMBERS)
@@ -206,7 +206,7 @@ def documented() -> str:
     return (PROJECT / "docs/platform.md").read_text(encoding="utf-8")
 
 
-def test_the_documented_platforms_are_platforms(tmp_path: Path) -> None:
+def test_the_documented_platform_files_are_valid(tmp_path: Path) -> None:
     found = re.findall(r"```toml\n(.*?)```", documented(), re.DOTALL)
     site, laptop, testbed = (read(tmp_path, text) for text in found)
     assert site.io_nodes == (0, 1, 2, 4, 8)

@@ -1,4 +1,4 @@
-"""What cannot be imported is said in one line, and the database is as it was."""
+"""A file that cannot be imported gives one line of error and leaves the database unchanged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 IOR_JSON = (PROJECT / "tests/ior_configs/fixtures/wr-shared.json").read_bytes()
 OURS = "io_nodes,bandwidth_mib_s,command\n"
 GOOD = "4,66.6,ior -a POSIX -w -F -b 4m -t 1m\n"
-# Of `fio --output-format=json`, as far as a full disk let it.
+# The beginning of an output of `fio --output-format=json`; the disk was full.
 FIO_JSON = (
     b'{\n  "fio version" : "fio-3.33",\n  "timestamp" : 1795,\n  "jobs" : [\n    {\n      "job'
 )
@@ -44,7 +44,7 @@ Bad = tuple[bytes, tuple[str, ...]]
 BAD: dict[str, Bad] = {
     "negative bandwidth": ((OURS + GOOD + "4,-66.6,ior -w\n").encode(), ()),
     "no bandwidth": ((OURS + GOOD + "4,,ior -w\n").encode(), ()),
-    "bandwidth of zero": ((OURS + GOOD + "4,0,ior -w\n").encode(), ()),
+    "bandwidth of 0": ((OURS + GOOD + "4,0,ior -w\n").encode(), ()),
     "NaN": ((OURS + GOOD + "4,nan,ior -w\n").encode(), ()),
     "infinity": ((OURS + GOOD + "4,inf,ior -w\n").encode(), ()),
     "infinity by its exponent": ((OURS + GOOD + "4,1e999,ior -w\n").encode(), ()),
@@ -59,20 +59,20 @@ BAD: dict[str, Bad] = {
         parquet(**{"io_nodes": [0], "io_nodes ": [0], "bandwidth_mib_s": [1.0]}),
         (),
     ),
-    "more I/O nodes than can be": ((OURS + GOOD + f"{2**31},66.6,ior -w\n").encode(), ()),
-    "more tasks than can be": ((OURS + GOOD).encode(), ("--tasks", str(2**31))),
+    "too many I/O nodes": ((OURS + GOOD + f"{2**31},66.6,ior -w\n").encode(), ()),
+    "too many tasks": ((OURS + GOOD).encode(), ("--tasks", str(2**31))),
     "line that is cut off": ((OURS + GOOD + "4,66").encode(), ()),
     "binary file": (bytes(range(256)) * 64, ()),
     "program": (b"\x7fELF" + bytes(4096), ()),
     "empty file": (b"", ()),
     "header only": (OURS.encode(), ()),
     "no column of I/O nodes": (b"bandwidth_mib_s,command\n1.0,ior -w\n", ()),
-    "IOR without its I/O nodes": (IOR_JSON, ()),
+    "IOR without a number of I/O nodes": (IOR_JSON, ()),
     "IOR cut off": (IOR_JSON[: len(IOR_JSON) // 2], ("--io-nodes", "4")),
     "IOR cut off at its last brace": (IOR_JSON.rstrip()[:-1], ("--io-nodes", "4")),
     "fio cut off": (FIO_JSON, ("--io-nodes", "4")),
     "Parquet cut off": (GOOD_PARQUET[:-100], ()),
-    "Parquet of four letters": (b"PAR1", ()),
+    "Parquet of four bytes": (b"PAR1", ()),
     "Parquet with a damaged footer": (GOOD_PARQUET[:-60] + b"\xff" * 52 + GOOD_PARQUET[-8:], ()),
     "Parquet of other columns": (parquet(a=[1], b=["x"]), ()),
     "Parquet without I/O nodes": (parquet(bandwidth_mib_s=[1.0], command=["ior -w"]), ()),
@@ -88,7 +88,7 @@ BAD: dict[str, Bad] = {
         parquet(io_nodes=[[0], [1]], bandwidth_mib_s=[1.0, 2.0], command=COMMANDS),
         (),
     ),
-    "Parquet of nothing": (
+    "Parquet without rows": (
         parquet(io_nodes=[], bandwidth_mib_s=[], command=[]),
         (),
     ),
@@ -124,9 +124,7 @@ def filled(database: Engine) -> Engine:
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_what_cannot_be_imported_is_one_line_and_no_change(
-    filled: Engine, tmp_path: Path, kind: str
-) -> None:
+def test_a_bad_file_is_one_line_and_no_change(filled: Engine, tmp_path: Path, kind: str) -> None:
     content, told = BAD[kind]
     path = tmp_path / "results"
     path.write_bytes(content)
@@ -146,7 +144,7 @@ def test_what_cannot_be_imported_is_one_line_and_no_change(
         parquet(io_nodes=[0], bandwidth_mib_s=[1.0], command=["ior -w"], steps=[[1, 2]]),
     ],
 )
-def test_what_is_right_is_imported(filled: Engine, tmp_path: Path, content: bytes) -> None:
+def test_a_good_file_is_imported(filled: Engine, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "results"
     path.write_bytes(content)
     assert imported(filled, path, "--system", "new")[0] == 0
@@ -163,7 +161,7 @@ def test_two_systems_cannot_have_one_name(filled: Engine, tmp_path: Path, name: 
     assert everything(filled) == before
 
 
-def test_a_file_that_is_no_export_needs_a_system(filled: Engine, tmp_path: Path) -> None:
+def test_a_file_other_than_an_export_needs_a_system(filled: Engine, tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     path.write_text(OURS + GOOD)
     before = everything(filled)
@@ -175,7 +173,7 @@ def test_a_file_that_is_no_export_needs_a_system(filled: Engine, tmp_path: Path)
 
 
 @pytest.mark.parametrize("system", [(), ("--system", "x")])
-def test_a_file_that_cannot_be_used_makes_no_database(
+def test_a_file_that_cannot_be_used_creates_no_database(
     tmp_path: Path, system: tuple[str, ...]
 ) -> None:
     path, db = tmp_path / "results.csv", tmp_path / "bench.sqlite"
@@ -187,7 +185,7 @@ def test_a_file_that_cannot_be_used_makes_no_database(
 
 @pytest.mark.parametrize("name", ["", " ", "x ", "x\ny", "\udcff", "x" * 201])
 @pytest.mark.parametrize("content", [OURS.encode() + GOOD.encode(), IOR_JSON])
-def test_a_name_that_no_system_can_have_makes_no_database(
+def test_an_invalid_name_of_a_system_creates_no_database(
     tmp_path: Path, name: str, content: bytes
 ) -> None:
     path, db = tmp_path / "results", tmp_path / "bench.sqlite"
@@ -199,7 +197,7 @@ def test_a_name_that_no_system_can_have_makes_no_database(
     assert not db.exists()
 
 
-def test_our_csv_in_another_encoding_is_refused_by_its_line(tmp_path: Path) -> None:
+def test_own_csv_in_another_encoding_is_rejected_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     path.write_bytes((OURS + GOOD + "4,66.6,ior -w -o größe\n").encode("latin-1"))
     args = ["import", str(path), "--system", "x", "--db", str(tmp_path / "bench.sqlite")]
@@ -208,14 +206,14 @@ def test_our_csv_in_another_encoding_is_refused_by_its_line(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "99999999999999999999"])
-def test_a_number_that_no_configuration_has_is_refused(filled: Engine, number: str) -> None:
+def test_an_impossible_id_of_a_configuration_is_rejected(filled: Engine, number: str) -> None:
     url = filled.url.render_as_string(hide_password=False)
     result = CliRunner().invoke(bench, ["show", "--db", url, "--", number])
     assert (result.exit_code, isinstance(result.exception, SystemExit)) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "1"), ("export",), ("coverage",)])
-def test_an_empty_name_is_no_system_and_not_all(filled: Engine, command: tuple[str, ...]) -> None:
+def test_an_empty_name_does_not_mean_all_systems(filled: Engine, command: tuple[str, ...]) -> None:
     url = filled.url.render_as_string(hide_password=False)
     result = CliRunner().invoke(bench, [*command, "--system", "", "--db", url])
     assert str(result.exception) == "the database has no system ''; known are MareNostrum"

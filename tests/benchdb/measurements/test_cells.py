@@ -23,7 +23,7 @@ bandwidths = st.lists(st.floats(1e-3, 1e6), min_size=0, max_size=12)
 
 
 def lognormal_cells(cv: float, repetitions: int, cells: int = 2000) -> list[list[float]]:
-    """Cells of one mode with this coefficient of variation."""
+    """2,000 random cells of one mode with this coefficient of variation."""
     rng = random.Random(9366)
     sigma = math.sqrt(math.log(1 + cv * cv))
     return [[rng.lognormvariate(4, sigma) for _ in range(repetitions)] for _ in range(cells)]
@@ -31,7 +31,7 @@ def lognormal_cells(cv: float, repetitions: int, cells: int = 2000) -> list[list
 
 @pytest.fixture(scope="module")
 def marenostrum_gpfs(shared_data: Path) -> Forge:
-    """Direct access on MareNostrum 4: repetitions by pattern and population."""
+    """Direct access on MareNostrum 4: bandwidths by configuration and population."""
     found: Forge = defaultdict(lambda: {"A": [], "B": []})
     with (shared_data / "forge" / "marenostrum-4-gpfs.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter=";"):
@@ -72,11 +72,11 @@ def test_two_modes_of_two_repetitions_each_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("last", "expected"), [(900.0, False), (1100.0, True)])
-def test_a_lone_repetition_is_a_mode_from_a_factor_of_ten_on(last: float, expected: bool) -> None:
+def test_a_single_repetition_is_a_mode_from_a_factor_of_ten_on(last: float, expected: bool) -> None:
     assert bimodal([98.0, 100.0, 100.0, last]) is expected
 
 
-def test_a_gap_no_larger_than_the_range_within_is_no_gap_between_modes() -> None:
+def test_a_gap_that_is_not_larger_than_the_range_of_a_mode_separates_nothing() -> None:
     assert not bimodal([10.0, 25.0, 60.0, 140.0])
 
 
@@ -86,7 +86,7 @@ def test_cells_of_the_usual_spread_are_never_bimodal(repetitions: int) -> None:
 
 
 @pytest.mark.parametrize("repetitions", range(2, 12))
-def test_of_noisy_cells_hardly_any_is_taken_for_bimodal(repetitions: int) -> None:
+def test_hardly_any_noisy_cell_is_bimodal(repetitions: int) -> None:
     flagged = sum(map(bimodal, lognormal_cells(0.45, repetitions)))
     assert flagged <= (0.05 if repetitions < 7 else 0.02) * 2000
 
@@ -144,7 +144,9 @@ def test_more_than_a_quarter_of_a_cell_are_no_outliers() -> None:
 
 @pytest.mark.parametrize("cv", [0.05, 0.16, 0.45])
 @pytest.mark.parametrize("repetitions", range(5, 12))
-def test_of_cells_without_outliers_one_in_twenty_is_flagged(cv: float, repetitions: int) -> None:
+def test_the_rule_finds_an_outlier_in_at_most_one_normal_cell_of_twenty(
+    cv: float, repetitions: int
+) -> None:
     flagged = sum(any(outliers(cell)) for cell in lognormal_cells(cv, repetitions))
     assert flagged <= 0.06 * 2000
 
@@ -155,7 +157,7 @@ def test_the_rule_names_its_source_and_threshold() -> None:
 
 
 @given(values=bandwidths)
-def test_modes_hold_every_repetition_once_and_are_apart(values: list[float]) -> None:
+def test_each_repetition_is_in_one_mode_and_modes_do_not_overlap(values: list[float]) -> None:
     found = modes(values)
     assert sorted(value for mode in found for value in mode) == sorted(values)
     assert bimodal(values) is (len(found) == 2)
@@ -171,7 +173,7 @@ def test_the_unit_does_not_matter(values: list[float], factor: float) -> None:
 
 
 @given(values=bandwidths)
-def test_a_flag_is_for_a_repetition_whatever_their_order(values: list[float]) -> None:
+def test_outliers_do_not_depend_on_the_order_of_repetitions(values: list[float]) -> None:
     flags = dict(zip(values, outliers(values), strict=True))
     backwards = values[::-1]
     assert dict(zip(backwards, outliers(backwards), strict=True)) == flags

@@ -94,7 +94,7 @@ def test_every_cell_of_the_testbed_has_the_repetitions_of_its_file(testbed: Path
         )
 
 
-def test_a_cell_that_was_not_measured_is_there_and_missing(database: Engine) -> None:
+def test_a_cell_without_measurements_is_shown_as_missing(database: Engine) -> None:
     put(database, *(Measurement(SHARED, n, 5.0) for n in (0, 8)))
     put(database, Measurement(OWN_FILES, 2, 5.0))
     first, second = rows_of(database)
@@ -112,14 +112,14 @@ def test_the_numbers_of_io_nodes_are_those_of_the_same_system(database: Engine) 
     ]
 
 
-def test_one_system_can_be_asked_for(database: Engine) -> None:
+def test_coverage_can_be_read_for_one_system(database: Engine) -> None:
     put(database, Measurement(SHARED, 0, 5.0))
     put(database, Measurement(OWN_FILES, 4, 5.0), system="there")
     [row] = rows_of(database, "there")
     assert (row.system, row.config) == ("there", OWN_FILES)
 
 
-def test_engines_are_covered_each_by_itself(database: Engine) -> None:
+def test_each_engine_has_its_own_coverage(database: Engine) -> None:
     put(database, Measurement(SHARED, 0, 5.0), Measurement(SHARED, 0, 6.0, engine="fio"))
     put(database, Measurement(OWN_FILES, 0, 5.0), Measurement(OWN_FILES, 0, 7.0))
     found = [(system, engine, len(rows)) for system, engine, rows in blocks(rows_of(database))]
@@ -127,7 +127,7 @@ def test_engines_are_covered_each_by_itself(database: Engine) -> None:
     assert [[c.repetitions for c in row.cells] for row in rows_of(database)] == [[1], [1], [2]]
 
 
-def test_what_is_set_apart_counts_by_itself(database: Engine) -> None:
+def test_measurements_set_apart_are_counted_separately(database: Engine) -> None:
     put(
         database,
         *(Measurement(SHARED, 0, value) for value in (10.0, 12.0)),
@@ -143,7 +143,7 @@ def test_what_is_set_apart_counts_by_itself(database: Engine) -> None:
     assert row.cells[1].newest is None
 
 
-def test_outliers_are_kept_in_the_mean_and_named(database: Engine) -> None:
+def test_outliers_are_listed_and_stay_in_the_mean(database: Engine) -> None:
     put(database, *(Measurement(SHARED, 0, value) for value in (44.7, 44.8, 84.0, 44.8, 45.1)))
     cell = only_cell(database)
     assert cell.outliers_mib_s == (84.0,)
@@ -152,7 +152,7 @@ def test_outliers_are_kept_in_the_mean_and_named(database: Engine) -> None:
     assert cell.marks == "*"
 
 
-def test_a_bimodal_cell_is_seen(database: Engine) -> None:
+def test_a_bimodal_cell_is_marked(database: Engine) -> None:
     put(database, *(Measurement(SHARED, 0, value) for value in BIMODAL))
     cell = only_cell(database)
     assert cell.bimodal
@@ -194,7 +194,7 @@ def test_a_run_without_a_time_is_as_old_as_its_import(
     assert not cell.stale
 
 
-def test_the_summary_counts_what_wants_attention(database: Engine) -> None:
+def test_the_summary_counts_cells_with_problems(database: Engine) -> None:
     put(
         database,
         *(Measurement(SHARED, 0, value, started="2020-01-01T00:00:00Z") for value in BIMODAL),
@@ -207,13 +207,13 @@ def test_the_summary_counts_what_wants_attention(database: Engine) -> None:
     assert (found.bimodal, found.stale) == (1, 1)
 
 
-def test_an_unknown_system_is_told_with_those_known(database: Engine) -> None:
+def test_an_unknown_system_is_an_error_that_lists_the_known_systems(database: Engine) -> None:
     put(database, Measurement(SHARED, 0, 5.0))
     with pytest.raises(UnknownNameError, match="here"):
         rows_of(database, "nowhere")
 
 
-def test_what_is_written_meanwhile_is_seen_as_a_whole_or_not_at_all(
+def test_coverage_ignores_measurements_that_are_stored_while_it_is_read(
     postgresql_location: str,
 ) -> None:
     engine = open_database(postgresql_location)
@@ -225,7 +225,7 @@ def test_what_is_written_meanwhile_is_seen_as_a_whole_or_not_at_all(
     engine.dispose()
 
 
-def test_a_run_in_the_future_is_as_old_as_one_of_now(database: Engine) -> None:
+def test_a_run_in_the_future_counts_as_measured_now(database: Engine) -> None:
     put(database, Measurement(SHARED, 0, 5.0, started="2999-01-01T00:00:00Z"))
     assert only_cell(database).newest == NOW
 
@@ -240,7 +240,7 @@ def test_the_table_has_a_column_for_each_number_of_io_nodes(testbed: Path) -> No
     lines = result.output.splitlines()
     assert lines[0].startswith("testbed, ior")
     assert lines[1].split() == ["id", "configuration", "nodes", "0", "1", "2", "4", "8"]
-    # The coefficients of variation of experiments/data/testbed/README.md, of samples.
+    # The sample coefficients of variation in experiments/data/testbed/README.md.
     [line] = [line for line in lines if "-w -F -e -b 24m -t 24m" in line]
     assert "mpiexec -n 16 ior" in line
     assert re.findall(r"\d ±\d+%", line) == ["6 ±1%", "6 ±0%", "6 ±2%", "5 ±9%", "6 ±14%"]
@@ -275,7 +275,7 @@ def test_json_has_every_cell_and_the_rule(testbed: Path) -> None:
         assert all(cell["newest"].startswith("2026-11-21T") for cell in row["cells"])
 
 
-def test_a_database_that_is_not_there_has_no_measurements(tmp_path: Path) -> None:
+def test_a_missing_database_has_no_measurements(tmp_path: Path) -> None:
     page = tmp_path / "coverage.html"
     result = ioncast("coverage", "--db", tmp_path / "none.sqlite", "--html", page)
     assert (result.exit_code, result.output) == (0, "no measurements\n")
@@ -296,9 +296,7 @@ def test_a_database_that_is_not_there_has_no_measurements(tmp_path: Path) -> Non
     ],
     ids=lambda options: " ".join(options)[:40],
 )
-def test_what_cannot_be_done_is_one_line(
-    testbed: Path, tmp_path: Path, options: tuple[str, str]
-) -> None:
+def test_an_error_is_one_line(testbed: Path, tmp_path: Path, options: tuple[str, str]) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "ioncast", "bench", "coverage", "--db", str(testbed), *options],
         cwd=tmp_path,
@@ -338,7 +336,7 @@ def test_the_heat_map_has_a_strip_of_cells_for_each_row() -> None:
     assert "-b 4m -t 1m (16 on 8)" in labels.text[0]
 
 
-def test_a_cell_tells_everything_when_pointed_at() -> None:
+def test_the_hover_text_of_a_cell_has_all_its_values() -> None:
     [cells, _] = coverage_figure([a_row(FULL)]).data
     [told] = [strip[0] for strip in cells.hovertext if strip[0]]
     for part in ("4 I/O nodes", "6 repetitions", "2 more set apart", "mean 50", "median 45"):
@@ -373,7 +371,7 @@ def test_names_cannot_break_the_page(tmp_path: Path) -> None:
     assert "<img src=x" not in page
 
 
-def test_a_page_that_cannot_be_written_leaves_the_one_before(
+def test_a_page_that_cannot_be_written_leaves_the_earlier_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "coverage.html"

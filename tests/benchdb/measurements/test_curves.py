@@ -16,7 +16,7 @@ SHARED = IorConfig(write=True, tasks=16, nodes=8, block_size=4 << 20, transfer_s
 READ = replace(SHARED, write=False, read=True)
 OWN_FILES = replace(SHARED, file_per_process=True)
 ASKED = 16 * 4 << 20
-# One configuration by two engines, one with a row set apart, one on another system.
+# A configuration measured by two engines, one with a row set apart, and one on another system.
 HERE = [
     Measurement(SHARED, 4, 70.0, bytes=ASKED),
     Measurement(SHARED, 0, 50.0, bytes=ASKED),
@@ -75,7 +75,7 @@ def test_rows_that_are_set_apart_are_in_no_curve(filled: Engine) -> None:
     [replace(SHARED, repetitions=7, keep_file=True, test_file="/scratch/x"), SHARED.pattern()],
     ids=["its run", "its pattern"],
 )
-def test_what_only_controls_a_run_is_not_looked_for(filled: Engine, asked: IorConfig) -> None:
+def test_options_that_only_control_a_run_are_ignored(filled: Engine, asked: IorConfig) -> None:
     assert looked_up(filled, asked) == looked_up(filled, SHARED)
 
 
@@ -90,11 +90,13 @@ def test_what_only_controls_a_run_is_not_looked_for(filled: Engine, asked: IorCo
     ],
     ids=str,
 )
-def test_what_was_not_measured_has_no_curve(filled: Engine, config: IorConfig, system: str) -> None:
+def test_a_configuration_without_measurements_has_no_curve(
+    filled: Engine, config: IorConfig, system: str
+) -> None:
     assert looked_up(filled, config, system) == []
 
 
-def test_every_way_to_a_curve_gives_the_same_curve(filled: Engine) -> None:
+def test_every_function_gives_the_same_curve(filled: Engine) -> None:
     with transaction(filled) as connection:
         for system in ("here", "there"):
             everything = curves(connection, system)
@@ -110,7 +112,7 @@ def test_every_way_to_a_curve_gives_the_same_curve(filled: Engine) -> None:
         assert curves_of_ids(connection, "here", ids, "forge") == []
 
 
-def test_what_is_measured_is_what_the_curves_say(filled: Engine) -> None:
+def test_the_summary_of_a_curve_agrees_with_the_curve(filled: Engine) -> None:
     with transaction(filled) as connection:
         for system in ("here", "there", "nowhere"):
             rows = {(row.id, row.engine): row for row in measured(connection, system)}

@@ -1,4 +1,4 @@
-"""What is exported and imported again is the same database."""
+"""An export that is imported into another database gives the same database."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FORGE = (
     "0;8;96;1;0;1;60;512;9216;write;61.5;4096.5;66.609756;A\n"
     "0;8;96;1;0;1;60;512;9216;write;6.5;4096.5;630.2;B\n"
 )
-# What other programs like to lose: digits, blanks, quotes, line ends.
+# Measurements with digits, blanks, quotes and line ends that other programs often lose.
 ODD = [
     Measurement(CONFIG, 0, 0.1 + 0.2, bytes=2**63 - 1, time_s=5e-324, note="a,b"),
     Measurement(CONFIG, 0, 1e15, bytes=0, time_s=0.0, note=' "quoted" '),
@@ -78,7 +78,7 @@ def complaint(*args: str | Path, db: str) -> str:
 
 
 def fill(location: str, folder: Path) -> None:
-    """Two systems, five files of three formats, three engines."""
+    """Import five files of three formats, for two systems and three engines."""
     forge = folder / "forge.csv"
     forge.write_text(FORGE)
     told = ("--tasks", "16", "--nodes", "8")
@@ -104,7 +104,7 @@ def put(engine: Engine, *rows: Measurement, system: str = "Ärger, 4", file: str
 
 
 def contents(location: str) -> set[tuple[Any, ...]]:
-    """Every measurement with its system, configuration and import: all but ids and revisions."""
+    """Every measurement with its system, configuration and import, without ids and revisions."""
     engine = open_database(location)
     tables = (systems, configurations, imports, measurements)
     hidden = ("id", "revision")
@@ -125,7 +125,7 @@ def contents(location: str) -> set[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def filled_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """To be copied, as that on PostgreSQL is."""
+    """A filled database, which each test copies."""
     folder = tmp_path_factory.mktemp("filled")
     fill(str(folder / "filled.sqlite"), folder)
     return folder / "filled.sqlite"
@@ -159,17 +159,17 @@ def exported(request: pytest.FixtureRequest, filled: str, tmp_path: Path) -> Pat
     return path
 
 
-def test_an_export_makes_the_same_database_elsewhere(
+def test_an_export_gives_the_same_database_elsewhere(
     filled: str, exported: Path, other_location: str
 ) -> None:
     said = output("import", exported, db=other_location)
-    # 440 of the testbed, 2 of the JSON on each system, 2 of FORGE, 5 odd ones.
+    # 440 measurements of the testbed, 2 of the JSON on each system, 2 of FORGE, and 5 odd ones.
     assert said.startswith(f"{exported}: 451 measurements of ")
     assert contents(other_location) == contents(filled)
     assert output("export", db=other_location) == output("export", db=filled)
 
 
-def test_an_export_changes_nothing_where_it_came_from(filled: str, exported: Path) -> None:
+def test_an_export_changes_nothing_in_its_own_database(filled: str, exported: Path) -> None:
     before = contents(filled)
     assert "nothing changed" in output("import", exported, db=filled)
     assert "nothing changed" in output("import", exported, "--replace", db=filled)
@@ -218,7 +218,7 @@ def csv_of(rows: list[dict[str, str]]) -> str:
     return text.getvalue()
 
 
-def test_every_measurement_says_where_it_is_from(location: str, tmp_path: Path) -> None:
+def test_every_measurement_is_exported_with_its_origin(location: str, tmp_path: Path) -> None:
     fill(location, tmp_path)
     rows = rows_of(output("export", db=location))
     origins = {(r["system"], r["file"], r["file_sha256"], r["file_format"]) for r in rows}
@@ -258,10 +258,10 @@ def test_the_order_does_not_depend_on_the_order_of_import(location: str) -> None
     ]
 
 
-def test_outliers_are_named_by_their_rule_and_rows_set_apart_are_not_asked(
+def test_outliers_are_exported_with_their_rule_and_without_rows_set_apart(
     database: Engine,
 ) -> None:
-    # The six of the rule's own example, its outlier the third; one that is set apart between.
+    # The example of the rule, whose third value is an outlier, with a row set apart in between.
     values = [44.7, 44.8, 84.0, 44.8, 45.1, 45.1]
     rows = [Measurement(CONFIG, 0, value) for value in values]
     put(database, *rows[:1], Measurement(CONFIG, 0, 9999.0, used=False), *rows[1:])
@@ -291,7 +291,7 @@ def test_parquet_has_the_types_of_the_tables(filled: str, tmp_path: Path) -> Non
     assert floats <= set(table.column("bandwidth_mib_s").to_pylist())
 
 
-def test_a_parquet_file_of_ones_own_is_imported(location: str, tmp_path: Path) -> None:
+def test_a_parquet_file_of_another_program_is_imported(location: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.parquet"
     columns = {"io_nodes": [0, 4], "bandwidth_mib_s": [1 / 3, 5.0], "command": ["ior -w"] * 2}
     pq.write_table(pa.table(columns), path)
@@ -305,7 +305,7 @@ def test_a_parquet_file_of_ones_own_is_imported(location: str, tmp_path: Path) -
     assert "nothing changed" in output("import", path, "--system", "x", db=location)
 
 
-def test_parquet_without_its_library_is_said_in_one_line(
+def test_parquet_without_its_library_is_an_error_in_one_line(
     database: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -318,14 +318,14 @@ def test_parquet_without_its_library_is_said_in_one_line(
     assert "pip install 'ioncast[parquet]'" in complaint("import", path, db=db)
 
 
-def test_a_file_named_parquet_is_one(filled: str, tmp_path: Path) -> None:
+def test_a_file_named_parquet_is_written_as_parquet(filled: str, tmp_path: Path) -> None:
     path = tmp_path / "my.parquet"
     output("export", "--output", path, db=filled)
     assert path.read_bytes().startswith(b"PAR1")
 
 
 @pytest.mark.parametrize("output_format", ["csv", "parquet"])
-def test_what_cannot_be_written_is_said_in_one_line(
+def test_an_export_that_cannot_be_written_is_an_error_in_one_line(
     filled: str, tmp_path: Path, output_format: str
 ) -> None:
     (tmp_path / "file").write_text("mine")
@@ -367,7 +367,7 @@ def test_an_export_is_utf_8_on_every_terminal(filled: str) -> None:
     assert printed.stdout == expected
 
 
-def test_a_pager_keeps_no_writer_waiting(filled: str) -> None:
+def test_a_slow_pager_does_not_block_writers(filled: str) -> None:
     command = [sys.executable, "-m", "ioncast", "bench", "export", "--db", filled]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE) as pager:
         assert pager.stdout is not None
@@ -385,12 +385,12 @@ def test_parquet_needs_a_file(filled: str) -> None:
     assert "--output" in complaint("export", "--format", "parquet", db=filled)
 
 
-# Clashes
+# Exports that contradict the database
 
 
 @pytest.fixture
 def small(location: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """A database of three repetitions from two files, and its export's rows."""
+    """A database with three repetitions from two files, and the rows of its export."""
     engine = open_database(location)
     put(engine, Measurement(CONFIG, 0, 1.0), Measurement(CONFIG, 0, 2.0), system="x", file="a")
     put(engine, Measurement(CONFIG, 0, 3.0), system="x", file="b")
@@ -401,7 +401,7 @@ def small(location: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
 Small = tuple[str, list[dict[str, str]]]
 
 
-def test_another_file_with_a_repetition_that_is_there_is_refused(
+def test_a_repetition_that_belongs_to_another_file_is_rejected(
     small: Small, tmp_path: Path
 ) -> None:
     location, rows = small
@@ -438,7 +438,9 @@ def test_a_known_file_with_other_measurements_needs_replace(
     assert sorted(after, key=str) == sorted([{**rows[0], column: value}, *rows[1:]], key=str)
 
 
-def test_part_of_an_export_changes_nothing_where_it_came_from(small: Small, tmp_path: Path) -> None:
+def test_part_of_an_export_changes_nothing_in_its_own_database(
+    small: Small, tmp_path: Path
+) -> None:
     location, rows = small
     before = contents(location)
     path = tmp_path / "export.csv"
@@ -448,7 +450,7 @@ def test_part_of_an_export_changes_nothing_where_it_came_from(small: Small, tmp_
         assert contents(location) == before
 
 
-def test_part_of_an_export_in_the_place_of_all_says_what_it_replaces(
+def test_part_of_an_export_with_replace_says_how_many_it_replaces(
     small: Small, tmp_path: Path
 ) -> None:
     location, rows = small
@@ -461,7 +463,9 @@ def test_part_of_an_export_in_the_place_of_all_says_what_it_replaces(
     assert "x has other measurements of a" in complaint("import", path, db=location)
 
 
-def test_a_file_that_was_restored_in_part_is_not_known(location: str, tmp_path: Path) -> None:
+def test_a_file_that_was_restored_in_part_can_be_imported_again(
+    location: str, tmp_path: Path
+) -> None:
     path, export = tmp_path / "results.csv", tmp_path / "export.csv"
     path.write_text("io_nodes,bandwidth_mib_s,command\n" + "4,1,ior -w\n" * 3)
     told = ("--system", "x")
@@ -475,7 +479,7 @@ def test_a_file_that_was_restored_in_part_is_not_known(location: str, tmp_path: 
     assert len(rows_of(output("export", db=location))) == 3
 
 
-def test_an_export_of_nothing_is_imported_as_nothing(location: str, tmp_path: Path) -> None:
+def test_an_export_without_measurements_imports_nothing(location: str, tmp_path: Path) -> None:
     path = tmp_path / "export.csv"
     output("export", "--output", path, db=location)
     assert output("import", path, db=location) == (
@@ -483,7 +487,7 @@ def test_an_export_of_nothing_is_imported_as_nothing(location: str, tmp_path: Pa
     )
 
 
-def test_an_export_of_several_systems_does_not_become_one(
+def test_an_export_of_several_systems_cannot_be_imported_as_one_system(
     filled: str, exported: Path, tmp_path: Path
 ) -> None:
     new = tmp_path / "new.sqlite"
@@ -493,7 +497,7 @@ def test_an_export_of_several_systems_does_not_become_one(
     assert not new.exists()
 
 
-def test_imports_that_are_there_are_left_and_others_restored(small: Small, tmp_path: Path) -> None:
+def test_only_missing_imports_are_restored(small: Small, tmp_path: Path) -> None:
     location, rows = small
     new = {**rows[2], "file": "c", "file_sha256": "c" * 64, "repetition": "3"}
     path = tmp_path / "export.csv"
@@ -527,7 +531,7 @@ def test_imports_that_are_there_are_left_and_others_restored(small: Small, tmp_p
     ],
     ids=lambda change: str(change)[:40],
 )
-def test_an_export_that_cannot_be_is_one_line_and_no_change(
+def test_an_invalid_export_is_one_line_and_no_change(
     small: Small, tmp_path: Path, change: dict[str, str]
 ) -> None:
     location, rows = small
@@ -542,7 +546,7 @@ def test_an_export_that_cannot_be_is_one_line_and_no_change(
     assert contents(new) == set()
 
 
-def test_an_export_of_systems_with_one_name_is_refused(tmp_path: Path, small: Small) -> None:
+def test_an_export_with_two_spellings_of_a_system_is_rejected(tmp_path: Path, small: Small) -> None:
     _, rows = small
     path, new = tmp_path / "export.csv", str(tmp_path / "new.sqlite")
     path.write_text(csv_of([rows[0], {**rows[1], "system": "X"}]))

@@ -102,7 +102,7 @@ def refusal(text: str, **told: object) -> str:
         "own csv with its header only",
     ],
 )
-def test_the_format_is_recognised_by_the_contents(
+def test_the_format_is_recognised_by_the_content(
     text: str, name: str | None, told: dict[str, object]
 ) -> None:
     if name is None:
@@ -132,7 +132,7 @@ def test_every_repetition_in_an_output_of_ior_is_a_measurement() -> None:
     assert len({row.config for row in rows}) == 1
 
 
-def test_ior_csv_takes_its_configuration_from_the_command() -> None:
+def test_ior_csv_gets_its_configuration_from_the_command() -> None:
     [row] = read(IOR_CSV, io_nodes=2, nodes=8, command="ior -w -b 16m -t 1m")
     assert row.config == IorConfig(
         write=True, block_size=16 * MIB, transfer_size=MIB, tasks=16, nodes=8
@@ -144,13 +144,13 @@ def test_ior_csv_takes_its_configuration_from_the_command() -> None:
     "text",
     [(IOR_OUTPUTS / "wr-shared.json").read_text(), (IOR_OUTPUTS / "wr-shared.txt").read_text()],
 )
-def test_what_ior_wrote_needs_the_number_of_io_nodes(text: str) -> None:
+def test_an_output_of_ior_needs_the_number_of_io_nodes(text: str) -> None:
     assert "--io-nodes" in refusal(text)
 
 
 @pytest.mark.parametrize("text", [OURS, OURS_WITH_CONFIGURATION, forge({})])
 @pytest.mark.parametrize("io_nodes", [0, 4])
-def test_a_file_that_says_its_io_nodes_is_right_about_them(text: str, io_nodes: int) -> None:
+def test_io_nodes_in_a_file_override_the_option(text: str, io_nodes: int) -> None:
     assert read(text, io_nodes=io_nodes) == read(text)
 
 
@@ -203,7 +203,7 @@ def test_a_column_says_which_operation_of_a_command_was_measured() -> None:
     ]
 
 
-def test_columns_of_tasks_and_nodes_say_more_than_the_command() -> None:
+def test_columns_of_tasks_and_nodes_override_the_command() -> None:
     [row] = read("io_nodes,tasks,nodes,bandwidth_mib_s,command\n0,16,8,1,mpiexec -n 4 ior -w\n")
     assert (row.config.tasks, row.config.nodes) == (16, 8)
 
@@ -226,7 +226,7 @@ def test_forge_columns_in_iors_terms(
     block: int,
     segments: int,
 ) -> None:
-    # 9216 MiB of 96 processes are 96 MiB each.
+    # 9216 MiB for 96 processes are 96 MiB for each.
     row = {"layout": layout, "spatiality": spatiality, "request": request_kib}
     [found] = read(forge(row))
     config = found.config
@@ -249,7 +249,7 @@ def test_forge_measurements() -> None:
     assert {row.engine for row in rows} == {"forge"}
 
 
-def test_rows_of_another_population_are_kept_and_not_used() -> None:
+def test_rows_of_another_population_are_stored_but_not_used() -> None:
     rows = read(forge({"x": "A"}, {"x": "B"}, population=True))
     assert [row.used for row in rows] == [True, False]
     assert rows[0].note is None
@@ -268,7 +268,7 @@ def rows_of(path: Path, delimiter: str = ";") -> list[dict[str, str]]:
         ("santos-dumont-lustre.csv", "santos-dumont.csv", 20),
     ],
 )
-def test_published_measurements_are_read_whole(
+def test_published_measurements_are_read_completely(
     shared_data: Path, direct: str, forwarded: str, patterns: int
 ) -> None:
     configs = {}
@@ -303,7 +303,7 @@ def test_the_second_population_is_in_the_direct_accesses_only(shared_data: Path)
 
 
 def table_of_means(readme: str) -> dict[tuple[str, int], tuple[str, int]]:
-    """The README's table of benchmarks: (pattern, io_nodes) to (mean, runs)."""
+    """The README's table of benchmarks: mean and number of runs by pattern and I/O nodes."""
     benchmarks = readme.partition("Applications:")[0]
     columns = (0, 1, 2, 4, 8)
     found = {}
@@ -338,7 +338,7 @@ def test_the_testbeds_benchmarks_have_the_means_of_its_readme(shared_data: Path)
     assert means == table
 
 
-def test_the_testbeds_csv_and_iors_own_files_say_the_same(shared_data: Path) -> None:
+def test_the_csv_of_the_testbed_agrees_with_the_outputs_of_ior(shared_data: Path) -> None:
     testbed = shared_data / "testbed"
     path = testbed / "benchmarks.csv"
     from_csv = read(path.read_text(), tasks=16, nodes=8)
@@ -402,7 +402,7 @@ def test_a_bandwidth_must_be_a_positive_number(value: str) -> None:
         ("transfered", "1e300"),
     ],
 )
-def test_a_line_of_forge_that_cannot_be_is_named(column: str, value: str) -> None:
+def test_an_invalid_line_of_forge_is_named(column: str, value: str) -> None:
     assert "file:3:" in refusal(forge({}, {column: value}))
 
 
@@ -432,7 +432,7 @@ def test_a_line_of_forge_that_cannot_be_is_named(column: str, value: str) -> Non
         ("used", "2"),
     ],
 )
-def test_a_line_of_our_csv_that_cannot_be_is_named(column: str, value: str) -> None:
+def test_an_invalid_line_of_own_csv_is_named(column: str, value: str) -> None:
     header, line = OURS_WITH_CONFIGURATION.splitlines()
     row = dict(zip(header.split(","), line.split(","), strict=True)) | {column: value}
     text = "\n".join([header, line, ",".join(row.values()), ""])
@@ -442,14 +442,14 @@ def test_a_line_of_our_csv_that_cannot_be_is_named(column: str, value: str) -> N
 @pytest.mark.parametrize(
     "command", ["", "ls -l", "ior -b 1m -t 3m", "ior -q 'x", "ior --nonsense", "mpiexec -n 4"]
 )
-def test_a_command_that_is_none_of_ior_is_named(command: str) -> None:
+def test_a_line_whose_command_is_not_ior_is_named(command: str) -> None:
     text = io.StringIO()
     csv.writer(text).writerows([["io_nodes", "bandwidth_mib_s", "command"], ["0", "1", command]])
     assert "file:2" in refusal(text.getvalue())
 
 
 @pytest.mark.parametrize("cut", ["4", "4,66.6", "4,66.6,"])
-def test_a_line_that_is_cut_off_is_named_and_nothing_is_asked(
+def test_a_line_that_is_cut_off_is_named_and_standard_input_is_not_read(
     cut: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("ior -w -b 1g -t 1m\n"))
@@ -462,7 +462,7 @@ def test_a_line_with_more_cells_than_columns_is_named() -> None:
     assert "file:2" in refusal(forge({"more": "1"}))
 
 
-def test_a_quote_that_is_never_closed_swallows_no_lines() -> None:
+def test_an_open_quote_is_an_error_and_hides_no_lines() -> None:
     header, line = OURS_WITH_CONFIGURATION.splitlines()
     cut_off = line.replace(",odd", ',"odd')
     refusal("\n".join([header, cut_off, line, line, ""]))
@@ -498,7 +498,7 @@ def test_a_quote_that_is_never_closed_swallows_no_lines() -> None:
     ],
     ids=lambda text: repr(text[:40]),
 )
-def test_what_cannot_be_used_is_one_clear_error(text: str) -> None:
+def test_a_text_that_cannot_be_used_is_one_clear_error(text: str) -> None:
     for told in ({}, {"io_nodes": 1, "command": "ior -w -b 16m -t 1m"}):
         assert refusal(text, **told).startswith("file:")
 
@@ -522,7 +522,7 @@ _JUNK += ("\x00", "\ufeff", "\u0663", "x", " ", "=", "%", "{", "}")
 
 
 def mutate(text: str, seed: int) -> str:
-    """Damage a text the way files get damaged."""
+    """Damage a text as files get damaged: with bytes added, removed, repeated or cut off."""
     chance = random.Random(seed)
     for _ in range(chance.randint(1, 4)):
         where = chance.randrange(len(text) + 1)
@@ -590,7 +590,7 @@ def with_cell(column: str, value: str) -> str:
     "column", ["bandwidth_mib_s", "time_s", "io_nodes", "bytes", "tasks", "transfer_size", "used"]
 )
 @pytest.mark.parametrize("value", ["abc", "9" * 5000 + "x", "9" * 5000])
-def test_a_value_that_is_no_number_is_named_by_its_column(column: str, value: str) -> None:
+def test_an_invalid_number_is_named_with_its_column(column: str, value: str) -> None:
     line = refusal(with_cell(column, value))
     assert line.startswith("file:2: ")
     assert len(line) < 200
@@ -599,7 +599,7 @@ def test_a_value_that_is_no_number_is_named_by_its_column(column: str, value: st
         assert f"{column} is '{value[:40]}', not " in line
 
 
-def test_no_segments_are_not_one() -> None:
+def test_zero_segments_are_rejected_and_an_empty_cell_means_one() -> None:
     assert "segments must be positive" in refusal(with_cell("segments", "0"))
     assert read(with_cell("segments", ""))[0].config.segments == 1
 
@@ -609,7 +609,7 @@ def test_flags_are_read_as_spreadsheets_write_them(value: str, used: bool) -> No
     assert read(with_cell("used", value))[0].used is used
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_two_columns_with_one_name_are_rejected() -> None:
     line = refusal("io_nodes,bandwidth_mib_s,command,bandwidth_mib_s\n4,1,ior -w,2\n")
     assert line.startswith("file:1: two columns are named 'bandwidth_mib_s'")
 
@@ -619,6 +619,6 @@ def test_columns_may_have_blanks_around_their_names_or_no_name() -> None:
     assert (row.io_nodes, row.bandwidth_mib_s) == (4, 66.6)
 
 
-def test_a_command_of_stray_bytes_is_refused_by_the_file() -> None:
+def test_a_command_with_invalid_utf_8_is_rejected_with_the_name_of_the_file() -> None:
     line = refusal(IOR_CSV, io_nodes=0, command="ior -w -b 16m -t 1m -o \udcff")
     assert line.startswith("file: command contains ")

@@ -1,4 +1,4 @@
-"""Pages of what the database holds: together all of it, each for what a page costs."""
+"""Pages list the whole content of the database, each row once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def put(engine: Engine, *rows: Measurement, system: str = "here") -> None:
 
 
 def fill(engine: Engine) -> None:
-    """Two systems, of which each measured some configurations, with two engines."""
+    """Store configurations of two systems, measured by two engines."""
     for system, configs in (("here", CONFIGS), ("there", CONFIGS[2:5])):
         rows = [
             Measurement(config, n, 10.0 + n, engine=engine_name)
@@ -63,9 +63,7 @@ def pages_of(connection: Connection, system: str, limit: int) -> list[int]:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_pages_of_configurations_are_together_all_that_a_system_measured(
-    database: Engine, limit: int
-) -> None:
+def test_pages_list_all_configurations_of_a_system(database: Engine, limit: int) -> None:
     fill(database)
     with transaction(database) as connection:
         here, there = (pages_of(connection, system, limit) for system in ("here", "there"))
@@ -76,9 +74,7 @@ def test_pages_of_configurations_are_together_all_that_a_system_measured(
 
 
 @pytest.mark.parametrize("limit", [1, 4, 13, 500])
-def test_pages_of_measurements_are_together_all_in_the_order_of_cells(
-    database: Engine, limit: int
-) -> None:
+def test_pages_list_all_measurements_in_the_order_of_cells(database: Engine, limit: int) -> None:
     fill(database)
     found, after = [], None
     with transaction(database) as connection:
@@ -94,7 +90,7 @@ def test_pages_of_measurements_are_together_all_in_the_order_of_cells(
     assert {row.measurement.config for row in found} == set(CONFIGS[2:5])
 
 
-def test_a_configuration_says_what_each_engine_measured_on_each_system(database: Engine) -> None:
+def test_a_configuration_lists_its_measurements_by_system_and_engine(database: Engine) -> None:
     put(database, Measurement(CONFIG, 4, 1.0), Measurement(CONFIG, 0, 1.0))
     put(
         database, Measurement(CONFIG, 4, 2.0, engine="fio"), Measurement(CONFIG, 8, 2.0, used=False)
@@ -123,14 +119,14 @@ def test_a_configuration_is_new_once(database: Engine) -> None:
     assert first == second
 
 
-def test_a_page_after_a_measurement_that_is_gone_is_an_error(database: Engine) -> None:
+def test_a_page_after_a_deleted_measurement_is_an_error(database: Engine) -> None:
     fill(database)
     with transaction(database) as connection, pytest.raises(UnknownNameError, match="any more"):
         measurements_after(connection, "here", after=4711)
 
 
 @pytest.mark.parametrize("ask", [measured_ids, measurements_after])
-def test_a_system_that_is_not_there_is_an_error(database: Engine, ask: object) -> None:
+def test_a_missing_system_is_an_error(database: Engine, ask: object) -> None:
     with transaction(database) as connection, pytest.raises(UnknownNameError):
         ask(connection, "nowhere")  # type: ignore[operator]
 
@@ -146,7 +142,7 @@ def test_systems_are_in_the_order_of_their_bytes_in_any_database(database: Engin
     assert pages == [["Zeta", "a"], ["aa", "b"], ["é"]]
 
 
-def test_coverage_of_some_configurations_is_their_part_of_all(database: Engine) -> None:
+def test_coverage_of_some_configurations_is_part_of_the_whole_coverage(database: Engine) -> None:
     fill(database)
     with transaction(database) as connection:
         times = {"now": NOW, "stale_after_s": 1e9}

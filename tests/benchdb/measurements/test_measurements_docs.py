@@ -1,4 +1,4 @@
-"""The published schema says what the database and the export hold, and its examples run."""
+"""docs/measurements.md describes all columns of the database and the export; its examples run."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def type_of(column: Column[object]) -> str:
         return "text"
     if isinstance(column.type, String):
         return f"text ({column.type.length})"
-    # In this order: a large integer is an integer.
+    # The order matters, because BigInteger is a subclass of Integer.
     kinds = {Boolean: "flag", BigInteger: "large", Integer: "whole", Float: "float"}
-    # A key to another table has the type of what it refers to.
+    # A foreign key has the type of the column that it refers to.
     referred = next((key.column for key in column.foreign_keys), column)
     return next(name for kind, name in kinds.items() if isinstance(referred.type, kind))
 
@@ -87,7 +87,7 @@ def test_the_examples_in_sql_run_on_both_databases(filled: Engine) -> None:
     with filled.connect() as connection:
         points = connection.exec_driver_sql(means).mappings().all()
         assert sum(row["repetitions"] for row in points) == 440
-        # 15 configurations with 0, 1, 2, 4 and 8 I/O nodes.
+        # 15 configurations, each with 0, 1, 2, 4 and 8 I/O nodes.
         assert len(points) == 15 * 5
         [file] = connection.exec_driver_sql(files).mappings().all()
         assert (file["file"], file["measurements"]) == (str(BENCHMARKS), 440)

@@ -54,7 +54,7 @@ def refusal(text: str, **told: Any) -> str:
     return line
 
 
-def test_all_bytes_over_the_time_of_the_slowest_process() -> None:
+def test_the_bandwidth_is_all_bytes_over_the_time_of_the_slowest_process() -> None:
     slow = {"io_bytes": MIB, "io_kbytes": KIB, "runtime": 2000}
     row = read(output(job(), job(write=slow)))
     assert row == Measurement(
@@ -78,7 +78,7 @@ def test_all_bytes_over_the_time_of_the_slowest_process() -> None:
     )
 
 
-def test_fio_says_which_operation_of_the_command_it_did() -> None:
+def test_the_json_selects_the_operation_of_the_command() -> None:
     idle, moved = job()["read"], job()["write"]
     row = read(
         output(job(read=moved, write=idle), job(read=moved, write=idle)),
@@ -87,7 +87,7 @@ def test_fio_says_which_operation_of_the_command_it_did() -> None:
     assert row.config.operation == "read"
 
 
-def test_fio_says_how_many_processes_took_part() -> None:
+def test_the_json_gives_the_number_of_processes() -> None:
     assert read(output(job(), job(), job()), command="ior -w").config.tasks == 3
 
 
@@ -102,7 +102,7 @@ def test_a_time_of_few_milliseconds_is_noted() -> None:
 @pytest.mark.parametrize(
     "around", ["{}\nfio: file hash not empty on exit\n", "note: iodepth\nfio: slow\n{}", "{}"]
 )
-def test_messages_around_the_json_are_passed_over(around: str) -> None:
+def test_messages_around_the_json_are_ignored(around: str) -> None:
     assert read(around.format(output(job(), job()))).bytes == 2 * MIB
 
 
@@ -146,13 +146,15 @@ def test_messages_around_the_json_are_passed_over(around: str) -> None:
         (output(job(write={"io_bytes": 8, "runtime": None})), {"command": "ior -w"}, "'runtime'"),
     ],
 )
-def test_what_cannot_be_used_is_one_line(text: str, told: dict[str, Any], said: str) -> None:
+def test_an_output_that_cannot_be_used_is_one_line(
+    text: str, told: dict[str, Any], said: str
+) -> None:
     assert said in refusal(text, **told)
 
 
 @given(data=st.data())
-def test_no_missing_or_odd_value_is_more_than_a_refusal(data: st.DataObject) -> None:
-    """Whatever replaces a value, the file is refused or measured."""
+def test_any_value_in_the_json_is_rejected_or_measured(data: st.DataObject) -> None:
+    """A wrong value anywhere gives an error of ioncast or a measurement, never a crash."""
     whole = document(job(), job())
     at: Any = copy.deepcopy(whole)
     text_of = at
@@ -171,7 +173,7 @@ def test_no_missing_or_odd_value_is_more_than_a_refusal(data: st.DataObject) -> 
         assert row[0].bandwidth_mib_s > 0
 
 
-def test_what_fio_writes_is_read(fio: str, tmp_path: Path) -> None:
+def test_an_output_of_fio_itself_is_read(fio: str, tmp_path: Path) -> None:
     before = datetime.now(timezone.utc)
     subprocess.run(
         [
@@ -195,24 +197,24 @@ def test_what_fio_writes_is_read(fio: str, tmp_path: Path) -> None:
     assert version.stdout.strip() == f"fio-{row.engine_version}"
     assert row.bytes == 2 * MIB
     assert row.started is not None
-    # fio counts whole seconds, and so does the database.
+    # fio and the database count whole seconds.
     started = datetime.fromisoformat(row.started)
     assert before - timedelta(seconds=2) <= started <= datetime.now(timezone.utc)
 
 
-def test_a_process_that_was_killed_is_no_measurement(fio: str, tmp_path: Path) -> None:
-    """Of which fio's exit code and its JSON say nothing."""
+def test_a_run_with_a_killed_process_is_rejected(fio: str, tmp_path: Path) -> None:
+    """Neither the exit code of fio nor its JSON tells that a process was killed."""
     command = [fio, "--name=x", "--numjobs=2", "--rw=write", "--bs=4k", "--size=64k", "--rate=32k"]
     command += ["--time_based", "--runtime=600"]
     command += ["--create_on_open=1", "--filename_format=x.$jobnum", "--output-format=json"]
     command += ["--output=out.json"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
-        # fio waits for ever for a process that was killed before it began.
+        # fio waits forever for a process that was killed before it began.
         wait_until(lambda: len(list(tmp_path.glob("x.*"))) == 2)
         jobs = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(jobs[-1]), signal.SIGKILL)
-        # The other goes on until it is told to stop.
+        # The other process runs until fio is interrupted.
         process.send_signal(signal.SIGINT)
         process.wait(120)
     finally:

@@ -52,12 +52,12 @@ def curves_of(engine: Engine, system: str = "here") -> dict[tuple[IorConfig, str
         return {(c.config, c.engine): c.bandwidths_mib_s for c in curves(connection, system)}
 
 
-def test_every_repetition_is_kept_even_when_equal(database: Engine) -> None:
+def test_every_repetition_is_stored_even_if_equal(database: Engine) -> None:
     put(database, *(Measurement(SHARED, 2, value) for value in (5.0, 7.0, 5.0)))
     assert curves_of(database) == {(SHARED, "ior"): {2: (5.0, 7.0, 5.0)}}
 
 
-def test_repetitions_are_numbered_on_from_one_file_to_the_next(database: Engine) -> None:
+def test_the_numbers_of_repetitions_continue_from_file_to_file(database: Engine) -> None:
     put(database, Measurement(SHARED, 0, 1.0), Measurement(SHARED, 1, 2.0))
     put(database, Measurement(SHARED, 0, 3.0), Measurement(OWN_FILES, 0, 4.0))
     put(database, Measurement(SHARED, 0, 5.0))
@@ -70,7 +70,7 @@ def test_repetitions_are_numbered_on_from_one_file_to_the_next(database: Engine)
     ]
 
 
-def test_the_same_file_twice_changes_nothing_and_says_so(database: Engine) -> None:
+def test_the_same_file_twice_changes_nothing(database: Engine) -> None:
     row = Measurement(SHARED, 0, 1.0)
     assert put(database, row, content=b"same") is True
     assert put(database, row, content=b"same") is False
@@ -88,7 +88,7 @@ def test_a_file_that_is_stored_in_part_or_doubled_is_not_the_same(
     assert len(exported(database)) == stored
 
 
-def test_the_same_file_counts_again_for_another_system(database: Engine) -> None:
+def test_the_same_file_can_be_stored_for_another_system(database: Engine) -> None:
     row = Measurement(SHARED, 0, 1.0)
     assert put(database, row, content=b"same", system="here")
     assert put(database, row, content=b"same", system="there")
@@ -96,14 +96,14 @@ def test_the_same_file_counts_again_for_another_system(database: Engine) -> None
     assert curves_of(database, "there") == {(SHARED, "ior"): {0: (1.0,)}}
 
 
-def test_systems_are_named_in_the_order_of_their_bytes(database: Engine) -> None:
+def test_names_of_systems_are_in_the_order_of_their_bytes(database: Engine) -> None:
     for name in ("zeta", "alpha", "Beta"):
         put(database, Measurement(SHARED, 0, 1.0), system=name)
     with transaction(database) as connection:
         assert system_names(connection) == ["Beta", "alpha", "zeta"]
 
 
-def test_rows_set_apart_are_kept_but_in_no_curve(database: Engine) -> None:
+def test_rows_set_apart_are_stored_but_in_no_curve(database: Engine) -> None:
     put(
         database,
         Measurement(SHARED, 0, 1.0),
@@ -149,7 +149,7 @@ def test_a_system_has_one_spelling(database: Engine, other: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", " x", "x ", "x  y", "x\ny", "x\0y", "x" * 201])
-def test_a_system_has_a_name_that_can_be_printed_and_typed(database: Engine, name: str) -> None:
+def test_a_name_of_a_system_can_be_printed_and_typed(database: Engine, name: str) -> None:
     with pytest.raises(InputError):
         put(database, Measurement(SHARED, 0, 1.0), system=name)
     assert exported(database) == []
@@ -160,7 +160,7 @@ def test_the_curve_of_a_configuration_is_looked_up_by_an_index(database: Engine)
     explain = "EXPLAIN QUERY PLAN" if database.dialect.name == "sqlite" else "EXPLAIN"
     with transaction(database) as connection:
         if database.dialect.name == "postgresql":
-            # With so few rows the server would rather read them all.
+            # With so few rows, the server would read all of them instead of the index.
             connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
         plan = " ".join(
             str(row)
@@ -187,7 +187,7 @@ def test_curves_are_by_io_nodes_in_ascending_order(database: Engine) -> None:
     assert list(cells.items()) == [(0, (1.0,)), (1, (2.0,)), (2, (3.0,)), (8, (9.0,))]
 
 
-def test_what_a_measurement_holds_comes_back_unchanged(database: Engine) -> None:
+def test_all_fields_of_a_measurement_come_back_unchanged(database: Engine) -> None:
     row = Measurement(
         SHARED,
         4,
@@ -210,7 +210,9 @@ def test_what_a_measurement_holds_comes_back_unchanged(database: Engine) -> None
     assert config_of(found) == SHARED
 
 
-def test_what_only_controls_a_run_is_no_other_configuration(database: Engine) -> None:
+def test_options_that_only_control_a_run_do_not_make_another_configuration(
+    database: Engine,
+) -> None:
     for config in (
         SHARED,
         replace(SHARED, repetitions=3, test_file="/x", keep_file=True).pattern(),
@@ -246,7 +248,7 @@ def test_what_only_controls_a_run_is_no_other_configuration(database: Engine) ->
     ],
     ids=str,
 )
-def test_a_quantity_that_cannot_be_is_an_error_of_ours(
+def test_an_impossible_value_is_an_error_of_ioncast(
     database: Engine, values: dict[str, float]
 ) -> None:
     told: dict[str, Any] = {"io_nodes": 0, "bandwidth_mib_s": 1.0, **values}
@@ -297,5 +299,5 @@ def test_any_configuration_comes_back_as_it_was_stored(database: Engine, config:
 
 @given(one=patterns, other=patterns)
 @settings(deadline=None)
-def test_different_configurations_have_different_names(one: IorConfig, other: IorConfig) -> None:
+def test_different_configurations_have_different_patterns(one: IorConfig, other: IorConfig) -> None:
     assert (pattern_of(one) == pattern_of(other)) == (one == other)

@@ -59,7 +59,7 @@ def cells_of(rows: list[dict[str, Any]]) -> dict[tuple[str, ...], list[int]]:
 
 
 def file_of_many_cells(path: Path, first: float, *, backwards: bool) -> Path:
-    """Twelve cells of four repetitions, in one order or the other."""
+    """Write twelve cells with four repetitions each, forwards or backwards."""
     lines = [
         f"{n},{first + repetition},mpiexec -n {tasks} ior -{operation}\n"
         for operation in "rw"
@@ -72,7 +72,7 @@ def file_of_many_cells(path: Path, first: float, *, backwards: bool) -> Path:
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["open", "new"])
-def test_writers_at_the_same_time_lose_and_double_nothing(
+def test_concurrent_writers_lose_and_repeat_nothing(
     location: str, tmp_path: Path, exists: bool
 ) -> None:
     if exists:
@@ -81,7 +81,7 @@ def test_writers_at_the_same_time_lose_and_double_nothing(
         importing(
             location,
             *(
-                # What one writer stores first another one stores last.
+                # One writer stores first the cells that another one stores last.
                 file_of_many_cells(
                     tmp_path / f"{writer}-{file}.csv",
                     100.0 * writer + 10 * file + 1,
@@ -123,7 +123,9 @@ def test_one_file_from_several_processes_at_once_counts_once(location: str, tmp_
     assert [row["repetition"] for row in rows] == list(range(20))
 
 
-def test_of_two_spellings_of_one_system_the_first_stays(location: str, tmp_path: Path) -> None:
+def test_concurrent_writers_agree_on_one_spelling_of_a_system(
+    location: str, tmp_path: Path
+) -> None:
     path = tmp_path / "results.csv"
     path.write_text(f"{HEADER}0,1,ior -w\n")
     names = ["MareNostrum", "marenostrum", "Mare Nostrum", "MARENOSTRUM"]

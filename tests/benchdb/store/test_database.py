@@ -56,7 +56,7 @@ def tables_in(path: Path) -> set[str]:
         connection.close()
 
 
-def test_a_database_is_created_on_first_use_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_database_is_created_on_first_use_with_its_folder(tmp_path: Path) -> None:
     place = tmp_path / "new" / "folder" / "bench.sqlite"
     open_database(place).dispose()
     assert tables_in(place) >= {"systems", "configurations", "imports", "measurements"}
@@ -71,7 +71,7 @@ def test_without_a_location_the_database_is_in_the_users_data_folder(
     assert default_location().is_file()
 
 
-def test_what_was_stored_is_there_when_the_database_is_opened_again(location: str) -> None:
+def test_measurements_are_there_when_the_database_is_opened_again(location: str) -> None:
     engine = open_database(location)
     store_one(engine)
     engine.dispose()
@@ -118,7 +118,7 @@ def test_a_new_database_has_the_newest_version(database: Engine) -> None:
         assert MigrationContext.configure(connection).get_current_revision() == NEWEST
 
 
-def test_a_database_of_a_newer_ioncast_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_a_newer_ioncast_is_rejected_and_unchanged(tmp_path: Path) -> None:
     place = tmp_path / "bench.sqlite"
     engine = open_database(place)
     store_one(engine)
@@ -135,7 +135,7 @@ def test_a_database_of_a_newer_ioncast_is_refused_and_left_alone(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"job,start\n1,2\n" * 100, b"\x00\xff" * 4096])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(
+def test_a_file_that_is_not_a_database_is_rejected_and_unchanged(
     tmp_path: Path, content: bytes
 ) -> None:
     place = tmp_path / "notes.txt"
@@ -147,12 +147,12 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(
     assert place.read_bytes() == content
 
 
-def test_a_folder_is_no_database(tmp_path: Path) -> None:
+def test_a_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises((DatabaseError, InputError)):
         open_database(tmp_path)
 
 
-def test_a_database_below_a_file_cannot_be_made(tmp_path: Path) -> None:
+def test_a_database_below_a_file_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises((DatabaseError, InputError)):
         open_database(tmp_path / "file" / "bench.sqlite")
@@ -169,7 +169,7 @@ def test_a_database_below_a_file_cannot_be_made(tmp_path: Path) -> None:
         "sqlite:///x?mode=ro",
     ],
 )
-def test_a_url_that_cannot_be_used_is_refused_in_one_line(url: str) -> None:
+def test_a_url_that_cannot_be_used_is_rejected_in_one_line(url: str) -> None:
     with pytest.raises(InputError) as caught:
         open_database(url)
     assert "\n" not in str(caught.value)
@@ -191,7 +191,7 @@ def test_a_password_is_not_shown(tmp_path: Path) -> None:
         "postgresql://me:one@two:SECRET@127.0.0.1:1/bench",
     ],
 )
-def test_a_password_is_shown_wherever_it_stands_in_no_error(url: str) -> None:
+def test_no_error_shows_a_password_wherever_it_is_in_the_url(url: str) -> None:
     with pytest.raises((InputError, DatabaseError)) as caught:
         open_database(url)
     assert "\n" not in str(caught.value)
@@ -211,14 +211,14 @@ def test_a_password_is_shown_wherever_it_stands_in_no_error(url: str) -> None:
         ("/data/a:b@c", "/data/a:b@c"),
     ],
 )
-def test_a_location_is_kept_without_its_password(told: str, kept: str) -> None:
+def test_a_location_is_written_without_its_password(told: str, kept: str) -> None:
     assert without_password(told) == kept
 
 
 @pytest.mark.parametrize(
     ("told", "kept"), [("x.sqlite", "{}/x.sqlite"), ("sqlite:///x", "sqlite:///{}/x")]
 )
-def test_a_location_is_kept_so_that_it_is_found_from_elsewhere(
+def test_a_location_is_written_with_an_absolute_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, kept: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -244,10 +244,10 @@ def test_an_old_database_of_a_read_only_server_must_be_upgraded_first(
         open_database(postgresql_location)
 
 
-def test_a_long_import_keeps_no_reader_waiting(tmp_path: Path) -> None:
+def test_a_long_import_does_not_block_readers(tmp_path: Path) -> None:
     place = tmp_path / "bench.sqlite"
     with opened_database(place) as engine, transaction(engine, write=True) as connection:
-        # More than twice what SQLite holds in memory by itself.
+        # More than twice the size of SQLite's page cache.
         names = [{"name": f"{number:200}"} for number in range(20_000)]
         connection.execute(systems.insert(), names)
         reader = sqlite3.connect(place, timeout=0)
@@ -279,7 +279,9 @@ def test_a_password_of_postgresql_is_not_shown(postgresql_location: str, why: st
     assert "secret" not in line
 
 
-def test_a_server_that_is_no_longer_read_only_is_written_to(postgresql_location: str) -> None:
+def test_a_server_can_be_written_to_when_it_is_no_longer_read_only(
+    postgresql_location: str,
+) -> None:
     setting = "default_transaction_read_only"
     with opened_database(postgresql_location) as database, database.connect() as administrator:
         alter = f"ALTER DATABASE {database.url.database}"
@@ -298,7 +300,7 @@ class BrokenError(Exception):
     pass
 
 
-def test_a_transaction_that_fails_leaves_nothing(database: Engine) -> None:
+def test_a_failed_transaction_stores_nothing(database: Engine) -> None:
     with pytest.raises(BrokenError), transaction(database, write=True) as connection:
         store(
             connection,
@@ -317,7 +319,7 @@ def test_a_transaction_that_fails_leaves_nothing(database: Engine) -> None:
     assert counts == dict.fromkeys(metadata.tables, 0)
 
 
-def test_a_row_that_the_database_refuses_leaves_nothing_of_its_file(database: Engine) -> None:
+def test_a_row_that_the_database_rejects_leaves_nothing_of_its_file(database: Engine) -> None:
     nameless: Any = None
     rows = [Measurement(CONFIG, 0, 10.0), Measurement(CONFIG, 0, 10.0, engine=nameless)]
     with pytest.raises(DatabaseError), transaction(database, write=True) as connection:
@@ -327,7 +329,7 @@ def test_a_row_that_the_database_refuses_leaves_nothing_of_its_file(database: En
         assert system_names(connection) == []
 
 
-def test_foreign_keys_hold(database: Engine) -> None:
+def test_foreign_keys_are_enforced(database: Engine) -> None:
     insert = (
         "INSERT INTO measurements (system_id, configuration_id, import_id, io_nodes, repetition,"
         " bandwidth_mib_s, engine, used) VALUES (7, 7, 7, 0, 0, 1.0, 'ior', true)"
@@ -373,7 +375,7 @@ def test_a_first_use_that_was_cut_off_can_be_repeated(
     engine.dispose()
 
 
-def test_a_database_whose_connections_others_have_is_unavailable(tmp_path: Path) -> None:
+def test_a_database_without_a_free_connection_is_unavailable(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'db.sqlite'}"
     options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.05}
     engine = create_engine(url, poolclass=QueuePool, **options)
@@ -386,7 +388,7 @@ def test_a_database_whose_connections_others_have_is_unavailable(tmp_path: Path)
     engine.dispose()
 
 
-def test_a_driver_that_lost_its_connection_is_an_unavailable_database(tmp_path: Path) -> None:
+def test_a_lost_connection_is_an_unavailable_database(tmp_path: Path) -> None:
     with (
         opened_database(tmp_path / "db.sqlite") as engine,
         pytest.raises(DatabaseError, match="the connection is closed"),

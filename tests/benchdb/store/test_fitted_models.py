@@ -1,4 +1,4 @@
-"""Models are kept by system and engine, and are old as soon as the measurements changed."""
+"""Models are stored by system and engine, and are out of date once the measurements change."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_each_system_and_engine_has_a_model_of_its_own(filled: Engine) -> None:
     assert kept(filled, "nowhere") is None
 
 
-def test_a_new_model_is_in_the_place_of_the_old_one(filled: Engine) -> None:
+def test_a_new_model_replaces_the_old_one(filled: Engine) -> None:
     keep(filled, "old")
     put(filled, RUN)
     keep(filled, "new")
@@ -124,7 +124,7 @@ def test_a_new_model_is_in_the_place_of_the_old_one(filled: Engine) -> None:
     assert (model.document, model.state) == ("new", state(filled))
 
 
-def test_systems_that_are_not_there_have_no_state_and_take_no_model(filled: Engine) -> None:
+def test_a_missing_system_has_no_state_and_no_model(filled: Engine) -> None:
     with pytest.raises(UnknownNameError):
         state(filled, "nowhere")
     with pytest.raises(UnknownNameError), transaction(filled, write=True) as connection:
@@ -133,7 +133,7 @@ def test_systems_that_are_not_there_have_no_state_and_take_no_model(filled: Engi
 
 
 def edited(text: str) -> str:
-    """An export of which someone corrected a number."""
+    """An export in which somebody corrected a number."""
     assert text.count(",60.0,") == 1
     return text.replace(",60.0,", ",66.0,")
 
@@ -143,7 +143,7 @@ def in_part(text: str) -> str:
 
 
 def by_another_program(engine: Engine) -> None:
-    """As written by one that knows nothing of revisions."""
+    """Add a measurement as a program does that does not know about revisions."""
     with transaction(engine, write=True) as connection:
         [old] = connection.execute(select(measurements).where(measurements.c.id == 1)).mappings()
         values = {"sha256": "0" * 64, "file": "f", "format": "f", "imported_at": "2026-11-21"}
@@ -168,7 +168,7 @@ CHANGES: dict[str, Callable[[Engine], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_what_changes_the_measurements_changes_the_state(
+def test_a_change_of_the_measurements_changes_the_state(
     filled: Engine, change: Callable[[Engine], object]
 ) -> None:
     keep(filled, "{}")
@@ -205,7 +205,7 @@ NO_CHANGES: dict[str, Callable[[Engine], object]] = {
 
 
 @pytest.mark.parametrize("harmless", NO_CHANGES.values(), ids=NO_CHANGES)
-def test_what_changes_no_measurement_of_the_system_leaves_the_state(
+def test_the_state_stays_without_a_change_of_the_systems_measurements(
     filled: Engine, harmless: Callable[[Engine], object]
 ) -> None:
     put(filled, RUN, content=b"known")
@@ -215,7 +215,7 @@ def test_what_changes_no_measurement_of_the_system_leaves_the_state(
 
 
 def test_a_state_never_returns(filled: Engine) -> None:
-    """Not even where the database gives keys again and a file has the same hash and second."""
+    """Even if the database reuses ids and a file has the same hash and time of import."""
     seen = [state(filled)]
     for rows in ([RUN], [RUN, RUN], [RUN], [RUN, RUN]):
         put(filled, *rows, content=b"the file", replacing=True)
@@ -227,8 +227,8 @@ def test_a_state_never_returns(filled: Engine) -> None:
     assert len(set(seen)) == len(seen) == 8
 
 
-def test_an_edited_export_does_not_show_in_the_imports(filled: Engine) -> None:
-    """Which is why there are revisions. PostgreSQL gives no key again, SQLite does."""
+def test_imports_do_not_show_an_edited_export(filled: Engine) -> None:
+    """Therefore systems have revisions. SQLite even reuses the id of the import."""
     hidden = {"id"} if filled.dialect.name == "postgresql" else set()
     query = select(*(column for column in imports.c if column.name not in hidden))
 
@@ -243,7 +243,7 @@ def test_an_edited_export_does_not_show_in_the_imports(filled: Engine) -> None:
     assert state(filled, "alone") != before[1]
 
 
-def test_exports_carry_no_models_and_leave_those_that_are_there(filled: Engine) -> None:
+def test_exports_have_no_models_and_leave_stored_models_unchanged(filled: Engine) -> None:
     text = export(filled)
     keep(filled, "{}")
     before = all_kept(filled)

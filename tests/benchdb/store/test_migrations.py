@@ -1,4 +1,4 @@
-"""Databases of every released version become today's, with every row that they hold."""
+"""Databases of every version are upgraded, and keep all their rows."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ pytestmark = pytest.mark.both_databases
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMAS = Path(__file__).parent / "schemas"
-# Made by the code of that version, dumped by the databases' own tools.
+# Created by the code of that version, and dumped by the tools of the databases.
 VERSIONS = ["0001", "0002", "0003", "0004"]
 SERVICE = ("applications", "decisions", "outcomes", "runs", "tokens")
 Rows = dict[str, list[dict[str, Any]]]
 
 
 def load(version: str, location: str) -> Rows:
-    """Restore the dump of an old database, and tell what it holds."""
+    """Restore the dump of an old database, and return its rows."""
     if "://" not in location:
         connection = sqlite3.connect(location)
         connection.executescript((SCHEMAS / f"{version}.sqlite.sql").read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ def load(version: str, location: str) -> Rows:
 
 
 def everything(location: str) -> Rows:
-    """Every row of every table but Alembic's, without asking the code under test."""
+    """All rows of all tables except Alembic's, read without the code under test."""
     engine = create_engine(location.replace("postgresql:", "postgresql+psycopg:"))
     with engine.connect() as connection:
         tables = sorted(set(inspect(connection).get_table_names()) - {"alembic_version"})
@@ -114,7 +114,7 @@ def test_version_0001_gets_repetitions_by_engine(location: str) -> None:
     before = load("0001", location)["measurements"]
     open_database(location).dispose()
     after = everything(url_of(location))["measurements"]
-    # Two engines measured this configuration without I/O nodes, in turns.
+    # Two engines measured this configuration in turns, without I/O nodes.
     mixed = {45: (0, 0), 46: (1, 0), 47: (2, 1), 48: (3, 1), 50: (4, 2), 51: (5, 2)}
     found = {
         old["id"]: (old["repetition"], new["repetition"])
@@ -154,7 +154,7 @@ def test_version_0002_keeps_every_row(location: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_old_database_takes_models_and_knows_when_they_are_old(
+def test_an_old_database_can_store_models_and_knows_when_they_are_out_of_date(
     location: str, version: str
 ) -> None:
     load(version, location)
@@ -216,7 +216,7 @@ def test_old_models_are_out_of_date_and_can_be_replaced(location: str, version: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_old_database_takes_what_the_service_stores(location: str, version: str) -> None:
+def test_an_old_database_can_store_the_rows_of_the_service(location: str, version: str) -> None:
     load(version, location)
     engine = open_database(location)
     with transaction(engine, write=True) as connection:
@@ -238,7 +238,7 @@ def go_back(connection: Connection, version: str) -> None:
 
 
 def use_service_tables(connection: Connection) -> None:
-    """A row in each of the tables of version 0004."""
+    """Store a row in each table of version 0004."""
     new = NewRun(
         system="testbed",
         executable="/opt/app",
@@ -271,7 +271,7 @@ def use_service_tables(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("version", ["0002", "0003"])
-def test_a_database_goes_back(location: str, version: str) -> None:
+def test_a_database_can_be_downgraded(location: str, version: str) -> None:
     before = load(version, location)
     engine = open_database(location)
     with transaction(engine, write=True) as connection:
@@ -310,9 +310,7 @@ def test_several_processes_may_open_an_old_or_empty_database_at_once(
 
 
 @pytest.mark.slow
-def test_who_opens_an_old_database_waits_for_whoever_writes(
-    location: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upgrade_waits_for_a_writer(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     load("0001", location)
     with monkeypatch.context() as patched:
         patched.setattr("benchdb.store.database.NEWEST", "0001")

@@ -1,4 +1,4 @@
-"""Tokens are shown once, kept as hashes and never valid again once they are revoked."""
+"""Tokens are shown once, stored as hashes, and never valid again after they are revoked."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_token_is_256_random_bits_and_only_its_hash_is_stored(database: Engine
     made = [add(database, f"number {i}", ROLES[i % 3]) for i in range(100)]
     assert all(SHAPE.fullmatch(token) for token in made)
     assert len(set(made)) == 100
-    # Every letter is there: 4,300 of 64.
+    # 4,300 random characters contain all 64 letters.
     assert set("".join(token[4:] for token in made)) == set(
         string.ascii_letters + string.digits + "-_"
     )
@@ -103,7 +103,7 @@ def test_a_token_is_valid_until_it_is_revoked(database: Engine) -> None:
         assert abs(datetime.now(timezone.utc) - moment) < timedelta(minutes=1)
 
 
-def test_a_token_that_was_revoked_stays_so(database: Engine) -> None:
+def test_a_revoked_token_stays_revoked(database: Engine) -> None:
     add(database)
     revoke(database)
     before = all_tokens(database)
@@ -114,7 +114,7 @@ def test_a_token_that_was_revoked_stays_so(database: Engine) -> None:
     assert valid(database) == []
 
 
-def test_no_two_tokens_have_a_name(database: Engine) -> None:
+def test_no_two_tokens_have_the_same_name(database: Engine) -> None:
     token = add(database)
     with pytest.raises(ConflictError, match="there is already a token 'slurm'"):
         add(database, role="admin")
@@ -122,7 +122,7 @@ def test_no_two_tokens_have_a_name(database: Engine) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " slurm", "a  b", "a\nb", "a\0", "a\ud800", "a" * 101])
-def test_what_is_no_name_is_refused(database: Engine, name: str) -> None:
+def test_an_invalid_name_is_rejected(database: Engine, name: str) -> None:
     with pytest.raises(InputError):
         add(database, name)
     with pytest.raises(UnknownNameError):
@@ -136,7 +136,7 @@ def test_there_are_three_roles(database: Engine) -> None:
         add(database, role="root")
 
 
-def test_a_token_that_is_not_there_cannot_be_revoked(database: Engine) -> None:
+def test_a_missing_token_cannot_be_revoked(database: Engine) -> None:
     with pytest.raises(UnknownNameError, match="no token 'slurm'"):
         revoke(database)
     add(database, "portal")
