@@ -127,6 +127,6 @@ def make_map() -> str:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         if MAP.read_text(encoding="utf-8") != make_map():
-            sys.exit("docs/map.md is not current: run `make map`")
+            sys.exit("docs/map.md is not current (or has a conflict): run `make map`")
     else:
         MAP.write_text(make_map(), encoding="utf-8")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,13 @@ def test_the_changelog_has_the_newest_first_and_known_headings() -> None:
         "Security",
     ]
     assert {text for level, text in headings if level == "####"} <= set(known)
+
+
+def test_the_map_is_current() -> None:
+    program = [sys.executable, PROJECT / "docs/make_map.py", "--check"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.fail(done.stderr.strip(), pytrace=False)
 
 
 WORDS = (PROJECT / "docs/words.md").read_text(encoding="utf-8")
