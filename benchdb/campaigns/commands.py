@@ -90,7 +90,7 @@ Examples:
     "--dir",
     "directory",
     type=click.Path(path_type=Path),
-    help="A new folder for the campaign; by default CAMPAIGN-SYSTEM in the current folder.",
+    help="A new folder for the campaign; by default it is named after campaign and system.",
 )
 @database_option
 def run(
