@@ -212,12 +212,13 @@ def _store(frontend: Frontend, fitted: Fitted) -> None:
 def _nothing_measured(
     frontend: Frontend, connection: Connection, system: str, found: Basis | Survey
 ) -> UnknownNameError:
+    kind = "engines" if found.engines else "systems"
     known = ", ".join(found.engines or measured_systems(connection))
     how = f" with {found.engine!r}" if found.engines else ""
     return UnknownNameError(
         f"nothing was measured on {system!r}{how}",
         where=frontend.where,
-        remedy=f"known are {known}" if known else frontend.import_first,
+        remedy=f"{kind} with measurements: {known}" if known else frontend.import_first,
     )
 
 

@@ -48,7 +48,9 @@ def limits(
         )
     warnings += _of_io_nodes(curves, knowledge, asked, ran_with)
     if nodes is None and any(curve.config.nodes for curve in curves):
-        warnings.append("the number of compute nodes is not given, so it was not matched")
+        warnings.append(
+            "the number of compute nodes is not given, so benchmarks on any number of them match"
+        )
     for item in matched:
         index = item.index
         if item.phase.partial:
@@ -67,10 +69,10 @@ def limits(
                 name: ratio for name, ratio in found.ratios.items() if not 1 / _FAR <= ratio <= _FAR
             }
             if far and part.bytes >= 0.01 * total:
-                listed = ", ".join(f"{name} × {ratio:.2g}" for name, ratio in far.items())
+                listed = ", ".join(f"{ratio:.2g} × the {name}" for name, ratio in far.items())
                 requests = f"{part.requests} requests of {size(part.request_bytes)}"
                 warnings.append(
-                    f"phase {index}, {requests}: the nearest benchmark is far off ({listed})"
+                    f"phase {index}, {requests}: the nearest benchmark is far off, with {listed}"
                 )
     return warnings
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ioncast_base.wording import in_digits, in_words
 
+# A larger share would be rounded to 100 %, but it is less than the best.
+_NEARLY_ALL = 0.995
+
 
 @dataclass(frozen=True)
 class Unavailable:
@@ -130,8 +133,10 @@ def _quality(reason: Chosen) -> str:
     among = " available" if reason.is_limited else ""
     if reason.best_io_nodes == reason.io_nodes:
         return f"{gives} the highest expected bandwidth{among}, {bandwidth}"
-    share = f"{reason.bandwidth_mib_s / reason.best_mib_s:.0%} of the best{among}"
-    return f"{gives} {share} ({reason.best_io_nodes}: {in_digits(reason.best_mib_s)} MiB/s)"
+    ratio = reason.bandwidth_mib_s / reason.best_mib_s
+    share = f"{ratio:.0%}" if ratio < _NEARLY_ALL else "nearly 100%"
+    best = f"{in_digits(reason.best_mib_s)} MiB/s with {in_words(reason.best_io_nodes)}"
+    return f"{gives} {bandwidth}, {share} of the best{among} ({best})"
 
 
 def _defaulted(reason: Defaulted) -> str:

@@ -39,18 +39,22 @@ def check_logs(applications: Sequence[str], logs: Mapping[str, str], where: str)
     InputError
         When an application has reruns but no log.
     """
-    for application in applications:
-        if application not in logs:
-            raise InputError(
-                f"{application!r} has reruns but no log to predict from",
-                where=where,
-                remedy=f"add --log '{application}=FILE.darshan' or leave its lines out",
-            )
+    missing = [application for application in applications if application not in logs]
+    unused = [application for application in logs if application not in applications]
+    if missing:
+        reverse = f" (but {_quoted(unused)}: a log and no reruns)" if unused else ""
+        raise InputError(
+            f"there are reruns of {_quoted(missing)}, but no log to predict from{reverse}",
+            where=where,
+            remedy=f"add --log '{missing[0]}=FILE.darshan', or leave the application's lines out",
+        )
     return [
-        f"{application}: {where} has no reruns of it, so it is left out"
-        for application in logs
-        if application not in applications
+        f"{application}: {where} has no reruns of it, so it is left out" for application in unused
     ]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def validate_application(

@@ -91,7 +91,7 @@ def _text(content: bytes, where: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(
-            "the file is not UTF-8", where=where, line=line, remedy="save it as UTF-8"
+            "the file is not a CSV in UTF-8", where=where, line=line, remedy="save it as UTF-8"
         ) from error
 
 

@@ -132,7 +132,7 @@ def to_json(results: Sequence[Validated]) -> dict[str, Any]:
 def to_text(results: Sequence[Validated]) -> str:
     """Show results to people."""
     blocks = [
-        ("|Bw - Ba| / Ba of each rerun Ba from the predicted mean Bw:", error_rows(results)),
+        ("Error of each rerun, |predicted mean - rerun| / rerun:", error_rows(results)),
         ("The choice of I/O nodes, the curve and its interval:", decision_rows(results)),
         ("By number of I/O nodes:", curve_rows(results)),
     ]

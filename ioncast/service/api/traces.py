@@ -183,7 +183,7 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
             measured = measured_systems(connection)
     warnings = list(content.warnings)
     if form.system not in measured:
-        known = f"; known are {', '.join(measured)}" if measured else ""
+        known = f"; systems with measurements: {', '.join(measured)}" if measured else ""
         warnings.append(f"nothing was measured on {form.system!r}, so nothing is decided{known}")
     answer = TraceAnswer(
         run_id=run.id,

@@ -94,9 +94,18 @@ def test_draws_belong_to_the_points_in_the_order_of_the_curve() -> None:
 @pytest.mark.parametrize(
     ("bandwidths", "told", "why"),
     [
-        (CURVE, {}, "4 I/O nodes give 97% of the best (8: 412 MiB/s)"),
+        (CURVE, {}, "4 I/O nodes give 400 MiB/s, 97% of the best (412 MiB/s with 8 I/O nodes)"),
         (CURVE, {"tolerance": 0}, "8 I/O nodes give the highest expected bandwidth, 412 MiB/s"),
-        ({0: 98, 1: 100}, {}, "direct access gives 98% of the best (1: 100 MiB/s)"),
+        (
+            {0: 98, 1: 100},
+            {},
+            "direct access gives 98 MiB/s, 98% of the best (100 MiB/s with 1 I/O node)",
+        ),
+        (
+            {4: 99.9, 8: 100},
+            {},
+            "4 I/O nodes give 99.9 MiB/s, nearly 100% of the best (100 MiB/s with 8 I/O nodes)",
+        ),
         ({1: 100, 2: 50}, {}, "1 I/O node gives the highest expected bandwidth, 100 MiB/s"),
         ({4: 50}, {}, "4 I/O nodes give 50 MiB/s; nothing else is known"),
         (
@@ -125,7 +134,7 @@ def test_draws_belong_to_the_points_in_the_order_of_the_curve() -> None:
         (
             {2: 98, 4: 100, 8: 70},
             {"available": 4},
-            "2 I/O nodes give 98% of the best available (4: 100 MiB/s)",
+            "2 I/O nodes give 98 MiB/s, 98% of the best available (100 MiB/s with 4 I/O nodes)",
         ),
     ],
 )

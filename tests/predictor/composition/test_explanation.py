@@ -220,7 +220,7 @@ def test_the_decision_is_said_with_its_tolerance_and_its_probability(
         prediction = two(*[{0: 50, 4: 97, 8: 100}] * 2, policy=Policy(tolerance=tolerance))
         return explain(prediction)[0]
 
-    assert decision(0.05).startswith("4 I/O nodes give 97% of the best (8: 100 MiB/s). ")
+    assert decision(0.05).startswith("4 I/O nodes give 97 MiB/s, 97% of the best (100 MiB/s with 8")
     assert "Fewer would lose more than the tolerated 5%." in decision(0.05)
     # With one repetition each there is no doubt.
     assert "The probability of reaching at least 90% of the best bandwidth is over 99%." in (

@@ -178,7 +178,7 @@ def test_a_system_that_is_not_there_lists_the_known_ones(
     error = failed(ioncast(command, "--system", "nowhere"))
     assert isinstance(error, UnknownNameError)
     assert "nowhere" in str(error)
-    assert "known are here" in str(error)
+    assert "systems with measurements: here" in str(error)
 
 
 def test_an_engine_that_measured_nothing_lists_those_that_did(
@@ -186,7 +186,7 @@ def test_an_engine_that_measured_nothing_lists_those_that_did(
 ) -> None:
     put(location, *runs())
     error = failed(ioncast("fit", "--system", "here", "--engine", "fio"))
-    assert "known are ior" in str(error)
+    assert "engines with measurements: ior" in str(error)
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, ioncast: Ioncast) -> None:

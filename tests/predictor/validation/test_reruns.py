@@ -143,5 +143,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, write: Write) -> No
     with pytest.raises(InputError, match="the file has no reruns"):
         read_reruns(write(HEADER))
     (tmp_path / "latin.csv").write_bytes(HEADER.encode() + b"caf\xe9,0,0,1\n")
-    with pytest.raises(InputError, match=r"latin\.csv:2: the file is not UTF-8"):
+    with pytest.raises(InputError, match=r"latin\.csv:2: the file is not a CSV in UTF-8"):
         read_reruns(tmp_path / "latin.csv")

@@ -212,10 +212,17 @@ def test_an_application_without_a_log_is_an_error(validate: Validate) -> None:
     result = validate(APPLICATIONS, HACC)
     assert isinstance(result.exception, InputError)
     assert str(result.exception) == (
-        f"{APPLICATIONS}: 'multiphase' has reruns but no log to predict from; add --log"
-        " 'multiphase=FILE.darshan' or leave its lines out"
+        f"{APPLICATIONS}: there are reruns of 'multiphase', 'periodic', but no log to predict from;"
+        " add --log 'multiphase=FILE.darshan', or leave the application's lines out"
     )
     assert result.stdout == ""
+
+
+def test_a_misspelled_application_is_named_beside_those_without_a_log(validate: Validate) -> None:
+    others = [log for log in LOGS if log != HACC]
+    result = validate(APPLICATIONS, *others, HACC.replace("hacc-io=", "hacc="))
+    assert "there are reruns of 'hacc-io', but" in str(result.exception)
+    assert "(but 'hacc': a log and no reruns)" in str(result.exception)
 
 
 def test_a_log_without_reruns_is_a_warning(validate: Validate) -> None:
@@ -246,7 +253,7 @@ def test_a_system_without_measurements_is_an_error(database: str) -> None:
     args = ["validate", str(APPLICATIONS), "--system", "elsewhere", *LOGS, "--db", database]
     result = CliRunner().invoke(cli, args)
     assert isinstance(result.exception, UnknownNameError)
-    assert "known are testbed" in str(result.exception)
+    assert "systems with measurements: testbed" in str(result.exception)
 
 
 def test_a_log_of_several_jobs_is_named(validate: Validate, tmp_path: Path) -> None:

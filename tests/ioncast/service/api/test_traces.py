@@ -78,7 +78,10 @@ def test_a_log_joins_the_history_of_its_application(send: Send, service: Service
 
 def test_a_log_of_a_system_without_measurements_has_a_warning(filled: None, send: Send) -> None:
     [told] = answer(send(HACC, system="tesbed"), 201)["warnings"]
-    assert told == "nothing was measured on 'tesbed', so nothing is decided; known are testbed"
+    assert told == (
+        "nothing was measured on 'tesbed', so nothing is decided;"
+        " systems with measurements: testbed"
+    )
     assert answer(send(FIXTURES[0], system="testbed"), 201)["warnings"] == []
 
 
