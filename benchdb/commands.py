@@ -7,6 +7,7 @@ import json
 import click
 from sqlalchemy import Connection
 
+from benchdb.command_database import reading_database
 from benchdb.coverage_command import coverage_command
 from benchdb.export_command import export
 from benchdb.import_command import import_files
@@ -17,7 +18,6 @@ from benchdb.measurements.measurement_formats import (
     list_to_json,
     list_to_text,
 )
-from benchdb.store.database import reading
 from benchdb.store.systems import require_system, system_names
 from ioncast_base.command_options import (
     CommandGroup,
@@ -52,7 +52,7 @@ bench.add_command(import_files)
 @database_option
 def list_curves(system: str | None, output_format: str, location: str | None) -> None:
     """List the measured configurations and their repetitions by number of I/O nodes."""
-    with reading(location) as connection:
+    with reading_database(location) as connection:
         names = _systems(connection, system)
         found = [(name, curve) for name in names for curve in curves(connection, name)]
     if output_format == "json":
@@ -68,7 +68,7 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
 @database_option
 def show(configuration: int, system: str | None, output_format: str, location: str | None) -> None:
     """Show the curves of configuration ID (from `ioncast bench list`)."""
-    with reading(location) as connection:
+    with reading_database(location) as connection:
         found = [
             (name, curve)
             for name in _systems(connection, system)
@@ -76,7 +76,7 @@ def show(configuration: int, system: str | None, output_format: str, location: s
         ]
     if not found:
         raise UnknownNameError(
-            f"there is no configuration {configuration}", remedy="see `ioncast bench list`"
+            f"the database has no configuration {configuration}", remedy="see `ioncast bench list`"
         )
     if output_format == "json":
         click.echo(json.dumps(curves_to_json(found), indent=1))

@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 
 import click
 
+from benchdb.command_database import reading_database
 from benchdb.measurements.coverage import STALE_AFTER_DAYS, coverage
 from benchdb.measurements.measurement_formats import coverage_to_json, coverage_to_text
-from benchdb.store.database import reading
 from ioncast_base.command_options import database_option, format_option, system_option
 from ioncast_base.durations import parse_duration
 
@@ -48,7 +48,7 @@ def coverage_command(
     """
     stale_after_s = parse_duration(stale_after)
     now = datetime.now(timezone.utc)
-    with reading(location) as connection:
+    with reading_database(location) as connection:
         rows = coverage(connection, system, now=now, stale_after_s=stale_after_s)
     if html is not None:
         # Plotly takes longer to import than most databases to read.

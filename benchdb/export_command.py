@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
+from benchdb.command_database import reading_database
 from benchdb.measurements.exports import export_rows, write_csv
 from benchdb.measurements.parquet import write_parquet
-from benchdb.store.database import reading
 from benchdb.store.systems import require_system
-from ioncast_base.command_options import database_option, system_option
+from ioncast_base.command_options import database_option
 from ioncast_base.errors import InputError
 from ioncast_base.files import whole_file
 
@@ -28,7 +28,7 @@ Examples:
   ioncast bench export --output my.parquet
 """,
 )
-@system_option
+@click.option("--system", help="Write only the measurements of this system.")
 @click.option(
     "--format",
     "output_format",
@@ -48,7 +48,7 @@ def export(
     # The database is closed before a slow reader, such as a pager, gets the output.
     with (
         _standard_output() if output is None else whole_file(output) as place,
-        reading(location) as connection,
+        reading_database(location) as connection,
     ):
         if system is not None:
             require_system(connection, system)

@@ -40,7 +40,7 @@ Examples:
 @click.option(
     "--io-nodes",
     type=WholeNumber(min=0),
-    help="Number of I/O nodes of the runs, if the file lacks it (IOR's outputs).",
+    help="Number of I/O nodes of the runs, if the file lacks it (outputs of IOR and fio).",
 )
 @click.option("--tasks", type=WholeNumber(min=1), help="Number of processes; overrides FILE.")
 @click.option("--nodes", type=WholeNumber(min=1), help="Number of compute nodes; overrides FILE.")
@@ -59,9 +59,9 @@ def import_files(
 ) -> None:
     """Import benchmark results; the format of each file is recognised.
 
-    Known formats are IOR's JSON, text and CSV outputs, results of the FORGE emulator, and
-    ioncast's own CSV and Parquet. Every repetition is stored. A file that the system already has
-    is left out. A file is imported completely or not at all: a file that cannot be used is
+    Known formats are IOR's JSON, text and CSV outputs, fio's JSON, results of the FORGE emulator,
+    and ioncast's own CSV and Parquet. Every repetition is stored. A file that the system already
+    has is left out. A file is imported completely or not at all: a file that cannot be used is
     reported, the others are imported, and the exit code is 2.
 
     A file from `ioncast bench export` is restored with its systems, its repetitions, and the names

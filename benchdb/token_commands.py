@@ -8,7 +8,8 @@ from dataclasses import asdict
 import click
 from tabulate import tabulate
 
-from benchdb.store.database import opened_database, reading, transaction
+from benchdb.command_database import reading_database
+from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import ROLES, add_token, revoke_token, tokens
 from ioncast_base.command_options import CommandGroup, database_option, format_option
 
@@ -52,7 +53,7 @@ def add(name: str, role: str, location: str | None) -> None:
 @database_option
 def list_tokens(output_format: str, location: str | None) -> None:
     """List names and roles of all tokens; the tokens themselves are not stored."""
-    with reading(location) as connection:
+    with reading_database(location) as connection:
         rows = [asdict(each) for each in tokens(connection)]
     if output_format == "json":
         click.echo(json.dumps(rows, indent=1))

@@ -10,8 +10,10 @@ import click
 from sqlalchemy import Connection
 from tabulate import tabulate
 
+from benchdb.command_database import ANOTHER
 from benchdb.store.database import (
     default_location,
+    missing_file,
     opened_database,
     transaction,
     without_password,
@@ -216,6 +218,12 @@ def say_fitting(configurations: int) -> None:
     click.echo(f"ioncast: fitting a model to {counted(configurations, 'configuration')}", err=True)
 
 
+def _how_to_import(location: str | None) -> str:
+    if missing_file(location) is None:
+        return "see `ioncast bench import --help`"
+    return f"the database does not exist yet; `ioncast bench import` creates it, or {ANOTHER}"
+
+
 def command_line(location: str | None) -> Frontend:
     """Make the frontend of the command line.
 
@@ -236,7 +244,7 @@ def command_line(location: str | None) -> Frontend:
     return Frontend(
         transaction=opened,
         choose_engine="choose with --engine",
-        import_first="see `ioncast bench import --help`",
+        import_first=_how_to_import(location),
         where=without_password(location or str(default_location())),
         before_fitting=say_fitting,
     )

@@ -543,9 +543,11 @@ def test_the_option_overrides_the_environment(tmp_path: Path) -> None:
 
 def test_reading_creates_no_database(tmp_path: Path) -> None:
     mistyped = tmp_path / "folder" / "typo.sqlite"
-    assert output("bench", "list", "--db", mistyped) == "no measurements\n"
+    result = ioncast("bench", "list", "--db", mistyped)
+    assert (result.returncode, result.stdout) == (0, "no measurements\n")
+    assert f"warning: {mistyped}: the database does not exist yet" in result.stderr
     result = ioncast("predict", HACC, "--system", "x", "--db", mistyped)
-    complaint(result)
+    assert "the database does not exist yet" in complaint(result)
     assert str(mistyped) in result.stderr
     assert not mistyped.parent.exists()
 

@@ -100,8 +100,9 @@ def run(
     directory: Path | None,
     location: str | None,
 ) -> None:
-    """Run CAMPAIGN: a TOML file, or the name of a campaign that ioncast brings.
+    """Run CAMPAIGN: a TOML file, or the name of a bundled campaign.
 
+    Bundled campaigns are laptop, forwarding, rr9366 and forge; docs/campaigns.md describes them.
     Every configuration runs with each of the platform's numbers of I/O nodes, in random order.
     A failed run does not stop the others. Ctrl-C or a crash of the machine loses only the run in
     progress; `ioncast campaign resume` continues. The exit code is 1 if runs failed.

@@ -69,8 +69,8 @@ def _only(template: str, known: tuple[str, ...]) -> str:
     if unknown is not None:
         raise InputError(
             f"the placeholder {{{unknown}}} is unknown",
-            remedy=f"known here are {', '.join(f'{{{name}}}' for name in known)}; write braces of"
-            " the shell with blanks inside",
+            remedy=f"the placeholders here are {', '.join(f'{{{name}}}' for name in known)}; write"
+            " braces of the shell with blanks inside",
         )
     return template
 

@@ -129,8 +129,8 @@ def read_measurements(source: Source) -> tuple[str, list[Measurement]]:
     raise InputError(
         "not a benchmark result of a known format",
         where=source.where,
-        remedy="known are outputs of IOR, results of FORGE, and CSV with the columns io_nodes,"
-        " bandwidth_mib_s and command",
+        remedy="give an output of IOR or fio (JSON), results of FORGE, an export of ioncast, or CSV"
+        " with the columns io_nodes, bandwidth_mib_s and command, separated by commas",
     )
 
 
@@ -152,7 +152,7 @@ def text_of(content: bytes, where: str) -> str:
             return text
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(
-            "not UTF-8",
+            "not text in UTF-8",
             where=where,
             line=line,
             remedy="save it as UTF-8",

@@ -198,10 +198,26 @@ def reading(location: str | Path | None) -> Iterator[Connection]:
         yield connection
 
 
+def missing_file(location: str | Path | None) -> Path | None:
+    """The SQLite file that a location names, if it does not exist; else None."""
+    file = _file_of(_url(str(location or default_location())))
+    return file if file and not file.exists() else None
+
+
+def _url(place: str) -> URL:
+    return _parse(place) if "://" in place else URL.create("sqlite", database=place)
+
+
+def _file_of(url: URL) -> Path | None:
+    """The SQLite file of a URL; None for other databases and for URLs with SQLite's options."""
+    is_file = url.get_backend_name() == "sqlite" and url.database and "uri" not in url.query
+    return Path(url.database or "") if is_file else None
+
+
 def _create_engine(place: str, create: bool) -> Engine:
-    url = _parse(place) if "://" in place else URL.create("sqlite", database=place)
-    if url.get_backend_name() == "sqlite" and url.database and "uri" not in url.query:
-        file = Path(url.database)
+    url = _url(place)
+    file = _file_of(url)
+    if file is not None:
         if create:
             _make_folder(file.parent, place)
         elif not file.exists():

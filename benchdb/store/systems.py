@@ -44,7 +44,7 @@ def require_system(connection: Connection, name: str) -> str:
     if name not in names:
         raise UnknownNameError(
             f"the database has no system {name!r}",
-            remedy=f"known are {', '.join(names)}" if names else "import measurements first",
+            remedy=f"its systems are {', '.join(names)}" if names else "import measurements first",
         )
     return name
 

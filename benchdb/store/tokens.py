@@ -126,7 +126,7 @@ def revoke_token(connection: Connection, name: str) -> bool:
         names = [token.name for token in tokens(connection)]
         raise UnknownNameError(
             f"the database has no token {name!r}",
-            remedy=f"known are {', '.join(names)}" if names else "it has no tokens",
+            remedy=f"its tokens are {', '.join(names)}" if names else "it has no tokens",
         )
     if known.revoked_at is not None:
         return False

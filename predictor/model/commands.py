@@ -6,6 +6,7 @@ import json
 
 import click
 
+from benchdb.command_database import reading_database
 from benchdb.store.database import reading
 from benchdb.store.fitted_models import stored_model, stored_models
 from benchdb.store.systems import require_system
@@ -69,7 +70,7 @@ def show(system: str | None, output_format: str, location: str | None) -> None:
 
     Error and regret are those on configurations that were held back.
     """
-    with reading(location) as connection:
+    with reading_database(location) as connection:
         name = system and require_system(connection, system)
         found = [summarise(connection, *each) for each in stored_models(connection, name)]
     if output_format == "json":

@@ -202,7 +202,7 @@ def test_own_csv_in_another_encoding_is_rejected_with_its_line(tmp_path: Path) -
     path.write_bytes((OURS + GOOD + "4,66.6,ior -w -o größe\n").encode("latin-1"))
     args = ["import", str(path), "--system", "x", "--db", str(tmp_path / "bench.sqlite")]
     said = CliRunner().invoke(bench, args).stderr
-    assert said == f"ioncast: {path}:3: not UTF-8; save it as UTF-8\n"
+    assert said == f"ioncast: {path}:3: not text in UTF-8; save it as UTF-8\n"
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "99999999999999999999"])
@@ -216,7 +216,7 @@ def test_an_impossible_id_of_a_configuration_is_rejected(filled: Engine, number:
 def test_an_empty_name_does_not_mean_all_systems(filled: Engine, command: tuple[str, ...]) -> None:
     url = filled.url.render_as_string(hide_password=False)
     result = CliRunner().invoke(bench, [*command, "--system", "", "--db", url])
-    assert str(result.exception) == "the database has no system ''; known are MareNostrum"
+    assert str(result.exception) == "the database has no system ''; its systems are MareNostrum"
 
 
 Damage = Callable[[str], str]

@@ -278,7 +278,8 @@ def test_json_has_every_cell_and_the_rule(testbed: Path) -> None:
 def test_a_missing_database_has_no_measurements(tmp_path: Path) -> None:
     page = tmp_path / "coverage.html"
     result = ioncast("coverage", "--db", tmp_path / "none.sqlite", "--html", page)
-    assert (result.exit_code, result.output) == (0, "no measurements\n")
+    assert (result.exit_code, result.stdout) == (0, "no measurements\n")
+    assert "none.sqlite: the database does not exist yet" in result.stderr
     assert "No measurements" in page.read_text(encoding="utf-8")
 
 

@@ -481,6 +481,7 @@ def test_a_file_that_was_restored_in_part_can_be_imported_again(
 
 def test_an_export_without_measurements_imports_nothing(location: str, tmp_path: Path) -> None:
     path = tmp_path / "export.csv"
+    open_database(location).dispose()
     output("export", "--output", path, db=location)
     assert output("import", path, db=location) == (
         f"{path}: the export has no measurements, nothing changed\n"

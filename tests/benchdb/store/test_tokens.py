@@ -142,7 +142,7 @@ def test_a_missing_token_cannot_be_revoked(database: Engine) -> None:
     add(database, "portal")
     with pytest.raises(UnknownNameError) as caught:
         revoke(database)
-    assert str(caught.value) == "the database has no token 'slurm'; known are portal"
+    assert str(caught.value) == "the database has no token 'slurm'; its tokens are portal"
 
 
 @pytest.fixture
