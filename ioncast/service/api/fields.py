@@ -23,7 +23,13 @@ TEXT = r"^[^\x00]*$"
 Bandwidth = Annotated[quantities.Bandwidth, Field(description="In MiB/s.")]
 SystemName = Annotated[
     str,
-    Field(min_length=1, max_length=200, pattern=TEXT, description="The machine.", examples=["mn4"]),
+    Field(
+        min_length=1,
+        max_length=200,
+        pattern=TEXT,
+        description="The name of the system.",
+        examples=["mn4"],
+    ),
 ]
 UserName = Annotated[
     str,

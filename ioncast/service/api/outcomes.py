@@ -201,7 +201,7 @@ class AccuracyQuery(PageQuery):
 
 @outcomes.post("/v1/outcomes")
 @operation(
-    "Report what a job got",
+    "Report the bandwidth that a job got",
     role="scheduler",
     body=Outcome,
     form=OutcomeOfLog,

@@ -1,4 +1,4 @@
-/* Lets a log be dropped on the form; without this script it is chosen. */
+/* Accepts a log that is dropped on the form; without this script, users choose the file. */
 "use strict";
 
 (() => {
@@ -32,7 +32,7 @@
     }
     input.files = event.dataTransfer.files;
     tell();
-    // What is missing is asked for; otherwise the answer is what was wanted.
+    // The browser asks for missing fields first.
     form.requestSubmit();
   });
   input.addEventListener("change", tell);

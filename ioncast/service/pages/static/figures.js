@@ -1,6 +1,5 @@
-/* Draws the figures of a page. Each <figure> has its data as JSON in a script element, and a
-   place to draw in. Colours are names of CSS variables, so that figures follow the colour
-   scheme. */
+/* Draws the figures of a page. Each <figure> contains its data as JSON in a script element, and
+   an element to draw in. Colours are names of CSS variables, so figures follow the colour scheme. */
 "use strict";
 
 (() => {
@@ -26,12 +25,12 @@
     fixedrange: true,
   };
 
-  // Pixels: of a window that has room for one entry of the legend in a row, and of a line of it.
+  // Pixels: narrower windows have room for only one legend entry in a row; the height of a row.
   const NARROW = 560;
   const LINE = 19;
   const TITLE = { size: 13, color: "var(--muted)" };
 
-  /** The value with the variables' colours of now. */
+  /** Replace names of variables by their colours in the current colour scheme. */
   function themed(value, style) {
     if (typeof value === "string") {
       const found = VARIABLE.exec(value);
@@ -56,7 +55,7 @@
     return whole;
   }
 
-  /** What the legend takes, where its entries stand below each other. */
+  /** The height in pixels of a legend whose entries stand below each other. */
   function legendHeight(data) {
     const names = data.filter((each) => each.showlegend !== false).map((each) => each.name || "");
     return names.reduce((lines, name) => lines + name.split("<br>").length, 0) * LINE;
