@@ -81,7 +81,7 @@ def curve(
         found = [point for point in points if point.basis == basis]
         traces += _mark(found, meaning, symbol=_SYMBOLS[basis], size=9, colour=colours.line)
     at_best, at_decided = ([p for p in points if p.io_nodes == n] for n in (best, decision))
-    both = "best, and decision" if best == decision else "best"
+    both = "best and decision" if best == decision else "best"
     traces += _mark(at_best, both, symbol="circle-open", size=19, colour=colours.line)
     if best != decision:
         traces += _mark(

@@ -16,6 +16,8 @@ Role = Literal["reader", "scheduler", "admin"]
 COOKIE = "ioncast_token"
 _BEARER = "bearer "
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="ioncast"'}
+_HOW_TO_SEND = "send it in the header `Authorization: Bearer TOKEN`"
+_HOW_TO_GET = "an admin makes tokens with `ioncast token add`"
 
 
 def authorise(role: Role | None) -> None:
@@ -42,7 +44,7 @@ def authorise(role: Role | None) -> None:
             401,
             "token-needed",
             "this needs a token",
-            remedy="send it as Authorization: Bearer …",
+            remedy=f"{_HOW_TO_SEND}; {_HOW_TO_GET}",
             headers=_CHALLENGE,
         )
     has = role_of(service(), token)
@@ -76,6 +78,7 @@ def _token(header: str | None, role: Role | None) -> str | None:
                 401,
                 "token-needed",
                 "the Authorization header has no bearer token",
+                remedy=_HOW_TO_SEND,
                 headers=_CHALLENGE,
             )
         return header[len(_BEARER) :].strip()
@@ -102,7 +105,11 @@ def role_of(of: Service, token: str) -> Role:
     if client and not of.limiter.hit(of.wrong_tokens, "tokens", client):
         _refuse(of, of.wrong_tokens, "tokens", client)
     raise RequestError(
-        401, "unknown-token", "the token is unknown or was revoked", headers=_CHALLENGE
+        401,
+        "unknown-token",
+        "the token is unknown or was revoked",
+        remedy=_HOW_TO_GET,
+        headers=_CHALLENGE,
     )
 
 

@@ -34,6 +34,11 @@ _PARSE_ERRORS: dict[type[Exception], type[HTTPException]] = {
     unparsable.ExpectationFailed: ExpectationFailed,
     unparsable.UnsupportedTransferCoding: NotImplemented,
 }
+# Flask's own sentences for these speak of URLs that a person typed.
+_DETAILS = {
+    404: "the address does not exist; /docs lists all operations",
+    405: "the address does not accept this method; the header Allow lists those that it accepts",
+}
 # The first mistakes say enough about a request with a thousand.
 _MOST_ERRORS = 20
 
@@ -141,7 +146,10 @@ def of_http(error: HTTPException) -> Response:
         return cast("Response", error.get_response())
     kept = {name: value for name, value in error.get_headers() if name == "Allow"}
     kind = re.sub(r"[^a-z0-9]+", "-", error.name.lower())
-    return problem(error.code, kind, error.name, error.description, headers=kept)
+    detail = error.description
+    if detail == type(error).description:
+        detail = _DETAILS.get(error.code, detail)
+    return problem(error.code, kind, error.name, detail, headers=kept)
 
 
 def of_exception(error: Exception) -> Response:

@@ -22,7 +22,7 @@ _MOST_NUMBERS = 6
 # A smaller gain is called about as fast.
 _SMALLEST_GAIN = 0.05
 _MATCHES = {
-    "exact": ("good", "measured", "a benchmark with the same I/O was run"),
+    "exact": ("good", "exact", "a benchmark with the same I/O was run"),
     "interpolated": ("info", "interpolated", "between benchmarks of the same kind"),
     "model": ("warn", "model", "beyond all benchmarks of the same kind; the model extends them"),
     "unknown": ("bad", "unknown", "no benchmark of the same kind was run"),
@@ -300,7 +300,7 @@ def _expected(mean: float | None, p10: float, p90: float) -> str | None:
     if mean is None:
         return None
     return (
-        f"{in_digits(mean)} MiB/s expected, eight runs in ten between"
+        f"{in_digits(mean)} MiB/s expected, four of five runs between"
         f" {in_digits(p10)} and {in_digits(p90)} MiB/s"
     )
 

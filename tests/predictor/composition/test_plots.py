@@ -71,7 +71,7 @@ def test_the_best_is_marked_and_the_decision_where_it_is_another(
         )
         return {name: list(trace.x) for name, trace in drawn(found).items()}
 
-    assert marked(0)["best, and decision"] == ["8"]
+    assert marked(0)["best and decision"] == ["8"]
     apart = marked(0.05)
     assert (apart["best"], apart["decision"]) == (["8"], ["4"])
 

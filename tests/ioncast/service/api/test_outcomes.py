@@ -240,7 +240,7 @@ def test_the_interface_and_the_page_count_the_same_last_outcomes(
     assert {each["count"] for each in found["drift"]} == {10}
     shown = client.get("/validation", headers={"Accept": "text/html"}).text
     assert "the last 1,000 outcomes of a system" in shown
-    assert '<dd class="value">10</dd><dd class="note">10 with an expectation</dd>' in shown
+    assert '<dd class="value">10</dd><dd class="note">10 with an expected bandwidth</dd>' in shown
 
 
 def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
@@ -272,7 +272,9 @@ def test_outcomes_of_a_quiet_system_count_beside_those_of_a_busy_one(
     for system, number in numbers.items():
         shown = client.get(f"/validation?system={system}", headers={"Accept": "text/html"}).text
         assert "the last 10 outcomes of a system" in shown
-        expected = f'<dd class="value">{number}</dd><dd class="note">{number} with an expectation'
+        expected = (
+            f'<dd class="value">{number}</dd><dd class="note">{number} with an expected bandw'
+        )
         assert expected in shown
 
 

@@ -318,7 +318,7 @@ def test_a_wrong_token_is_rejected_with_a_message(window: Open) -> None:
     page = window().open("/login")
     page.get_by_label("Token").fill("ion_nothing")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("The token is unknown or was revoked.")
+    expect(page.get_by_role("alert")).to_contain_text("The token is unknown or was revoked;")
     assert violations(page) == ""
 
 

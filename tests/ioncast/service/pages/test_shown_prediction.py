@@ -76,7 +76,7 @@ def test_a_user_reads_the_observed_and_the_possible_bandwidth() -> None:
     record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 1: 20.0, 4: 100.0}, decided=4)
     shown = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0)
     assert shown.headline == "4 I/O nodes"
-    assert shown.expected == ("100 MiB/s expected, eight runs in ten between 99 and 101 MiB/s")
+    assert shown.expected == ("100 MiB/s expected, four of five runs between 99 and 101 MiB/s")
     assert shown.said == (
         "With direct access its runs got 40 MiB/s on average.",
         "With 4 I/O nodes it is expected to be 2.5 times as fast as with direct access.",

@@ -558,7 +558,7 @@ class TestValidation:
         ):
             text = page(client, path)
             assert f"Validation on {system} Expected" in words(text)
-            assert f"Outcomes {number} {number} with an expectation" in words(text)
+            assert f"Outcomes {number} {number} with an expected bandwidth" in words(text)
             [drawn] = figures(text)["by-number"]["data"]
             assert len(drawn["y"]) == number
             for other in ("here", "there"):
@@ -829,7 +829,7 @@ class TestWhereReadingIsClosed:
             headers=BROWSER,
         )
         assert response.status_code == 401
-        assert "The token is unknown or was revoked." in words(response.text)
+        assert "The token is unknown or was revoked;" in words(response.text)
         assert "Set-Cookie" not in response.headers
 
     @pytest.mark.usefixtures("stopped_clock")
