@@ -248,7 +248,7 @@ def _with_driver(url: URL, **options: Any) -> Engine:
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise InputError(
             f"the database URL cannot be used: {error.args[0]}",
-            where="--db",
+            where="--db or IONCAST_DB",
             remedy="give an SQLite file or a SQLAlchemy URL, and install its driver",
         ) from error
     if engine.dialect.name == "sqlite":
@@ -266,13 +266,13 @@ def _parse(location: str) -> URL:
     except (ArgumentError, ValueError) as error:
         raise InputError(
             "the database URL is not valid",
-            where="--db",
+            where="--db or IONCAST_DB",
             remedy="give an SQLite file or a SQLAlchemy URL; in a password, @ is %40",
         ) from error
     if url.password is not None and "@" in f"{url.host}{url.database}":
         raise InputError(
             "the database URL has more than one @",
-            where="--db",
+            where="--db or IONCAST_DB",
             remedy="write %40 for each @ in the user name and password",
         )
     return url

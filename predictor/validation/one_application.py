@@ -42,7 +42,8 @@ def check_logs(applications: Sequence[str], logs: Mapping[str, str], where: str)
     missing = [application for application in applications if application not in logs]
     unused = [application for application in logs if application not in applications]
     if missing:
-        reverse = f" (but {_quoted(unused)}: a log and no reruns)" if unused else ""
+        has = "has" if len(unused) == 1 else "have"
+        reverse = f" ({_quoted(unused)} {has} a log, but no reruns)" if unused else ""
         raise InputError(
             f"there are reruns of {_quoted(missing)}, but no log to predict from{reverse}",
             where=where,

@@ -222,7 +222,7 @@ def test_a_misspelled_application_is_named_beside_those_without_a_log(validate: 
     others = [log for log in LOGS if log != HACC]
     result = validate(APPLICATIONS, *others, HACC.replace("hacc-io=", "hacc="))
     assert "there are reruns of 'hacc-io', but" in str(result.exception)
-    assert "(but 'hacc': a log and no reruns)" in str(result.exception)
+    assert "('hacc' has a log, but no reruns)" in str(result.exception)
 
 
 def test_a_log_without_reruns_is_a_warning(validate: Validate) -> None:
