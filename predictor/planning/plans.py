@@ -217,7 +217,10 @@ def to_text(plan: Plan) -> str:
         f" repetitions: {plan.campaign.repetitions}; runs: {runs},"
         f" about {humanize.naturaldelta(plan.seconds)}"
     )
-    legend = "error: expected error of the present curve; a cell is one number of I/O nodes"
+    legend = (
+        "known: match with today's measurements; error: expected error of a prediction from them;"
+        " a cell is the configuration with one number of I/O nodes"
+    )
     more = len(plan.open) - len(plan.chosen)
     lines = [tabulate(rows, headers="keys", disable_numparse=True), "", legend, summary]
     if plan.bytes:

@@ -72,9 +72,10 @@ def validate(
     """Compare predictions with measured reruns.
 
     RERUNS.csv has the columns application, io_nodes, repetition and bandwidth_mib_s. Instead of
-    bandwidth_mib_s it may have log, the rerun's Darshan log; it may also have started. Each error
-    is shown with its noise floor: the error if the application's own repetitions predict each
-    other.
+    bandwidth_mib_s it may have log, the path of the rerun's Darshan log. The column started, the
+    time when the rerun began, is optional. Each error is shown with its noise floor: the error if
+    the application's own repetitions predict each other. docs/validation.md explains the input
+    and the output.
     """
     reruns: dict[str, list[Rerun]] = {}
     for rerun in read_reruns(reruns_csv):

@@ -1,1 +1,1 @@
-"""The HTTP interface: its operations, what they take, who may use them, and its errors."""
+"""The HTTP interface: its operations, their parameters and roles, and its errors."""
