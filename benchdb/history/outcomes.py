@@ -196,16 +196,15 @@ def store_outcome(
         "io_nodes": io_nodes,
         "bandwidth_mib_s": bandwidth_mib_s,
     }
-    known = _outcome_of_job(connection, system_id, job_id)
-    if known is not None:
-        _fill_in(connection, known, given)
+    known = _outcomes_of_job(connection, system_id, job_id)
+    if known:
+        _fill_in(connection, known[0], given)
     else:
         values = {"system_id": system_id, "job_id": job_id, "reported_at": now(), **given}
         revision = next_revision(connection, outcomes_table)
         connection.execute(insert(outcomes_table).values(revision=revision, **values))
-    stored = _outcome_of_job(connection, system_id, job_id)
-    assert stored is not None  # noqa: S101
-    return stored, known is None
+    [stored] = _outcomes_of_job(connection, system_id, job_id)
+    return stored, not known
 
 
 def joined_outcomes(
@@ -302,10 +301,10 @@ def _check_run(connection: Connection, system_id: int, run_id: int | None) -> No
         raise UnknownNameError(f"the system has no run {run_id}")
 
 
-def _outcome_of_job(connection: Connection, system_id: int, job_id: str) -> Outcome | None:
+def _outcomes_of_job(connection: Connection, system_id: int, job_id: str) -> list[Outcome]:
+    """List the outcome of a job, if it is stored."""
     key = {"in_system": system_id, "job": job_id}
-    row = connection.execute(_OUTCOME_OF_JOB, key).one_or_none()
-    return Outcome(*row) if row else None
+    return [Outcome(*row) for row in connection.execute(_OUTCOME_OF_JOB, key)]
 
 
 def _fill_in(connection: Connection, known: Outcome, given: dict[str, Any]) -> None:
