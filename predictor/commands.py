@@ -27,7 +27,9 @@ from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration
+from summario.extraction_options import extraction_options
 from summario.phases import tables
+from summario.phases.settings import ExtractionSettings
 
 # Python raises ValueError for numbers of thousands of digits.
 _DIGITS = 10
@@ -61,19 +63,23 @@ def parse_io_nodes(
 Examples:
   ioncast match app.darshan --nodes 16
   ioncast match phases.csv --format json
+  ioncast match app.darshan --layer posix --min-share 0.01
 """,
 )
 @click.argument("source", metavar="LOG|PHASES.csv", type=click.Path())
 @nodes_option
+@extraction_options
 @format_option
-def match(source: str, nodes: int | None, output_format: str) -> None:
+def match(
+    source: str, nodes: int | None, extraction: ExtractionSettings, output_format: str
+) -> None:
     """Print the IOR run that does the same I/O as each phase, ready to paste.
 
     A phase with several request sizes has one line for each size. A run that reads needs its
     file: run the same line with -w -k first.
     """
-    phases, warnings = read_phases(source)
-    for warning in warnings:
+    found = read_phases(source, extraction)
+    for warning in found.warnings:
         click.echo(f"ioncast: warning: {warning}", err=True)
     rows = [
         {
@@ -85,7 +91,7 @@ def match(source: str, nodes: int | None, output_format: str) -> None:
             "nodes": nodes,
             "ior": configuration(phase, part, nodes).command_line(launcher=True),
         }
-        for index, phase in enumerate(phases)
+        for index, phase in enumerate(found.phases)
         for part in phase.parts
     ]
     if output_format == "json":
@@ -105,6 +111,7 @@ Examples:
   ioncast predict phases.csv --system mysite --io-nodes 0,4,8 --format json
   ioncast predict app.darshan --system mysite --plot curve.html
   ioncast predict app.darshan --system mysite --engine fio
+  ioncast predict app.darshan --system mysite --time-distance 5 --min-share 0.01
   ioncast predict app.darshan --system mysite --ran-with 4 --available 6 --explain
 """,
 )
@@ -149,6 +156,7 @@ Examples:
     metavar="N",
     help="The site's default: decide for N I/O nodes if nothing is known about the job.",
 )
+@extraction_options
 @click.option("--explain", "explained", is_flag=True, help="Also print the reasons, in words.")
 @format_option
 @click.option("--plot", metavar="FILE.html", type=click.Path(), help="Also draw the curve.")
@@ -163,6 +171,7 @@ def predict_command(
     tolerance: float,
     available: int | None,
     default: int | None,
+    extraction: ExtractionSettings,
     explained: bool,
     output_format: str,
     plot: str | None,
@@ -174,7 +183,7 @@ def predict_command(
     as `ioncast phases --format csv` prints them. Four of five runs should lie between p10 and
     p90. docs/predicting.md explains the output.
     """
-    phases, warnings = read_phases(source)
+    found = read_phases(source, extraction)
     asked = Asked(
         system=system,
         nodes=nodes,
@@ -184,7 +193,7 @@ def predict_command(
         policy=Policy(tolerance=tolerance, available=available, default=default),
     )
     with at(source):
-        prediction = ask(command_line(location), asked, phases, warnings)
+        prediction = ask(command_line(location), asked, found.phases, found.warnings)
     if plot is not None:
         # Plotly takes longer to import than a prediction takes.
         from predictor.composition.plots import write_html  # noqa: PLC0415
@@ -192,6 +201,8 @@ def predict_command(
         write_html(prediction, plot)
     if output_format == "json":
         record = to_json(prediction)
+        if extraction.changed:
+            record["extraction"] = extraction.changed
         if explained:
             record["explanation"] = explain(prediction)
         click.echo(json.dumps(record, indent=1))

@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import click
 
-from ioncast_base.command_options import Number
 from ioncast_base.errors import IoncastError
+from summario.extraction_options import extraction_options
 from summario.phases import tables
-from summario.phases.extract import LAYERS, extract_phases
-from summario.phases.values import Phase
+from summario.phases.extract import extract
+from summario.phases.settings import ExtractionSettings
+from summario.phases.values import Extraction, Phase
 from summario.reading.log import LogReader
 
 # Fewer logs are read so fast that they need no progress bar.
@@ -37,35 +38,11 @@ Examples:
     show_default=True,
     help="Print a table for people, CSV or JSON.",
 )
-@click.option(
-    "--threshold",
-    type=Number(0, 1),
-    default=0.2,
-    show_default=True,
-    help="Share of requests that may be out of order.",
-)
-@click.option(
-    "--time-distance",
-    type=Number(min=0),
-    default=1.0,
-    show_default=True,
-    help="A longer time without I/O, in seconds, ends a phase.",
-)
-@click.option(
-    "--layer",
-    type=click.Choice(LAYERS),
-    default="highest",
-    show_default=True,
-    help="Calls to count: those of each file's highest layer, of one layer, or of all.",
-)
-@click.option("--all-files", is_flag=True, help="Also count system files and standard streams.")
+@extraction_options
 def phases(
     logs: tuple[str, ...],
     output_format: str,
-    threshold: float,
-    time_distance: float,
-    layer: str,
-    all_files: bool,
+    extraction: ExtractionSettings,
 ) -> None:
     """Print the I/O phases of Darshan logs.
 
@@ -73,19 +50,11 @@ def phases(
     logs are printed.
     """
 
-    def extract(path: str) -> tuple[list[Phase], tuple[str, ...]] | IoncastError:
+    def phases_of(path: str) -> Extraction | IoncastError:
         try:
-            log = reader.read(path)
-            found = extract_phases(
-                log,
-                threshold=threshold,
-                time_distance=time_distance,
-                layer=layer,
-                all_files=all_files,
-            )
+            return extract(reader.read(path), extraction)
         except IoncastError as error:
             return error
-        return found, log.warnings
 
     # A process of its own reads each log; the threads only wait for these processes.
     found: list[Phase] = []
@@ -94,7 +63,7 @@ def phases(
         LogReader() as reader,
         ThreadPoolExecutor(os.cpu_count()) as pool,
         click.progressbar(
-            pool.map(extract, logs),
+            pool.map(phases_of, logs),
             length=len(logs),
             label="reading logs",
             file=sys.stderr,
@@ -106,8 +75,8 @@ def phases(
                 click.echo(f"ioncast: {result}", err=True)
                 exit_code = result.exit_code
                 continue
-            found += result[0]
-            for warning in result[1]:
+            found += result.phases
+            for warning in result.warnings:
                 click.echo(f"ioncast: warning: {path}: {warning}", err=True)
     if found or not exit_code or output_format != "table":
         click.echo(FORMATS[output_format](found), nl=output_format != "csv")

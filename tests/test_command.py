@@ -315,6 +315,86 @@ def test_match_prints_the_same_for_a_log_and_for_its_phases(tmp_path: Path) -> N
         )
 
 
+# Options of the extraction
+
+STDIO_AND_POSIX = PROJECT / "tests" / "summario" / "fixtures" / "nonmpi.darshan"
+FIVE_TIMES = PROJECT / "tests" / "summario" / "fixtures" / "reopen-same-5x.darshan"
+OPTIONS_OF_LOGS = ("--threshold", "--time-distance", "--layer", "--all-files", "--min-share")
+
+
+@pytest.mark.parametrize("name", ["phases", "match", "predict"])
+def test_all_commands_that_read_a_log_have_the_same_options(name: str) -> None:
+    shown = {
+        option.opts[0]: option.get_help_record(click.Context(command))
+        for command in (cli.get_command(click.Context(cli), "phases"), command_of(name))
+        for option in command.params
+        if option.opts[0] in OPTIONS_OF_LOGS
+    }
+    assert set(shown) == set(OPTIONS_OF_LOGS)
+    for option in command_of(name).params:
+        if option.opts[0] in shown:
+            assert option.get_help_record(click.Context(command_of(name))) == shown[option.opts[0]]
+
+
+def command_of(name: str) -> click.Command:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return command
+
+
+@pytest.mark.parametrize(
+    ("log", "options"),
+    [
+        (FIVE_TIMES, ("--time-distance", "60")),
+        (MULTIPHASE, ("--threshold", "1")),
+        (MULTIPHASE, ("--layer", "stdio", "--all-files")),
+        (MULTIPHASE, ("--min-share", "0.3")),
+    ],
+    ids=lambda value: "" if isinstance(value, Path) else value[0],
+)
+def test_match_and_predict_use_the_phases_that_phases_prints(
+    log: Path, options: tuple[str, ...], filled: Path
+) -> None:
+    phases = json.loads(output("phases", log, *options, "--format", "json"))
+    assert phases != json.loads(output("phases", log, "--format", "json"))
+    rows = json.loads(output("match", log, *options, "--format", "json"))
+    assert [(row["type"], row["spatiality"]) for row in rows] == [
+        (phase["type"], phase["spatiality"]) for phase in phases for _ in phase["parts"]
+    ]
+    record = predicted(log, filled, *options)
+    assert [phase["phase"]["bytes"] for phase in record["phases"]] == [
+        phase["bytes"] for phase in phases
+    ]
+
+
+def test_a_prediction_names_the_settings_that_are_not_the_default(filled: Path) -> None:
+    record = predicted(MULTIPHASE, filled, "--time-distance", "5", "--threshold", "0.2")
+    assert record["extraction"] == {"time_distance": 5.0}
+    assert "extraction" not in predicted(MULTIPHASE, filled)
+
+
+def test_small_phases_are_left_out_with_a_warning(filled: Path) -> None:
+    warning = "1 phase with less than 0.3 of the bytes"
+    for command in (
+        ("phases", MULTIPHASE),
+        ("match", MULTIPHASE),
+        ("predict", MULTIPHASE, "--system", "testbed", "--db", filled),
+    ):
+        assert warning in ioncast(*command, "--min-share", "0.3").stderr
+    record = predicted(MULTIPHASE, filled, "--min-share", "0.3")
+    assert any(said.startswith(warning) for said in record["warnings"])
+
+
+def test_a_csv_of_phases_accepts_only_the_option_that_needs_no_log(tmp_path: Path) -> None:
+    table = tmp_path / "phases.csv"
+    table.write_text(output("phases", "--format", "csv", MULTIPHASE))
+    kept = json.loads(output("match", table, "--min-share", "0.3", "--format", "json"))
+    assert len(kept) == 2
+    result = ioncast("match", table, "--layer", "posix", "--threshold", "0.5")
+    assert result.returncode == 2
+    assert f"{table}: --layer, --threshold" in result.stderr
+
+
 def test_a_table_is_printed_on_a_terminal_with_only_ascii() -> None:
     assert "mpiexec" in checked(process("match", HACC, LC_ALL="C"))
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from benchdb.store.systems import measured_systems, require_system
-from ioncast_base.errors import DatabaseError, UnknownNameError
+from ioncast_base.errors import DatabaseError, InputError, UnknownNameError, as_option
 from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
@@ -19,8 +19,10 @@ from predictor.matching.configurations import configuration
 from predictor.model.stored import Fitted, fit_current, store_fitted
 from predictor.model.system_model import Knowledge
 from summario.phases import tables
-from summario.phases.extract import extract_phases
-from summario.phases.values import Phase
+from summario.phases.extract import extract
+from summario.phases.selection import without_small
+from summario.phases.settings import DEFAULTS, ExtractionSettings
+from summario.phases.values import Extraction, Phase
 from summario.reading.log import read_log
 
 
@@ -196,12 +198,23 @@ def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> Fitt
     return fitted
 
 
-def read_phases(source: str) -> tuple[list[Phase], tuple[str, ...]]:
-    """Read phases, with warnings, from a CSV of phases (by its suffix) or from a Darshan log."""
-    if Path(source).suffix.lower() == ".csv":
-        return tables.read_csv(source), ()
-    log = read_log(source)
-    return extract_phases(log), log.warnings
+def read_phases(source: str, settings: ExtractionSettings = DEFAULTS) -> Extraction:
+    """Read phases from a CSV of phases (by its suffix) or from a Darshan log.
+
+    Raises
+    ------
+    InputError
+        When the source cannot be used, or the settings need a log and it is a CSV.
+    """
+    if Path(source).suffix.lower() != ".csv":
+        return extract(read_log(source), settings)
+    of_logs = settings.changed.keys() - {"min_share"}
+    if of_logs:
+        options = ", ".join(map(as_option, sorted(of_logs)))
+        raise InputError(
+            f"{options} can be chosen only for a Darshan log", where=source, remedy="give the log"
+        )
+    return without_small(tables.read_csv(source), settings.min_share)
 
 
 def _store(frontend: Frontend, fitted: Fitted) -> None:

@@ -82,17 +82,17 @@ def validate(
         reruns.setdefault(rerun.application, []).append(rerun)
     warnings = check_logs(list(reruns), logs, reruns_csv)
     jobs = {application: read_phases(logs[application]) for application in reruns}
-    wanted = [config for phases, _ in jobs.values() for config in configurations_of(phases, nodes)]
+    wanted = [config for job in jobs.values() for config in configurations_of(job.phases, nodes)]
     knowledge, limits = read_knowledge(command_line(location), system, wanted, engine)
     warnings += limits
 
     forecast = partial(predict, knowledge=knowledge, system=system, nodes=nodes)
     results = []
     for application, runs in reruns.items():
-        phases, found = jobs[application]
+        job = jobs[application]
         with at(logs[application]):
-            result, limits = validate_application(phases, runs, forecast, explained=explained)
-        warnings += [f"{application}: {warning}" for warning in (*found, *limits)]
+            result, limits = validate_application(job.phases, runs, forecast, explained=explained)
+        warnings += [f"{application}: {warning}" for warning in (*job.warnings, *limits)]
         results.append(result)
     results, untested = with_dunn(results)
     warnings += untested

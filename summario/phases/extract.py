@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ioncast_base.kinds import APIS, OPERATIONS, SPATIALITIES
 from summario.phases.merge import FilePhases, merge_ranks, spatialities
 from summario.phases.pauses import split_at_pauses
+from summario.phases.selection import without_small
+from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.streams import (
     MODULE_OF_API,
     Floats,
@@ -24,10 +26,9 @@ from summario.phases.streams import (
     is_among,
     streams_of,
 )
-from summario.phases.values import Part, Phase
+from summario.phases.values import Extraction, Part, Phase
 from summario.reading.log import DarshanLog
 
-LAYERS = ("highest", "posix", "mpiio", "stdio", "all")
 # The highest layer comes first. Its records of a file hide those of lower layers.
 _LAYER_ORDER = ("MPIIO", "STDIO", "POSIX")
 _MAX_PARTS = 4
@@ -38,36 +39,20 @@ _CODE_SUFFIXES = (".so", ".pyc", ".pyo")
 _VERSIONED_LIBRARY = re.compile(r"\.so(?:\.\d+)+$")
 
 
-def extract_phases(
-    log: DarshanLog,
-    *,
-    threshold: float = 0.2,
-    time_distance: float = 1.0,
-    layer: str = "highest",
-    all_files: bool = False,
-) -> list[Phase]:
-    """Extract the I/O phases of a log.
+def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extraction:
+    """Extract the I/O phases of a log, with warnings.
 
     Parameters
     ----------
     log : DarshanLog
         A log from `summario.reading.log.read_log`.
-    threshold : float
-        The share of requests that may be out of order in a contiguous or sequential phase, or
-        not collective in a collective phase.
-    time_distance : float
-        A longer time without I/O, in seconds, ends a phase.
-    layer : str
-        One of `LAYERS`: for each file the highest layer that the application used, one layer for
-        all files, or all layers. With all layers the same bytes may count twice.
-    all_files : bool
-        Also count files of the system: /proc, /sys, /dev, /etc, shared libraries, compiled
-        Python modules, standard streams.
+    settings : ExtractionSettings
+        The user's choices.
 
     Returns
     -------
-    list of Phase
-        The phases by start.
+    Extraction
+        The phases by start. The warnings begin with those of the log.
 
     References
     ----------
@@ -78,21 +63,31 @@ def extract_phases(
     --------
     >>> from summario.reading.log import read_log
     >>> log = read_log("tests/summario/fixtures/single-a.darshan")
-    >>> [(p.operation, p.spatiality, p.bytes, p.requests) for p in extract_phases(log)]
+    >>> [(p.operation, p.spatiality, p.bytes, p.requests) for p in extract(log).phases]
     [('write', 'contiguous', 1073741824, 512)]
     """
+    found = without_small(_phases(log, settings), settings.min_share)
+    return Extraction(found.phases, (*log.warnings, *found.warnings))
+
+
+def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> list[Phase]:
+    """Extract the phases of a log without the warnings; see `extract`."""
+    return list(extract(log, settings).phases)
+
+
+def _phases(log: DarshanLog, settings: ExtractionSettings) -> list[Phase]:
     all_streams = read_streams(log)
     if all_streams is None:
         return []
-    streams = select_layer(all_streams, layer)
-    if not all_files:
+    streams = select_layer(all_streams, settings.layer)
+    if not settings.all_files:
         streams = streams.take(~is_among(streams.file_id, system_file_ids(log)))
     if not len(streams):
         return []
     file_phases = split_at_pauses(
-        merge_ranks(streams, log.job.nprocs), log, all_streams, time_distance
+        merge_ranks(streams, log.job.nprocs), log, all_streams, settings.time_distance
     )
-    return merge_files(file_phases, log, threshold, time_distance)
+    return merge_files(file_phases, log, settings.threshold, settings.time_distance)
 
 
 def read_streams(log: DarshanLog) -> Streams | None:

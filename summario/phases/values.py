@@ -1,4 +1,4 @@
-"""`Phase` and `Part`: the result of the extraction."""
+"""`Phase`, `Part` and `Extraction`: the result of the extraction."""
 
 from __future__ import annotations
 
@@ -101,3 +101,11 @@ class Phase:
         if self.rank is not None:
             return self.rank
         return "all" if self.processes == self.nprocs else self.processes
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The phases of a log by start, and warnings about data that they lack, a sentence each."""
+
+    phases: tuple[Phase, ...]
+    warnings: tuple[str, ...] = ()

@@ -27,9 +27,9 @@ from predictor.composition.asking import Asked, Frontend, ask
 from predictor.composition.composing import observed_mib_s
 from predictor.composition.explanation import explain
 from predictor.composition.prediction_formats import to_json
-from summario.phases.extract import extract_phases
+from summario.phases.extract import extract
 from summario.phases.tables import from_record, to_record
-from summario.phases.values import Phase
+from summario.phases.values import Extraction, Phase
 from summario.reading.log import DarshanLog, Limits, read_log
 
 # No real run has so many phases. Each one is predicted, and all are stored in the history.
@@ -121,7 +121,7 @@ def read_trace(upload: Upload, limits: Limits) -> TraceContent:
     """
     with _called(upload):
         log = read_log(upload.path, limits)
-        phases = _phases_of(log, upload)
+        found = _extracted(log, upload)
         if log.job.nprocs > LARGEST_COUNT:
             raise DamagedLogError(f"the job record counts {log.job.nprocs} processes")
     command = log.job.executable.split(maxsplit=1)
@@ -131,9 +131,9 @@ def read_trace(upload: Upload, limits: Limits) -> TraceContent:
         tasks=log.job.nprocs,
         started=_moment(log.job.start_seconds),
         executable=command[0] if command else "",
-        phases=tuple(map(to_record, phases)),
-        bandwidth_mib_s=_observed(phases),
-        warnings=log.warnings,
+        phases=tuple(map(to_record, found.phases)),
+        bandwidth_mib_s=_observed(found.phases),
+        warnings=found.warnings,
     )
 
 
@@ -151,8 +151,8 @@ def predict_job(
     DatabaseError
         When the database does not answer.
     """
-    phases, warnings = _phases(source, limits)
-    prediction = ask(_frontend(place), asked, phases, warnings)
+    found = _phases(source, limits)
+    prediction = ask(_frontend(place), asked, found.phases, found.warnings)
     return {**to_json(prediction), "explanation": explain(prediction)}
 
 
@@ -251,21 +251,18 @@ def _observed(phases: Sequence[Phase]) -> float | None:
         return None
 
 
-def _phases(
-    source: Upload | Sequence[Mapping[str, Any]], limits: Limits
-) -> tuple[list[Phase], tuple[str, ...]]:
+def _phases(source: Upload | Sequence[Mapping[str, Any]], limits: Limits) -> Extraction:
     if not isinstance(source, Upload):
-        return [_phase(index, record) for index, record in enumerate(source)], ()
+        return Extraction(tuple(_phase(index, record) for index, record in enumerate(source)))
     with _called(source):
-        log = read_log(source.path, limits)
-        return _phases_of(log, source), log.warnings
+        return _extracted(read_log(source.path, limits), source)
 
 
-def _phases_of(log: DarshanLog, upload: Upload) -> list[Phase]:
-    found = extract_phases(log)
-    if len(found) > MOST_PHASES:
-        raise InputError(f"its I/O has {len(found)} phases, more than {MOST_PHASES}")
-    return [altered(phase, log=upload.name) for phase in found]
+def _extracted(log: DarshanLog, upload: Upload) -> Extraction:
+    found = extract(log)
+    if len(found.phases) > MOST_PHASES:
+        raise InputError(f"its I/O has {len(found.phases)} phases, more than {MOST_PHASES}")
+    return altered(found, phases=tuple(altered(phase, log=upload.name) for phase in found.phases))
 
 
 def _phase(index: int, record: Mapping[str, Any]) -> Phase:

@@ -2,12 +2,14 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from summario.phases.extract import extract_phases, merge_files, read_streams, select_layer
 from summario.phases.merge import merge_ranks
+from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.log import DarshanLog, read_log
 
@@ -17,8 +19,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 SPATIALITY = {"1d-strided": "sequential"}
 
 
-def phases_of(name: str, **options: object) -> list[Phase]:
-    return extract_phases(read_log(FIXTURES / f"{name}.darshan"), **options)
+def phases_of(name: str, **options: Any) -> list[Phase]:
+    return extract_phases(read_log(FIXTURES / f"{name}.darshan"), ExtractionSettings(**options))
 
 
 def major(phases: list[Phase]) -> list[Phase]:
@@ -100,7 +102,7 @@ def test_all_logs_of_other_sites_keep_every_byte(shared_data: Path) -> None:
     assert len(logs) > 60
     for path in logs:
         log = read_log(path)
-        found = extract_phases(log, layer="all", all_files=True)
+        found = extract_phases(log, ExtractionSettings(layer="all", all_files=True))
         assert sum(phase.bytes for phase in found) == pydarshan_bytes(backend, path), path.name
         for phase in found:
             assert sum(part.bytes for part in phase.parts) == phase.bytes, path.name

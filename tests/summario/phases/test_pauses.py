@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from summario.phases.extract import extract_phases
 from summario.phases.pauses import Heatmap
+from summario.phases.settings import ExtractionSettings
 from summario.reading.log import read_log
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -31,7 +32,7 @@ def test_a_file_reopened_five_times_is_five_phases(shared_data: Path, name: str)
 def test_the_io_times_of_pieces_add_up_to_that_of_the_file() -> None:
     log = read_log(FIXTURES / "reopen-same-5x.darshan")
     pieces = extract_phases(log)
-    [whole] = extract_phases(log, time_distance=60)
+    [whole] = extract_phases(log, ExtractionSettings(time_distance=60))
     assert sum(piece.io_time_seconds for piece in pieces) == pytest.approx(whole.io_time_seconds)
     assert sum(piece.bytes for piece in pieces) == whole.bytes
 

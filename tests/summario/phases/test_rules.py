@@ -21,6 +21,7 @@ import pytest
 from experiments.applications.darshan_writer import Dxt, Heatmap, Record, Segment, write_log
 from ioncast_base.errors import DamagedLogError
 from summario.phases.extract import extract_phases
+from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.header import MAX_HEADER_BYTES, parse_header
 from summario.reading.log import DarshanLog, LogReader, read_log
@@ -116,7 +117,7 @@ def bytes_of(phases: Iterable[Phase]) -> list[tuple[str, int]]:
 def test_a_file_used_through_stdio_hides_its_posix_records(tmp_path: Path) -> None:
     log = log_of(tmp_path, [stdio("/a", requests=10), posix("/a", 0, 1, requests=20)])
     assert bytes_of(extract_phases(log)) == [("STDIO", 10)]
-    assert bytes_of(extract_phases(log, layer="posix")) == [("POSIX", 20)]
+    assert bytes_of(extract_phases(log, ExtractionSettings(layer="posix"))) == [("POSIX", 20)]
 
 
 def test_one_file_through_stdio_leaves_the_posix_records_of_others(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_phases_merge_up_to_the_time_distance_and_not_beyond(
     tmp_path: Path, start: float, phases: int
 ) -> None:
     log = log_of(tmp_path, [posix("/a", 0, 0.5), posix("/b", start, 2)])
-    assert len(extract_phases(log, time_distance=1)) == phases
+    assert len(extract_phases(log, ExtractionSettings(time_distance=1))) == phases
 
 
 @pytest.mark.parametrize(("start", "phases"), [(1.5, 1), (1.5 + 2**-20, 2)])
@@ -147,7 +148,7 @@ def test_a_phase_of_another_kind_in_between_changes_nothing(
 ) -> None:
     between = posix("/r", 0.625, 1.25, operation="READ")
     log = log_of(tmp_path, [posix("/a", 0, 0.5), between, posix("/b", start, 2)])
-    found = extract_phases(log, time_distance=1)
+    found = extract_phases(log, ExtractionSettings(time_distance=1))
     assert [phase.operation for phase in found].count("read") == 1
     assert [phase.operation for phase in found].count("write") == phases
 
@@ -173,7 +174,7 @@ def test_a_long_phase_of_another_kind_does_not_bridge_two(tmp_path: Path) -> Non
 
 def test_the_group_ends_with_the_latest_of_its_members(tmp_path: Path) -> None:
     log = log_of(tmp_path, [posix("/a", 0, 4), posix("/b", 1, 2), posix("/c", 5, 6)])
-    [phase] = extract_phases(log, time_distance=1)
+    [phase] = extract_phases(log, ExtractionSettings(time_distance=1))
     assert (phase.n_files, phase.start_seconds, phase.end_seconds) == (3, 0, 6)
 
 
@@ -218,13 +219,17 @@ def test_a_file_with_a_record_of_all_and_one_of_a_rank_has_no_more_processes_tha
 def test_mpiio_is_collective_from_a_share_of_one_minus_the_threshold_on(
     tmp_path: Path, writes: dict[str, int], spatiality: str
 ) -> None:
-    [phase] = extract_phases(log_of(tmp_path, [mpiio("/a", **writes)]), threshold=0.2)
+    [phase] = extract_phases(
+        log_of(tmp_path, [mpiio("/a", **writes)]), ExtractionSettings(threshold=0.2)
+    )
     assert (phase.spatiality, phase.requests) == (spatiality, 100)
 
 
 def test_with_a_higher_threshold_a_smaller_collective_share_is_enough(tmp_path: Path) -> None:
     log = log_of(tmp_path, [mpiio("/a", COLL=70, INDEP=30)])
-    assert [phase.spatiality for phase in extract_phases(log, threshold=0.4)] == ["collective"]
+    assert [
+        phase.spatiality for phase in extract_phases(log, ExtractionSettings(threshold=0.4))
+    ] == ["collective"]
 
 
 @pytest.mark.parametrize(
@@ -471,7 +476,9 @@ def test_bytes_without_a_request_still_count(tmp_path: Path) -> None:
 def test_system_files_are_left_out_by_default(tmp_path: Path, path: str) -> None:
     log = log_of(tmp_path, [stdio(path) if path.startswith("<") else posix(path, 0, 1)])
     assert extract_phases(log) == []
-    assert [phase.bytes for phase in extract_phases(log, all_files=True)] == [10 * MIB]
+    assert [phase.bytes for phase in extract_phases(log, ExtractionSettings(all_files=True))] == [
+        10 * MIB
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ioncast_base.errors import DamagedLogError, InputError
 from summario.phases.extract import extract_phases
+from summario.phases.settings import ExtractionSettings
 from summario.reading.log import Limits, read_log
 from tests.support.examples import examples
 
@@ -29,7 +30,7 @@ def intact(path: Path) -> tuple[bytes, int]:
 
 
 def total_bytes(path: Path) -> int:
-    phases = extract_phases(read_log(path), layer="all", all_files=True)
+    phases = extract_phases(read_log(path), ExtractionSettings(layer="all", all_files=True))
     return sum(phase.bytes for phase in phases)
 
 
