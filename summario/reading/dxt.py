@@ -1,0 +1,194 @@
+"""The records of DXT, Darshan's trace of single requests: who traced which file on which host.
+
+A record has the file, the rank, the host, the number of writes and of reads, and then its
+requests. The layout is that of darshan-dxt-log-format.h. `summario.reading.operations` decodes the
+requests.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summario.reading.log import DarshanLog
+
+DXT_MODULES = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
+NEWEST_VERSIONS = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
+# From this version of a module on, a request has a thread id after its times.
+_FIRST_WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
+
+# Record id, rank, an unused word, the host's name in eight words, writes, reads.
+_HEAD_WORDS = 13
+_HEAD_BYTES = 8 * _HEAD_WORDS
+_COUNTS_BYTE = 8 * 11
+_HOST_WORDS = slice(3, 11)
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DxtRecords:
+    """A table of the records of one DXT module.
+
+    Attributes
+    ----------
+    file_id : ndarray of uint64
+        Darshan's record id.
+    rank : ndarray of int64
+        The process.
+    host : ndarray of int64
+        Index into the hosts of `read_dxt_module`.
+    writes, reads : ndarray of int64
+        The number of requests.
+    first_word : ndarray of int64
+        The index of the first word of the record's requests, in the words of the module.
+    """
+
+    file_id: NDArray[np.uint64]
+    rank: Ints
+    host: Ints
+    writes: Ints
+    reads: Ints
+    first_word: Ints
+
+    def take(self, rows: NDArray[np.bool_]) -> DxtRecords:
+        """Select records by a mask."""
+        return DxtRecords(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+@dataclass(frozen=True)
+class DxtModule:
+    """One DXT module: its records, and the words of their requests.
+
+    Attributes
+    ----------
+    records : DxtRecords
+        The usable records.
+    words : ndarray of int64, shape (words,)
+        The data of the module, in the byte order of the log.
+    request_words : int
+        Words of one request: offset, length, start, end, and from some version on a thread id.
+    has_offsets : bool
+        Whether offsets mean something. Version 1 of DXT_MPIIO did not know them.
+    warnings : tuple of str
+        Sentences about records that are missing or unusable.
+    """
+
+    records: DxtRecords
+    words: Ints
+    request_words: int
+    has_offsets: bool
+    warnings: tuple[str, ...]
+
+
+def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModule | None:
+    """Read the records of one module.
+
+    Damage never raises an error, because counters have the totals of all requests: records behind
+    a break of the data, and records of impossible ranks, are left out with a warning.
+
+    Parameters
+    ----------
+    log : DarshanLog
+        The log.
+    api : str
+        "POSIX" or "MPIIO".
+    hosts : dict of str to int
+        The index of each host's name; new names are added.
+
+    Returns
+    -------
+    DxtModule or None
+        None if the log has no such module.
+    """
+    module = DXT_MODULES[api]
+    if module not in log.traces:
+        return None
+    version = log.header.module_versions[module]
+    data, warnings = log.traces[module], []
+    if not 1 <= version <= NEWEST_VERSIONS[module]:
+        newest = NEWEST_VERSIONS[module]
+        warnings.append(
+            f"the {module} data have format {version}, this reader knows 1 to {newest};"
+            " they are not used"
+        )
+        data = b""
+    request_words = 5 if version >= _FIRST_WITH_THREAD[module] else 4
+    positions, end = _record_positions(data, log.header.byte_order, 8 * request_words)
+    if end < len(data):
+        warnings.append(
+            f"the {module} data break off after {len(positions)} records;"
+            f" the remaining {len(data) - end} bytes are not used"
+        )
+    words = np.frombuffer(data[:end], f"{log.header.byte_order}i8")
+    records = _records_at(words, np.array(positions, np.int64) // 8, hosts)
+    possible = (records.rank >= 0) & (records.rank < log.job.nprocs)
+    if not possible.all():
+        warnings.append(
+            f"{np.count_nonzero(~possible)} {module} records have a rank outside the job's"
+            f" {log.job.nprocs} processes and are not used"
+        )
+        records = records.take(possible)
+    if module in log.header.partial_modules:
+        warnings.append(
+            f"Darshan marked the {module} data as partial: its memory was full, and requests are"
+            " missing"
+        )
+    return DxtModule(
+        records=records,
+        words=words,
+        request_words=request_words,
+        has_offsets=(module, version) != ("DXT_MPIIO", 1),
+        warnings=tuple(warnings),
+    )
+
+
+def _record_positions(data: bytes, byte_order: str, request_bytes: int) -> tuple[list[int], int]:
+    """Find where each whole record begins, and where the last one ends, in bytes.
+
+    The counts of a record tell where the next one begins, so this is the only loop over records.
+    """
+    counts_at = struct.Struct(f"{byte_order}2q").unpack_from
+    positions: list[int] = []
+    position = 0
+    while position + _HEAD_BYTES <= len(data):
+        writes, reads = counts_at(data, position + _COUNTS_BYTE)
+        end = position + _HEAD_BYTES + (writes + reads) * request_bytes
+        if writes < 0 or reads < 0 or end > len(data):
+            break
+        positions.append(position)
+        position = end
+    return positions, position
+
+
+def _records_at(words: Ints, first: Ints, hosts: dict[str, int]) -> DxtRecords:
+    heads = words[first[:, np.newaxis] + np.arange(_HEAD_WORDS)]
+    numbers = heads.astype(np.int64, copy=False)
+    return DxtRecords(
+        file_id=numbers[:, 0].astype(np.uint64),
+        rank=numbers[:, 1],
+        host=_host_indices(heads[:, _HOST_WORDS], hosts),
+        writes=numbers[:, 11],
+        reads=numbers[:, 12],
+        first_word=first + _HEAD_WORDS,
+    )
+
+
+def _host_indices(names: Ints, hosts: dict[str, int]) -> Ints:
+    """Number the host names, which are rows of bytes that end with a zero."""
+    # A process writes all its records one after the other, so names seldom change.
+    new = np.ones(len(names), bool)
+    new[1:] = (names[1:] != names[:-1]).any(axis=1)
+    distinct = np.array(
+        [hosts.setdefault(text_of(row.tobytes()), len(hosts)) for row in names[new]], np.int64
+    )
+    indices: Ints = distinct[np.cumsum(new) - 1]
+    return indices
+
+
+def text_of(field: bytes) -> str:
+    """Decode a text that ends with a zero or with its field."""
+    return field.split(b"\0")[0].decode("utf-8", "replace")

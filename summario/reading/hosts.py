@@ -1,0 +1,127 @@
+"""The compute nodes of a job, as far as its log names them.
+
+Two modules have the names of hosts: APMPI (the MPI module of AutoPerf) that of every process, DXT
+that of every process with traced I/O.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from summario.reading.dxt import DXT_MODULES, read_dxt_module, text_of
+from summario.reading.log import DarshanLog
+
+# From darshan-apmpi-log-format.h: the record of the job, then one record for each process.
+_APMPI_VERSION = 1
+_APMPI_HEAD_BYTES = 48
+_APMPI_COUNTERS_BYTES = 5088
+_APMPI_HOST_BYTES = 128
+
+
+@dataclass(frozen=True)
+class ComputeNodes:
+    """The compute nodes that a log names.
+
+    Attributes
+    ----------
+    processes : mapping of str to int
+        The number of processes on each host, by the host's name.
+    are_all : bool
+        Whether the host of every process of the job is known. If not, `nodes` and the numbers of
+        processes are lower bounds.
+    """
+
+    processes: Mapping[str, int]
+    are_all: bool
+
+    @property
+    def nodes(self) -> int:
+        """The number of compute nodes."""
+        return len(self.processes)
+
+    @property
+    def processes_per_node(self) -> int:
+        """The number of processes on the compute node that has most of them."""
+        return max(self.processes.values())
+
+
+def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
+    """Tell on which compute nodes a job ran.
+
+    APMPI and DXT may write the name of the same host differently (MPI's processor name, the
+    kernel's host name). So only one of them counts: the one that names the hosts of more
+    processes, APMPI if both name as many. A module that names two hosts for one process does not
+    count.
+
+    Parameters
+    ----------
+    log : DarshanLog
+        The log.
+
+    Returns
+    -------
+    ComputeNodes or None
+        None if the log names no host.
+
+    Examples
+    --------
+    >>> from summario.reading.log import read_log
+    >>> compute_nodes(read_log("tests/summario/fixtures/reopen-same-5x-dxt.darshan"))
+    ComputeNodes(processes={'vm': 24}, are_all=True)
+    >>> print(compute_nodes(read_log("tests/summario/fixtures/reopen-same-5x.darshan")))
+    None
+    """
+    host_of_rank = max((_hosts_by_apmpi(log), _hosts_by_dxt(log)), key=len)
+    if not host_of_rank:
+        return None
+    return ComputeNodes(
+        processes=dict(Counter(host_of_rank.values())),
+        are_all=len(host_of_rank) == log.job.nprocs,
+    )
+
+
+def _hosts_by_dxt(log: DarshanLog) -> dict[int, str]:
+    hosts: dict[str, int] = {}
+    modules = [read_dxt_module(log, api, hosts) for api in DXT_MODULES]
+    names = list(hosts)
+    named = {
+        pair
+        for module in modules
+        if module is not None
+        for pair in zip(module.records.rank.tolist(), module.records.host.tolist(), strict=True)
+    }
+    return _host_of_rank([(rank, names[host]) for rank, host in named])
+
+
+def _hosts_by_apmpi(log: DarshanLog) -> dict[int, str]:
+    data = log.traces.get("APMPI", b"")[_APMPI_HEAD_BYTES:]
+    order = log.header.byte_order
+    record = np.dtype(
+        [
+            ("id", f"{order}u8"),
+            ("rank", f"{order}i8"),
+            ("counters", f"V{_APMPI_COUNTERS_BYTES}"),
+            ("host", f"V{_APMPI_HOST_BYTES}"),
+        ]
+    )
+    if log.header.module_versions.get("APMPI") != _APMPI_VERSION or len(data) % record.itemsize:
+        return {}
+    records = np.frombuffer(data, record)
+    ranks = records["rank"].tolist()
+    pairs = [
+        (rank, text_of(host.tobytes()))
+        for rank, host in zip(ranks, records["host"], strict=True)
+        if 0 <= rank < log.job.nprocs
+    ]
+    return _host_of_rank(pairs)
+
+
+def _host_of_rank(pairs: list[tuple[int, str]]) -> dict[int, str]:
+    """Map ranks to hosts; nothing if a rank has two hosts."""
+    named = {(rank, host) for rank, host in pairs if host}
+    host_of_rank = dict(sorted(named))
+    return host_of_rank if len(host_of_rank) == len(named) else {}

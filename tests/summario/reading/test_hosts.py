@@ -1,0 +1,125 @@
+"""Compute nodes from the host names in logs."""
+
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.applications.darshan_writer import Dxt
+from summario.reading.hosts import ComputeNodes, compute_nodes
+from summario.reading.log import DarshanLog, read_log
+from tests.support.log_bytes import dxt_bytes, write_modules
+
+SEGMENT = (0, 1024, 0.5, 0.75)
+
+
+def traced(path: Path, hosts: dict[int, str], nprocs: int, byte_order: str = "<") -> DarshanLog:
+    records = [Dxt("DXT_POSIX", "/f", rank, host, [SEGMENT]) for rank, host in hosts.items()]
+    data = dxt_bytes(records, byte_order=byte_order)
+    return read_log(
+        write_modules(path, {"DXT_POSIX": (1, data)}, nprocs=nprocs, byte_order=byte_order)
+    )
+
+
+@pytest.mark.parametrize("byte_order", "<>")
+def test_processes_of_each_host_are_counted(tmp_path: Path, byte_order: str) -> None:
+    log = traced(tmp_path / "a", {0: "n1", 1: "n1", 2: "n2", 3: "n1"}, 4, byte_order)
+    found = compute_nodes(log)
+    assert found == ComputeNodes({"n1": 3, "n2": 1}, are_all=True)
+    assert (found.nodes, found.processes_per_node) == (2, 3)
+
+
+def test_processes_without_traced_io_make_the_numbers_lower_bounds(tmp_path: Path) -> None:
+    log = traced(tmp_path / "a", {0: "n1", 1: "n1", 2: "n2"}, 4)
+    assert compute_nodes(log) == ComputeNodes({"n1": 2, "n2": 1}, are_all=False)
+
+
+def test_both_traces_of_a_log_name_hosts(tmp_path: Path) -> None:
+    posix = dxt_bytes([Dxt("DXT_POSIX", "/f", 0, "n1", [SEGMENT])])
+    mpiio = dxt_bytes([Dxt("DXT_MPIIO", "/f", rank, f"n{rank + 1}", [SEGMENT]) for rank in (0, 1)])
+    modules = {"DXT_POSIX": (1, posix), "DXT_MPIIO": (2, mpiio)}
+    log = read_log(write_modules(tmp_path / "a", modules, nprocs=2))
+    assert compute_nodes(log) == ComputeNodes({"n1": 1, "n2": 1}, are_all=True)
+
+
+def test_two_hosts_for_one_process_name_none(tmp_path: Path) -> None:
+    data = dxt_bytes([Dxt("DXT_POSIX", f"/{host}", 0, host, [SEGMENT]) for host in ("n1", "n2")])
+    log = read_log(write_modules(tmp_path / "a", {"DXT_POSIX": (1, data)}, nprocs=1))
+    assert compute_nodes(log) is None
+
+
+def test_a_process_with_an_empty_host_name_is_unknown(tmp_path: Path) -> None:
+    assert compute_nodes(traced(tmp_path / "a", {0: "n1", 1: ""}, 2)) == ComputeNodes(
+        {"n1": 1}, are_all=False
+    )
+    assert compute_nodes(traced(tmp_path / "b", {0: "", 1: ""}, 2)) is None
+
+
+def test_a_name_that_fills_its_field_is_kept_whole(tmp_path: Path) -> None:
+    assert compute_nodes(traced(tmp_path / "a", {0: "n" * 64}, 1)) == ComputeNodes(
+        {"n" * 64: 1}, are_all=True
+    )
+
+
+def test_a_process_outside_the_job_is_not_counted(tmp_path: Path) -> None:
+    log = traced(tmp_path / "a", {0: "n1", 7: "n2", -1: "n3"}, 2)
+    assert compute_nodes(log) == ComputeNodes({"n1": 1}, are_all=False)
+
+
+# All on one machine; the names of the logs say which ranks did I/O, and rank 0 of imbalance-shared
+# did not (runs/truth/imbalance-shared.json).
+@pytest.mark.parametrize(
+    ("name", "processes", "are_all"),
+    [
+        ("runs/logs/hacc-mpiio-ssf-64x100k-dxt", [64], True),
+        ("runs/logs/rank0-only-dxt", [1], False),
+        ("runs/logs/partial-ranks-0-7-of-24-dxt", [8], False),
+        ("runs/logs/imbalance-shared-dxt", [23], False),
+        ("darshan-logs/release_logs/mpi-io-test-ppc64-3.1.6", [4], True),
+    ],
+)
+def test_hosts_of_genuine_logs(
+    shared_data: Path, name: str, processes: list[int], are_all: bool
+) -> None:
+    found = compute_nodes(read_log(shared_data / f"{name}.darshan"))
+    assert list(found.processes.values()) == processes
+    assert found.are_all == are_all
+
+
+def with_mpi_module(path: Path) -> DarshanLog:
+    log = read_log(path)
+    region = log.header.modules["APMPI"]
+    data = path.read_bytes()[region.offset : region.offset + region.length]
+    streams = []
+    while data:
+        stream = zlib.decompressobj()
+        streams.append(stream.decompress(data))
+        data = stream.unused_data
+    return replace(log, traces={**log.traces, "APMPI": b"".join(streams)})
+
+
+def test_the_mpi_module_names_the_host_of_every_process(shared_data: Path) -> None:
+    """The README beside the log: "512 processes were used on 8 Theta compute nodes"."""
+    folder = shared_data / "darshan-logs/e3sm_io_heatmaps_and_dxt"
+    found = compute_nodes(with_mpi_module(folder / "e3sm_io_heatmap_only.darshan"))
+    assert (found.nodes, found.processes_per_node, found.are_all) == (8, 64, True)
+    assert set(found.processes.values()) == {64}
+
+
+def test_a_damaged_mpi_module_names_no_host(shared_data: Path) -> None:
+    log = with_mpi_module(shared_data / "darshan-logs/apmpi_apxc/mpi-io-test.darshan")
+    assert compute_nodes(log) == ComputeNodes({"nid00783": 4}, are_all=True)
+    data = log.traces["APMPI"]
+    for damaged in (data[:-1], data[:48], b"", bytes(len(data)), data[:60]):
+        assert compute_nodes(replace(log, traces={"APMPI": damaged})) is None
+
+
+def test_the_module_that_names_more_processes_counts(tmp_path: Path, shared_data: Path) -> None:
+    mpi = with_mpi_module(shared_data / "darshan-logs/apmpi_apxc/mpi-io-test.darshan")
+    # DXT writes the kernel's name of the same host, in full.
+    few = dxt_bytes([Dxt("DXT_POSIX", "/f", 0, "nid00783.local", [SEGMENT])])
+    versions = {**mpi.header.module_versions, "DXT_POSIX": 1}
+    header = replace(mpi.header, module_versions=versions)
+    both = replace(mpi, header=header, traces={**mpi.traces, "DXT_POSIX": few})
+    assert compute_nodes(both) == ComputeNodes({"nid00783": 4}, are_all=True)

@@ -1,0 +1,74 @@
+"""Writes Darshan logs of any byte order and module version, from the data of their modules.
+
+`experiments.applications.darshan_writer` writes logs through libdarshan-util, so only in the byte
+order of this machine and with the module versions of that library.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from experiments.applications.darshan_writer import Dxt, record_id
+from summario.reading.header import MAGIC_NUMBER, MODULES
+
+_SLOTS = 64
+_METADATA = b"lib_ver=3.5.0\n".ljust(1024, b"\0")
+_COMMAND = b"application\next4\t/\n"
+
+
+def write_modules(
+    path: Path,
+    modules: Mapping[str, tuple[int, bytes]],
+    *,
+    nprocs: int,
+    byte_order: str = "<",
+    names: Iterable[str] = (),
+    partial: Iterable[str] = (),
+) -> Path:
+    """Write a log of format 3.41; `modules` maps a name to its version and its data."""
+    job = struct.pack(f"{byte_order}7q", 1000, 1_700_000_000, 0, 1_700_000_100, 0, nprocs, 4242)
+    job_region = zlib.compress(job + _METADATA + _COMMAND)
+    name_records = (
+        struct.pack(f"{byte_order}Q", record_id(name)) + name.encode() + b"\0" for name in names
+    )
+    regions = [zlib.compress(b"".join(name_records))]
+    places = [(0, 0)] * _SLOTS
+    versions = [0] * _SLOTS
+    header = struct.Struct(f"{byte_order}8sqB7xQ{2 + 2 * _SLOTS}Q{_SLOTS}I")
+    names_at = header.size + len(job_region)
+    for name in sorted(modules, key=MODULES.index):
+        version, data = modules[name]
+        index = MODULES.index(name)
+        at = names_at + sum(map(len, regions))
+        regions.append(zlib.compress(data))
+        places[index], versions[index] = (at, len(regions[-1])), version
+    flags = sum(1 << MODULES.index(name) for name in partial)
+    map_of_file = [number for place in ((names_at, len(regions[0])), *places) for number in place]
+    head = header.pack(b"3.41", MAGIC_NUMBER, 0, flags, *map_of_file, *versions)
+    path.write_bytes(head + job_region + b"".join(regions))
+    return path
+
+
+def dxt_bytes(records: Iterable[Dxt], *, byte_order: str = "<", threads: bool = False) -> bytes:
+    """Write the records of a DXT module; with `threads`, each request has a thread id at its end.
+
+    DXT_POSIX has thread ids from version 2 on, DXT_MPIIO from version 3 on.
+    """
+    head = struct.Struct(f"{byte_order}Qqq64s2q")
+    request = struct.Struct(f"{byte_order}2q2d{'Q' if threads else ''}")
+    thread = (140_000_000_000_001,) if threads else ()
+    return b"".join(
+        head.pack(
+            record_id(record.path),
+            record.rank,
+            0,
+            record.hostname.encode(),
+            len(record.writes),
+            len(record.reads),
+        )
+        + b"".join(request.pack(*segment, *thread) for segment in (*record.writes, *record.reads))
+        for record in records
+    )
