@@ -29,7 +29,7 @@ from ior_configs import IorConfig
 from predictor.validation.reruns import Rerun, read_reruns
 from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
-from summario.reading.log import LogReader
+from summario.reading.log import read_log
 
 BENCHMARKS, APPLICATIONS = "benchmarks.csv", "applications.csv"
 LOGS, TABLES = "logs", "tables"
@@ -158,11 +158,9 @@ def read(folder: Path) -> DataSet:
     for rerun in read_reruns(folder / APPLICATIONS):
         reruns.setdefault(rerun.application, []).append(rerun)
     _check_logs(folder, provenance, reruns)
-    with LogReader() as reader:
-        phases = {
-            log: tuple(extract_phases(reader.read(folder / LOGS / log.file)))
-            for log in provenance.logs
-        }
+    phases = {
+        log: tuple(extract_phases(read_log(folder / LOGS / log.file))) for log in provenance.logs
+    }
     return DataSet(
         folder=folder,
         provenance=provenance,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import click
 
@@ -14,7 +12,7 @@ from summario.phases import tables
 from summario.phases.extract import extract
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction, Phase
-from summario.reading.log import LogReader
+from summario.reading.log import read_log
 
 # Fewer logs are read so fast that they need no progress bar.
 FEW = 20
@@ -52,24 +50,19 @@ def phases(
 
     def phases_of(path: str) -> Extraction | IoncastError:
         try:
-            return extract(reader.read(path), extraction)
+            return extract(read_log(path), extraction)
         except IoncastError as error:
             return error
 
-    # A process of its own reads each log; the threads only wait for these processes.
     found: list[Phase] = []
     exit_code = 0
-    with (
-        LogReader() as reader,
-        ThreadPoolExecutor(os.cpu_count()) as pool,
-        click.progressbar(
-            pool.map(phases_of, logs),
-            length=len(logs),
-            label="reading logs",
-            file=sys.stderr,
-            hidden=len(logs) < FEW or not sys.stderr.isatty(),
-        ) as results,
-    ):
+    with click.progressbar(
+        map(phases_of, logs),
+        length=len(logs),
+        label="reading logs",
+        file=sys.stderr,
+        hidden=len(logs) < FEW or not sys.stderr.isatty(),
+    ) as results:
         for path, result in zip(logs, results, strict=True):
             if isinstance(result, IoncastError):
                 click.echo(f"ioncast: {result}", err=True)

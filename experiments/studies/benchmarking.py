@@ -23,7 +23,7 @@ from ior_configs.campaign_files import Campaign
 from predictor.planning.needs import wanted_of
 from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
-from summario.reading.log import LogReader
+from summario.reading.log import read_log
 
 # A configuration gets a benchmark if it stands for at least this share of a job's bytes.
 _WORTH = 0.05
@@ -62,8 +62,7 @@ def campaign_of(study: Study, logs: Sequence[Path], nodes: int, settings: Settin
     settings : Settings
         The settings of the study.
     """
-    with LogReader() as reader:
-        jobs = [extract_phases(reader.read(log)) for log in logs]
+    jobs = [extract_phases(read_log(log)) for log in logs]
     return Campaign(
         name=study.name,
         description=study.title,

@@ -32,7 +32,7 @@ from predictor.planning.plans import (
 )
 from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
-from summario.reading.log import LogReader
+from summario.reading.log import read_log
 
 
 @click.command(
@@ -130,15 +130,12 @@ def _jobs(folder: Path) -> Iterator[Sequence[Phase]]:
     if not logs:
         raise InputError("this folder has no Darshan logs (*.darshan)", where=str(folder))
     usable = 0
-    with (
-        LogReader() as reader,
-        click.progressbar(
-            logs, label="reading logs", file=sys.stderr, hidden=not sys.stderr.isatty()
-        ) as paths,
-    ):
+    with click.progressbar(
+        logs, label="reading logs", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as paths:
         for path in paths:
             try:
-                phases = extract_phases(reader.read(path))
+                phases = extract_phases(read_log(path))
             except IoncastError as error:
                 click.echo(f"ioncast: warning: {error}", err=True)
                 continue

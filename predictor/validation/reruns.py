@@ -15,7 +15,7 @@ from ioncast_base.limits import BANDWIDTHS, FASTEST_MIB_S, LARGEST_COUNT, SLOWES
 from ioncast_base.times import instant
 from predictor.composition.composing import observed_mib_s
 from summario.phases.extract import extract_phases
-from summario.reading.log import LogReader
+from summario.reading.log import read_log
 
 _COLUMNS = "application, io_nodes, repetition, and bandwidth_mib_s or log"
 
@@ -98,30 +98,29 @@ def _text(content: bytes, where: str) -> str:
 def _reruns(text: str, path: Path) -> Iterator[Rerun]:
     lines: dict[tuple[str, int, int], int] = {}
     counts: dict[tuple[str, int], int] = {}
-    with LogReader() as logs:
-        for line, row in _rows(text, str(path)):
-            try:
-                application, io_nodes = _application(row), _count(row, "io_nodes")
-                repetition = counts.get((application, io_nodes), 0)
-                if row.get("repetition"):
-                    repetition = _count(row, "repetition")
-                counts[application, io_nodes] = counts.get((application, io_nodes), 0) + 1
-                bandwidth, started = _outcome(row, path, logs)
-            except InputError as error:
-                raise InputError(str(error), where=str(path), line=line) from error
-            except ValueError as error:
-                raise InputError(str(error), where=str(path), line=line) from error
-            key = (application, io_nodes, repetition)
-            if key in lines:
-                raise InputError(
-                    f"repetition {repetition} of {application!r} with {io_nodes} I/O nodes is"
-                    f" already in line {lines[key]}",
-                    where=str(path),
-                    line=line,
-                    remedy="number the repetitions",
-                )
-            lines[key] = line
-            yield Rerun(application, io_nodes, repetition, bandwidth, started)
+    for line, row in _rows(text, str(path)):
+        try:
+            application, io_nodes = _application(row), _count(row, "io_nodes")
+            repetition = counts.get((application, io_nodes), 0)
+            if row.get("repetition"):
+                repetition = _count(row, "repetition")
+            counts[application, io_nodes] = counts.get((application, io_nodes), 0) + 1
+            bandwidth, started = _outcome(row, path)
+        except InputError as error:
+            raise InputError(str(error), where=str(path), line=line) from error
+        except ValueError as error:
+            raise InputError(str(error), where=str(path), line=line) from error
+        key = (application, io_nodes, repetition)
+        if key in lines:
+            raise InputError(
+                f"repetition {repetition} of {application!r} with {io_nodes} I/O nodes is"
+                f" already in line {lines[key]}",
+                where=str(path),
+                line=line,
+                remedy="number the repetitions",
+            )
+        lines[key] = line
+        yield Rerun(application, io_nodes, repetition, bandwidth, started)
 
 
 def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -171,14 +170,14 @@ def _count(row: dict[str, str], column: str) -> int:
     return int(text)
 
 
-def _outcome(row: dict[str, str], path: Path, logs: LogReader) -> tuple[float, datetime | None]:
+def _outcome(row: dict[str, str], path: Path) -> tuple[float, datetime | None]:
     """Read the bandwidth and the start of a run, from the row or from its log."""
     if not (row.get("bandwidth_mib_s") or row.get("log")):
         raise ValueError("the run has neither bandwidth_mib_s nor log")
     if row.get("bandwidth_mib_s"):
         return _bandwidth(row["bandwidth_mib_s"]), _started(row)
     place = path.parent / row["log"]
-    log = logs.read(place)
+    log = read_log(place)
     try:
         bandwidth = observed_mib_s(extract_phases(log))
     except ValueError as error:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import DamagedLogError
 from ioncast_base.kinds import APIS, OPERATIONS
-from summario.reading.log import Records
+from summario.reading.layouts import SIZE_BINS
+from summario.reading.records import Records
 
 MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
 
@@ -26,18 +27,6 @@ _LONGEST_SECONDS = 1e9
 # Upper edges, inclusive, of Darshan's access size histogram (DARSHAN_BUCKET_INC).
 _SIZE_BIN_EDGES = np.array(
     [100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30]
-)
-_SIZE_BINS = (
-    "0_100",
-    "100_1K",
-    "1K_10K",
-    "10K_100K",
-    "100K_1M",
-    "1M_4M",
-    "4M_10M",
-    "10M_100M",
-    "100M_1G",
-    "1G_PLUS",
 )
 
 
@@ -221,7 +210,7 @@ def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Int
 def _histogram(records: Records, api: str, operation: str) -> Ints:
     infix = "_AGG" if api == "MPIIO" else ""
     return records.integers(
-        *(f"{api}_SIZE_{operation.upper()}{infix}_{name}" for name in _SIZE_BINS)
+        *(f"{api}_SIZE_{operation.upper()}{infix}_{name}" for name in SIZE_BINS)
     )
 
 

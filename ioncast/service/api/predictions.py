@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ioncast.service.api.fields import TEXT, Nodes, SystemName
 from ioncast.service.api.framework import JSON, Given, checked_json, operation
-from ioncast.service.api.uploads import limits, place, uploaded
+from ioncast.service.api.uploads import place, uploaded
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import MOST_PHASES, Place, Upload, predict_job
 from ioncast.service.settings import Settings
@@ -18,7 +18,6 @@ from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
 from ioncast_base.quantities import Bytes, PredictedIoNodes
 from predictor.composition.asking import Asked
 from predictor.composition.prediction import Policy
-from summario.reading.log import Limits
 
 predictions = Blueprint("predictions", __name__)
 
@@ -235,13 +234,13 @@ def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
     """Predict from the phases of an earlier run, or from its Darshan log."""
     run, settings = service().children.run, service().settings
     if body is not None:
-        found = run(_predicted_from_phases, place(), body, settings, limits())
+        found = run(_predicted_from_phases, place(), body, settings)
     else:
         assert form is not None  # noqa: S101
         numbers = tuple(sorted({*map(int, form.io_nodes.split(","))})) if form.io_nodes else None
         with uploaded("log") as upload:
             asked = form.asked(numbers, settings)
-            found = run(_predicted_from_log, place(), upload, asked, limits())
+            found = run(_predicted_from_log, place(), upload, asked)
     return Response(found, mimetype=JSON)
 
 
@@ -249,15 +248,15 @@ def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
 # ten thousand phases.
 
 
-def _predicted_from_phases(database: Place, text: bytes, settings: Settings, most: Limits) -> bytes:
+def _predicted_from_phases(database: Place, text: bytes, settings: Settings) -> bytes:
     body = checked_json(PredictionOfPhases, text)
     records = [phase.model_dump() for phase in body.phases]
     asked = body.asked(tuple(sorted(set(body.io_nodes))) if body.io_nodes else None, settings)
-    return _written(predict_job(database, records, asked, most))
+    return _written(predict_job(database, records, asked))
 
 
-def _predicted_from_log(database: Place, upload: Upload, asked: Asked, most: Limits) -> bytes:
-    return _written(predict_job(database, upload, asked, most))
+def _predicted_from_log(database: Place, upload: Upload, asked: Asked) -> bytes:
+    return _written(predict_job(database, upload, asked))
 
 
 def _written(found: dict[str, Any]) -> bytes:

@@ -12,7 +12,6 @@ from flask import request
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import Place, TraceContent, Upload, read_trace
 from ioncast_base.errors import BusyError
-from summario.reading.log import Limits
 
 _LONGEST_NAME = 200
 _CHUNK_BYTES = 1 << 20
@@ -67,13 +66,7 @@ def trace_of(upload: Upload) -> TraceContent:
     BusyError
         When too many logs are being read.
     """
-    return service().children.run(read_trace, upload, limits())
-
-
-def limits() -> Limits:
-    """The memory and time that reading a log may take."""
-    most = service().children.limits
-    return Limits(max_bytes=most.memory_bytes, max_seconds=most.seconds)
+    return service().children.run(read_trace, upload)
 
 
 def place() -> Place:

@@ -13,7 +13,7 @@ from benchdb.history.outcomes import JoinedOutcome, newest_outcomes_of
 from benchdb.history.runs import Run, run_of, runs_of
 from benchdb.store.database import transaction
 from ioncast.service.api.decisions import Question, find
-from ioncast.service.api.uploads import limits, place
+from ioncast.service.api.uploads import place
 from ioncast.service.context import service
 from ioncast.service.pages.figures import Figure, runs_figure, timeline_figure
 from ioncast.service.pages.frame import problem_of
@@ -162,7 +162,7 @@ def _predicted(run: Run, measured: Measured) -> tuple[PredictionShown | None, st
     )
     try:
         record: dict[str, Any] = service().children.run(
-            predict_job, place(), list(run.phases), asked, limits()
+            predict_job, place(), list(run.phases), asked
         )
     except IoncastError as error:
         return None, problem_of(error).get("detail")

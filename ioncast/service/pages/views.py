@@ -30,7 +30,7 @@ from benchdb.store.systems import require_system, system_names
 from ioncast.service.api import openapi
 from ioncast.service.api.access import COOKIE, limit_client, role_of, without_cookie
 from ioncast.service.api.predictions import PredictionOfLog
-from ioncast.service.api.uploads import limits, place, uploaded
+from ioncast.service.api.uploads import place, uploaded
 from ioncast.service.context import service
 from ioncast.service.pages import frame as page_frame
 from ioncast.service.pages.application import read_application
@@ -223,7 +223,7 @@ def predict_log() -> Response:
     try:
         with uploaded("log") as upload:
             record = service().children.run(
-                predict_job, place(), upload, form.asked(None, service().settings), limits()
+                predict_job, place(), upload, form.asked(None, service().settings)
             )
             name = upload.name
     except IoncastError as error:

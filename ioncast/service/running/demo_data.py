@@ -37,7 +37,6 @@ from ioncast.service.settings import read_settings
 from predictor.matching.basis import lessons
 from predictor.matching.same_application import identities
 from predictor.model.stored import to_document
-from summario.reading.log import Limits
 
 TESTBED = Path(__file__).with_name("testbed")
 SYSTEM = "testbed"
@@ -102,7 +101,7 @@ def _store_log(connection: Connection, path: Path) -> None:
     told = _LOG_NAME.fullmatch(path.stem)
     assert told is not None  # noqa: S101
     upload = _upload(path)
-    trace = read_trace(upload, Limits())
+    trace = read_trace(upload)
     run = NewRun(
         system=SYSTEM,
         executable=trace.executable,

@@ -22,8 +22,8 @@ from ioncast.service.sandbox._fork_server import (
     RETURNED,
     TOO_LARGE,
 )
+from ioncast.service.sandbox.fork_client import Asked, ForkServer
 from ioncast_base.errors import BusyError, InputError
-from ioncast_base.fork_server import Asked, ForkServer
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")

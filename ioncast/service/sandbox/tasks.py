@@ -30,7 +30,7 @@ from predictor.composition.prediction_formats import to_json
 from summario.phases.extract import extract
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Extraction, Phase
-from summario.reading.log import DarshanLog, Limits, read_log
+from summario.reading.log import DarshanLog, read_log
 
 # No real run has so many phases. Each one is predicted, and all are stored in the history.
 MOST_PHASES = 10_000
@@ -108,7 +108,7 @@ class TraceContent:
     warnings: tuple[str, ...]
 
 
-def read_trace(upload: Upload, limits: Limits) -> TraceContent:
+def read_trace(upload: Upload) -> TraceContent:
     """Read a Darshan log.
 
     Raises
@@ -120,7 +120,7 @@ def read_trace(upload: Upload, limits: Limits) -> TraceContent:
         When the system has no room to read it.
     """
     with _called(upload):
-        log = read_log(upload.path, limits)
+        log = read_log(upload.path)
         found = _extracted(log, upload)
         if log.job.nprocs > LARGEST_COUNT:
             raise DamagedLogError(f"the job record counts {log.job.nprocs} processes")
@@ -138,7 +138,7 @@ def read_trace(upload: Upload, limits: Limits) -> TraceContent:
 
 
 def predict_job(
-    place: Place, source: Upload | Sequence[Mapping[str, Any]], asked: Asked, limits: Limits
+    place: Place, source: Upload | Sequence[Mapping[str, Any]], asked: Asked
 ) -> dict[str, Any]:
     """Predict from a log or from phases, as `ioncast predict --format json --explain`.
 
@@ -151,7 +151,7 @@ def predict_job(
     DatabaseError
         When the database does not answer.
     """
-    found = _phases(source, limits)
+    found = _phases(source)
     prediction = ask(_frontend(place), asked, found.phases, found.warnings)
     return {**to_json(prediction), "explanation": explain(prediction)}
 
@@ -251,11 +251,11 @@ def _observed(phases: Sequence[Phase]) -> float | None:
         return None
 
 
-def _phases(source: Upload | Sequence[Mapping[str, Any]], limits: Limits) -> Extraction:
+def _phases(source: Upload | Sequence[Mapping[str, Any]]) -> Extraction:
     if not isinstance(source, Upload):
         return Extraction(tuple(_phase(index, record) for index, record in enumerate(source)))
     with _called(source):
-        return _extracted(read_log(source.path, limits), source)
+        return _extracted(read_log(source.path), source)
 
 
 def _extracted(log: DarshanLog, upload: Upload) -> Extraction:

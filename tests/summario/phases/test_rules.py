@@ -2,17 +2,10 @@
 
 import bisect
 import math
-import os
-import signal
 import struct
-import subprocess
-import sys
-import threading
-import time
 import tracemalloc
 import zlib
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +17,7 @@ from summario.phases.extract import extract_phases
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.header import MAX_HEADER_BYTES, parse_header
-from summario.reading.log import DarshanLog, LogReader, read_log
+from summario.reading.log import DarshanLog, read_log
 
 PROJECT = Path(__file__).parents[3]
 KIB, MIB = 1 << 10, 1 << 20
@@ -543,123 +536,6 @@ def assert_refused(log: DarshanLog) -> None:
 @pytest.fixture
 def small_log(tmp_path: Path) -> Path:
     return write_log(tmp_path / "small.darshan", nprocs=NPROCS, records=[posix("/a", 0, 1)])
-
-
-@pytest.mark.slow
-def test_two_threads_read_the_same_as_one(tmp_path: Path) -> None:
-    logs = [
-        write_log(
-            tmp_path / f"{number}.darshan",
-            nprocs=NPROCS,
-            records=[posix(f"/file-{number}", 0, 1, requests=number + 1)],
-        )
-        for number in range(50)
-    ]
-
-    def everything(reader: LogReader, paths: Sequence[Path]) -> list[tuple[object, ...]]:
-        read = [reader.read(path) for path in paths]
-        return [(log.path, log.names, extract_phases(log)) for log in read]
-
-    with LogReader() as reader:
-        alone = everything(reader, logs)
-    with LogReader() as reader, ThreadPoolExecutor(2) as threads:
-        forth = threads.submit(everything, reader, logs)
-        back = threads.submit(everything, reader, logs[::-1])
-        assert forth.result() == alone
-        assert back.result() == alone[::-1]
-
-
-def ends_soon(reader: LogReader) -> bool:
-    closing = threading.Thread(target=reader.close, daemon=True)
-    closing.start()
-    closing.join(120)
-    return not closing.is_alive()
-
-
-@pytest.mark.parametrize(
-    "reads", [True, False], ids=["reads before its end", "reads after its end"]
-)
-def test_a_fork_can_read_and_does_not_delay_the_end_of_its_parent(
-    small_log: Path, reads: bool
-) -> None:
-    reader = LogReader()
-    expected = reader.read(small_log).names
-    waits, go_on = os.pipe()
-    child = os.fork()
-    if child == 0:
-        same = False
-        try:
-            os.close(go_on)
-            same = not reads or reader.read(small_log).names == expected
-            os.read(waits, 1)
-            same = same and reader.read(small_log).names == expected
-        finally:
-            os._exit(0 if same else 1)
-    os.close(waits)
-    closed = ends_soon(reader)
-    os.close(go_on)
-    assert os.waitpid(child, 0)[1] == 0
-    assert closed
-    assert reader.read(small_log).names == expected
-    reader.close()
-
-
-def test_a_server_killed_between_logs_costs_nothing(small_log: Path) -> None:
-    with LogReader() as reader:
-        expected = reader.read(small_log).names
-        os.kill(reader._forks._server.pid, signal.SIGKILL)
-        os.waitid(os.P_PID, reader._forks._server.pid, os.WEXITED | os.WNOWAIT)
-        assert reader.read(small_log).names == expected
-        assert reader.read(small_log).names == expected
-
-
-def test_a_server_killed_with_a_request_before_it_costs_nothing(small_log: Path) -> None:
-    assert_a_server_killed_with_a_request_before_it_costs_nothing(small_log)
-
-
-def assert_a_server_killed_with_a_request_before_it_costs_nothing(log: Path) -> None:
-    with LogReader() as reader, ThreadPoolExecutor(1) as thread:
-        expected = reader.read(log).names
-        server = reader._forks._server.pid
-        os.kill(server, signal.SIGSTOP)
-        reading = thread.submit(reader.read, log)
-        time.sleep(0.3)
-        os.kill(server, signal.SIGKILL)
-        assert reading.result().names == expected
-
-
-def test_a_server_whose_end_is_known_late_costs_nothing(
-    small_log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wait = subprocess.Popen.wait
-
-    def impatient(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
-        if timeout is not None:
-            raise subprocess.TimeoutExpired("server", timeout)
-        return wait(process)
-
-    monkeypatch.setattr(subprocess.Popen, "wait", impatient)
-    assert_a_server_killed_with_a_request_before_it_costs_nothing(small_log)
-
-
-@pytest.mark.parametrize(("limit", "most"), [("RLIMIT_AS", 4 << 30), ("RLIMIT_CPU", 60)])
-def test_a_lower_limit_of_the_caller_does_not_make_a_log_unreadable(
-    small_log: Path, limit: str, most: int
-) -> None:
-    program = f"""
-import resource, sys
-resource.setrlimit(resource.{limit}, ({most}, {most}))
-from summario.reading.log import Limits, read_log
-print(*read_log(sys.argv[1], Limits(8 << 30, 300)).names.values())
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", program, small_log],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (run.stdout, run.stderr) == ("/a\n", "")
 
 
 def with_names(log: Path, names: bytes) -> bytes:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ioncast_base.errors import DamagedLogError, InputError
 from summario.phases.extract import extract_phases
 from summario.phases.settings import ExtractionSettings
-from summario.reading.log import Limits, read_log
+from summario.reading.log import read_log
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.slow
@@ -133,16 +133,26 @@ def test_other_files_are_not_called_logs(tmp_path: Path, content: bytes) -> None
 
 def test_a_log_compressed_another_way_is_named(tmp_path: Path) -> None:
     data = bytearray(FIXTURES[0].read_bytes())
-    data[16] = 1
-    path = tmp_path / "bzip2.darshan"
+    data[16] = 2
+    path = tmp_path / "uncompressed.darshan"
     path.write_bytes(data)
-    with pytest.raises(InputError, match="darshan-convert"):
+    with pytest.raises(InputError, match=r"method 2, .*darshan-convert"):
         read_log(path)
 
 
-def test_limits_end_a_log_that_costs_too_much() -> None:
-    with pytest.raises(DamagedLogError):
-        read_log(FIXTURES[0], Limits(max_bytes=1 << 20))
+def test_records_of_a_modified_darshan_are_named_by_their_size(shared_data: Path) -> None:
+    logs = sorted((shared_data / "io500-traces").glob("mdworkbench*.darshan"))
+    assert len(logs) == 3
+    for path in logs:
+        with pytest.raises(DamagedLogError, match="POSIX records of 720 bytes; .* 704 bytes"):
+            read_log(path)
+
+
+@pytest.mark.parametrize("max_bytes", [1000, 12 << 10])
+def test_limits_end_a_log_that_costs_too_much(max_bytes: int) -> None:
+    path = Path(__file__).parents[1] / "fixtures/multiphase.darshan"
+    with pytest.raises(DamagedLogError, match="holds more bytes than"):
+        read_log(path, max_bytes)
 
 
 def test_a_missing_log_is_one_clear_line(tmp_path: Path) -> None:

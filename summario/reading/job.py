@@ -1,0 +1,79 @@
+"""The job record of a log: who ran which program, when and with how many processes."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from ioncast_base.errors import DamagedLogError
+from summario.reading.header import Header, inconsistent
+from summario.reading.inflate import InflateError, inflate
+
+_METADATA_BYTES = 1024
+_MAX_JOB_BYTES = 64 << 10
+
+
+@dataclass(frozen=True)
+class Job:
+    """The job record: `nprocs` processes, times in seconds since the epoch."""
+
+    id: int
+    uid: int
+    nprocs: int
+    start_seconds: float
+    end_seconds: float
+    executable: str
+
+
+def parse_job(header: Header, region: bytes, where: str) -> Job:
+    """Decode the job record.
+
+    Parameters
+    ----------
+    header : Header
+        The log's header.
+    region : bytes
+        All bytes between the header and the next region, compressed. Some MPI-IO libraries
+        write zeros in front of the stream. Darshan's own reader stops there; this function
+        skips them.
+    where : str
+        The file's name, for errors.
+
+    Raises
+    ------
+    DamagedLogError
+        When the record is damaged, or another stream stands beside it.
+    """
+    try:
+        streams = inflate(region.lstrip(b"\0"), header.compression, _MAX_JOB_BYTES)
+    except InflateError as error:
+        raise _damaged("the job record cannot be decompressed", where) from error
+    if len(streams) != 1:
+        # One process writes one stream. More streams belong to modules that a damaged map lacks.
+        raise inconsistent(where)
+    [record] = streams
+    with_nanoseconds = header.version >= "3.41"
+    fields = struct.Struct(f"{header.byte_order}{7 if with_nanoseconds else 5}q")
+    if len(record) < fields.size + _METADATA_BYTES:
+        raise _damaged("the job record is too short", where)
+    values = fields.unpack_from(record)
+    if with_nanoseconds:
+        uid, start, start_ns, end, end_ns, nprocs, job_id = values
+    else:
+        uid, start, end, nprocs, job_id = values
+        start_ns = end_ns = 0
+    if nprocs < 1:
+        raise _damaged(f"the job record counts {nprocs} processes", where)
+    command = record[fields.size + _METADATA_BYTES :].split(b"\n")[0].split(b"\0")[0]
+    return Job(
+        id=job_id,
+        uid=uid,
+        nprocs=nprocs,
+        start_seconds=start + start_ns / 1e9,
+        end_seconds=end + end_ns / 1e9,
+        executable=command.decode("utf-8", "replace").strip(),
+    )
+
+
+def _damaged(what: str, where: str) -> DamagedLogError:
+    return DamagedLogError(what, where=where, remedy="fetch the log again")
