@@ -33,7 +33,7 @@ CHILD_MB = 25
 PACKAGES = ("ioncast", "darshan", "numpy", "pandas")
 
 LABELS = {
-    "summario": "summario: LogReader + extract_phases",
+    "summario": "summario: read_log + extract_phases",
     "command": "the command `ioncast phases --format csv`",
     "frames": 'PyDarshan, dtype="pandas"',
     "numpy": 'PyDarshan, dtype="numpy"',

@@ -27,12 +27,11 @@ Reader = Callable[[str], int]
 
 
 def summario() -> Reader:
-    # The reader's own process ends with this one.
-    reader = importlib.import_module("summario.reading.log").LogReader()
+    read_log = importlib.import_module("summario.reading.log").read_log
     extract_phases = importlib.import_module("summario.phases.extract").extract_phases
 
     def read(path: str) -> int:
-        log = reader.read(path)
+        log = read_log(path)
         extract_phases(log)
         return sum(len(records.words) for records in log.records.values())
 

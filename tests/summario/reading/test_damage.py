@@ -144,7 +144,7 @@ def test_records_of_a_modified_darshan_are_named_by_their_size(shared_data: Path
     logs = sorted((shared_data / "io500-traces").glob("mdworkbench*.darshan"))
     assert len(logs) == 3
     for path in logs:
-        with pytest.raises(DamagedLogError, match="POSIX records of 720 bytes; .* 704 bytes"):
+        with pytest.raises(DamagedLogError, match=r"POSIX records of 720 bytes; .* 704 bytes"):
             read_log(path)
 
 
