@@ -23,10 +23,10 @@ from summario.phases.streams import (
     Ints,
     Streams,
     concatenate,
-    is_among,
     streams_of,
 )
 from summario.phases.values import Extraction, Part, Phase
+from summario.reading.file_ids import is_among
 from summario.reading.log import DarshanLog
 
 # The highest layer comes first. Its records of a file hide those of lower layers.

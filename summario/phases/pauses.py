@@ -7,46 +7,21 @@ at each pause: a time longer than the time distance in which no rank moved bytes
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Iterator
+import itertools
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.phases.merge import FilePhases, rows_apart, stack_rows, take_rows
-from summario.phases.streams import Floats, Ints, Streams, is_among
+from summario.phases.streams import Floats, Ints, Streams
+from summario.reading.dxt import DXT_MODULES
+from summario.reading.file_ids import is_among
+from summario.reading.heatmap import Heatmap, heatmaps_of
 from summario.reading.log import DarshanLog
-
-_DXT_MODULE = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
-# From this version of a module on, a segment has a thread id after its times.
-_DXT_WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
-
-
-@dataclass(frozen=True)
-class Heatmap:
-    """Bytes moved by one api and operation over time, summed over ranks.
-
-    Attributes
-    ----------
-    bin_seconds : float
-        The width of a bin; the first bin starts with the job.
-    bytes : ndarray of int64, shape (bins,)
-        Bytes moved in each bin.
-    """
-
-    bin_seconds: float
-    bytes: Ints
-
-    def pauses(self, time_distance: float) -> list[tuple[int, int]]:
-        """Find runs of empty bins longer than `time_distance` seconds, as [first, end) indices."""
-        edges = np.flatnonzero(np.diff(np.concatenate([[1], self.bytes != 0, [1]])))
-        runs = edges.reshape(-1, 2)
-        long = (runs[:, 1] - runs[:, 0]) * self.bin_seconds > time_distance
-        return [(int(first), int(end)) for first, end in runs[long]]
+from summario.reading.operations import Operations, operations_of
 
 
 @dataclass(frozen=True)
@@ -64,25 +39,6 @@ class Windows:
     starts: Floats
     ends: Floats
     moved: Floats
-
-
-@dataclass(frozen=True)
-class Segments:
-    """Traced requests of one file and operation; lengths in bytes, times in seconds."""
-
-    length: Ints
-    start: Floats
-    end: Floats
-
-    def are_all_of(self, row: FilePhases) -> bool:
-        """Whether they are all requests of a row; a full trace buffer has only the first ones."""
-        return bool(
-            len(self.length) == row.requests[0]
-            and (self.length >= 0).all()
-            and self.length.sum(dtype=np.float64) == row.bytes[0]
-            and (self.start <= self.end).all()
-            and np.isfinite(self.end - self.start).all()
-        )
 
 
 def split_at_pauses(
@@ -108,21 +64,26 @@ def split_at_pauses(
     long_rows = np.flatnonzero(file_phases.end - file_phases.start > time_distance)
     if not log.traces or not len(long_rows):
         return file_phases
-    segments = _segments_of(log, set(file_phases.file_id[long_rows].tolist()))
-    windows = {
-        (api, operation): _windows(heatmap, file_phases, streams, api, operation, time_distance)
-        for (api, operation), heatmap in _heatmaps(log).items()
-    }
+    traced_by_file = _traced_by_file(log, file_phases.file_id[long_rows])
+    heatmaps = cache(lambda: heatmaps_of(log))
+
+    # A row with all requests in the trace needs no heat map, so read and sum them up on demand.
+    @cache
+    def windows_of(kind: tuple[str, str]) -> Windows | None:
+        heatmap = heatmaps().get(kind)
+        if heatmap is None:
+            return None
+        return _windows(heatmap, file_phases, streams, *kind, time_distance)
+
     pieces: dict[int, FilePhases] = {}
     for index, row in zip(long_rows.tolist(), rows_apart(file_phases, long_rows), strict=True):
-        key = (APIS[row.api[0]], OPERATIONS[row.operation[0]])
-        traced = segments.get((*key, int(row.file_id[0])))
-        if traced is not None and traced.are_all_of(row):
-            split = _split_by_segments(row, traced, time_distance)
-        elif key in windows:
-            split = _split_by_heatmap(row, windows[key])
+        kind = (APIS[row.api[0]], OPERATIONS[row.operation[0]])
+        traced = traced_by_file.get((*kind, int(row.file_id[0])))
+        if traced is not None and _are_all_of(row, traced):
+            split = _split_by_requests(row, traced, time_distance)
         else:
-            split = None
+            windows = windows_of(kind)
+            split = None if windows is None else _split_by_heatmap(row, windows)
         if split is not None:
             pieces[index] = split
     if not pieces:
@@ -130,6 +91,14 @@ def split_at_pauses(
     whole = np.ones(len(file_phases), bool)
     whole[list(pieces)] = False
     return stack_rows([take_rows(file_phases, whole), *pieces.values()])
+
+
+def pauses_of(moved: Ints, bin_seconds: float, time_distance: float) -> list[tuple[int, int]]:
+    """Find runs of empty bins longer than `time_distance` seconds, as [first, end) indices."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[1], moved != 0, [1]])))
+    runs = edges.reshape(-1, 2)
+    long = (runs[:, 1] - runs[:, 0]) * bin_seconds > time_distance
+    return [(int(first), int(end)) for first, end in runs[long]]
 
 
 def _windows(
@@ -141,16 +110,17 @@ def _windows(
     time_distance: float,
 ) -> Windows:
     """Find the windows of a heat map; subtract the bytes of files used in only one window."""
-    pauses = np.array(heatmap.pauses(time_distance), np.int64).reshape(-1, 2)
+    total = heatmap.bytes.sum(axis=0)
+    pauses = np.array(pauses_of(total, heatmap.bin_seconds, time_distance), np.int64).reshape(-1, 2)
     starts = np.append(-np.inf, pauses[:, 1] * heatmap.bin_seconds)
     ends = np.append(pauses[:, 0] * heatmap.bin_seconds, np.inf)
-    until = np.append(0, np.cumsum(heatmap.bytes, dtype=np.float64))
+    until = np.append(0, np.cumsum(total, dtype=np.float64))
     moved = until[np.append(pauses[:, 0], -1)] - until[np.append(0, pauses[:, 1])]
 
     def window(times: Floats) -> Ints:
         return np.searchsorted(starts, times, side="right") - 1
 
-    kind = (APIS.index(api), OPERATIONS.index(operation)) if api in APIS else (-1, -1)
+    kind = APIS.index(api), OPERATIONS.index(operation)
     rows = (file_phases.api == kind[0]) & (file_phases.operation == kind[1])
     spanning = rows & (window(file_phases.start) != window(file_phases.end))
     others = (streams.api == kind[0]) & (streams.operation == kind[1])
@@ -161,11 +131,11 @@ def _windows(
     return Windows(starts, ends, np.maximum(moved, 0))
 
 
-def _split_by_segments(
-    row: FilePhases, traced: Segments, time_distance: float
+def _split_by_requests(
+    row: FilePhases, traced: Operations, time_distance: float
 ) -> FilePhases | None:
-    order = np.argsort(traced.start, kind="stable")
-    start, end, length = traced.start[order], traced.end[order], traced.length[order]
+    traced = traced.take(np.argsort(traced.start_seconds, kind="stable"))
+    start, end, length = traced.start_seconds, traced.end_seconds, traced.length
     latest = np.maximum.accumulate(end)
     cuts = np.flatnonzero(start[1:] > latest[:-1] + time_distance) + 1
     if not len(cuts):
@@ -269,70 +239,28 @@ def _first_accesses(row: FilePhases, count: int) -> Ints:
     return np.full(count, once * count if once * count < requests else once)
 
 
-def _heatmaps(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
-    """Read the log's heat maps by (api, operation)."""
-    order = log.header.byte_order
-    # By a bug of the runtime some ranks have one bin more or less; missing bins are empty.
-    head = struct.Struct(f"{order}Qqdq2Q")
-    sums: dict[tuple[str, str], tuple[float, list[Ints]]] = {}
-    data = log.traces.get("HEATMAP", b"")
-    position = 0
-    while position + head.size <= len(data):
-        file_id, _, width, bins, _, _ = head.unpack_from(data, position)
-        position += head.size
-        if bins < 1 or position + 16 * bins > len(data) or not 0 < width < math.inf:
-            return {}
-        values = np.frombuffer(data, f"{order}i8", 2 * bins, position).astype(np.int64)
-        position += 16 * bins
-        api = log.names.get(file_id, "").removeprefix("heatmap:")
-        for operation, row in (("write", values[:bins]), ("read", values[bins:])):
-            sums.setdefault((api, operation), (width, []))[1].append(row)
-    return {key: Heatmap(width, _padded_sum(rows)) for key, (width, rows) in sums.items()}
-
-
-def _padded_sum(rows: list[Ints]) -> Ints:
-    total = np.zeros(max(len(row) for row in rows), np.int64)
-    for row in rows:
-        total[: len(row)] += row
-    return total
-
-
-def _segments_of(log: DarshanLog, file_ids: set[int]) -> dict[tuple[str, str, int], Segments]:
-    """Read the traced segments of some files by (api, operation, file id)."""
-    found: dict[tuple[str, str, int], list[NDArray[np.void]]] = {}
-    for api, module in _DXT_MODULE.items():
-        if module in log.traces and module not in log.header.partial_modules:
-            for file_id, operation, rows in _dxt_records(log, module):
-                if file_id in file_ids and len(rows):
-                    found.setdefault((api, operation, file_id), []).append(rows)
+def _traced_by_file(
+    log: DarshanLog, file_ids: NDArray[np.uint64]
+) -> dict[tuple[str, str, int], Operations]:
+    """Decode the traced requests to some files, by (api, operation, file id)."""
+    if not log.traces.keys() & DXT_MODULES.values():
+        return {}
+    traced = operations_of(log, file_ids)
+    partial = [DXT_MODULES.get(api) in log.header.partial_modules for api in APIS]
+    if any(partial):
+        traced = traced.take(~np.array(partial)[traced.api])
+    if not len(traced):
+        return {}
+    traced = traced.take(np.lexsort((traced.file_id, traced.operation, traced.api)))
+    new = np.diff(traced.file_id) != 0
+    new |= (np.diff(traced.operation) != 0) | (np.diff(traced.api) != 0)
+    edges = np.flatnonzero(np.concatenate([[True], new, [True]])).tolist()
     return {
-        key: Segments(*(np.concatenate([rows[name] for rows in tables]) for name in _SEGMENT))
-        for key, tables in found.items()
+        (APIS[rows.api[0]], OPERATIONS[rows.operation[0]], int(rows.file_id[0])): rows
+        for rows in (traced.take(slice(*pair)) for pair in itertools.pairwise(edges))
     }
 
 
-_SEGMENT = ("length", "start", "end")
-
-
-def _dxt_records(
-    log: DarshanLog, module: str
-) -> Iterator[tuple[int, Literal["write", "read"], NDArray[np.void]]]:
-    """Yield each (file id, operation, segments) of a DXT module."""
-    order = log.header.byte_order
-    head = struct.Struct(f"{order}Qqq64s2q")
-    names = [("offset", f"{order}i8"), ("length", f"{order}i8")]
-    names += [("start", f"{order}f8"), ("end", f"{order}f8")]
-    if log.header.module_versions[module] >= _DXT_WITH_THREAD[module]:
-        names.append(("thread", f"{order}u8"))
-    segment = np.dtype(names)
-    data = log.traces[module]
-    position = 0
-    while position + head.size <= len(data):
-        file_id, _, _, _, writes, reads = head.unpack_from(data, position)
-        position += head.size
-        if min(writes, reads) < 0 or position + (writes + reads) * segment.itemsize > len(data):
-            return
-        rows = np.frombuffer(data, segment, writes + reads, position)
-        position += rows.nbytes
-        yield file_id, "write", rows[:writes]
-        yield file_id, "read", rows[writes:]
+def _are_all_of(row: FilePhases, traced: Operations) -> bool:
+    """Tell whether all requests of a row were traced; a full buffer has only the first ones."""
+    return len(traced) == int(row.requests[0]) and int(traced.length.sum()) == int(row.bytes[0])

@@ -88,19 +88,6 @@ def concatenate(tables: list[Streams]) -> Streams:
     )
 
 
-def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Tell which ids are among the known ones.
-
-    `numpy.isin` would do the same, but loads masked arrays, which takes as long as to read a log.
-    """
-    if not len(known):
-        return np.zeros(len(values), bool)
-    known = np.sort(known)
-    nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    found: NDArray[np.bool_] = known[nearest] == values
-    return found
-
-
 def streams_of(records: Records, api: str, operation: str, nprocs: int, where: str) -> Streams:
     """Read the rows of one module and operation.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from ioncast_base.wording import counted
 from summario.reading.log import DarshanLog
 
 DXT_MODULES = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
@@ -83,8 +84,16 @@ class DxtModule:
     has_offsets: bool
     warnings: tuple[str, ...]
 
+    def integers(self, at: Ints) -> Ints:
+        """Read integers at some words."""
+        return self.words[at].astype(np.int64, copy=False)
 
-def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModule | None:
+    def reals(self, at: Ints) -> NDArray[np.float64]:
+        """Read floating-point numbers at some words."""
+        return self.integers(at).view(np.float64)
+
+
+def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModule:
     """Read the records of one module.
 
     Damage never raises an error, because counters have the totals of all requests: records behind
@@ -101,35 +110,34 @@ def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModu
 
     Returns
     -------
-    DxtModule or None
-        None if the log has no such module.
+    DxtModule
+        Without records if the log has no such module.
     """
     module = DXT_MODULES[api]
-    if module not in log.traces:
-        return None
-    version = log.header.module_versions[module]
-    data, warnings = log.traces[module], []
-    if not 1 <= version <= NEWEST_VERSIONS[module]:
-        newest = NEWEST_VERSIONS[module]
+    newest = NEWEST_VERSIONS[module]
+    version = log.header.module_versions.get(module, newest)
+    data, warnings = log.traces.get(module, b""), []
+    if not 1 <= version <= newest:
         warnings.append(
-            f"the {module} data have format {version}, this reader knows 1 to {newest};"
-            " they are not used"
+            f"the {module} data have format {version}, but this reader knows 1 to {newest}; they"
+            " are left out"
         )
         data = b""
     request_words = 5 if version >= _FIRST_WITH_THREAD[module] else 4
     positions, end = _record_positions(data, log.header.byte_order, 8 * request_words)
     if end < len(data):
         warnings.append(
-            f"the {module} data break off after {len(positions)} records;"
-            f" the remaining {len(data) - end} bytes are not used"
+            f"the {module} data break off after {counted(len(positions), 'record')}; the rest"
+            f" ({counted(len(data) - end, 'byte')}) is left out"
         )
     words = np.frombuffer(data[:end], f"{log.header.byte_order}i8")
     records = _records_at(words, np.array(positions, np.int64) // 8, hosts)
     possible = (records.rank >= 0) & (records.rank < log.job.nprocs)
     if not possible.all():
+        count = int(np.count_nonzero(~possible))
         warnings.append(
-            f"{np.count_nonzero(~possible)} {module} records have a rank outside the job's"
-            f" {log.job.nprocs} processes and are not used"
+            f"{counted(count, f'{module} record')} left out: the rank is outside the job's"
+            f" {log.job.nprocs} processes"
         )
         records = records.take(possible)
     if module in log.header.partial_modules:

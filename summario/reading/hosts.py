@@ -15,6 +15,9 @@ import numpy as np
 from summario.reading.dxt import DXT_MODULES, read_dxt_module, text_of
 from summario.reading.log import DarshanLog
 
+# The modules that `compute_nodes` looks at. `read_log` reads APMPI only where it is asked to.
+HOST_MODULES = ("APMPI", *DXT_MODULES.values())
+
 # From darshan-apmpi-log-format.h: the record of the job, then one record for each process.
 _APMPI_VERSION = 1
 _APMPI_HEAD_BYTES = 48
@@ -60,7 +63,7 @@ def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
     Parameters
     ----------
     log : DarshanLog
-        The log.
+        The log, of which the `HOST_MODULES` were read.
 
     Returns
     -------
@@ -91,7 +94,6 @@ def _hosts_by_dxt(log: DarshanLog) -> dict[int, str]:
     named = {
         pair
         for module in modules
-        if module is not None
         for pair in zip(module.records.rank.tolist(), module.records.host.tolist(), strict=True)
     }
     return _host_of_rank([(rank, names[host]) for rank, host in named])

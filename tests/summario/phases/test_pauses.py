@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from summario.phases.extract import extract_phases
-from summario.phases.pauses import Heatmap
+from summario.phases.pauses import pauses_of
 from summario.phases.settings import ExtractionSettings
 from summario.reading.log import read_log
 
@@ -38,17 +38,17 @@ def test_the_io_times_of_pieces_add_up_to_that_of_the_file() -> None:
 
 
 def test_pauses_are_runs_of_empty_bins_longer_than_the_distance() -> None:
-    heatmap = Heatmap(0.5, np.array([0, 0, 0, 7, 0, 0, 9, 0, 0, 0, 1, 0]))
-    assert heatmap.pauses(1.0) == [(0, 3), (7, 10)]
-    assert heatmap.pauses(0.9) == [(0, 3), (4, 6), (7, 10)]
-    assert heatmap.pauses(5.0) == []
+    moved = np.array([0, 0, 0, 7, 0, 0, 9, 0, 0, 0, 1, 0])
+    assert pauses_of(moved, 0.5, 1.0) == [(0, 3), (7, 10)]
+    assert pauses_of(moved, 0.5, 0.9) == [(0, 3), (4, 6), (7, 10)]
+    assert pauses_of(moved, 0.5, 5.0) == []
 
 
 @given(st.lists(st.integers(0, 2), min_size=1), st.floats(0.1, 4), st.floats(0, 5))
 def test_a_pause_is_empty_and_long_enough_and_cannot_be_longer(
     moved: list[int], width: float, distance: float
 ) -> None:
-    for first, end in Heatmap(width, np.array(moved)).pauses(distance):
+    for first, end in pauses_of(np.array(moved), width, distance):
         assert not any(moved[first:end])
         assert (end - first) * width > distance
         assert first == 0 or moved[first - 1]

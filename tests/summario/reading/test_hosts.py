@@ -1,13 +1,12 @@
 """Compute nodes from the host names in logs."""
 
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.applications.darshan_writer import Dxt
-from summario.reading.hosts import ComputeNodes, compute_nodes
+from summario.reading.hosts import HOST_MODULES, ComputeNodes, compute_nodes
 from summario.reading.log import DarshanLog, read_log
 from tests.support.log_bytes import dxt_bytes, write_modules
 
@@ -88,15 +87,7 @@ def test_hosts_of_genuine_logs(
 
 
 def with_mpi_module(path: Path) -> DarshanLog:
-    log = read_log(path)
-    region = log.header.modules["APMPI"]
-    data = path.read_bytes()[region.offset : region.offset + region.length]
-    streams = []
-    while data:
-        stream = zlib.decompressobj()
-        streams.append(stream.decompress(data))
-        data = stream.unused_data
-    return replace(log, traces={**log.traces, "APMPI": b"".join(streams)})
+    return read_log(path, modules=HOST_MODULES)
 
 
 def test_the_mpi_module_names_the_host_of_every_process(shared_data: Path) -> None:

@@ -1,0 +1,176 @@
+"""The requests that DXT traced, as one table with a row for each request of both apis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.kinds import APIS, OPERATIONS
+from ioncast_base.limits import LARGEST_BYTES
+from ioncast_base.wording import counted
+from summario.reading.dxt import DXT_MODULES, DxtModule, Ints, read_dxt_module
+from summario.reading.file_ids import is_among
+from summario.reading.log import DarshanLog
+
+UNKNOWN_OFFSET = -1
+
+# No run has a later time, or moves more bytes.
+_LONGEST_SECONDS = 1e9
+_MOST_BYTES = 1 << 60
+# A record has its writes before its reads.
+_IN_RECORD = np.array([OPERATIONS.index("write"), OPERATIONS.index("read")], np.int8)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """A table with a row for each traced request, in the order of the log.
+
+    Attributes
+    ----------
+    api, operation : ndarray of int8
+        Indices into `APIS` and `OPERATIONS`.
+    file_id : ndarray of uint64
+        Darshan's record id.
+    rank : ndarray of int64
+        The process.
+    offset : ndarray of int64
+        The offset in the file in bytes; `UNKNOWN_OFFSET` if the log does not tell.
+    length : ndarray of int64
+        The moved bytes. Their sum is at most 2^60.
+    start_seconds, end_seconds : ndarray of float64
+        Seconds since the job's start; no end is before its start.
+    host : ndarray of int32
+        Index into `hosts`.
+    hosts : tuple of str
+        The names of the compute nodes.
+    warnings : tuple of str
+        Sentences about requests that are missing or left out.
+    """
+
+    api: NDArray[np.int8]
+    operation: NDArray[np.int8]
+    file_id: NDArray[np.uint64]
+    rank: Ints
+    offset: Ints
+    length: Ints
+    start_seconds: Floats
+    end_seconds: Floats
+    host: NDArray[np.int32]
+    hosts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+    def take(self, rows: NDArray[np.bool_] | Ints | slice) -> Operations:
+        """Select rows by mask, index or slice."""
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        return Operations(**columns, hosts=self.hosts, warnings=self.warnings)
+
+
+_COLUMNS = tuple(
+    field.name for field in fields(Operations) if field.name not in ("hosts", "warnings")
+)
+
+
+def operations_of(log: DarshanLog, file_ids: NDArray[np.uint64] | None = None) -> Operations:
+    """Decode the requests that DXT traced.
+
+    DXT is a second description of requests that the counters of the log have too. So damage is a
+    warning, never an error: a request with a negative length, without finite times or with an end
+    before its start is left out, and so is everything that `summario.reading.dxt` leaves out.
+
+    Parameters
+    ----------
+    log : DarshanLog
+        The log.
+    file_ids : ndarray of uint64, optional
+        Decode only requests to these files.
+
+    Returns
+    -------
+    Operations
+        Requests of POSIX first, then of MPI-IO; empty for a log without DXT.
+
+    Examples
+    --------
+    >>> from summario.reading.log import read_log
+    >>> log = read_log("tests/summario/fixtures/reopen-same-5x-dxt.darshan")
+    >>> operations = operations_of(log)
+    >>> len(operations), int(operations.length.sum()), operations.hosts
+    (480, 251658240, ('vm',))
+    """
+    hosts: dict[str, int] = {}
+    tables = []
+    for api in [api for api, name in DXT_MODULES.items() if name in log.traces] or ["POSIX"]:
+        module = read_dxt_module(log, api, hosts)
+        if file_ids is not None:
+            chosen = module.records.take(is_among(module.records.file_id, file_ids))
+            module = replace(module, records=chosen)
+        tables.append(_decode(module, api))
+    warnings = tuple(warning for table in tables for warning in table.warnings)
+    # Stacking copies everything, but the requests of a log are seldom in both modules.
+    used = [table for table in tables if len(table)]
+    table = used[0] if len(used) == 1 else _stacked(tables)
+    return replace(table, hosts=tuple(hosts), warnings=warnings)
+
+
+def _stacked(tables: list[Operations]) -> Operations:
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in _COLUMNS
+    }
+    return Operations(**columns)
+
+
+def _decode(module: DxtModule, api: str) -> Operations:
+    """Decode the requests of one module, without the names of hosts."""
+    records, words = module.records, module.request_words
+    counts = records.writes + records.reads
+    # The place of each request's first word: a record's first one, and then every `words` words.
+    at = np.repeat(records.first_word - words * (np.cumsum(counts) - counts), counts)
+    at += words * np.arange(len(at))
+    length = module.integers(at + 1)
+    by_operation = np.stack([records.writes, records.reads], axis=1).ravel()
+    table = Operations(
+        api=np.full(len(at), APIS.index(api), np.int8),
+        operation=np.repeat(np.tile(_IN_RECORD, len(counts)), by_operation),
+        file_id=np.repeat(records.file_id, counts),
+        rank=np.repeat(records.rank, counts),
+        offset=_known_offsets(module, at, length),
+        length=length,
+        start_seconds=module.reals(at + 2),
+        end_seconds=module.reals(at + 3),
+        host=np.repeat(records.host.astype(np.int32), counts),
+        warnings=module.warnings,
+    )
+    return _possible(table, DXT_MODULES[api])
+
+
+def _known_offsets(module: DxtModule, at: Ints, length: Ints) -> Ints:
+    if not module.has_offsets:
+        return np.full(len(at), UNKNOWN_OFFSET)
+    offset = module.integers(at)
+    # The end of the request must be an offset too.
+    known = (offset >= 0) & (length >= 0) & (offset <= LARGEST_BYTES - np.maximum(length, 0))
+    return np.where(known, offset, UNKNOWN_OFFSET)
+
+
+def _possible(table: Operations, module: str) -> Operations:
+    """Leave out requests that no run can have made, with a warning."""
+    start, end = table.start_seconds, table.end_seconds
+    possible = (table.length >= 0) & (start <= end)
+    possible &= (np.abs(start) < _LONGEST_SECONDS) & (np.abs(end) < _LONGEST_SECONDS)
+    reason = "a negative length or impossible times"
+    if table.length[possible].sum(dtype=np.float64) > _MOST_BYTES:
+        possible[:] = False
+        reason = "an impossible number of bytes together"
+    if possible.all():
+        return table
+    left_out = counted(int(np.count_nonzero(~possible)), f"{module} request")
+    warning = f"{left_out} of {len(table):,} left out: {reason}"
+    return replace(table.take(possible), warnings=(*table.warnings, warning))
