@@ -54,7 +54,7 @@ def limits(
     for item in matched:
         index = item.index
         if item.phase.partial:
-            warnings.append(f"phase {index}: Darshan left out {item.phase.api} records")
+            warnings.append(f"phase {index}: the log lacks some of its {item.phase.api} records")
         if item.phase.api == "STDIO":
             warnings.append(f"phase {index}: IOR has no stdio engine, so POSIX stands in for it")
         if (item.phase.file_access, item.phase.spatiality) == ("unique", "sequential"):

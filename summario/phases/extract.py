@@ -17,6 +17,7 @@ from summario.phases.merge import FilePhases, merge_ranks, spatialities
 from summario.phases.pauses import split_at_pauses
 from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
+from summario.phases.soundness import sound_streams
 from summario.phases.streams import (
     MODULE_OF_API,
     Floats,
@@ -66,8 +67,9 @@ def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extract
     >>> [(p.operation, p.spatiality, p.bytes, p.requests) for p in extract(log).phases]
     [('write', 'contiguous', 1073741824, 512)]
     """
-    found = without_small(_phases(log, settings), settings.min_share)
-    return Extraction(found.phases, (*log.warnings, *found.warnings))
+    whole = _phases(log, settings)
+    found = without_small(whole.phases, settings.min_share)
+    return Extraction(found.phases, (*log.warnings, *whole.warnings, *found.warnings))
 
 
 def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> list[Phase]:
@@ -75,25 +77,27 @@ def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> 
     return list(extract(log, settings).phases)
 
 
-def _phases(log: DarshanLog, settings: ExtractionSettings) -> list[Phase]:
-    all_streams = read_streams(log)
-    if all_streams is None:
-        return []
-    streams = select_layer(all_streams, settings.layer)
+def _phases(log: DarshanLog, settings: ExtractionSettings) -> Extraction:
+    read = read_streams(log)
+    if read is None:
+        return Extraction(())
+    sound = sound_streams(read, log.path)
+    streams = select_layer(sound.streams, settings.layer)
     if not settings.all_files:
         streams = streams.take(~is_among(streams.file_id, system_file_ids(log)))
     if not len(streams):
-        return []
+        return Extraction((), sound.warnings)
     file_phases = split_at_pauses(
-        merge_ranks(streams, log.job.nprocs), log, all_streams, settings.time_distance
+        merge_ranks(streams, log.job.nprocs), log, sound.streams, settings.time_distance
     )
-    return merge_files(file_phases, log, settings.threshold, settings.time_distance)
+    phases = merge_files(file_phases, log, settings.threshold, settings.time_distance)
+    return Extraction(tuple(phases), sound.warnings)
 
 
 def read_streams(log: DarshanLog) -> Streams | None:
     """Step 1: read a row for each (file, api, operation, rank); None for a log without records."""
     tables = [
-        streams_of(log.records[MODULE_OF_API[api]], api, operation, log.job.nprocs, log.path)
+        streams_of(log.records[MODULE_OF_API[api]], api, operation, log.job.nprocs)
         for api in APIS
         if MODULE_OF_API[api] in log.records
         for operation in OPERATIONS
@@ -168,6 +172,7 @@ def merge_files(
     files = np.bincount(_distinct_pairs(group, file_phases.file_id)[0], minlength=len(first))
     start = np.minimum.reduceat(file_phases.start[order], first)
     end = np.maximum.reduceat(file_phases.end[order], first)
+    partial = np.logical_or.reduceat(file_phases.partial[order], first)
     moved, requests = total(file_phases.bytes), total(file_phases.requests)
     phases = []
     for index, row in enumerate(leader):
@@ -191,7 +196,7 @@ def merge_files(
                 n_files=int(files[index]),
                 mode_processes=int(modes[index]),
                 parts=parts[index],
-                partial=log.records[MODULE_OF_API[api]].partial,
+                partial=bool(partial[index]),
                 log=log.path,
             )
         )

@@ -34,6 +34,8 @@ class FilePhases:
         neither consecutive nor sequential: the first request of each process in each piece.
     consecutive, sequential, collective : ndarray of int64
         Order counters. A piece has the counters of its whole record.
+    partial : ndarray of bool
+        Whether records that belong to the row may be missing in the log.
     start, end, time : ndarray of float64
         Earliest start, latest end and longest I/O time, in seconds.
     member_row, member_rank : ndarray of int64
@@ -59,6 +61,7 @@ class FilePhases:
     start: Floats
     end: Floats
     time: Floats
+    partial: NDArray[np.bool_]
     member_row: Ints
     member_rank: Ints
     part_row: Ints
@@ -104,6 +107,7 @@ def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
         start=np.minimum.reduceat(streams.start, first),
         end=np.maximum.reduceat(streams.end, first),
         time=np.maximum.reduceat(streams.time, first),
+        partial=np.logical_or.reduceat(streams.partial, first),
         member_row=row[member],
         member_rank=streams.rank[member],
         part_row=part_row,

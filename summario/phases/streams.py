@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast_base.errors import DamagedLogError
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.records import Records
@@ -20,9 +19,8 @@ MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# No run has larger counters: bytes or requests of a log, seconds of a job.
-_MOST = 1 << 60
-_LONGEST_SECONDS = 1e9
+# No run has more requests or bytes.
+MOST = 1 << 60
 
 # Upper edges, inclusive, of Darshan's access size histogram (DARSHAN_BUCKET_INC).
 _SIZE_BIN_EDGES = np.array(
@@ -49,6 +47,8 @@ class Streams:
     start, end, time : ndarray of float64
         First and last moment in seconds since the job's start; mean I/O time of a process in
         seconds.
+    partial : ndarray of bool
+        Whether records that belong to the row may be missing in the log.
     sizes, counts : ndarray of int64, shape (rows, 4)
         The most common request sizes in bytes, and the number of requests of this operation
         with each size.
@@ -67,6 +67,7 @@ class Streams:
     start: Floats
     end: Floats
     time: Floats
+    partial: NDArray[np.bool_]
     sizes: Ints
     counts: Ints
 
@@ -88,8 +89,8 @@ def concatenate(tables: list[Streams]) -> Streams:
     )
 
 
-def streams_of(records: Records, api: str, operation: str, nprocs: int, where: str) -> Streams:
-    """Read the rows of one module and operation.
+def streams_of(records: Records, api: str, operation: str, nprocs: int) -> Streams:
+    """Read the rows of one module and operation, which may have impossible numbers.
 
     Parameters
     ----------
@@ -101,13 +102,6 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
         One of `OPERATIONS`.
     nprocs : int
         Processes of the job.
-    where : str
-        The log's name, for errors.
-
-    Raises
-    ------
-    DamagedLogError
-        When a counter or a time is impossible.
     """
     requests, collective = _requests(records, api, operation)
     moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
@@ -115,15 +109,9 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
     if not used.all():
         records = replace(records, words=records.words[used])
         requests, collective, moved = requests[used], collective[used], moved[used]
-    for name, counts in ((f"{operation}s", requests), ("bytes", moved)):
-        if (counts < 0).any() or counts.sum(dtype=np.float64) > _MOST:
-            raise _impossible(f"an impossible number of {name}", api, where)
     processes = np.where(records.ranks < 0, nprocs, 1)
     start = records.real(f"{api}_F_{operation.upper()}_START_TIMESTAMP")
     end = records.real(f"{api}_F_{operation.upper()}_END_TIMESTAMP")
-    time = records.real(f"{api}_F_{operation.upper()}_TIME") / processes
-    if not (np.abs(np.concatenate([start, end, time])) < _LONGEST_SECONDS).all():
-        raise _impossible(f"an impossible {operation} time", api, where)
     consecutive, sequential = _order(records, api, operation, requests, processes)
     sizes, counts = _access_sizes(records, api, operation)
     return Streams(
@@ -138,8 +126,9 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int, where: s
         sequential=sequential,
         collective=collective,
         start=start,
-        end=np.maximum(start, end),
-        time=time,
+        end=end,
+        time=records.real(f"{api}_F_{operation.upper()}_TIME") / processes,
+        partial=np.full(len(requests), records.partial),
         sizes=sizes,
         counts=counts,
     )
@@ -191,7 +180,7 @@ def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Int
         for name in (operation, "write" if operation == "read" else "read")
     )
     share = own / np.maximum(own + other, 1)
-    return sizes, np.rint(np.clip(counts, 0, _MOST) * np.clip(share, 0, 1)).astype(np.int64)
+    return sizes, np.rint(np.clip(counts, 0, MOST) * np.clip(share, 0, 1)).astype(np.int64)
 
 
 def _histogram(records: Records, api: str, operation: str) -> Ints:
@@ -203,9 +192,3 @@ def _histogram(records: Records, api: str, operation: str) -> Ints:
 
 def _size_bin(sizes: Ints) -> Ints:
     return np.searchsorted(_SIZE_BIN_EDGES, sizes, side="left")
-
-
-def _impossible(what: str, api: str, where: str) -> DamagedLogError:
-    return DamagedLogError(
-        f"a {api} record has {what}", where=where, remedy="use the log of another run"
-    )

@@ -66,7 +66,7 @@ class Phase:
     parts : tuple of Part
         The requests by size, most bytes first. Their bytes add up to `bytes`.
     partial : bool
-        Whether Darshan left out records of this api.
+        Whether the log lacks records of this api or of these files.
     log : str
         The log of the phase.
     """

@@ -75,7 +75,7 @@ class PhaseRecord(Given):
         max_length=_MOST_PARTS,
         description="The requests by size; their bytes add up to those of the phase.",
     )
-    partial: bool = Field(False, description="Whether Darshan left records out.")
+    partial: bool = Field(False, description="Whether the log lacks records.")
     log: str = Field("", max_length=1000, description="The log that the phase is from.")
 
 

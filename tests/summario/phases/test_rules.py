@@ -13,7 +13,7 @@ import pytest
 
 from experiments.applications.darshan_writer import Dxt, Heatmap, Record, Segment, write_log
 from ioncast_base.errors import DamagedLogError
-from summario.phases.extract import extract_phases
+from summario.phases.extract import extract, extract_phases
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.header import MAX_HEADER_BYTES, parse_header
@@ -528,6 +528,45 @@ def assert_refused(log: DarshanLog) -> None:
     assert "impossible" in str(caught.value)
     assert log.path in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "counters", [{"MPIIO_BYTES_WRITTEN": -512 * MIB}, {"MPIIO_COLL_WRITES": -1}], ids=str
+)
+def test_a_file_with_an_impossible_mpiio_record_counts_by_its_posix_records(
+    tmp_path: Path, counters: dict[str, int]
+) -> None:
+    bad = mpiio("/bad", COLL=10)
+    records = [
+        replace(bad, counters={**bad.counters, **counters}),
+        replace(mpiio("/bad", COLL=3), rank=1),
+        posix("/bad", 0, 1, requests=20),
+        mpiio("/good", COLL=5),
+        posix("/good", 0, 1, requests=7),
+    ]
+    log = log_of(tmp_path, records)
+    found = extract(log)
+    assert sorted(bytes_of(found.phases)) == [("MPIIO", 5), ("POSIX", 20)]
+    assert all(phase.partial for phase in found.phases)
+    [warning] = found.warnings
+    assert "MPI-IO records of 1 file are not used" in warning
+    assert "POSIX records" in warning
+
+
+def test_an_impossible_mpiio_record_without_posix_records_is_an_error(tmp_path: Path) -> None:
+    bad = mpiio("/bad", COLL=10)
+    bad = replace(bad, counters={**bad.counters, "MPIIO_BYTES_WRITTEN": -1})
+    assert_refused(log_of(tmp_path, [bad, posix("/good", 0, 1)]))
+
+
+def test_an_impossible_record_of_both_layers_is_an_error(tmp_path: Path) -> None:
+    records = [mpiio("/bad", COLL=10), posix("/bad", 0, 1)]
+    names = ("MPIIO_BYTES_WRITTEN", "POSIX_BYTES_WRITTEN")
+    bad = [
+        replace(record, counters={**record.counters, name: -1})
+        for record, name in zip(records, names, strict=True)
+    ]
+    assert_refused(log_of(tmp_path, bad))
 
 
 # The reader

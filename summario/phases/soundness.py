@@ -1,0 +1,121 @@
+"""Records with impossible numbers: the layer below takes the place of their files.
+
+Some versions of Darshan write an impossible number into a record of a log that is whole
+otherwise. For example, MPI-IO counts the bytes of a call in a 32-bit number, so a call of more than
+2 GiB can make the sum negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.errors import DamagedLogError
+from ioncast_base.kinds import APIS, OPERATIONS
+from ioncast_base.wording import counted
+from summario.phases.streams import MODULE_OF_API, MOST, Streams
+from summario.reading.file_ids import is_among
+
+# No run has larger times, in seconds.
+_LONGEST_SECONDS = 1e9
+_MPIIO, _POSIX = APIS.index("MPIIO"), APIS.index("POSIX")
+
+
+@dataclass(frozen=True)
+class SoundStreams:
+    """Streams without impossible records.
+
+    Attributes
+    ----------
+    streams : Streams
+        The streams that are left; none ends before its start. Streams of files with missing
+        records are marked as partial.
+    warnings : tuple of str
+        A sentence if files were replaced.
+    """
+
+    streams: Streams
+    warnings: tuple[str, ...] = ()
+
+
+def sound_streams(streams: Streams, where: str) -> SoundStreams:
+    """Leave out the MPI-IO records of files with an impossible one.
+
+    Parameters
+    ----------
+    streams : Streams
+        All streams of a log.
+    where : str
+        The log's name, for errors.
+
+    Raises
+    ------
+    DamagedLogError
+        When a file with an impossible record has no records of a layer below.
+    """
+    impossible = ~_possible(streams)
+    streams = replace(streams, end=np.maximum(streams.start, streams.end))
+    if not impossible.any():
+        _check_sums(streams, where)
+        return SoundStreams(streams)
+    row = int(np.flatnonzero(impossible)[0])
+    files = np.unique(streams.file_id[impossible])
+    below = (streams.api == _POSIX) & ~impossible
+    if (streams.api[impossible] != _MPIIO).any() or not is_among(
+        files, streams.file_id[below]
+    ).all():
+        raise _damaged(streams, row, where)
+    replaced = is_among(streams.file_id, files)
+    partial = streams.partial | replaced | (streams.api == _MPIIO)
+    kept = replace(streams, partial=partial).take(~(replaced & (streams.api == _MPIIO)))
+    _check_sums(kept, where)
+    return SoundStreams(kept, (_replaced(len(files), _fault(streams, row)),))
+
+
+def _possible(streams: Streams) -> NDArray[np.bool_]:
+    """Tell which rows have numbers that a run can have; NaN is impossible."""
+    possible: NDArray[np.bool_] = (
+        (streams.requests >= 0)
+        & (streams.requests <= MOST)
+        & (streams.bytes >= 0)
+        & (streams.bytes <= MOST)
+        & (np.abs(streams.start) < _LONGEST_SECONDS)
+        & (np.abs(streams.end) < _LONGEST_SECONDS)
+        & (np.abs(streams.time) < _LONGEST_SECONDS)
+    )
+    return possible
+
+
+def _check_sums(streams: Streams, where: str) -> None:
+    for column in (streams.bytes, streams.requests):
+        if column.sum(dtype=np.float64) > MOST:
+            raise _damaged(streams, int(np.argmax(column)), where)
+
+
+def _fault(streams: Streams, row: int) -> str:
+    operation = OPERATIONS[streams.operation[row]]
+    if not 0 <= streams.requests[row] <= MOST:
+        return f"an impossible number of {operation}s"
+    if not np.abs([streams.start[row], streams.end[row], streams.time[row]]).max() < (
+        _LONGEST_SECONDS
+    ):
+        return f"an impossible {operation} time"
+    return "an impossible number of bytes"
+
+
+def _replaced(files: int, fault: str) -> str:
+    return (
+        f"the MPI-IO records of {counted(files, 'file')} are not used, because one has {fault}: the"
+        " POSIX records of the same files count instead"
+    )
+
+
+def _damaged(streams: Streams, row: int, where: str) -> DamagedLogError:
+    module = MODULE_OF_API[APIS[streams.api[row]]]
+    return DamagedLogError(
+        f"a {module} record has {_fault(streams, row)}",
+        where=where,
+        remedy="use the log of another run",
+    )
