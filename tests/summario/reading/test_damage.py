@@ -1,5 +1,6 @@
 """Damaged, truncated and hostile logs give an error, never a crash or fewer bytes."""
 
+import math
 import random
 import struct
 from functools import lru_cache
@@ -12,8 +13,13 @@ from hypothesis import strategies as st
 from ioncast_base.errors import DamagedLogError, InputError
 from summario.phases.extract import extract_phases
 from summario.phases.settings import ExtractionSettings
+from summario.reading.header import parse_header
+from summario.reading.heatmap import heatmaps_of
+from summario.reading.inflate import inflate
 from summario.reading.log import read_log
+from summario.reading.operations import operations_of
 from tests.support.examples import examples
+from tests.support.log_bytes import write_modules
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +64,7 @@ def repeat(data: bytearray, at: int, random_: random.Random) -> None:
 
 @pytest.mark.parametrize("mutate", [truncate, flip, flip_in_header, blank, repeat])
 @settings(
-    max_examples=examples(100),
+    max_examples=examples(2000),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -79,6 +85,73 @@ def test_a_damaged_log_is_an_error_or_whole(
         assert str(path) in str(error)
     else:
         assert found == expected
+
+
+EXTREME = (-(1 << 63), -1, 0, 1, 1 << 31, 1 << 60, (1 << 63) - 1, 0x7FF8 << 48, 0x7FF0 << 48)
+
+
+@lru_cache
+def contents(path: Path) -> tuple[int, tuple[str, ...], dict[str, tuple[int, bytes]]]:
+    """Read the number of processes, the names, and each module's version and data."""
+    blob = path.read_bytes()
+    header = parse_header(blob, str(path))
+    modules = {
+        name: (
+            header.module_versions[name],
+            b"".join(inflate(blob[place.offset :][: place.length], 0, 1 << 30)),
+        )
+        for name, place in header.modules.items()
+    }
+    log = read_log(path)
+    return log.job.nprocs, tuple(log.names.values()), modules
+
+
+def overwrite_words(data: bytearray, random_: random.Random) -> None:
+    for _ in range(random_.randint(1, 8)):
+        word = random_.randrange(len(data) // 8) * 8
+        struct.pack_into("<q", data, word, random_.choice([*EXTREME, random_.getrandbits(63)]))
+
+
+def cut(data: bytearray, random_: random.Random) -> None:
+    del data[random_.randrange(len(data)) :]
+
+
+def repeat_words(data: bytearray, random_: random.Random) -> None:
+    start = random_.randrange(len(data) // 8) * 8
+    data[start:start] = data[start : start + 8 * random_.randint(1, 200)]
+
+
+@pytest.mark.parametrize("change", [overwrite_words, cut, repeat_words])
+@settings(
+    max_examples=examples(2000),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(which=st.integers(0, 1000), seed=st.integers(0, 1 << 30))
+def test_hostile_records_behind_right_checksums_never_crash(
+    change: object, tmp_path: Path, which: int, seed: int
+) -> None:
+    random_ = random.Random(seed)
+    nprocs, names, modules = contents(FIXTURES[which % len(FIXTURES)])
+    hostile = dict(modules)
+    for name in random_.sample(sorted(modules), random_.randint(1, len(modules))):
+        version, data = modules[name]
+        changed = bytearray(data)
+        change(changed, random_)
+        hostile[name] = (version, bytes(changed))
+    path = write_modules(tmp_path / "hostile.darshan", hostile, nprocs=nprocs, names=names)
+    try:
+        log = read_log(path)
+        operations_of(log)
+        heatmaps_of(log)
+        phases = extract_phases(log, ExtractionSettings(layer="all", all_files=True))
+    except InputError as error:
+        assert "\n" not in str(error)
+        assert str(path) in str(error)
+    else:
+        assert all(sum(part.bytes for part in phase.parts) == phase.bytes for phase in phases)
+        assert all(phase.bytes >= 0 and phase.requests >= 0 for phase in phases)
+        assert all(math.isfinite(phase.io_time_seconds) for phase in phases)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.7, 0.99])
