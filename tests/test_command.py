@@ -17,6 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import COMMANDS, cli
 from ior_configs import IorConfig
 from tests.support.command import run_ioncast
@@ -383,6 +384,33 @@ def test_small_phases_are_left_out_with_a_warning(filled: Path) -> None:
         assert warning in ioncast(*command, "--min-share", "0.3").stderr
     record = predicted(MULTIPHASE, filled, "--min-share", "0.3")
     assert any(said.startswith(warning) for said in record["warnings"])
+
+
+@pytest.fixture(scope="module")
+def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A process writes 900 files of 4 KiB: 0.345 s of metadata calls, 0.02 s of writes."""
+    seconds = {
+        "POSIX_F_META_TIME": 0.345 / 900,
+        "POSIX_F_WRITE_TIME": 0.02 / 900,
+        "POSIX_F_WRITE_END_TIMESTAMP": 0.4,
+    }
+    counters = {"POSIX_OPENS": 1, "POSIX_WRITES": 1, "POSIX_BYTES_WRITTEN": 4096}
+    records = [Record("POSIX", f"/data/{i}", 0, counters, seconds) for i in range(900)]
+    path = tmp_path_factory.mktemp("many") / "many.darshan"
+    return write_log(path, nprocs=1, records=records)
+
+
+def test_metadata_that_takes_longer_than_io_is_said_by_every_command(
+    many_files: Path, filled: Path
+) -> None:
+    said = "phase 0: metadata calls (open, close, stat and others) on its 900 files take 0.345 s"
+    assert said in ioncast("match", many_files).stderr
+    prediction = ioncast("predict", many_files, "--system", "testbed", "--db", filled)
+    assert said in prediction.stderr
+    assert any(warning.startswith(said) for warning in predicted(many_files, filled)["warnings"])
+    [phase] = json.loads(output("phases", many_files, "--format", "json"))
+    assert phase["metadata_time"] == pytest.approx(0.345)
+    assert output("phases", many_files).splitlines()[0].endswith("metadata s")
 
 
 def test_a_csv_of_phases_accepts_only_the_option_that_needs_no_log(tmp_path: Path) -> None:

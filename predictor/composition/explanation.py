@@ -180,6 +180,8 @@ def _basis(match: Match, io_nodes: int) -> str:
             f"predicted by the model, beyond the measured sizes ({beyond}); the nearest is"
             f" {benchmark}"
         )
+    if match.is_mostly_metadata:
+        return f"predicted from {benchmark}, which has its sizes but not its metadata calls"
     differing = _listed([f"{ratio:.3g} × the {name}" for name, ratio in match.ratios.items()])
     known = f"not measured, but between measured sizes; the nearest is {benchmark}"
     return f"{known} with {differing}" if differing else known
@@ -252,12 +254,12 @@ def _earlier(prediction: Prediction) -> Iterator[str]:
         )
 
 
-def _benchmark_of(match: Match) -> tuple[str, int | None]:
-    return match.kind, match.curve.id if match.curve else None
+def _benchmark_of(match: Match) -> tuple[str, int | None, bool]:
+    return match.kind, match.curve.id if match.curve else None, match.is_mostly_metadata
 
 
-def _grouped(pairs: Iterable[tuple[tuple[str, int | None], _T]]) -> list[tuple[_T, ...]]:
-    groups: dict[tuple[str, int | None], list[_T]] = {}
+def _grouped(pairs: Iterable[tuple[tuple[str, int | None, bool], _T]]) -> list[tuple[_T, ...]]:
+    groups: dict[tuple[str, int | None, bool], list[_T]] = {}
     for key, item in pairs:
         groups.setdefault(key, []).append(item)
     return [tuple(items) for items in groups.values()]

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
 from ioncast_base.wording import in_digits
-from ior_configs import IorConfig
 from predictor.composition.caveats import limits
 from predictor.composition.composing import (
     MIB,
@@ -33,7 +32,7 @@ from predictor.composition.decision import (
 )
 from predictor.composition.estimates import Estimate, as_expected, as_measured
 from predictor.composition.overlap import timeline_of
-from predictor.matching.configurations import Match, MatchedPhase, configuration
+from predictor.matching.configurations import Match, MatchedPhase, MatchKey, configuration
 from predictor.matching.same_application import weights
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
@@ -206,7 +205,7 @@ def predict(
         tasks,
         key=lambda task: (task.phase.start_seconds, task.phase.end_seconds, _text(task.phase)),
     )
-    matches = list({found.wanted: found for task in ordered for _, found in task.parts}.values())
+    matches = list({found.key: found for task in ordered for _, found in task.parts}.values())
     usable = [found for found in matches if found.curve]
     common = _common(found.curve.bandwidths_mib_s for found in usable if found.curve)
     asked = list(io_nodes or knowledge.io_nodes(usable))
@@ -224,7 +223,7 @@ def predict(
         uncorrected = composition.typical_mib_s
         composition = _corrected(composition, runs)
         correction = composition.typical_mib_s / uncorrected
-        estimates = {config: one.scaled(correction) for config, one in estimates.items()}
+        estimates = {key: one.scaled(correction) for key, one in estimates.items()}
     curve: tuple[Point, ...] = ()
     expected = np.empty((0, 0))
     if composition is not None:
@@ -261,7 +260,10 @@ def _tasks(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -> 
         _Task(
             index,
             phase,
-            tuple((part, match(configuration(phase, part, nodes))) for part in phase.parts),
+            tuple(
+                (part, match(configuration(phase, part, nodes)).for_phase(phase))
+                for part in phase.parts
+            ),
         )
         for index, phase in enumerate(phases)
         if phase.parts
@@ -270,18 +272,18 @@ def _tasks(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -> 
 
 def _estimates(
     matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
-) -> dict[IorConfig, Estimate]:
-    """Estimate each wanted configuration; empty if there are no numbers of I/O nodes."""
+) -> dict[MatchKey, Estimate]:
+    """Estimate each match by its key; empty if there are no numbers of I/O nodes."""
     if not io_nodes:
         return {}
     if knowledge.model is None:
         random = np.random.default_rng(_SEED)
         return {
-            found.wanted: as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
+            found.key: as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
             for found in matches
             if found.curve
         }
-    estimates: dict[IorConfig, Estimate] = {}
+    estimates: dict[MatchKey, Estimate] = {}
     for start in range(0, len(matches), _CONFIGURATIONS_AT_ONCE):
         batch = matches[start : start + _CONFIGURATIONS_AT_ONCE]
         # The same seed for each batch, so that the doubts of different batches are correlated too.
@@ -292,23 +294,23 @@ def _estimates(
             io_nodes,
             np.random.default_rng(_SEED),
         )
-        estimates |= {match.wanted: one for match, one in zip(batch, found, strict=True)}
+        estimates |= {match.key: one for match, one in zip(batch, found, strict=True)}
     return estimates
 
 
 def _composition(
-    tasks: Sequence[_Task], estimates: Mapping[IorConfig, Estimate], io_nodes: Sequence[int]
+    tasks: Sequence[_Task], estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
 ) -> Composition | None:
     """Compose the estimated parts of the phases; None if no part has an estimate."""
     seen: Counter[str] = Counter()
     work = []
     for i, task in enumerate(tasks):
         for j, (part, found) in enumerate(task.parts):
-            if part.bytes and found.wanted in estimates:
+            if part.bytes and found.key in estimates:
                 name = f"{_identity(task.phase)} {j}"
                 seed = crc32(f"{name} {seen[name]}".encode())
                 seen[name] += 1
-                work.append(Work(i, part.bytes, estimates[found.wanted], seed))
+                work.append(Work(i, part.bytes, estimates[found.key], seed))
     timeline = timeline_of([task.phase for task in tasks])
     return compose(work, io_nodes, timeline) if work else None
 
@@ -349,11 +351,11 @@ def _corrected(composition: Composition, runs: Sequence[EarlierRun]) -> Composit
 
 
 def _matched(
-    task: _Task, estimates: Mapping[IorConfig, Estimate], io_nodes: Sequence[int]
+    task: _Task, estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
 ) -> MatchedPhase:
     times: list[dict[int, float]] = []
     for part, found in task.parts:
-        speeds = estimates[found.wanted].typical_mib_s if found.wanted in estimates else ()
+        speeds = estimates[found.key].typical_mib_s if found.key in estimates else ()
         times.append(
             {n: part.bytes / MIB / float(v) for n, v in zip(io_nodes, speeds, strict=False)}
         )

@@ -5,14 +5,17 @@ Source: Inria RR-9366, §6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchdb.measurements.curves import Curve
+from ioncast_base.wording import counted, in_digits
 from ior_configs import IorConfig
 from summario.phases.values import Part, Phase
 
 # IOR rejects sizes that are not a multiple of its offset type, 8 bytes.
 _ACCESS_BYTES = 8
+
+MatchKey = tuple[IorConfig, str]
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class Match:
     ----------
     kind : str
         "exact", "interpolated" (between measured sizes of its kind; without a model the
-        nearest benchmark stands in), "model" (beyond the measured sizes) or "unknown".
+        nearest benchmark stands in), "model" (beyond the measured sizes) or "unknown". A phase
+        that is mostly metadata is never "exact" (see `for_phase`).
     wanted : IorConfig
         The configuration that does the same I/O as the part.
     curve : Curve or None
@@ -34,6 +38,8 @@ class Match:
         The sizes that differ: measured / wanted.
     beyond : dict of str to float
         The sizes that lie beyond all measured ones of its kind: nearest measured / wanted.
+    is_mostly_metadata : bool
+        Whether it would be exact, if the phase had less metadata (see `for_phase`).
     """
 
     kind: str
@@ -42,6 +48,22 @@ class Match:
     distance: float | None = None
     ratios: dict[str, float] = field(default_factory=dict)
     beyond: dict[str, float] = field(default_factory=dict)
+    is_mostly_metadata: bool = False
+
+    @property
+    def key(self) -> MatchKey:
+        """Matches with the same key are equal, so that they share an estimate."""
+        return self.wanted, self.kind
+
+    def for_phase(self, phase: Phase) -> Match:
+        """Match a phase: not exactly, if it spends more time in metadata calls than in I/O.
+
+        IOR measures how long bytes take, and opens each file once. So its run may be of the same
+        sizes, but it is not the same I/O.
+        """
+        if self.kind == "exact" and phase.is_mostly_metadata:
+            return replace(self, kind="interpolated", is_mostly_metadata=True)
+        return self
 
     @property
     def repetitions(self) -> dict[int, tuple[float, ...]]:
@@ -121,6 +143,19 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
         segments=transfers if strided else 1,
         tasks=processes,
         nodes=min(nodes, processes) if nodes else None,
+    )
+
+
+def metadata_warning(index: int, phase: Phase) -> str | None:
+    """Warn of a phase that spends more time in metadata calls than in reads and writes."""
+    if not phase.is_mostly_metadata or phase.metadata_seconds is None:
+        return None
+    opened = 1 if phase.file_access == "shared" else tasks(phase)
+    return (
+        f"phase {index}: metadata calls (open, close, stat and others) on its"
+        f" {counted(phase.n_files, 'file')} take {in_digits(phase.metadata_seconds)} s, longer than"
+        f" its reads and writes ({in_digits(phase.io_time_seconds)} s); the IOR run of its sizes"
+        f" opens {counted(opened, 'file')}, so no benchmark matches it exactly"
     )
 
 

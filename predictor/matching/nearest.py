@@ -284,7 +284,7 @@ def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None =
     nodes : int, optional
         Compute nodes of the job.
     """
-    return find(configuration(phase, part, nodes), curves)
+    return find(configuration(phase, part, nodes), curves).for_phase(phase)
 
 
 def _of_curve(curve: Curve) -> Traits:

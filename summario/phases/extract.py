@@ -97,7 +97,13 @@ def _phases(log: DarshanLog, settings: ExtractionSettings) -> Extraction:
 def read_streams(log: DarshanLog) -> Streams | None:
     """Step 1: read a row for each (file, api, operation, rank); None for a log without records."""
     tables = [
-        streams_of(log.records[MODULE_OF_API[api]], api, operation, log.job.nprocs)
+        streams_of(
+            log.records[MODULE_OF_API[api]],
+            api,
+            operation,
+            log.job.nprocs,
+            below=log.records.get("POSIX") if api == "MPIIO" else None,
+        )
         for api in APIS
         if MODULE_OF_API[api] in log.records
         for operation in OPERATIONS
@@ -164,7 +170,8 @@ def merge_files(
         return np.add.reduceat(values[order], first)
 
     nprocs = log.job.nprocs
-    time = _slowest_process(file_phases, group)
+    time = _slowest_process(file_phases, file_phases.time, group)
+    metadata = _slowest_process(file_phases, file_phases.metadata, group)
     ranks = _distinct_ranks(file_phases, group, nprocs)
     modes = _modes(group, file_phases.processes)
     parts = _merged_parts(file_phases, group)
@@ -198,6 +205,7 @@ def merge_files(
                 parts=parts[index],
                 partial=bool(partial[index]),
                 log=log.path,
+                metadata_seconds=None if np.isnan(metadata[index]) else float(metadata[index]),
             )
         )
     return sorted(phases, key=lambda phase: (phase.start_seconds, phase.end_seconds))
@@ -215,14 +223,14 @@ def _close_groups(kind: Ints, start: Floats, end: Floats, time_distance: float) 
     return group
 
 
-def _slowest_process(file_phases: FilePhases, group: Ints) -> Floats:
-    """Compute the longest I/O time of a process in each group.
+def _slowest_process(file_phases: FilePhases, times: Floats, group: Ints) -> Floats:
+    """Compute the longest time of a process in each group, from the times of the rows.
 
     A process uses its files one after the other, so their times add up. Different processes work
     in parallel, so the longest time counts.
     """
     member_group = group[file_phases.member_row]
-    member_time = file_phases.time[file_phases.member_row]
+    member_time = times[file_phases.member_row]
     everyone = file_phases.member_rank < 0
     groups = int(group.max()) + 1
     common = np.bincount(member_group[everyone], member_time[everyone], minlength=groups)
@@ -230,7 +238,9 @@ def _slowest_process(file_phases: FilePhases, group: Ints) -> Floats:
         member_group[~everyone], file_phases.member_rank[~everyone]
     )
     longest = np.zeros(groups)
-    np.maximum.at(longest, pair_group, np.bincount(pair, member_time[~everyone]))
+    # NumPy warns of NaN, which is an unknown time.
+    with np.errstate(invalid="ignore"):
+        np.maximum.at(longest, pair_group, np.bincount(pair, member_time[~everyone]))
     return common + longest
 
 

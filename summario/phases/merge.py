@@ -36,8 +36,8 @@ class FilePhases:
         Order counters. A piece has the counters of its whole record.
     partial : ndarray of bool
         Whether records that belong to the row may be missing in the log.
-    start, end, time : ndarray of float64
-        Earliest start, latest end and longest I/O time, in seconds.
+    start, end, time, metadata : ndarray of float64
+        Earliest start, latest end, longest I/O time and longest metadata time, in seconds.
     member_row, member_rank : ndarray of int64
         Each rank of each row; -1 stands for all ranks.
     part_row, part_requests, part_bytes : ndarray of int64
@@ -62,6 +62,7 @@ class FilePhases:
     end: Floats
     time: Floats
     partial: NDArray[np.bool_]
+    metadata: Floats
     member_row: Ints
     member_rank: Ints
     part_row: Ints
@@ -108,6 +109,7 @@ def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
         end=np.maximum.reduceat(streams.end, first),
         time=np.maximum.reduceat(streams.time, first),
         partial=np.logical_or.reduceat(streams.partial, first),
+        metadata=np.maximum.reduceat(streams.metadata, first),
         member_row=row[member],
         member_rank=streams.rank[member],
         part_row=part_row,

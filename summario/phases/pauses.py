@@ -226,6 +226,7 @@ def _pieces(
         unordered=_first_accesses(row, count),
         bytes=np.bincount(part_row, part_bytes, minlength=count).astype(np.int64),
         time=whole.time * busy_share,
+        metadata=whole.metadata * busy_share,
         part_row=part_row[used],
         part_size=part_size[used],
         part_requests=part_requests[used],

@@ -31,7 +31,7 @@ class SoundStreams:
     ----------
     streams : Streams
         The streams that are left; none ends before its start. Streams of files with missing
-        records are marked as partial.
+        records are marked as partial. An impossible metadata time is NaN, unknown.
     warnings : tuple of str
         A sentence if files were replaced.
     """
@@ -56,7 +56,11 @@ def sound_streams(streams: Streams, where: str) -> SoundStreams:
         When a file with an impossible record has no records of a layer below.
     """
     impossible = ~_possible(streams)
-    streams = replace(streams, end=np.maximum(streams.start, streams.end))
+    streams = replace(
+        streams,
+        end=np.maximum(streams.start, streams.end),
+        metadata=np.where(np.abs(streams.metadata) < _LONGEST_SECONDS, streams.metadata, np.nan),
+    )
     if not impossible.any():
         _check_sums(streams, where)
         return SoundStreams(streams)

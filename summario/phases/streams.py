@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
+from summario.phases.metadata import metadata_times
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.records import Records
 
@@ -44,9 +45,9 @@ class Streams:
         The number of ranks in the row: 1, or all ranks of the job.
     bytes, requests, consecutive, sequential, collective : ndarray of int64
         Counters of the operation.
-    start, end, time : ndarray of float64
-        First and last moment in seconds since the job's start; mean I/O time of a process in
-        seconds.
+    start, end, time, metadata : ndarray of float64
+        First and last moment in seconds since the job's start; mean I/O time and mean metadata
+        time of a process in seconds (see `metadata_times`).
     partial : ndarray of bool
         Whether records that belong to the row may be missing in the log.
     sizes, counts : ndarray of int64, shape (rows, 4)
@@ -68,6 +69,7 @@ class Streams:
     end: Floats
     time: Floats
     partial: NDArray[np.bool_]
+    metadata: Floats
     sizes: Ints
     counts: Ints
 
@@ -89,7 +91,9 @@ def concatenate(tables: list[Streams]) -> Streams:
     )
 
 
-def streams_of(records: Records, api: str, operation: str, nprocs: int) -> Streams:
+def streams_of(
+    records: Records, api: str, operation: str, nprocs: int, below: Records | None = None
+) -> Streams:
     """Read the rows of one module and operation, which may have impossible numbers.
 
     Parameters
@@ -102,6 +106,8 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int) -> Strea
         One of `OPERATIONS`.
     nprocs : int
         Processes of the job.
+    below : Records, optional
+        The POSIX records of the files, if the api calls POSIX.
     """
     requests, collective = _requests(records, api, operation)
     moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
@@ -129,6 +135,7 @@ def streams_of(records: Records, api: str, operation: str, nprocs: int) -> Strea
         end=end,
         time=records.real(f"{api}_F_{operation.upper()}_TIME") / processes,
         partial=np.full(len(requests), records.partial),
+        metadata=metadata_times(records, api, operation, nprocs, below),
         sizes=sizes,
         counts=counts,
     )

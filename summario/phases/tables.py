@@ -35,7 +35,7 @@ COLUMNS = (
     "n_files",
     "mode_processes",
 )
-EXTRA_COLUMNS = ("processes", "nprocs", "parts", "partial", "log")
+EXTRA_COLUMNS = ("processes", "nprocs", "parts", "partial", "log", "metadata_time")
 _AS_WRITTEN = "write it as `ioncast phases --format json` does"
 
 
@@ -67,6 +67,7 @@ def to_record(phase: Phase) -> dict[str, Any]:
         ],
         "partial": phase.partial,
         "log": phase.log,
+        "metadata_time": phase.metadata_seconds,
     }
 
 
@@ -90,6 +91,7 @@ def to_text(phases: Iterable[Phase]) -> str:
     """Write phases as a table for people; it names the logs if there are several."""
     phases = list(phases)
     several = len({phase.log for phase in phases}) > 1
+    mostly_metadata = any(phase.is_mostly_metadata for phase in phases)
     rows = [
         {
             "phase": index,
@@ -106,12 +108,17 @@ def to_text(phases: Iterable[Phase]) -> str:
                 f"{part.requests} × {size(part.request_bytes)}" for part in phase.parts
             ),
             "I/O time s": f"{phase.io_time_seconds:.2f}",
+            **({"metadata s": _seconds(phase.metadata_seconds)} if mostly_metadata else {}),
         }
         for index, phase in enumerate(phases)
     ]
     if not rows:
         return "no I/O phases"
     return tabulate(rows, headers="keys", disable_numparse=True)
+
+
+def _seconds(time: float | None) -> str:
+    return "unknown" if time is None else f"{time:.2f}"
 
 
 def size(count: float) -> str:
@@ -190,7 +197,9 @@ def _whole(value: object) -> int:
 def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Phase:
     moved, requests = _count(row["bytes"]), _count(row["requests"])
     n_files, mode_processes = _count(row["n_files"]), _count(row["mode_processes"])
-    if not all(math.isfinite(float(row[name])) for name in ("start", "end", "time")):
+    metadata = row.get("metadata_time") or None
+    times = [row["start"], row["end"], row["time"], *([metadata] if metadata else [])]
+    if not all(math.isfinite(float(time)) for time in times):
         raise ValueError("a time is not a finite number")
     nprocs = _count(row["nprocs"]) if row.get("nprocs") else None
     processes = _processes(row, n_files, mode_processes, nprocs)
@@ -218,6 +227,7 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
         parts=tuple(parts),
         partial=row.get("partial") in ("1", "True", "true"),
         log=row.get("log") or "",
+        metadata_seconds=float(metadata) if metadata else None,
     )
 
 

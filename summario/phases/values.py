@@ -69,6 +69,9 @@ class Phase:
         Whether the log lacks records of this api or of these files.
     log : str
         The log of the phase.
+    metadata_seconds : float or None
+        The longest time of a process in metadata calls (open, close, stat, seek and others) of
+        the phase's files; None if the source does not tell.
     """
 
     job: int | str
@@ -89,11 +92,17 @@ class Phase:
     parts: tuple[Part, ...]
     partial: bool = False
     log: str = ""
+    metadata_seconds: float | None = None
 
     @property
     def kind(self) -> Kind:
         """Operation, api, spatiality and file access."""
         return Kind(self.operation, self.api, self.spatiality, self.file_access)
+
+    @property
+    def is_mostly_metadata(self) -> bool:
+        """Whether metadata calls take longer than reads and writes."""
+        return self.metadata_seconds is not None and self.metadata_seconds > self.io_time_seconds
 
     @property
     def ranks(self) -> int | str:

@@ -77,6 +77,11 @@ class PhaseRecord(Given):
     )
     partial: bool = Field(False, description="Whether the log lacks records.")
     log: str = Field("", max_length=1000, description="The log that the phase is from.")
+    metadata_time: _Time | None = Field(
+        None,
+        description="The longest time of a process in metadata calls (open, close, stat and"
+        " others) of the phase's files, in seconds.",
+    )
 
 
 class PredictionFields(Given):

@@ -127,8 +127,20 @@ def _digest(
     phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun], policy: Policy
 ) -> bytes:
     """SHA-256 of everything that a decision depends on, besides the system."""
-    # The job id, the I/O time and the log's name do not change a decision.
-    records = [to_record(replace(phase, job=0, io_time_seconds=0.0, log="")) for phase in phases]
+    # The job id, the log's name and times in calls do not change a decision. But it matters which
+    # time is longer, because a phase that is mostly metadata is not matched exactly.
+    records = [
+        to_record(
+            replace(
+                phase,
+                job=0,
+                io_time_seconds=0.0,
+                metadata_seconds=float(phase.is_mostly_metadata),
+                log="",
+            )
+        )
+        for phase in phases
+    ]
     asked = [records, nodes, [asdict(run) for run in earlier], asdict(policy)]
     return sha256(json.dumps(asked).encode()).digest()
 

@@ -126,6 +126,15 @@ def test_what_lies_within_the_measurements_is_compared_with_the_nearest(
     assert "with 2 × the request size" in told
 
 
+def test_a_phase_that_is_mostly_metadata_is_not_said_to_be_measured(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    told = sentence(predicted([a_phase(metadata_seconds=9.0)], a_curve(id=3)), "benchmark")
+    assert "measured" not in told
+    assert "predicted from benchmark 3 (" in told
+    assert told.endswith("which has its sizes but not its metadata calls.")
+
+
 def test_what_lies_beyond_the_measurements_is_said_to_with_the_size_and_how_far(
     a_phase: MakePhase, synthetic: Any, fitted: Model
 ) -> None:

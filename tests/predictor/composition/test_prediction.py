@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +21,7 @@ from ioncast_base.errors import InputError
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.composition.prediction_formats import to_json
 from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from predictor.model.system_model import Knowledge, Model
 from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
 from summario.reading.log import read_log
@@ -284,6 +285,71 @@ def test_stdio_is_said_to_be_predicted_from_posix(a_phase: MakePhase, a_curve: M
     found = predict([a_phase(api="STDIO")], known(a_curve()), system="here", nodes=8)
     assert found.phases[0].main.kind == "exact"
     assert any("stdio" in warning.lower() for warning in found.warnings)
+
+
+SMALL_FILES = {
+    "file_access": "unique",
+    "n_files": 900,
+    "mode_processes": 1,
+    "nprocs": 1,
+    "processes": 1,
+    "io_time_seconds": 0.02,
+}
+
+
+def test_many_small_files_are_said_and_are_not_one_file_of_a_benchmark(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    """900 files of 4 KiB of one process are not IOR's file of 3.6 MB."""
+    parts = (900, 900 * 4096)
+    curve = a_curve(
+        tasks=1, nodes=1, file_per_process=True, transfer_size=4096, block_size=900 * 4096
+    )
+    with_little = a_phase(parts, **SMALL_FILES, metadata_seconds=0.01)
+    found = predict([with_little], known(curve), system="here", nodes=1)
+    assert (found.phases[0].main.kind, found.warnings) == ("exact", ())
+    assert {point.basis for point in found.curve} == {"measured"}
+    with_much = a_phase(parts, **SMALL_FILES, metadata_seconds=0.345)
+    found = predict([with_much], known(curve), system="here", nodes=1)
+    assert found.phases[0].main.kind == "interpolated"
+    assert {point.basis for point in found.curve} == {"model"}
+    assert found.warnings == (
+        "phase 0: metadata calls (open, close, stat and others) on its 900 files take 0.345 s,"
+        " longer than its reads and writes (0.02 s); the IOR run of its sizes opens 1 file, so no"
+        " benchmark matches it exactly",
+    )
+    record = strict_json(found)
+    assert record["warnings"] == list(found.warnings)
+    assert record["phases"][0]["phase"]["metadata_time"] == 0.345
+
+
+def test_a_phase_of_metadata_changes_nothing_for_a_phase_of_the_same_sizes(
+    synthetic: Any, fitted: Model, a_phase: MakePhase
+) -> None:
+    measured = Knowledge(synthetic.curves, fitted)
+    config = synthetic.curves[0].config
+    requests = config.requests_per_process * config.tasks
+    part = (requests, requests * config.transfer_size)
+    usual = a_phase(
+        part,
+        file_access=config.file_access,
+        processes=config.tasks,
+        nprocs=config.tasks,
+        n_files=config.tasks if config.file_per_process else 1,
+        mode_processes=1 if config.file_per_process else config.tasks,
+    )
+    slow = replace(usual, metadata_seconds=9.0, start_seconds=1.0, end_seconds=2.0)
+    alone = predict([usual], measured, system="here", nodes=config.nodes)
+    both = predict([usual, slow], measured, system="here", nodes=config.nodes)
+    assert [found.main.kind for found in both.phases] == ["exact", "interpolated"]
+    assert both.phases[0].time_s == pytest.approx(alone.phases[0].time_s)
+
+
+def test_metadata_does_not_make_a_match_better(a_phase: MakePhase, a_curve: MakeCurve) -> None:
+    unlike = predict(
+        [a_phase(metadata_seconds=9.0)], known(a_curve(read=True)), system="here", nodes=8
+    )
+    assert unlike.phases[0].main.kind == "unknown"
 
 
 @pytest.fixture(scope="session")

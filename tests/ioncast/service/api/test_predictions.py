@@ -101,6 +101,27 @@ def test_its_phases_are_predicted_as_the_log(
         assert by_phases[name] == by_log[name]
 
 
+def test_metadata_that_takes_longer_than_io_is_a_warning(
+    measured: Settings, client: FlaskClient, phases: list[dict[str, Any]]
+) -> None:
+    [phase] = phases
+    assert phase["metadata_time"] < phase["time"]
+
+    def warnings(**told: Any) -> list[str]:
+        changed = {**{name: phase[name] for name in phase if name != "metadata_time"}, **told}
+        sent = {"system": "testbed", "nodes": 8, "phases": [changed]}
+        answer = client.post("/v1/predictions", json=sent).json
+        assert answer is not None
+        found: list[str] = answer["warnings"]
+        return found
+
+    # Clients of older versions do not send it.
+    assert warnings() == warnings(metadata_time=None) == warnings(metadata_time=0.1)
+    [said] = set(warnings(metadata_time=1000.0)) - set(warnings())
+    assert said.startswith("phase 0: metadata calls")
+    assert "on its 16 files take 1000 s" in said
+
+
 @pytest.mark.slow
 def test_a_sites_settings_count_for_values_that_a_request_lacks(measured: Settings) -> None:
     systems = {"testbed": SystemSettings(tolerance=0.5, default_io_nodes=3)}

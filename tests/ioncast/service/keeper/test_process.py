@@ -407,7 +407,8 @@ def test_what_many_applications_do_alike_is_predicted_once(
     monkeypatch.setattr(preparing, "predict", noted)
     site.measure()
     for user in ("ada", "bob", "cid"):
-        site.run(phase(job=user, io_time_seconds=len(predicted) + 1.0), user=user)
+        times = {"io_time_seconds": len(predicted) + 1.0, "metadata_seconds": len(predicted) / 2}
+        site.run(phase(job=user, **times), user=user)
     site.seconds()
     answers = [site.ask(user=user) for user in ("ada", "bob", "cid")]
     assert len({found["application_id"] for found in answers if found}) == 3
@@ -423,6 +424,24 @@ def test_what_many_applications_do_alike_is_predicted_once(
     assert now is not None
     assert answers[0] is not None
     assert now["expected_mib_s"] > 1.5 * answers[0]["expected_mib_s"]
+
+
+def test_a_run_that_is_mostly_metadata_is_predicted_apart(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matched = []
+
+    def noted(*given: Any, **told: Any) -> Prediction:
+        prediction = predict(*given, **told)
+        matched.append(prediction.phases[0].main.kind)
+        return prediction
+
+    monkeypatch.setattr(preparing, "predict", noted)
+    site.measure()
+    site.run(phase(metadata_seconds=0.5), user="ada")
+    site.run(phase(metadata_seconds=1.5), user="bob")
+    site.seconds()
+    assert sorted(matched) == ["exact", "interpolated"]
 
 
 def test_what_applications_share_is_prepared_again_for_what_came_meanwhile(
