@@ -21,6 +21,8 @@ SIZE_BINS = (
     "100M_1G",
     "1G_PLUS",
 )
+# The record id of the file that a dataset or a variable is in.
+FILE_ID = "file_id"
 _DIMENSIONS = 5
 _COMMON = range(1, 5)
 
@@ -33,24 +35,24 @@ class Layout:
     ----------
     counters : tuple of str
         The counters' names in their order.
-    leading : int
-        Words before the counters, such as the id of a dataset's file.
+    leading : tuple of str
+        Names of the words before the counters, such as `FILE_ID`.
     trailing : int
         Words behind the counters, such as the ids of a DAOS container.
     """
 
     counters: tuple[str, ...]
-    leading: int = 0
+    leading: tuple[str, ...] = ()
     trailing: int = 0
 
     @property
     def words(self) -> int:
         """All words of a record, with its id and rank."""
-        return 2 + self.leading + len(self.counters) + self.trailing
+        return 2 + len(self.leading) + len(self.counters) + self.trailing
 
     def columns(self) -> dict[str, int]:
-        """Tell the word of each counter, from 0 for the record id."""
-        return {name: 2 + self.leading + index for index, name in enumerate(self.counters)}
+        """Tell the word of each leading name and counter, from 0 for the record id."""
+        return {name: index for index, name in enumerate((*self.leading, *self.counters), 2)}
 
 
 def layout_of(module: str, version: int) -> Layout | None:
@@ -66,7 +68,7 @@ def newest_version(module: str) -> int:
     return _NEWEST[module][0]
 
 
-def _named(prefix: str, names: str, leading: int = 0, trailing: int = 0) -> Layout:
+def _named(prefix: str, names: str, leading: tuple[str, ...] = (), trailing: int = 0) -> Layout:
     return Layout(tuple(f"{prefix}_{name}" for name in names.split()), leading, trailing)
 
 
@@ -133,7 +135,7 @@ _H5D = _named(
     f" {_common_shapes()} {_common('ACCESS{}_COUNT')} DATASPACE_NDIMS DATASPACE_NPOINTS"
     " DATATYPE_SIZE CHUNK_SIZE_D1 CHUNK_SIZE_D2 CHUNK_SIZE_D3 CHUNK_SIZE_D4 CHUNK_SIZE_D5"
     f" USE_MPIIO_COLLECTIVE USE_DEPRECATED {_RANKS} {_REALS}",
-    leading=1,
+    leading=(FILE_ID,),
 )
 _PNETCDF_FILE = _named(
     "PNETCDF_FILE",
@@ -158,7 +160,7 @@ _PNETCDF_VAR = _named(
     f" BYTES_WRITTEN RW_SWITCHES {_PNETCDF_CALLS} {_MAX_TIME_SIZES} {_histograms('_AGG')}"
     f" {_common_shapes()} {_common('ACCESS{}_COUNT')} NDIMS NPOINTS DATATYPE_SIZE IS_RECORD_VAR"
     f" {_RANKS} {_REALS}",
-    leading=1,
+    leading=(FILE_ID,),
 )
 _BGQ = _named(
     "BGQ",
@@ -230,9 +232,9 @@ _OLDER_VERSIONS = {
     ("STDIO", 1): _without(_STDIO, "STDIO", "FDOPENS"),
     ("H5F", 2): _H5F_2,
     ("H5F", 1): _without(_H5F_2, "H5F", _LATE_TIMESTAMPS),
-    ("H5D", 1): replace(_H5D, leading=0),
+    ("H5D", 1): replace(_H5D, leading=()),
     ("PNETCDF_FILE", 2): _PNETCDF_FILE_2,
     ("PNETCDF_FILE", 1): _without(_PNETCDF_FILE_2, "PNETCDF_FILE", _LATE_TIMESTAMPS),
     # A padded number stands before the counters of version 1.
-    ("BG/Q", 1): replace(_BGQ, leading=1),
+    ("BG/Q", 1): replace(_BGQ, leading=("alignment",)),
 }

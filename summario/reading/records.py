@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import DamagedLogError, InputError
 from summario.reading.header import Header
-from summario.reading.layouts import Layout, layout_of, newest_version
+from summario.reading.layouts import FILE_ID, Layout, layout_of, newest_version
 
 _SHARED = -1
 
@@ -45,6 +45,15 @@ class Records:
     def ranks(self) -> NDArray[np.int64]:
         """The ranks; -1 stands for a record that is reduced over all ranks."""
         return self.words[:, 1]
+
+    @property
+    def file_ids(self) -> NDArray[np.uint64] | None:
+        """The record ids of the files that datasets (H5D) and variables (PNETCDF_VAR) are in.
+
+        None for the other modules, and for version 1 of H5D, which does not have them.
+        """
+        column = self.columns.get(FILE_ID)
+        return None if column is None else self.words[:, column].view(np.uint64)
 
     def integers(self, *names: str) -> NDArray[np.int64]:
         """Read several counters, shape (records, names)."""
