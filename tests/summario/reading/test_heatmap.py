@@ -1,0 +1,95 @@
+"""Heat maps by process, compared with what was written and with PyDarshan."""
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.applications.darshan_writer import record_id
+from summario.reading.heatmap import heatmaps_of
+from summario.reading.log import read_log
+from tests.support.log_bytes import write_modules
+
+
+def heatmap_bytes(
+    rank: int, write: list[int], read: list[int], *, byte_order: str, width: float = 0.5
+) -> bytes:
+    head = struct.pack(
+        f"{byte_order}Qqdq2Q", record_id("heatmap:POSIX"), rank, width, len(write), 1, 2
+    )
+    return head + struct.pack(f"{byte_order}{2 * len(write)}q", *write, *read)
+
+
+@pytest.mark.parametrize("byte_order", "<>")
+def test_a_process_with_a_bin_less_moved_nothing_in_it(tmp_path: Path, byte_order: str) -> None:
+    """By a bug of Darshan's runtime the number of bins may differ by one."""
+    data = heatmap_bytes(0, [1, 2, 3], [4, 5, 6], byte_order=byte_order)
+    data += heatmap_bytes(1, [7, 8], [9, 10], byte_order=byte_order)
+    path = write_modules(
+        tmp_path / "log.darshan",
+        {"HEATMAP": (1, data)},
+        nprocs=2,
+        byte_order=byte_order,
+        names=["heatmap:POSIX"],
+    )
+    found = heatmaps_of(read_log(path))
+    assert found.keys() == {("POSIX", "write"), ("POSIX", "read")}
+    assert found["POSIX", "write"].bin_seconds == 0.5
+    assert found["POSIX", "write"].rank.tolist() == [0, 1]
+    assert found["POSIX", "write"].bytes.tolist() == [[1, 2, 3], [7, 8, 0]]
+    assert found["POSIX", "read"].bytes.tolist() == [[4, 5, 6], [9, 10, 0]]
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_impossible_width_means_no_heat_map(tmp_path: Path, width: float) -> None:
+    data = heatmap_bytes(0, [1], [1], byte_order="<", width=width)
+    modules = {"HEATMAP": (1, data)}
+    names = ["heatmap:POSIX"]
+    path = write_modules(tmp_path / "log.darshan", modules, nprocs=1, names=names)
+    assert heatmaps_of(read_log(path)) == {}
+
+
+@pytest.mark.parametrize("bins", [0, -1, 3, 1 << 62])
+def test_impossible_numbers_of_bins_mean_no_heat_map(tmp_path: Path, bins: int) -> None:
+    data = bytearray(heatmap_bytes(0, [1, 2], [3, 4], byte_order="<"))
+    struct.pack_into("<q", data, 24, bins)
+    modules = {"HEATMAP": (1, bytes(data))}
+    names = ["heatmap:POSIX"]
+    path = write_modules(tmp_path / "log.darshan", modules, nprocs=1, names=names)
+    assert heatmaps_of(read_log(path)) == {}
+
+
+def test_very_different_numbers_of_bins_mean_no_heat_map(tmp_path: Path) -> None:
+    data = heatmap_bytes(0, [1] * 4, [1] * 4, byte_order="<")
+    data += heatmap_bytes(1, [1, 2], [3, 4], byte_order="<")
+    modules = {"HEATMAP": (1, data)}
+    names = ["heatmap:POSIX"]
+    path = write_modules(tmp_path / "log.darshan", modules, nprocs=2, names=names)
+    assert heatmaps_of(read_log(path)) == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "runs/logs/reopen-same-5x-dxt",
+        "runs/logs/wr-shared-dxt",
+        "darshan-logs/e3sm_io_heatmaps_and_dxt/e3sm_io_heatmap_only",
+        "darshan-logs/release_logs/mpi-io-test-x86_64-3.4.0",
+    ],
+)
+def test_bins_of_every_process_are_pydarshans(shared_data: Path, name: str) -> None:
+    darshan_reader = pytest.importorskip("tests.support.darshan_reader")
+    path = shared_data / f"{name}.darshan"
+    found = heatmaps_of(read_log(path))
+    rows = {
+        (api, operation, rank): bins
+        for (api, operation), heatmap in found.items()
+        for rank, bins in zip(heatmap.rank.tolist(), heatmap.bytes, strict=True)
+    }
+    expected = darshan_reader.read_log(path)["heatmaps"]
+    assert len(rows) == 2 * len(expected)
+    for heatmap in expected:
+        for operation in ("read", "write"):
+            bins = getattr(heatmap, f"{operation}_bins")
+            assert np.array_equal(rows[heatmap.module, operation, heatmap.rank], bins)
