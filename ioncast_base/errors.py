@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ioncast_base.visible_text import visible
+
 
 def as_option(name: str) -> str:
     """Spell the name of a parameter as the command line does, such as ``--io-nodes``."""
@@ -94,11 +96,11 @@ class IoncastError(Exception):
     def in_words(self, spelled: Callable[[str], str]) -> str:
         """Write the error on one line; `spelled` spells the name of a parameter."""
         remedy = self.remedy.in_words(spelled) if isinstance(self.remedy, Remedy) else self.remedy
-        sentence = f"{self.what}; {remedy}" if remedy else self.what
-        if self.where:
-            place = self.where if self.line is None else f"{self.where}:{self.line}"
-            sentence = f"{place}: {sentence}"
-        return " ".join(sentence.split())
+        sentence = " ".join((f"{self.what}; {remedy}" if remedy else self.what).split())
+        if not self.where:
+            return sentence
+        place = visible(self.where)
+        return f"{place if self.line is None else f'{place}:{self.line}'}: {sentence}"
 
 
 class InputError(IoncastError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ioncast_base.errors import IoncastError
+from ioncast_base.visible_text import visible
 from scheduler_plugin.arbiter.arbitration import Change, as_decided, decisions_of, plan, releases
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from scheduler_plugin.marks import without_hold
@@ -17,7 +18,6 @@ from scheduler_plugin.settings import Settings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import SlurmAnswerError
 from scheduler_plugin.slurm.jobs import Job
-from scheduler_plugin.visible_text import visible
 
 _LOG = logging.getLogger("ioncast.arbiter")
 # The plugin holds a job right after it has read the heartbeat; so long after the heartbeat's end

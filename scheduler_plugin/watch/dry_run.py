@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from ioncast_base.visible_text import visible
 from scheduler_plugin.service_client import Ioncast, RunOf
-from scheduler_plugin.visible_text import visible
 
 
 class DryReceiver:

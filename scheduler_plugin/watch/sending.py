@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.visible_text import visible
 from scheduler_plugin.service_client import RunOf, ServiceRefusedError
-from scheduler_plugin.visible_text import visible
 from scheduler_plugin.watch.darshan_logs import open_log
 from scheduler_plugin.watch.state import Delivery, JobRun, WatchState
 

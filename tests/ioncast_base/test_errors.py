@@ -23,7 +23,12 @@ def test_a_parameter_is_a_field_in_a_request_and_other_words_stay() -> None:
 
 
 def test_an_error_is_one_line() -> None:
-    assert str(InputError("a\n  b", where="c\nd", remedy="e")) == "c d: a b; e"
+    assert str(InputError("a\n  b", where="c", remedy="e\n")) == "c: a b; e"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2Jb", "a\udcffb"])
+def test_a_name_that_no_terminal_should_get_is_quoted(name: str) -> None:
+    assert str(InputError("empty", where=name, line=2)) == f"{name!r}:2: empty"
 
 
 def test_an_error_arrives_from_another_process_as_it_was() -> None:
