@@ -75,6 +75,8 @@ def match(
 ) -> None:
     """Print the IOR run that does the same I/O as each phase, ready to paste.
 
+    LOG may be compressed with gzip; - is a log on standard input.
+
     A phase with several request sizes has one line for each size. A run that reads needs its
     file: run the same line with -w -k first.
     """
@@ -182,7 +184,8 @@ def predict_command(
 
     The prediction uses the Darshan log of an earlier run of the same application, or its phases
     as `ioncast phases --format csv` prints them. Four of five runs should lie between p10 and
-    p90. docs/predicting.md explains the output.
+    p90. docs/predicting.md explains the output. LOG may be compressed with gzip; - is a log on
+    standard input.
     """
     found = read_phases(source, extraction)
     asked = Asked(

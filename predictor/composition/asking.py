@@ -23,7 +23,7 @@ from summario.phases.extract import extract
 from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction, Phase
-from summario.reading.log import read_log
+from summario.reading.sources import read_source, source_of
 
 
 class OpenTransaction(Protocol):
@@ -201,13 +201,15 @@ def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> Fitt
 def read_phases(source: str, settings: ExtractionSettings = DEFAULTS) -> Extraction:
     """Read phases from a CSV of phases (by its suffix) or from a Darshan log.
 
+    `-` is a log on standard input.
+
     Raises
     ------
     InputError
         When the source cannot be used, or the settings need a log and it is a CSV.
     """
     if Path(source).suffix.lower() != ".csv":
-        return extract(read_log(source), settings)
+        return extract(read_source(source_of(source)), settings)
     of_logs = settings.changed.keys() - {"min_share"}
     if of_logs:
         options = ", ".join(map(as_option, sorted(of_logs)))

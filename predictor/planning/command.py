@@ -30,9 +30,9 @@ from predictor.planning.plans import (
     wanted_on,
     write_campaign,
 )
-from summario.phases.extract import extract_phases
+from summario.phases.many import extract_all
 from summario.phases.values import Phase
-from summario.reading.log import read_log
+from summario.reading.sources import logs_below
 
 
 @click.command(
@@ -126,20 +126,20 @@ def _jobs(folder: Path) -> Iterator[Sequence[Phase]]:
     """Read the phases of every log in a folder and below; warn of logs that cannot be used."""
     if not folder.is_dir():
         raise InputError("this folder does not exist", where=str(folder))
-    logs = sorted(folder.rglob("*.darshan"))
-    if not logs:
-        raise InputError("this folder has no Darshan logs (*.darshan)", where=str(folder))
+    logs = list(logs_below(str(folder)))
     usable = 0
     with click.progressbar(
-        logs, label="reading logs", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as paths:
-        for path in paths:
-            try:
-                phases = extract_phases(read_log(path))
-            except IoncastError as error:
-                click.echo(f"ioncast: warning: {error}", err=True)
+        extract_all(logs),
+        length=len(logs),
+        label="reading logs",
+        file=sys.stderr,
+        hidden=not sys.stderr.isatty(),
+    ) as results:
+        for result in results:
+            if isinstance(result, IoncastError):
+                click.echo(f"ioncast: warning: {result}", err=True)
                 continue
             usable += 1
-            yield phases
+            yield result[1].phases
     if not usable:
         raise InputError("no Darshan log in this folder can be used", where=str(folder))

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tabulate import tabulate
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, FILE_ACCESSES, OPERATIONS, SPATIALITIES
 from ioncast_base.limits import LARGEST_BYTES
+from ioncast_base.visible_text import visible
 from summario.phases.values import Part, Phase
 
 # SummarIO's columns, in its order.
@@ -73,18 +74,43 @@ def to_record(phase: Phase) -> dict[str, Any]:
 
 def to_json(phases: Iterable[Phase]) -> str:
     """Write phases as a JSON list of objects."""
-    return json.dumps([to_record(phase) for phase in phases], indent=1)
+    return "".join(stream_json([phases]))
 
 
 def to_csv(phases: Iterable[Phase]) -> str:
     """Write phases as CSV with a header; parts are written as `SIZExREQUESTS;…`."""
+    return "".join(stream_csv([phases]))
+
+
+def stream_json(batches: Iterable[Iterable[Phase]]) -> Iterator[str]:
+    """Yield the JSON list of `to_json` in pieces, one for each batch of phases."""
+    before = "["
+    for phases in batches:
+        objects = [json.dumps([to_record(phase)], indent=1)[1:-2] for phase in phases]
+        if objects:
+            yield before + ",".join(objects)
+            before = ","
+    yield "[]" if before == "[" else "\n]"
+
+
+def stream_csv(batches: Iterable[Iterable[Phase]]) -> Iterator[str]:
+    """Yield the CSV of `to_csv` in pieces: the header, then one for each batch of phases."""
     text = io.StringIO()
     writer = csv.DictWriter(text, (*COLUMNS, *EXTRA_COLUMNS), lineterminator="\n")
     writer.writeheader()
-    for phase in phases:
-        parts = ";".join(f"{part.request_bytes:.17g}x{part.requests}" for part in phase.parts)
-        writer.writerow({**to_record(phase), "parts": parts, "partial": int(phase.partial)})
-    return text.getvalue()
+    yield _taken(text)
+    for phases in batches:
+        for phase in phases:
+            parts = ";".join(f"{part.request_bytes:.17g}x{part.requests}" for part in phase.parts)
+            writer.writerow({**to_record(phase), "parts": parts, "partial": int(phase.partial)})
+        yield _taken(text)
+
+
+def _taken(text: io.StringIO) -> str:
+    content = text.getvalue()
+    text.seek(0)
+    text.truncate()
+    return content
 
 
 def to_text(phases: Iterable[Phase]) -> str:
@@ -95,7 +121,7 @@ def to_text(phases: Iterable[Phase]) -> str:
     rows = [
         {
             "phase": index,
-            **({"log": Path(phase.log).name} if several else {}),
+            **({"log": visible(Path(phase.log).name)} if several else {}),
             "start s": f"{phase.start_seconds:.2f}",
             "end s": f"{phase.end_seconds:.2f}",
             "type": phase.operation,

@@ -27,6 +27,7 @@ from summario.reading.inflate import InflateError, TooLargeError, inflate
 from summario.reading.job import Job, parse_job
 from summario.reading.layouts import COUNTER_MODULES
 from summario.reading.names import parse_names
+from summario.reading.packed import unpacked
 from summario.reading.records import Records, parse_records, unreadable
 
 # The records of the phases: damage to them is an error.
@@ -112,10 +113,11 @@ def decode_log(
     max_bytes: int = MAX_BYTES,
     modules: Collection[str] = PHASE_MODULES,
 ) -> DarshanLog:
-    """Read a Darshan 3.x log from an open file, such as an `io.BytesIO`.
+    """Read a Darshan 3.x log from an open file, such as an `io.BytesIO`, or one made by gzip.
 
     The other parameters and errors are those of `read_log`; `where` is the log's name, for errors.
     """
+    file = unpacked(file, where, max_bytes)
     file_bytes = file.seek(0, os.SEEK_END)
     file.seek(0)
     header = parse_header(file.read(MAX_HEADER_BYTES), where)
