@@ -19,6 +19,8 @@ MAGIC_NUMBER = 6567223
 KNOWN_VERSIONS = ("3.00", "3.10", "3.20", "3.21", "3.41")
 # Longer than any header, so one read is enough.
 MAX_HEADER_BYTES = 2048
+# The number of no compression in the header: a log that is mapped into memory while the job runs.
+_UNCOMPRESSED = 2
 
 # Modules by index in format 3.41. Earlier formats lack some of them (see `_module_names`).
 MODULES = (
@@ -101,6 +103,12 @@ def parse_header(blob: bytes, where: str) -> Header:
     if len(blob) < layout.size:
         raise truncated(where)
     _, _, compression, partial, *rest = layout.unpack_from(blob)
+    if compression == _UNCOMPRESSED:
+        raise InputError(
+            "a killed job left this log unfinished",
+            where=where,
+            remedy="make a log from all unfinished logs of the job with darshan-merge",
+        )
     if not can_inflate(compression):
         raise InputError(
             f"the log is compressed with method {compression}, but only zlib and bzip2 can be read",

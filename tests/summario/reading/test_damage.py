@@ -206,10 +206,19 @@ def test_other_files_are_not_called_logs(tmp_path: Path, content: bytes) -> None
 
 def test_a_log_compressed_another_way_is_named(tmp_path: Path) -> None:
     data = bytearray(FIXTURES[0].read_bytes())
-    data[16] = 2
-    path = tmp_path / "uncompressed.darshan"
+    data[16] = 3
+    path = tmp_path / "unknown.darshan"
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"method 2, .*darshan-convert"):
+    with pytest.raises(InputError, match=r"method 3, .*darshan-convert"):
+        read_log(path)
+
+
+def test_the_unfinished_log_of_a_killed_job_is_named(tmp_path: Path) -> None:
+    data = bytearray(FIXTURES[0].read_bytes())
+    data[16] = 2
+    path = tmp_path / "unfinished.darshan"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"killed job .*darshan-merge"):
         read_log(path)
 
 
