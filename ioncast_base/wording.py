@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def in_words(number: int) -> str:
     """Write a number of I/O nodes; 0 is "direct access"."""
@@ -19,6 +21,18 @@ def counted(number: int, what: str) -> str:
     ('1 configuration', '2,000 configurations')
     """
     return f"{number:,} {what if number == 1 else f'{what}s'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """List words as in a sentence.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
+    ('a, b and c', 'a', '')
+    """
+    *first, last = words or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def in_digits(value: float) -> str:

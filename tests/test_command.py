@@ -413,6 +413,24 @@ def test_metadata_that_takes_longer_than_io_is_said_by_every_command(
     assert output("phases", many_files).splitlines()[0].endswith("metadata s")
 
 
+def test_a_log_without_phases_is_explained_by_every_command(filled: Path, tmp_path: Path) -> None:
+    mapped = Record("POSIX", "/data/in", 0, {"POSIX_OPENS": 3, "POSIX_MMAPS": 2})
+    log = write_log(tmp_path / "mapped.darshan", nprocs=1, records=[mapped])
+    said = "no I/O phases: Darshan counted 3 opens and 2 mmaps of 1 file in POSIX"
+    phases = ioncast("phases", log)
+    assert (phases.returncode, phases.stdout) == (0, "no I/O phases\n")
+    assert f"warning: {log}: {said}" in phases.stderr
+    match = ioncast("match", log)
+    assert (match.returncode, match.stdout) == (0, "no I/O phases\n")
+    assert said in match.stderr
+    prediction = ioncast("predict", log, "--system", "testbed", "--db", filled)
+    assert prediction.stdout == "no prediction (the run has no I/O phases)\n"
+    assert said in prediction.stderr
+    record = predicted(log, filled)
+    assert record["warnings"][0].startswith(said)
+    assert "copy_file_range or sendfile" in record["warnings"][1]
+
+
 def test_a_csv_of_phases_accepts_only_the_option_that_needs_no_log(tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(output("phases", "--format", "csv", MULTIPHASE))

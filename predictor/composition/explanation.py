@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import TypeVar
 
 from benchdb.measurements.cells import modes
-from ioncast_base.wording import in_digits, in_words
+from ioncast_base.wording import in_digits, in_words, listed
 from predictor.composition.composing import Point
 from predictor.composition.overlap import timeline_of
 from predictor.composition.prediction import Prediction
@@ -285,8 +285,7 @@ def _listed(names: Sequence[str]) -> str:
     shown = list(names)
     if len(shown) > _LISTED:
         shown = [*shown[: _LISTED - 1], f"{len(shown) - _LISTED + 1} more"]
-    *first, last = shown or [""]
-    return f"{', '.join(first)} and {last}" if first else last
+    return listed(shown)
 
 
 def _probability(value: float) -> str:

@@ -392,7 +392,7 @@ def _common(cells: Iterable[Iterable[int]]) -> set[int]:
 def _best(curve: Sequence[Point], asked: Sequence[int], moved: int, known: int) -> Best:
     """Find the highest expected bandwidth; `known` of all `moved` bytes have a benchmark."""
     if not moved:
-        return Best(None, None, "the run did no I/O")
+        return Best(None, None, "the run has no I/O phases")
     if not known:
         return Best(None, None, "nothing in the database resembles any phase")
     if not curve:

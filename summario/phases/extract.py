@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS, SPATIALITIES
+from summario.phases.absence import why_no_phases
 from summario.phases.merge import FilePhases, merge_ranks, spatialities
 from summario.phases.pauses import split_at_pauses
 from summario.phases.selection import without_small
@@ -78,20 +79,21 @@ def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> 
 
 
 def _phases(log: DarshanLog, settings: ExtractionSettings) -> Extraction:
+    system_files = np.zeros(0, np.uint64) if settings.all_files else system_file_ids(log)
     read = read_streams(log)
     if read is None:
-        return Extraction(())
+        return Extraction((), why_no_phases(log, None, system_files, settings))
     sound = sound_streams(read, log.path)
     streams = select_layer(sound.streams, settings.layer)
-    if not settings.all_files:
-        streams = streams.take(~is_among(streams.file_id, system_file_ids(log)))
+    streams = streams.take(~is_among(streams.file_id, system_files))
     if not len(streams):
-        return Extraction((), sound.warnings)
-    file_phases = split_at_pauses(
+        reasons = why_no_phases(log, sound.streams, system_files, settings)
+        return Extraction((), (*sound.warnings, *reasons))
+    split = split_at_pauses(
         merge_ranks(streams, log.job.nprocs), log, sound.streams, settings.time_distance
     )
-    phases = merge_files(file_phases, log, settings.threshold, settings.time_distance)
-    return Extraction(tuple(phases), sound.warnings)
+    phases = merge_files(split.file_phases, log, settings.threshold, settings.time_distance)
+    return Extraction(tuple(phases), (*sound.warnings, *split.warnings))
 
 
 def read_streams(log: DarshanLog) -> Streams | None:

@@ -37,12 +37,13 @@ def metadata_times(
     below : Records, optional
         The log's POSIX records, if `api` calls POSIX.
     """
-    times = _of_a_process(records, api, nprocs)
-    if below is not None:
-        times = np.minimum(times, _of_slowest_process(below, records.ids, nprocs))
-    own = records.real(f"{api}_F_{operation.upper()}_TIME")
-    both = records.real(f"{api}_F_READ_TIME") + records.real(f"{api}_F_WRITE_TIME")
+    # Impossible times are left out later (see `summario.phases.soundness`).
     with np.errstate(invalid="ignore", over="ignore"):
+        times = _of_a_process(records, api, nprocs)
+        if below is not None and len(below.words):
+            times = np.minimum(times, _of_slowest_process(below, records.ids, nprocs))
+        own = records.real(f"{api}_F_{operation.upper()}_TIME")
+        both = records.real(f"{api}_F_READ_TIME") + records.real(f"{api}_F_WRITE_TIME")
         # Times below the clock's resolution are 0; then the whole metadata time belongs to both.
         share = np.divide(own, both, out=np.ones(len(own)), where=both > 0)
         divided: Floats = times * share

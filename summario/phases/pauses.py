@@ -8,6 +8,7 @@ at each pause: a time longer than the time distance in which no rank moved bytes
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
+from ioncast_base.wording import counted
 from summario.phases.merge import FilePhases, rows_apart, stack_rows, take_rows
 from summario.phases.streams import Floats, Ints, Streams
 from summario.reading.dxt import DXT_MODULES
@@ -41,9 +43,25 @@ class Windows:
     moved: Floats
 
 
+@dataclass(frozen=True)
+class SplitRows:
+    """Rows that are split at pauses.
+
+    Attributes
+    ----------
+    file_phases : FilePhases
+        The rows.
+    warnings : tuple of str
+        A sentence if pauses may exist that the log cannot show.
+    """
+
+    file_phases: FilePhases
+    warnings: tuple[str, ...] = ()
+
+
 def split_at_pauses(
     file_phases: FilePhases, log: DarshanLog, streams: Streams, time_distance: float
-) -> FilePhases:
+) -> SplitRows:
     """Split rows at pauses of more than `time_distance` seconds.
 
     If DXT has all requests of a file, the split is exact. Otherwise the requests of a row are
@@ -63,34 +81,45 @@ def split_at_pauses(
     """
     long_rows = np.flatnonzero(file_phases.end - file_phases.start > time_distance)
     if not log.traces or not len(long_rows):
-        return file_phases
+        return SplitRows(file_phases)
     traced_by_file = _traced_by_file(log, file_phases.file_id[long_rows])
     heatmaps = cache(lambda: heatmaps_of(log))
 
     # A row with all requests in the trace needs no heat map, so read and sum them up on demand.
     @cache
-    def windows_of(kind: tuple[str, str]) -> Windows | None:
-        heatmap = heatmaps().get(kind)
-        if heatmap is None:
-            return None
-        return _windows(heatmap, file_phases, streams, *kind, time_distance)
+    def windows_of(kind: tuple[str, str]) -> Windows:
+        return _windows(heatmaps()[kind], file_phases, streams, *kind, time_distance)
 
     pieces: dict[int, FilePhases] = {}
+    blurred: dict[int, float] = {}
     for index, row in zip(long_rows.tolist(), rows_apart(file_phases, long_rows), strict=True):
         kind = (APIS[row.api[0]], OPERATIONS[row.operation[0]])
         traced = traced_by_file.get((*kind, int(row.file_id[0])))
         if traced is not None and _are_all_of(row, traced):
             split = _split_by_requests(row, traced, time_distance)
+        elif (heatmap := heatmaps().get(kind)) is not None:
+            split = _split_by_heatmap(row, windows_of(kind))
+            if heatmap.bin_seconds > time_distance and row.requests[0] > 1:
+                blurred[int(row.file_id[0])] = heatmap.bin_seconds
         else:
-            windows = windows_of(kind)
-            split = None if windows is None else _split_by_heatmap(row, windows)
+            split = None
         if split is not None:
             pieces[index] = split
-    if not pieces:
-        return file_phases
     whole = np.ones(len(file_phases), bool)
     whole[list(pieces)] = False
-    return stack_rows([take_rows(file_phases, whole), *pieces.values()])
+    rows = stack_rows([take_rows(file_phases, whole), *pieces.values()]) if pieces else file_phases
+    return SplitRows(rows, tuple(_unseen_pauses(blurred, time_distance)))
+
+
+def _unseen_pauses(blurred: Mapping[int, float], time_distance: float) -> Iterator[str]:
+    """Warn of files with pauses that may be shorter than the bins of the heat map, in seconds."""
+    if blurred:
+        seconds = f"{max(blurred.values()):.3g} s"
+        yield (
+            f"pauses shorter than {seconds} cannot be seen in {counted(len(blurred), 'file')},"
+            f" although the time distance is {time_distance:.3g} s: Darshan's heat map of this run"
+            f" has bins of {seconds}, and no DXT trace has all requests of these files"
+        )
 
 
 def pauses_of(moved: Ints, bin_seconds: float, time_distance: float) -> list[tuple[int, int]]:

@@ -116,7 +116,7 @@ def test_an_empty_prediction_can_be_drawn(tmp_path: Path) -> None:
     found = predict([], Knowledge(()), system="here")
     write_html(found, tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text(encoding="utf-8")
-    assert "No prediction: the run did no I/O." in page
+    assert "No prediction: the run has no I/O phases." in page
     assert "Plotly" not in page
 
 

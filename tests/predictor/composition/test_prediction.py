@@ -171,7 +171,7 @@ def test_where_nothing_is_known_nothing_is_predicted(
 def test_a_run_without_io_has_no_prediction(a_curve: MakeCurve) -> None:
     found = predict([], known(a_curve()), system="here")
     assert (found.job, found.curve, found.best.io_nodes) == (None, (), None)
-    assert found.best.why == "the run did no I/O"
+    assert found.best.why == "the run has no I/O phases"
 
 
 def test_a_run_that_moved_no_bytes_has_no_prediction(

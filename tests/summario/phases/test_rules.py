@@ -363,6 +363,54 @@ def test_bytes_of_other_files_do_not_count_for_the_file_with_a_pause(
     assert last.start_seconds >= 9
 
 
+def test_bins_wider_than_the_time_distance_hide_pauses_and_the_user_is_told(tmp_path: Path) -> None:
+    records = [posix(path, 0, 30, requests=40) for path in ("/a", "/b")]
+    records.append(posix("/c", 0, 0.5))
+    log = log_of(tmp_path, records, heatmaps=[heatmap(30, 30, 30, 20, bin_seconds=12.8)])
+    assert extract(log).warnings == (
+        "pauses shorter than 12.8 s cannot be seen in 2 files, although the time distance is 1 s:"
+        " Darshan's heat map of this run has bins of 12.8 s, and no DXT trace has all requests of"
+        " these files",
+    )
+    assert extract(log, ExtractionSettings(time_distance=12.8)).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("record", "bin_seconds"),
+    [
+        pytest.param(posix("/a", 0, 30, requests=40), 1, id="narrow bins"),
+        pytest.param(posix("/a", 0, 30, requests=1), 12.8, id="one request"),
+        pytest.param(posix("/a", 0, 0.9, requests=40), 12.8, id="a short file"),
+        pytest.param(mpiio("/a", 0, 30, INDEP=10), 12.8, id="another api"),
+    ],
+)
+def test_bins_that_hide_no_pause_are_not_spoken_of(
+    tmp_path: Path, record: Record, bin_seconds: float
+) -> None:
+    log = log_of(tmp_path, [record], heatmaps=[heatmap(10, 10, 10, 10, bin_seconds=bin_seconds)])
+    assert extract(log).warnings == ()
+
+
+def test_a_trace_of_all_requests_shows_what_wide_bins_hide(tmp_path: Path) -> None:
+    wide = [heatmap(20, 20, bin_seconds=6.4)]
+    assert extract(traced(tmp_path, PAUSED, heatmaps=wide)).warnings == ()
+    [said] = extract(traced(tmp_path, PAUSED[:30], heatmaps=wide)).warnings
+    assert said.startswith("pauses shorter than 6.4 s cannot be seen in 1 file,")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("darshan-logs/e3sm_io_heatmaps_and_dxt/e3sm_io_heatmap_only", ["6.4 s cannot be seen"]),
+        ("runs/logs/reopen-same-5x", []),
+        ("runs/logs/reopen-same-5x-dxt", []),
+    ],
+)
+def test_wide_bins_of_real_logs_are_told(name: str, said: list[str], shared_data: Path) -> None:
+    warnings = extract(read_log(shared_data / f"{name}.darshan")).warnings
+    assert [any(each in warning for each in said) for warning in warnings] == [True] * len(said)
+
+
 def test_a_file_with_fewer_requests_than_windows_is_not_split(tmp_path: Path) -> None:
     few = posix("/a", 0, 10, requests=2, consecutive=0)
     many = posix("/b", 0, 10, requests=400)

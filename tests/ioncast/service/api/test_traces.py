@@ -21,6 +21,7 @@ from benchdb.history.decisions import DecisionRow, store_decisions
 from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
 from benchdb.store.schema import runs
+from experiments.applications.darshan_writer import Record, write_log
 from ioncast.service.context import Service
 from predictor.composition.composing import observed_mib_s
 from summario.phases.extract import extract_phases
@@ -83,6 +84,16 @@ def test_a_log_of_a_system_without_measurements_has_a_warning(filled: None, send
         " systems with measurements: testbed"
     )
     assert answer(send(FIXTURES[0], system="testbed"), 201)["warnings"] == []
+
+
+def test_a_log_without_phases_tells_the_calls_that_it_counts(send: Send, tmp_path: Path) -> None:
+    opened = Record("POSIX", "/data/in", 0, {"POSIX_OPENS": 3})
+    log = write_log(tmp_path / "opened.darshan", nprocs=1, records=[opened])
+    found = answer(send(log), 201)
+    assert (found["phases"], found["bytes"], found["bandwidth_mib_s"]) == (0, 0, None)
+    assert found["warnings"][0] == (
+        "no I/O phases: Darshan counted 3 opens of 1 file in POSIX, but no reads or writes"
+    )
 
 
 def test_a_known_log_only_adds_values_that_were_unknown(send: Send) -> None:

@@ -34,6 +34,7 @@ from benchdb.measurements.listing import configurations_after
 from benchdb.measurements.storing import count
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token, revoke_token
+from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import cli
 from ioncast.service.context import Service
 from ioncast.service.keeper.process import Keeper
@@ -598,6 +599,17 @@ class TestALogThatIsSent:
             assert sentence in told
         assert expected["decision"]["io_nodes"] == 2
         assert "For the next run 2 I/O nodes" in told
+
+    def test_without_phases_is_answered_with_the_calls_that_it_counts(
+        self, filled: FlaskClient, tmp_path: Path
+    ) -> None:
+        mapped = Record("POSIX", "/data/in", 0, {"POSIX_OPENS": 3, "POSIX_MMAPS": 2})
+        log = write_log(tmp_path / "mapped.darshan", nprocs=1, records=[mapped])
+        response = send(filled, log.read_bytes())
+        assert response.status_code == 200
+        told = words(response.text)
+        assert "no I/O phases: Darshan counted 3 opens and 2 mmaps of 1 file in POSIX" in told
+        assert "copy_file_range or sendfile do not show in a Darshan log" in told
 
     def test_is_not_stored(self, filled: FlaskClient) -> None:
         def stored() -> tuple[int, int, int]:
