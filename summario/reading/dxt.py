@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.wording import counted
 from summario.reading.log import DarshanLog
+from summario.reading.names import numbered_names
 
 DXT_MODULES = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
 NEWEST_VERSIONS = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
@@ -178,25 +179,8 @@ def _records_at(words: Ints, first: Ints, hosts: dict[str, int]) -> DxtRecords:
     return DxtRecords(
         file_id=numbers[:, 0].astype(np.uint64),
         rank=numbers[:, 1],
-        host=_host_indices(heads[:, _HOST_WORDS], hosts),
+        host=numbered_names(heads[:, _HOST_WORDS], hosts),
         writes=numbers[:, 11],
         reads=numbers[:, 12],
         first_word=first + _HEAD_WORDS,
     )
-
-
-def _host_indices(names: Ints, hosts: dict[str, int]) -> Ints:
-    """Number the host names, which are rows of bytes that end with a zero."""
-    # A process writes all its records one after the other, so names seldom change.
-    new = np.ones(len(names), bool)
-    new[1:] = (names[1:] != names[:-1]).any(axis=1)
-    distinct = np.array(
-        [hosts.setdefault(text_of(row.tobytes()), len(hosts)) for row in names[new]], np.int64
-    )
-    indices: Ints = distinct[np.cumsum(new) - 1]
-    return indices
-
-
-def text_of(field: bytes) -> str:
-    """Decode a text that ends with a zero or with its field."""
-    return field.split(b"\0")[0].decode("utf-8", "replace")

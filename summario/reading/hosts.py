@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from summario.reading.dxt import DXT_MODULES, read_dxt_module, text_of
+from summario.reading.dxt import DXT_MODULES, read_dxt_module
 from summario.reading.log import DarshanLog
+from summario.reading.names import name_in
 
 # The modules that `compute_nodes` looks at. `read_log` reads APMPI only where it is asked to.
 HOST_MODULES = ("APMPI", *DXT_MODULES.values())
@@ -115,7 +116,7 @@ def _hosts_by_apmpi(log: DarshanLog) -> dict[int, str]:
     records = np.frombuffer(data, record)
     ranks = records["rank"].tolist()
     pairs = [
-        (rank, text_of(host.tobytes()))
+        (rank, name_in(host.tobytes()))
         for rank, host in zip(ranks, records["host"], strict=True)
         if 0 <= rank < log.job.nprocs
     ]

@@ -1,4 +1,4 @@
-"""The names of the files behind the record ids."""
+"""Names in a log: of the files behind the record ids, and in fields of a fixed size."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import struct
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ioncast_base.errors import DamagedLogError
 from summario.reading.header import Header
@@ -48,6 +49,36 @@ def parse_names(header: Header, region: bytes, where: str) -> dict[int, str]:
         # Each process writes the ids, but some write empty names; do not let these win.
         names |= {id_: text for id_, text in zip(ids.tolist(), texts, strict=False) if text}
     return names
+
+
+def name_in(field: bytes) -> str:
+    """Decode a name that ends with a zero or with its field."""
+    return field.split(b"\0")[0].decode("utf-8", "replace")
+
+
+def numbered_names(fields: NDArray[np.int64], numbers: dict[str, int]) -> NDArray[np.int64]:
+    """Number names.
+
+    Parameters
+    ----------
+    fields : ndarray of int64, shape (names, words)
+        The fields, in the byte order of the log.
+    numbers : dict of str to int
+        The number of each name; new names are added.
+
+    Returns
+    -------
+    ndarray of int64, shape (names,)
+        The number of the name in each field.
+    """
+    # Neighbouring records mostly have the same name: all records of a process name its host.
+    new = np.ones(len(fields), bool)
+    new[1:] = (fields[1:] != fields[:-1]).any(axis=1)
+    distinct = np.array(
+        [numbers.setdefault(name_in(row.tobytes()), len(numbers)) for row in fields[new]], np.int64
+    )
+    indices: NDArray[np.int64] = distinct[np.cumsum(new) - 1]
+    return indices
 
 
 def _split(data: bytes) -> list[bytes] | None:

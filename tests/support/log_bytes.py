@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.applications.darshan_writer import Dxt, record_id
@@ -72,3 +73,48 @@ def dxt_bytes(records: Iterable[Dxt], *, byte_order: str = "<", threads: bool = 
         + b"".join(request.pack(*segment, *thread) for segment in (*record.writes, *record.reads))
         for record in records
     )
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component of a file's layout on Lustre: stripe size, its OSTs, its extent."""
+
+    size: int
+    osts: Sequence[int]
+    start: int = 0
+    end: int = -1
+    pattern: int = 0
+    flags: int = 16
+    mirror: int = 0
+    pool: str = ""
+
+
+def lustre_bytes_1(
+    path: str, rank: int, size: int, osts: Sequence[int], *, byte_order: str = "<"
+) -> bytes:
+    """Write a record of version 1 on a file system of 248 OSTs and 5 metadata servers."""
+    head = (record_id(path), rank, 248, 5, osts[0] if osts else -1, size, len(osts))
+    return struct.pack(f"{byte_order}Q6q{len(osts)}q", *head, *osts)
+
+
+def lustre_bytes_2(
+    path: str, rank: int, components: Sequence[Component], *, byte_order: str = "<"
+) -> bytes:
+    """Write a record of version 2."""
+    osts = [ost for each in components for ost in each.osts]
+    head = struct.pack(f"{byte_order}Q3q", record_id(path), rank, len(components), len(osts))
+    numbers = struct.Struct(f"{byte_order}7q16s")
+    listed = (
+        numbers.pack(
+            each.size,
+            len(each.osts),
+            each.pattern,
+            each.flags,
+            each.start,
+            each.end,
+            each.mirror,
+            each.pool.encode(),
+        )
+        for each in components
+    )
+    return head + b"".join(listed) + struct.pack(f"{byte_order}{len(osts)}q", *osts)
