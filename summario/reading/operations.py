@@ -106,29 +106,28 @@ def operations_of(log: DarshanLog, file_ids: NDArray[np.uint64] | None = None) -
     (480, 251658240, ('vm',))
     """
     hosts: dict[str, int] = {}
-    tables = []
+    tables: list[dict[str, Any]] = []
+    warnings: list[str] = []
     for api in [api for api, name in DXT_MODULES.items() if name in log.traces] or ["POSIX"]:
         module = read_dxt_module(log, api, hosts)
         if file_ids is not None:
             chosen = module.records.take(is_among(module.records.file_id, file_ids))
             module = replace(module, records=chosen)
-        tables.append(_decode(module, api))
-    warnings = tuple(warning for table in tables for warning in table.warnings)
-    # Stacking copies everything, but the requests of a log are seldom in both modules.
-    used = [table for table in tables if len(table)]
-    table = used[0] if len(used) == 1 else _stacked(tables)
-    return replace(table, hosts=tuple(hosts), warnings=warnings)
+        table, left_out = _possible(_decode(module, api), DXT_MODULES[api])
+        tables.append(table)
+        warnings += [*module.warnings, *left_out]
+    return Operations(**_stacked(tables), hosts=tuple(hosts), warnings=tuple(warnings))
 
 
-def _stacked(tables: list[Operations]) -> Operations:
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(table, name) for table in tables]) for name in _COLUMNS
-    }
-    return Operations(**columns)
+def _stacked(tables: list[dict[str, Any]]) -> dict[str, Any]:
+    """Stack tables, and free each of their columns once it is copied."""
+    if len(tables) == 1:
+        return tables[0]
+    return {name: np.concatenate([table.pop(name) for table in tables]) for name in _COLUMNS}
 
 
-def _decode(module: DxtModule, api: str) -> Operations:
-    """Decode the requests of one module, without the names of hosts."""
+def _decode(module: DxtModule, api: str) -> dict[str, Any]:
+    """Decode the requests of one module to columns of `Operations`."""
     records, words = module.records, module.request_words
     counts = records.writes + records.reads
     # The place of each request's first word: a record's first one, and then every `words` words.
@@ -136,19 +135,17 @@ def _decode(module: DxtModule, api: str) -> Operations:
     at += words * np.arange(len(at))
     length = module.integers(at + 1)
     by_operation = np.stack([records.writes, records.reads], axis=1).ravel()
-    table = Operations(
-        api=np.full(len(at), APIS.index(api), np.int8),
-        operation=np.repeat(np.tile(_IN_RECORD, len(counts)), by_operation),
-        file_id=np.repeat(records.file_id, counts),
-        rank=np.repeat(records.rank, counts),
-        offset=_known_offsets(module, at, length),
-        length=length,
-        start_seconds=module.reals(at + 2),
-        end_seconds=module.reals(at + 3),
-        host=np.repeat(records.host.astype(np.int32), counts),
-        warnings=module.warnings,
-    )
-    return _possible(table, DXT_MODULES[api])
+    return {
+        "api": np.full(len(at), APIS.index(api), np.int8),
+        "operation": np.repeat(np.tile(_IN_RECORD, len(counts)), by_operation),
+        "file_id": np.repeat(records.file_id, counts),
+        "rank": np.repeat(records.rank, counts),
+        "offset": _known_offsets(module, at, length),
+        "length": length,
+        "start_seconds": module.reals(at + 2),
+        "end_seconds": module.reals(at + 3),
+        "host": np.repeat(records.host.astype(np.int32), counts),
+    }
 
 
 def _known_offsets(module: DxtModule, at: Ints, length: Ints) -> Ints:
@@ -156,21 +153,21 @@ def _known_offsets(module: DxtModule, at: Ints, length: Ints) -> Ints:
         return np.full(len(at), UNKNOWN_OFFSET)
     offset = module.integers(at)
     # The end of the request must be an offset too.
-    known = (offset >= 0) & (length >= 0) & (offset <= LARGEST_BYTES - np.maximum(length, 0))
+    known = (offset >= 0) & (offset <= LARGEST_BYTES - np.maximum(length, 0))
     return np.where(known, offset, UNKNOWN_OFFSET)
 
 
-def _possible(table: Operations, module: str) -> Operations:
+def _possible(table: dict[str, Any], module: str) -> tuple[dict[str, Any], list[str]]:
     """Leave out requests that no run can have made, with a warning."""
-    start, end = table.start_seconds, table.end_seconds
-    possible = (table.length >= 0) & (start <= end)
+    length, start, end = table["length"], table["start_seconds"], table["end_seconds"]
+    possible = (length >= 0) & (start <= end)
     possible &= (np.abs(start) < _LONGEST_SECONDS) & (np.abs(end) < _LONGEST_SECONDS)
     reason = "a negative length or impossible times"
-    if table.length[possible].sum(dtype=np.float64) > _MOST_BYTES:
+    if length[possible].sum(dtype=np.float64) > _MOST_BYTES:
         possible[:] = False
         reason = "an impossible number of bytes together"
     if possible.all():
-        return table
+        return table, []
     left_out = counted(int(np.count_nonzero(~possible)), f"{module} request")
-    warning = f"{left_out} of {len(table):,} left out: {reason}"
-    return replace(table.take(possible), warnings=(*table.warnings, warning))
+    warning = f"{left_out} of {len(length):,} left out: {reason}"
+    return {name: column[possible] for name, column in table.items()}, [warning]
