@@ -32,8 +32,8 @@ PROCESSES_PER_NODE = 8
 REQUEST_BYTES = 1 << 20
 MODULES: tuple[DxtModule, ...] = get_args(DxtModule)
 
-# The number of records of each log, and the numbers of requests that a record may have.
-LOGS = {"long": (128, [7812, 7813]), "short": (100_000, [1, 2, 3])}
+# The number of records of each log, and the numbers of requests that they have in turn.
+LOGS = {"long": (128, (7812, 7813)), "short": (100_000, (1, 2, 3))}
 
 # A function that reads the log at a path and returns the number of its traced requests.
 Reader = Callable[[str], int]
@@ -48,7 +48,7 @@ def table() -> Reader:
 def phases() -> Reader:
     read_log = importlib.import_module("summario.reading.log").read_log
     operations_of = importlib.import_module("summario.reading.operations").operations_of
-    trace_phases = importlib.import_module("summario.phases.trace_phases").trace_phases
+    trace_phases = importlib.import_module("summario.traces.trace_phases").trace_phases
 
     def read(path: str) -> int:
         operations = operations_of(read_log(path))
@@ -100,7 +100,7 @@ def write(name: str, path: str) -> None:
     records, requests = LOGS[name]
     rng = np.random.default_rng(17)
     dxt = [
-        traced(module, index, int(rng.choice(requests)), rng)
+        traced(module, index, requests[index % len(requests)], rng)
         for module in MODULES
         for index in range(records // 2)
     ]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from signal import SIGKILL
+from typing import TypeVar
 
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.workers import Killed, results_in_order, usable_cores
 from summario.phases.extract import extract
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction
+from summario.reading.log import DarshanLog
 from summario.reading.sources import Source, read_source
+
+Result = TypeVar("Result")
 
 # While other processes start, this one reads as many logs, or as many bytes.
 FEW = 20
@@ -37,22 +41,29 @@ def extract_all(
         The name and the phases of each log, or the error instead of them, in the order of the
         logs.
     """
-    extracted = partial(_extracted, settings=settings)
+    return from_all(sources, partial(extract, settings=settings))
+
+
+def from_all(
+    sources: Sequence[Source | IoncastError], result_of: Callable[[DarshanLog], Result]
+) -> Iterator[tuple[str, Result] | IoncastError]:
+    """Compute something from each log, as `extract_all` computes phases."""
+    compute = partial(_compute, result_of=result_of)
     if _are_few(sources):
-        yield from map(extracted, sources)
+        yield from map(compute, sources)
         return
-    results = results_in_order(extracted, sources, usable_cores())
+    results = results_in_order(compute, sources, usable_cores())
     for source, result in zip(sources, results, strict=True):
         yield _lost(source, result) if isinstance(result, Killed) else result
 
 
-def _extracted(
-    source: Source | IoncastError, settings: ExtractionSettings
-) -> tuple[str, Extraction] | IoncastError:
+def _compute(
+    source: Source | IoncastError, result_of: Callable[[DarshanLog], Result]
+) -> tuple[str, Result] | IoncastError:
     if isinstance(source, IoncastError):
         return source
     try:
-        return source.name, extract(read_source(source), settings)
+        return source.name, result_of(read_source(source))
     except IoncastError as error:
         return error
     except MemoryError:

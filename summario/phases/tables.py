@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, FILE_ACCESSES, OPERATIONS, SPATIALITIES
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.visible_text import visible
+from summario.phases import streamed
 from summario.phases.values import Part, Phase
 
 # SummarIO's columns, in its order.
@@ -84,33 +84,18 @@ def to_csv(phases: Iterable[Phase]) -> str:
 
 def stream_json(batches: Iterable[Iterable[Phase]]) -> Iterator[str]:
     """Yield the JSON list of `to_json` in pieces, one for each batch of phases."""
-    before = "["
-    for phases in batches:
-        objects = [json.dumps([to_record(phase)], indent=1)[1:-2] for phase in phases]
-        if objects:
-            yield before + ",".join(objects)
-            before = ","
-    yield "[]" if before == "[" else "\n]"
+    return streamed.stream_json(map(to_record, phases) for phases in batches)
 
 
 def stream_csv(batches: Iterable[Iterable[Phase]]) -> Iterator[str]:
     """Yield the CSV of `to_csv` in pieces: the header, then one for each batch of phases."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, (*COLUMNS, *EXTRA_COLUMNS), lineterminator="\n")
-    writer.writeheader()
-    yield _taken(text)
-    for phases in batches:
-        for phase in phases:
-            parts = ";".join(f"{part.request_bytes:.17g}x{part.requests}" for part in phase.parts)
-            writer.writerow({**to_record(phase), "parts": parts, "partial": int(phase.partial)})
-        yield _taken(text)
+    columns = (*COLUMNS, *EXTRA_COLUMNS)
+    return streamed.stream_csv(columns, (map(_row, phases) for phases in batches))
 
 
-def _taken(text: io.StringIO) -> str:
-    content = text.getvalue()
-    text.seek(0)
-    text.truncate()
-    return content
+def _row(phase: Phase) -> dict[str, Any]:
+    parts = ";".join(f"{part.request_bytes:.17g}x{part.requests}" for part in phase.parts)
+    return {**to_record(phase), "parts": parts, "partial": int(phase.partial)}
 
 
 def to_text(phases: Iterable[Phase]) -> str:

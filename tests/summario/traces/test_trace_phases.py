@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.phases.extract import system_file_ids
-from summario.phases.trace_phases import TracePhase, are_too_many, trace_phases
 from summario.reading.file_ids import is_among
 from summario.reading.log import read_log
 from summario.reading.operations import Operations, operations_of
+from summario.traces.trace_phases import TracePhase, are_too_many, trace_phases
 
 Request = tuple[int, str, int, float, float]
 """Rank, operation, bytes, start and end in seconds."""

@@ -1,0 +1,1 @@
+"""Phases of the requests that Darshan traced, their slowest ranks and their stragglers."""

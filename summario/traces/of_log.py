@@ -1,0 +1,96 @@
+"""The phases of a log that its trace shows, as `ioncast phases --trace` prints them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioncast_base.errors import InputError
+from ioncast_base.kinds import Api
+from ioncast_base.wording import counted
+from summario.phases.extract import system_file_ids
+from summario.phases.settings import DEFAULTS, ExtractionSettings
+from summario.reading.dxt import DXT_MODULES
+from summario.reading.file_ids import is_among
+from summario.reading.log import DarshanLog
+from summario.reading.operations import operations_of
+from summario.traces.trace_phases import TracePhase, are_too_many, trace_phases
+
+# The highest layer of a file decides nothing here: each api has a trace of its own.
+_APIS: dict[str, tuple[Api, ...]] = {
+    "highest": ("MPIIO", "POSIX"),
+    "all": ("MPIIO", "POSIX"),
+    "mpiio": ("MPIIO",),
+    "posix": ("POSIX",),
+}
+
+
+@dataclass(frozen=True)
+class TracePhaseOfLog:
+    """A trace phase, with the job of its log, the number of the job's processes, and the log."""
+
+    job: int
+    nprocs: int
+    log: str
+    phase: TracePhase
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The trace phases of a log, MPI-IO first, and warnings about its trace, a sentence each."""
+
+    phases: tuple[TracePhaseOfLog, ...]
+    warnings: tuple[str, ...]
+
+
+def check_settings(settings: ExtractionSettings) -> None:
+    """Reject settings that mean nothing for a trace.
+
+    Raises
+    ------
+    InputError
+        When one of them is not the default.
+    """
+    unused = {"threshold", "min_share"} & settings.changed.keys()
+    if settings.layer not in _APIS:
+        unused.add("layer")
+    if unused:
+        option = f"--{min(unused).replace('_', '-')}"
+        what = f"{option} {settings.layer}" if option == "--layer" else option
+        raise InputError(f"{what} means nothing for a trace", remedy=f"leave out {option}")
+
+
+def trace(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Trace:
+    """Find the phases that the trace of a log shows.
+
+    Parameters
+    ----------
+    log : DarshanLog
+        The log.
+    settings : ExtractionSettings
+        The time distance, the layer and `all_files` count; see `check_settings`.
+    """
+    if not DXT_MODULES.values() & log.header.modules.keys():
+        return Trace(
+            (),
+            (
+                "the log has no trace: Darshan writes one if DXT_ENABLE_IO_TRACE is set"
+                " while the program runs",
+            ),
+        )
+    operations = operations_of(log)
+    warnings = [*log.warnings, *operations.warnings]
+    if not settings.all_files:
+        operations = operations.take(~is_among(operations.file_id, system_file_ids(log)))
+    phases: list[TracePhase] = []
+    for api in _APIS[settings.layer]:
+        found = trace_phases(operations, api, time_distance=settings.time_distance)
+        if are_too_many(found):
+            warnings.append(
+                f"{counted(len(found), f'{api} phase')} are many, because the pauses between them"
+                " are shorter than the phases"
+            )
+        phases += found
+    return Trace(
+        tuple(TracePhaseOfLog(log.job.id, log.job.nprocs, log.path, phase) for phase in phases),
+        tuple(warnings),
+    )
