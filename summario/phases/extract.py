@@ -8,6 +8,8 @@ files.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +26,15 @@ from summario.phases.streams import (
     Floats,
     Ints,
     Streams,
+    changes,
     concatenate,
     streams_of,
 )
 from summario.phases.values import Extraction, Part, Phase
 from summario.reading.file_ids import is_among
 from summario.reading.log import DarshanLog
+
+_Number = TypeVar("_Number", np.int64, np.uint64)
 
 # The highest layer comes first. Its records of a file hide those of lower layers.
 _LAYER_ORDER = ("MPIIO", "STDIO", "POSIX")
@@ -97,7 +102,7 @@ def _phases(log: DarshanLog, settings: ExtractionSettings) -> Extraction:
 
 
 def read_streams(log: DarshanLog) -> Streams | None:
-    """Step 1: read a row for each (file, api, operation, rank); None for a log without records."""
+    """Step 1: read a row for each (file, api, operation, rank); None if nothing was moved."""
     tables = [
         streams_of(
             log.records[MODULE_OF_API[api]],
@@ -110,7 +115,8 @@ def read_streams(log: DarshanLog) -> Streams | None:
         if MODULE_OF_API[api] in log.records
         for operation in OPERATIONS
     ]
-    return concatenate(tables) if tables else None
+    used = [table for table in tables if table is not None]
+    return concatenate(used) if used else None
 
 
 def system_file_ids(log: DarshanLog) -> NDArray[np.uint64]:
@@ -152,29 +158,30 @@ def merge_files(
 ) -> list[Phase]:
     """Step 3: merge rows of one kind that follow each other closely to one phase."""
     spatiality = spatialities(file_phases, threshold)
-    kind = np.stack(
-        [
-            file_phases.api,
-            file_phases.operation,
-            spatiality,
-            file_phases.shared.astype(np.int64),
-        ]
+    kind = file_phases.shared.astype(np.int16)
+    for traits, number in (
+        (spatiality, len(SPATIALITIES)),
+        (file_phases.operation, len(OPERATIONS)),
+        (file_phases.api, len(APIS)),
+    ):
+        kind = (kind * number + traits).astype(np.int16)
+    order = np.lexsort((file_phases.end, file_phases.start, kind))
+    ordered_group = _close_groups(
+        kind[order], file_phases.start[order], file_phases.end[order], time_distance
     )
-    order = np.lexsort((file_phases.end, file_phases.start, *kind))
     group = np.empty(len(order), np.int64)
-    group[order] = _close_groups(
-        kind[:, order], file_phases.start[order], file_phases.end[order], time_distance
-    )
-    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    group[order] = ordered_group
+    first = np.flatnonzero(changes(ordered_group))
     leader = order[first]
 
     def total(values: Ints) -> Ints:
         return np.add.reduceat(values[order], first)
 
     nprocs = log.job.nprocs
-    time = _slowest_process(file_phases, file_phases.time, group)
-    metadata = _slowest_process(file_phases, file_phases.metadata, group)
-    ranks = _distinct_ranks(file_phases, group, nprocs)
+    members = _members(file_phases, group)
+    time = _slowest_process(members, file_phases.time)
+    metadata = _slowest_process(members, file_phases.metadata)
+    ranks = _distinct_ranks(members, nprocs)
     modes = _modes(group, file_phases.processes)
     parts = _merged_parts(file_phases, group)
     # Several pieces of one file count as one file.
@@ -213,10 +220,11 @@ def merge_files(
     return sorted(phases, key=lambda phase: (phase.start_seconds, phase.end_seconds))
 
 
-def _close_groups(kind: Ints, start: Floats, end: Floats, time_distance: float) -> Ints:
+def _close_groups(
+    kind: NDArray[np.int16], start: Floats, end: Floats, time_distance: float
+) -> Ints:
     """Number the groups of rows, which are sorted by kind and start."""
-    new = np.ones(len(start), bool)
-    new[1:] = (np.diff(kind, axis=1) != 0).any(axis=0)
+    new = changes(kind)
     first_of_kind = np.flatnonzero(new)
     for rows in np.split(np.arange(len(start)), first_of_kind[1:]):
         latest = np.maximum.accumulate(end[rows])
@@ -225,60 +233,85 @@ def _close_groups(kind: Ints, start: Floats, end: Floats, time_distance: float) 
     return group
 
 
-def _slowest_process(file_phases: FilePhases, times: Floats, group: Ints) -> Floats:
+@dataclass(frozen=True)
+class _Members:
+    """The ranks of all rows, and the distinct (group, rank) pairs.
+
+    Attributes
+    ----------
+    groups : int
+        The number of groups.
+    row : ndarray of int64
+        The row of each rank.
+    common_row, common_group : ndarray of int64
+        The rows that stand for all ranks, and their groups.
+    pair : ndarray of int64
+        For each rank of other rows its pair.
+    pair_group, pair_rank : ndarray of int64
+        The pairs.
+    """
+
+    groups: int
+    row: Ints
+    common_row: Ints
+    common_group: Ints
+    pair: Ints
+    pair_group: Ints
+    pair_rank: Ints
+
+
+def _members(file_phases: FilePhases, group: Ints) -> _Members:
+    common = file_phases.member_rank < 0
+    row, common_row = file_phases.member_row[~common], file_phases.member_row[common]
+    pair_group, pair_rank, pair = _distinct_pairs(group[row], file_phases.member_rank[~common])
+    return _Members(
+        groups=int(group.max()) + 1,
+        row=row,
+        common_row=common_row,
+        common_group=group[common_row],
+        pair=pair,
+        pair_group=pair_group,
+        pair_rank=pair_rank,
+    )
+
+
+def _slowest_process(members: _Members, times: Floats) -> Floats:
     """Compute the longest time of a process in each group, from the times of the rows.
 
     A process uses its files one after the other, so their times add up. Different processes work
     in parallel, so the longest time counts.
     """
-    member_group = group[file_phases.member_row]
-    member_time = times[file_phases.member_row]
-    everyone = file_phases.member_rank < 0
-    groups = int(group.max()) + 1
-    common = np.bincount(member_group[everyone], member_time[everyone], minlength=groups)
-    pair_group, _, pair = _distinct_pairs(
-        member_group[~everyone], file_phases.member_rank[~everyone]
-    )
-    longest = np.zeros(groups)
+    common = np.bincount(members.common_group, times[members.common_row], minlength=members.groups)
+    longest = np.zeros(members.groups)
     # NumPy warns of NaN, which is an unknown time.
     with np.errstate(invalid="ignore"):
-        np.maximum.at(longest, pair_group, np.bincount(pair, member_time[~everyone]))
+        np.maximum.at(longest, members.pair_group, np.bincount(members.pair, times[members.row]))
     return common + longest
 
 
-def _distinct_ranks(
-    file_phases: FilePhases, group: Ints, nprocs: int
-) -> list[tuple[int, int | None]]:
+def _distinct_ranks(members: _Members, nprocs: int) -> list[tuple[int, int | None]]:
     """Count the processes of each group; a group of one process also gets its rank."""
-    member_group = group[file_phases.member_row]
-    everyone = file_phases.member_rank < 0
-    groups = int(group.max()) + 1
-    pair_group, pair_rank, _ = _distinct_pairs(
-        member_group[~everyone], file_phases.member_rank[~everyone]
-    )
-    counts = np.bincount(pair_group, minlength=groups)
-    some_rank = np.zeros(groups, np.int64)
-    some_rank[pair_group] = pair_rank
-    reduced = np.zeros(groups, bool)
-    reduced[member_group[everyone]] = True
+    counts = np.bincount(members.pair_group, minlength=members.groups)
+    some_rank = np.zeros(members.groups, np.int64)
+    some_rank[members.pair_group] = members.pair_rank
+    reduced = np.zeros(members.groups, bool)
+    reduced[members.common_group] = True
     return [
         (nprocs, None)
         if reduced[index]
         else (int(counts[index]), int(some_rank[index]) if counts[index] == 1 else None)
-        for index in range(groups)
+        for index in range(members.groups)
     ]
 
 
-def _distinct_pairs(
-    left: Ints, right: NDArray[np.int64] | NDArray[np.uint64]
-) -> tuple[Ints, NDArray[np.int64] | NDArray[np.uint64], Ints]:
+def _distinct_pairs(left: Ints, right: NDArray[_Number]) -> tuple[Ints, NDArray[_Number], Ints]:
     """List the distinct (left, right) pairs, and the index of each row's pair."""
     order = np.lexsort((right, left))
-    new = np.ones(len(order), bool)
-    new[1:] = (np.diff(left[order]) != 0) | (right[order][1:] != right[order][:-1])
+    left, right = left[order], right[order]
+    new = changes(left, right)
     index = np.empty(len(order), np.int64)
-    index[order] = np.cumsum(new) - 1
-    return left[order][new], right[order][new], index
+    index[order] = new.cumsum() - 1
+    return left[new], right[new], index
 
 
 def _modes(group: Ints, values: Ints) -> Ints:
@@ -286,8 +319,8 @@ def _modes(group: Ints, values: Ints) -> Ints:
     pair_group, pair_value, pair = _distinct_pairs(group, values)
     frequency = np.bincount(pair)
     best = np.lexsort((-pair_value.astype(np.int64), frequency, pair_group))
-    last_of_group = np.append(np.diff(pair_group[best]) != 0, True)
-    modes: Ints = pair_value[best][last_of_group].astype(np.int64)
+    last_of_group = np.append(np.flatnonzero(changes(pair_group))[1:], len(best)) - 1
+    modes: Ints = pair_value[best[last_of_group]].astype(np.int64)
     return modes
 
 
@@ -297,9 +330,7 @@ def _merged_parts(file_phases: FilePhases, group: Ints) -> list[tuple[Part, ...]
     order = np.lexsort((file_phases.part_size, part_group))
     size = file_phases.part_size[order]
     part_group = part_group[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (np.diff(part_group) != 0) | (np.diff(size) != 0)
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(changes(part_group, size))
     merged: list[list[Part]] = [[] for _ in range(int(group.max()) + 1)]
     if len(first):
         requests = np.add.reduceat(file_phases.part_requests[order], first)

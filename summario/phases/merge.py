@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, SPATIALITIES
-from summario.phases.streams import Floats, Ints, Streams
+from summario.phases.streams import Floats, Ints, Streams, changes
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,10 @@ def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
     """Step 2: merge at least one stream to one row per (file, api, operation)."""
     order = np.lexsort((streams.rank, streams.file_id, streams.operation, streams.api))
     streams = streams.take(order)
-    new = np.ones(len(streams), bool)
-    new[1:] = (
-        (np.diff(streams.api) != 0)
-        | (np.diff(streams.operation) != 0)
-        | (streams.file_id[1:] != streams.file_id[:-1])
-    )
+    new = changes(streams.api, streams.operation, streams.file_id)
     first = np.flatnonzero(new)
-    row = np.cumsum(new) - 1
-    members = np.diff(np.append(first, len(streams)))
+    row = new.cumsum() - 1
+    members = np.bincount(row)
     processes = np.minimum(np.add.reduceat(streams.processes, first), nprocs)
     requests = np.add.reduceat(streams.requests, first)
     part_row, part_size, part_requests, part_bytes = _parts(streams, row)
@@ -188,28 +183,28 @@ def _parts(streams: Streams, row: Ints) -> tuple[Ints, Floats, Ints, Ints]:
     Darshan counts the four most common sizes. All other requests become one part of their mean
     size. If counters contradict each other, all requests become one part.
     """
+    stream, slot = np.nonzero(streams.counts)
+    counts, sizes = streams.counts[stream, slot], streams.sizes[stream, slot]
     # Darshan 3.2.0 wrote impossible sizes.
-    likely = (streams.sizes > 0) & (
-        streams.sizes.astype(np.float64) * streams.counts <= streams.bytes[:, np.newaxis]
-    )
-    counts = np.where(likely, streams.counts, 0)
-    known_requests = counts.sum(axis=1)
-    known_bytes = (counts * streams.sizes).sum(axis=1)
-    rest_requests = streams.requests - known_requests
-    rest_bytes = streams.bytes - known_bytes
+    likely = (sizes > 0) & (sizes.astype(np.float64) * counts <= streams.bytes[stream])
+    stream, counts, sizes = stream[likely], counts[likely], sizes[likely]
+    rest_requests, rest_bytes = streams.requests.copy(), streams.bytes.copy()
+    np.subtract.at(rest_requests, stream, counts)
+    np.subtract.at(rest_bytes, stream, counts * sizes)
     contradictory = (
         (rest_requests < 0) | (rest_bytes < 0) | ((rest_requests == 0) & (rest_bytes > 0))
     )
-    counts[contradictory] = 0
     rest_requests = np.where(contradictory, streams.requests, rest_requests)
     rest_bytes = np.where(contradictory, streams.bytes, rest_bytes)
     # Mapped memory has bytes but no requests; count it as one request.
     rest_requests = np.where((rest_requests == 0) & (rest_bytes > 0), 1, rest_requests)
     rest_size = rest_bytes / np.maximum(rest_requests, 1)
 
-    part_row = np.concatenate([np.repeat(row, counts.shape[1]), row])
-    part_size = np.concatenate([streams.sizes.ravel().astype(np.float64), rest_size])
-    part_requests = np.concatenate([counts.ravel(), rest_requests])
-    part_bytes = np.concatenate([(counts * streams.sizes).ravel(), rest_bytes])
-    used = part_bytes > 0
-    return part_row[used], part_size[used], part_requests[used], part_bytes[used]
+    known, rest = ~contradictory[stream], rest_bytes > 0
+    counts, sizes = counts[known], sizes[known]
+    return (
+        np.concatenate([row[stream[known]], row[rest]]),
+        np.concatenate([sizes.astype(np.float64), rest_size[rest]]),
+        np.concatenate([counts, rest_requests[rest]]),
+        np.concatenate([counts * sizes, rest_bytes[rest]]),
+    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import counted
 from summario.phases.merge import FilePhases, rows_apart, stack_rows, take_rows
-from summario.phases.streams import Floats, Ints, Streams
+from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
 from summario.reading.heatmap import Heatmap, heatmaps_of
@@ -41,6 +40,14 @@ class Windows:
     starts: Floats
     ends: Floats
     moved: Floats
+
+    def first_and_last(self, start: Floats, end: Floats) -> tuple[Ints, Ints]:
+        """Find the windows in which rows begin and end; `first` < `last` if a pause is between.
+
+        A start within a pause belongs to the window after it, an end to the window before it.
+        """
+        first = np.searchsorted(self.ends, start, side="right")
+        return first, np.searchsorted(self.starts, end, side="left") - 1
 
 
 @dataclass(frozen=True)
@@ -82,33 +89,56 @@ def split_at_pauses(
     long_rows = np.flatnonzero(file_phases.end - file_phases.start > time_distance)
     if not log.traces or not len(long_rows):
         return SplitRows(file_phases)
-    traced_by_file = _traced_by_file(log, file_phases.file_id[long_rows])
-    heatmaps = cache(lambda: heatmaps_of(log))
-
-    # A row with all requests in the trace needs no heat map, so read and sum them up on demand.
-    @cache
-    def windows_of(kind: tuple[str, str]) -> Windows:
-        return _windows(heatmaps()[kind], file_phases, streams, *kind, time_distance)
-
-    pieces: dict[int, FilePhases] = {}
+    # A row with all requests in the trace needs no heat map.
+    traced = _completely_traced(log, file_phases, long_rows)
+    pieces = _split_traced(file_phases, traced, time_distance)
+    rest = np.array([row for row in long_rows.tolist() if row not in traced], np.int64)
     blurred: dict[int, float] = {}
-    for index, row in zip(long_rows.tolist(), rows_apart(file_phases, long_rows), strict=True):
-        kind = (APIS[row.api[0]], OPERATIONS[row.operation[0]])
-        traced = traced_by_file.get((*kind, int(row.file_id[0])))
-        if traced is not None and _are_all_of(row, traced):
-            split = _split_by_requests(row, traced, time_distance)
-        elif (heatmap := heatmaps().get(kind)) is not None:
-            split = _split_by_heatmap(row, windows_of(kind))
-            if heatmap.bin_seconds > time_distance and row.requests[0] > 1:
-                blurred[int(row.file_id[0])] = heatmap.bin_seconds
-        else:
-            split = None
-        if split is not None:
-            pieces[index] = split
+    for kind, heatmap in (heatmaps_of(log) if len(rest) else {}).items():
+        rows = rest[_are_of(file_phases, kind)[rest]]
+        if not len(rows):
+            continue
+        windows = _windows(heatmap, file_phases, streams, kind, time_distance)
+        if windows is not None:
+            pieces |= _split_at_windows(file_phases, rows, windows)
+        if heatmap.bin_seconds > time_distance:
+            several = rows[file_phases.requests[rows] > 1]
+            blurred |= dict.fromkeys(file_phases.file_id[several].tolist(), heatmap.bin_seconds)
+    return SplitRows(
+        _with_pieces(file_phases, pieces), tuple(_unseen_pauses(blurred, time_distance))
+    )
+
+
+def _split_traced(
+    file_phases: FilePhases, traced: Mapping[int, Operations], time_distance: float
+) -> dict[int, FilePhases]:
+    rows = np.array(list(traced), np.int64)
+    split = {
+        index: _split_by_requests(row, traced[index], time_distance)
+        for index, row in zip(traced, rows_apart(file_phases, rows), strict=True)
+    }
+    return {index: pieces for index, pieces in split.items() if pieces is not None}
+
+
+def _split_at_windows(
+    file_phases: FilePhases, rows: Ints, windows: Windows
+) -> dict[int, FilePhases]:
+    first, last = windows.first_and_last(file_phases.start[rows], file_phases.end[rows])
+    rows = rows[first < last]
+    split = {
+        index: _split_by_heatmap(row, windows)
+        for index, row in zip(rows.tolist(), rows_apart(file_phases, rows), strict=True)
+    }
+    return {index: pieces for index, pieces in split.items() if pieces is not None}
+
+
+def _with_pieces(file_phases: FilePhases, pieces: Mapping[int, FilePhases]) -> FilePhases:
+    """Replace rows by their pieces, which come last."""
+    if not pieces:
+        return file_phases
     whole = np.ones(len(file_phases), bool)
     whole[list(pieces)] = False
-    rows = stack_rows([take_rows(file_phases, whole), *pieces.values()]) if pieces else file_phases
-    return SplitRows(rows, tuple(_unseen_pauses(blurred, time_distance)))
+    return stack_rows([take_rows(file_phases, whole), *(pieces[row] for row in sorted(pieces))])
 
 
 def _unseen_pauses(blurred: Mapping[int, float], time_distance: float) -> Iterator[str]:
@@ -134,13 +164,14 @@ def _windows(
     heatmap: Heatmap,
     file_phases: FilePhases,
     streams: Streams,
-    api: str,
-    operation: str,
+    kind: tuple[str, str],
     time_distance: float,
-) -> Windows:
-    """Find the windows of a heat map; subtract the bytes of files used in only one window."""
+) -> Windows | None:
+    """Find the windows of a heat map with pauses, without the bytes of files used in only one."""
     total = heatmap.bytes.sum(axis=0)
-    pauses = np.array(pauses_of(total, heatmap.bin_seconds, time_distance), np.int64).reshape(-1, 2)
+    pauses = np.array(pauses_of(total, heatmap.bin_seconds, time_distance))
+    if not len(pauses):
+        return None
     starts = np.append(-np.inf, pauses[:, 1] * heatmap.bin_seconds)
     ends = np.append(pauses[:, 0] * heatmap.bin_seconds, np.inf)
     until = np.append(0, np.cumsum(total, dtype=np.float64))
@@ -149,15 +180,19 @@ def _windows(
     def window(times: Floats) -> Ints:
         return np.searchsorted(starts, times, side="right") - 1
 
-    kind = APIS.index(api), OPERATIONS.index(operation)
-    rows = (file_phases.api == kind[0]) & (file_phases.operation == kind[1])
-    spanning = rows & (window(file_phases.start) != window(file_phases.end))
-    others = (streams.api == kind[0]) & (streams.operation == kind[1])
-    others &= ~is_among(streams.file_id, file_phases.file_id[spanning])
+    spanning = _are_of(file_phases, kind)
+    spanning &= window(file_phases.start) != window(file_phases.end)
+    others = _are_of(streams, kind) & ~is_among(streams.file_id, file_phases.file_id[spanning])
     others &= streams.end <= ends[window(streams.start)]
     inside = window(streams.start[others])
     moved -= np.bincount(inside, streams.bytes[others], minlength=len(starts))
     return Windows(starts, ends, np.maximum(moved, 0))
+
+
+def _are_of(table: FilePhases | Streams, kind: tuple[str, str]) -> NDArray[np.bool_]:
+    api, operation = APIS.index(kind[0]), OPERATIONS.index(kind[1])
+    found: NDArray[np.bool_] = (table.api == api) & (table.operation == operation)
+    return found
 
 
 def _split_by_requests(
@@ -184,14 +219,9 @@ def _split_by_requests(
 
 
 def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
-    start, end = float(row.start[0]), float(row.end[0])
-    # A start within a pause belongs to the window after it, an end to the window before it.
-    first = int(np.searchsorted(windows.ends, start, side="right"))
-    last = int(np.searchsorted(windows.starts, end, side="left")) - 1
-    if first >= last:
-        return None
-    starts = np.append(start, windows.starts[first + 1 : last + 1])
-    ends = np.append(windows.ends[first:last], end)
+    [first], [last] = windows.first_and_last(row.start, row.end)
+    starts = np.append(row.start, windows.starts[first + 1 : last + 1])
+    ends = np.append(windows.ends[first:last], row.end)
     # The row moved bytes at its start and at its end, so these windows have at least one byte.
     moved = np.maximum(windows.moved[first : last + 1], [1, *np.zeros(last - first - 1), 1])
     busy = moved > 0
@@ -269,6 +299,26 @@ def _first_accesses(row: FilePhases, count: int) -> Ints:
     return np.full(count, once * count if once * count < requests else once)
 
 
+def _completely_traced(
+    log: DarshanLog, file_phases: FilePhases, rows: Ints
+) -> dict[int, Operations]:
+    """Find the rows whose requests were all traced; a full buffer has only the first ones."""
+    by_file = _traced_by_file(log, file_phases.file_id[rows])
+    if not by_file:
+        return {}
+    found = {}
+    for row in rows.tolist():
+        kind = APIS[file_phases.api[row]], OPERATIONS[file_phases.operation[row]]
+        traced = by_file.get((*kind, int(file_phases.file_id[row])))
+        if (
+            traced is not None
+            and len(traced) == file_phases.requests[row]
+            and traced.length.sum() == file_phases.bytes[row]
+        ):
+            found[row] = traced
+    return found
+
+
 def _traced_by_file(
     log: DarshanLog, file_ids: NDArray[np.uint64]
 ) -> dict[tuple[str, str, int], Operations]:
@@ -282,15 +332,9 @@ def _traced_by_file(
     if not len(traced):
         return {}
     traced = traced.take(np.lexsort((traced.file_id, traced.operation, traced.api)))
-    new = np.diff(traced.file_id) != 0
-    new |= (np.diff(traced.operation) != 0) | (np.diff(traced.api) != 0)
-    edges = np.flatnonzero(np.concatenate([[True], new, [True]])).tolist()
+    new = changes(traced.api, traced.operation, traced.file_id)
+    edges = [*np.flatnonzero(new).tolist(), len(traced)]
     return {
         (APIS[rows.api[0]], OPERATIONS[rows.operation[0]], int(rows.file_id[0])): rows
         for rows in (traced.take(slice(*pair)) for pair in itertools.pairwise(edges))
     }
-
-
-def _are_all_of(row: FilePhases, traced: Operations) -> bool:
-    """Tell whether all requests of a row were traced; a full buffer has only the first ones."""
-    return len(traced) == int(row.requests[0]) and int(traced.length.sum()) == int(row.bytes[0])

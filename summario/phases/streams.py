@@ -6,6 +6,7 @@ Source: Inria RR-9366, Appendix A; Darshan's documentation explains the counters
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,24 +78,39 @@ class Streams:
         return len(self.bytes)
 
     def take(self, rows: NDArray[np.bool_] | Ints) -> Streams:
-        """Select rows by mask or index."""
-        return Streams(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        """Select rows by mask or index; a mask that selects all rows copies nothing."""
+        if rows.dtype == bool:
+            if rows.all():
+                return self
+            rows = np.flatnonzero(rows)
+        return Streams(**{name: getattr(self, name).take(rows, axis=0) for name in _COLUMNS})
+
+
+_COLUMNS = tuple(field.name for field in fields(Streams))
+
+
+def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which rows of sorted columns differ from the row before; the first one does."""
+    new = np.ones(len(columns[0]), bool)
+    new[1:] = columns[0][1:] != columns[0][:-1]
+    for column in columns[1:]:
+        new[1:] |= column[1:] != column[:-1]
+    return new
 
 
 def concatenate(tables: list[Streams]) -> Streams:
     """Stack at least one table of streams."""
     return Streams(
-        **{
-            field.name: np.concatenate([getattr(table, field.name) for table in tables])
-            for field in fields(Streams)
-        }
+        **{name: np.concatenate([getattr(table, name) for table in tables]) for name in _COLUMNS}
     )
 
 
 def streams_of(
     records: Records, api: str, operation: str, nprocs: int, below: Records | None = None
-) -> Streams:
+) -> Streams | None:
     """Read the rows of one module and operation, which may have impossible numbers.
+
+    Without any such request there is no table.
 
     Parameters
     ----------
@@ -112,6 +128,8 @@ def streams_of(
     requests, collective = _requests(records, api, operation)
     moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
     used = (requests != 0) | (moved != 0)
+    if not used.any():
+        return None
     if not used.all():
         records = replace(records, words=records.words[used])
         requests, collective, moved = requests[used], collective[used], moved[used]
@@ -180,22 +198,24 @@ def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Int
     shape = (len(records.words), 4)
     if api == "STDIO":
         return np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    sizes = records.integers(*(f"{api}_ACCESS{i}_ACCESS" for i in range(1, 5)))
-    counts = records.integers(*(f"{api}_ACCESS{i}_COUNT" for i in range(1, 5)))
-    own, other = (
-        np.take_along_axis(_histogram(records, api, name), _size_bin(sizes), axis=1)
-        for name in (operation, "write" if operation == "read" else "read")
-    )
-    share = own / np.maximum(own + other, 1)
-    return sizes, np.rint(np.clip(counts, 0, MOST) * np.clip(share, 0, 1)).astype(np.int64)
-
-
-def _histogram(records: Records, api: str, operation: str) -> Ints:
+    sizes = _row_of_counters(records, f"{api}_ACCESS1_ACCESS", 4)
+    counts = _row_of_counters(records, f"{api}_ACCESS1_COUNT", 4)
+    row, slot = np.nonzero(counts > 0)
+    bins = _SIZE_BIN_EDGES.searchsorted(sizes[row, slot])
     infix = "_AGG" if api == "MPIIO" else ""
-    return records.integers(
-        *(f"{api}_SIZE_{operation.upper()}{infix}_{name}" for name in SIZE_BINS)
+    own, other = (
+        _row_of_counters(records, f"{api}_SIZE_{name}{infix}_{SIZE_BINS[0]}", len(SIZE_BINS))[
+            row, bins
+        ]
+        for name in (("READ", "WRITE") if operation == "read" else ("WRITE", "READ"))
     )
+    share = np.clip(own / np.maximum(own + other, 1), 0, 1)
+    own_counts = np.zeros(counts.shape, np.int64)
+    own_counts[row, slot] = np.rint(np.minimum(counts[row, slot], MOST) * share)
+    return sizes, own_counts
 
 
-def _size_bin(sizes: Ints) -> Ints:
-    return np.searchsorted(_SIZE_BIN_EDGES, sizes, side="left")
+def _row_of_counters(records: Records, first: str, number: int) -> Ints:
+    """View counters that follow one another in a record, shape (records, number)."""
+    column = records.columns[first]
+    return records.words[:, column : column + number]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from summario.reading.layouts import COUNTER_MODULES, layout_of, newest_version
+from summario.reading.layouts import COUNTER_MODULES, SIZE_BINS, layout_of, newest_version
 from summario.reading.log import DarshanLog, read_log
 from summario.reading.records import Records
 from tests.support.libdarshan import misread_counters, opened, records_of
@@ -50,6 +50,23 @@ def log_of(path: Path, module: str, version: int, byte_order: str) -> Records:
 def theirs_of(path: Path, module: str) -> list[dict[str, Any]]:
     with opened(path) as handle:
         return list(records_of(handle, module))
+
+
+@pytest.mark.parametrize(
+    ("module", "version"), [pair for pair in VERSIONS if pair[0] in ("POSIX", "MPI-IO")]
+)
+def test_histograms_and_common_sizes_follow_one_another(module: str, version: int) -> None:
+    # The extraction views them as one table (darshan-{posix,mpiio}-log-format.h).
+    prefix, infix = ("MPIIO", "_AGG") if module == "MPI-IO" else ("POSIX", "")
+    columns = layout_of(module, version).columns()
+    for names in (
+        [f"{prefix}_SIZE_READ{infix}_{size}" for size in SIZE_BINS],
+        [f"{prefix}_SIZE_WRITE{infix}_{size}" for size in SIZE_BINS],
+        [f"{prefix}_ACCESS{i}_ACCESS" for i in range(1, 5)],
+        [f"{prefix}_ACCESS{i}_COUNT" for i in range(1, 5)],
+    ):
+        first = columns[names[0]]
+        assert [columns[name] for name in names] == list(range(first, first + len(names)))
 
 
 @pytest.mark.parametrize("byte_order", "<>")
