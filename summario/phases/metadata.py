@@ -37,6 +37,8 @@ def metadata_times(
     below : Records, optional
         The log's POSIX records, if `api` calls POSIX.
     """
+    if not len(records.words):
+        return np.zeros(0)
     # Impossible times are left out later (see `summario.phases.soundness`).
     with np.errstate(invalid="ignore", over="ignore"):
         times = _of_a_process(records, api, nprocs)
@@ -58,7 +60,9 @@ def _of_a_process(records: Records, api: str, nprocs: int) -> Floats:
 def _of_slowest_process(records: Records, ids: NDArray[np.uint64], nprocs: int) -> Floats:
     """The longest metadata time of a process in POSIX, for each id; infinite without records."""
     order = np.argsort(records.ids, kind="stable")
-    known, first = np.unique(records.ids[order], return_index=True)
+    known = records.ids[order]
+    first = np.flatnonzero(np.append(True, known[1:] != known[:-1]))
+    known = known[first]
     longest = np.maximum.reduceat(_of_a_process(records, "POSIX", nprocs)[order], first)
     place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     return np.where(known[place] == ids, longest[place], np.inf)
