@@ -323,23 +323,27 @@ FIVE_TIMES = PROJECT / "tests" / "summario" / "fixtures" / "reopen-same-5x.darsh
 OPTIONS_OF_LOGS = ("--threshold", "--time-distance", "--layer", "--all-files", "--min-share")
 
 
-@pytest.mark.parametrize("name", ["phases", "match", "predict"])
+@pytest.mark.parametrize("name", ["phases", "match", "predict", "validate", "campaign plan"])
 def test_all_commands_that_read_a_log_have_the_same_options(name: str) -> None:
-    shown = {
-        option.opts[0]: option.get_help_record(click.Context(command))
-        for command in (cli.get_command(click.Context(cli), "phases"), command_of(name))
-        for option in command.params
-        if option.opts[0] in OPTIONS_OF_LOGS
-    }
-    assert set(shown) == set(OPTIONS_OF_LOGS)
-    for option in command_of(name).params:
-        if option.opts[0] in shown:
-            assert option.get_help_record(click.Context(command_of(name))) == shown[option.opts[0]]
+    def helps(name: str) -> dict[str, object]:
+        command = command_of(name)
+        return {
+            option.opts[0]: option.get_help_record(click.Context(command))
+            for option in command.params
+            if option.opts[0] in OPTIONS_OF_LOGS
+        }
+
+    assert set(helps(name)) == set(OPTIONS_OF_LOGS)
+    assert helps(name) == helps("phases")
 
 
 def command_of(name: str) -> click.Command:
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
+    command: click.Command = cli
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
     return command
 
 

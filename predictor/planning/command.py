@@ -14,7 +14,7 @@ from benchdb.campaigns.platform_file import read_platform
 from benchdb.campaigns.readiness import find_engine
 from ioncast_base.command_options import WholeNumber, database_option, format_option
 from ioncast_base.durations import parse_duration
-from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.errors import InputError, IoncastError, as_option
 from ior_configs import IorConfig
 from ior_configs.campaign_files import read_campaign
 from predictor.commands import command_line
@@ -30,7 +30,9 @@ from predictor.planning.plans import (
     wanted_on,
     write_campaign,
 )
+from summario.extraction_options import extraction_options
 from summario.phases.many import extract_all
+from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.sources import logs_below
 
@@ -41,7 +43,7 @@ Examples:
   ioncast campaign plan laptop --platform mysite.toml
   ioncast campaign plan --from-logs /var/log/darshan/2026 --platform mysite.toml
   ioncast campaign plan --from-logs /var/log/darshan/2026 --platform mysite.toml \\
-      --budget 2h --output needed.toml
+      --budget 2h --min-share 0.01 --output needed.toml
 """,
 )
 @click.argument("source", metavar="[CAMPAIGN]", required=False)
@@ -64,6 +66,7 @@ Examples:
     "--output", metavar="FILE.toml", type=click.Path(path_type=Path), help="Write a campaign file."
 )
 @engine_option
+@extraction_options
 @format_option
 @database_option
 def plan(
@@ -74,6 +77,7 @@ def plan(
     repetitions: int | None,
     output: Path | None,
     engine: str | None,
+    extraction: ExtractionSettings,
     output_format: str,
     location: str | None,
 ) -> None:
@@ -88,6 +92,9 @@ def plan(
         raise InputError("name a campaign or give --from-logs, one of the two")
     if logs is None and repetitions is not None:
         raise InputError("a campaign has its own repetitions", where="--repetitions")
+    if logs is None and extraction.changed:
+        options = ", ".join(map(as_option, extraction.changed))
+        raise InputError("a campaign has no logs", where=options, remedy="give --from-logs")
     budget_s = None if budget is None else parse_duration(budget)
     platform = read_platform(platform_file)
     engine, _ = find_engine(platform, engine)
@@ -99,7 +106,7 @@ def plan(
         wanted = dict.fromkeys(campaign.configurations)
     else:
         campaign = needed_campaign(platform, repetitions)
-        wanted = wanted_on(platform, _jobs(logs))
+        wanted = wanted_on(platform, _jobs(logs, extraction))
     possible = possible_on(platform, engine, wanted)
     basis, warnings = read_and_fit(command_line(location), platform.system, possible, engine)
     for warning in warnings:
@@ -122,14 +129,14 @@ def plan(
         show_left_out(wanted, platform, engine)
 
 
-def _jobs(folder: Path) -> Iterator[Sequence[Phase]]:
+def _jobs(folder: Path, extraction: ExtractionSettings) -> Iterator[Sequence[Phase]]:
     """Read the phases of every log in a folder and below; warn of logs that cannot be used."""
     if not folder.is_dir():
         raise InputError("this folder does not exist", where=str(folder))
     logs = list(logs_below(str(folder)))
     usable = 0
     with click.progressbar(
-        extract_all(logs),
+        extract_all(logs, extraction),
         length=len(logs),
         label="reading logs",
         file=sys.stderr,

@@ -15,6 +15,8 @@ from predictor.composition.prediction import predict
 from predictor.validation.one_application import check_logs, validate_application, with_dunn
 from predictor.validation.reruns import Rerun, read_reruns
 from predictor.validation.result_tables import to_json, to_text
+from summario.extraction_options import extraction_options
+from summario.phases.settings import ExtractionSettings
 
 
 def parse_logs(
@@ -39,6 +41,7 @@ Examples:
   ioncast validate reruns.csv --system mysite --log hacc-io=hacc.darshan --nodes 16
   ioncast validate reruns.csv --system mysite --log a=a.darshan --log b=b.csv --html report.html
   ioncast validate reruns.csv --system mysite --log a=a.darshan --explain-error
+  ioncast validate reruns.csv --system mysite --log a=a.darshan --time-distance 5
 """,
 )
 @click.argument("reruns_csv", metavar="RERUNS.csv", type=click.Path())
@@ -53,6 +56,7 @@ Examples:
     help="The earlier run from which to predict an application; once for each application.",
 )
 @nodes_option
+@extraction_options
 @click.option("--engine", help="The program whose benchmarks to use, such as ior or fio.")
 @click.option("--explain-error", "explained", is_flag=True, help="Split the error by its sources.")
 @format_option
@@ -63,6 +67,7 @@ def validate(
     system: str,
     logs: Mapping[str, str],
     nodes: int | None,
+    extraction: ExtractionSettings,
     engine: str | None,
     explained: bool,
     output_format: str,
@@ -78,10 +83,10 @@ def validate(
     and the output.
     """
     reruns: dict[str, list[Rerun]] = {}
-    for rerun in read_reruns(reruns_csv):
+    for rerun in read_reruns(reruns_csv, extraction):
         reruns.setdefault(rerun.application, []).append(rerun)
     warnings = check_logs(list(reruns), logs, reruns_csv)
-    jobs = {application: read_phases(logs[application]) for application in reruns}
+    jobs = {application: read_phases(logs[application], extraction) for application in reruns}
     wanted = [config for job in jobs.values() for config in configurations_of(job.phases, nodes)]
     knowledge, limits = read_knowledge(command_line(location), system, wanted, engine)
     warnings += limits
@@ -103,6 +108,8 @@ def validate(
         write_html(results, html, system=system, warnings=warnings)
     if output_format == "json":
         record = {"system": system, "nodes": nodes, **to_json(results), "warnings": warnings}
+        if extraction.changed:
+            record["extraction"] = extraction.changed
         click.echo(json.dumps(record, indent=1))
         return
     click.echo(to_text(results))

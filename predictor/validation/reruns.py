@@ -15,6 +15,7 @@ from ioncast_base.limits import BANDWIDTHS, FASTEST_MIB_S, LARGEST_COUNT, SLOWES
 from ioncast_base.times import instant
 from predictor.composition.composing import observed_mib_s
 from summario.phases.extract import extract_phases
+from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.reading.log import read_log
 
 _COLUMNS = "application, io_nodes, repetition, and bandwidth_mib_s or log"
@@ -43,12 +44,13 @@ class Rerun:
     started: datetime | None = None
 
 
-def read_reruns(path: str | Path) -> list[Rerun]:
+def read_reruns(path: str | Path, extraction: ExtractionSettings = DEFAULTS) -> list[Rerun]:
     """Read reruns from a CSV file.
 
     The columns are `application` (or `name`), `io_nodes`, `repetition` (by default counted in
     the order of the lines), `bandwidth_mib_s` or `log` (the run's Darshan log, relative to the
     CSV), and `started` (ISO 8601; by default the start in the log). Other columns are ignored.
+    `extraction` decides what a phase of these logs is.
 
     Raises
     ------
@@ -59,7 +61,7 @@ def read_reruns(path: str | Path) -> list[Rerun]:
         content = Path(path).read_bytes()
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from error
-    reruns = list(_reruns(_text(content, str(path)), Path(path)))
+    reruns = list(_reruns(_text(content, str(path)), Path(path), extraction))
     if not reruns:
         raise InputError(
             "the file has no reruns", where=str(path), remedy=f"the columns are {_COLUMNS}"
@@ -95,7 +97,7 @@ def _text(content: bytes, where: str) -> str:
         ) from error
 
 
-def _reruns(text: str, path: Path) -> Iterator[Rerun]:
+def _reruns(text: str, path: Path, extraction: ExtractionSettings) -> Iterator[Rerun]:
     lines: dict[tuple[str, int, int], int] = {}
     counts: dict[tuple[str, int], int] = {}
     for line, row in _rows(text, str(path)):
@@ -105,7 +107,7 @@ def _reruns(text: str, path: Path) -> Iterator[Rerun]:
             if row.get("repetition"):
                 repetition = _count(row, "repetition")
             counts[application, io_nodes] = counts.get((application, io_nodes), 0) + 1
-            bandwidth, started = _outcome(row, path)
+            bandwidth, started = _outcome(row, path, extraction)
         except InputError as error:
             raise InputError(str(error), where=str(path), line=line) from error
         except ValueError as error:
@@ -170,7 +172,9 @@ def _count(row: dict[str, str], column: str) -> int:
     return int(text)
 
 
-def _outcome(row: dict[str, str], path: Path) -> tuple[float, datetime | None]:
+def _outcome(
+    row: dict[str, str], path: Path, extraction: ExtractionSettings
+) -> tuple[float, datetime | None]:
     """Read the bandwidth and the start of a run, from the row or from its log."""
     if not (row.get("bandwidth_mib_s") or row.get("log")):
         raise ValueError("the run has neither bandwidth_mib_s nor log")
@@ -179,7 +183,7 @@ def _outcome(row: dict[str, str], path: Path) -> tuple[float, datetime | None]:
     place = path.parent / row["log"]
     log = read_log(place)
     try:
-        bandwidth = observed_mib_s(extract_phases(log))
+        bandwidth = observed_mib_s(extract_phases(log, extraction))
     except ValueError as error:
         raise InputError(str(error), where=str(place)) from error
     return bandwidth, _started(row) or _moment(log.job.start_seconds)

@@ -201,6 +201,13 @@ def test_a_budget_leaves_out_what_is_worth_least(site: Path) -> None:
     assert json.loads(within_budget.stdout)["over_budget"] == len(everything) - 1
 
 
+def test_phases_of_little_io_are_not_planned_if_they_are_left_out(site: Path) -> None:
+    arguments = ("--from-logs", str(LOGS), "--format", "json")
+    everything = {row["configuration"] for row in configurations(plan(site, *arguments))}
+    without = configurations(plan(site, *arguments, "--min-share", "0.3"))
+    assert {row["configuration"] for row in without} < everything
+
+
 def test_a_campaign_is_shown_as_it_would_run(site: Path) -> None:
     shown = plan(site, "laptop")
     assert shown.exception is None
@@ -226,6 +233,7 @@ def test_what_cannot_be_run_is_listed_with_the_reason(site: Path) -> None:
         (("--from-logs", str(LOGS), "--budget", "2 weeks"), "2 weeks"),
         (("nosuch",), "bundled campaigns are forge, forwarding, laptop, rr9366"),
         (("laptop", "--repetitions", "3"), "a campaign has its own repetitions"),
+        (("laptop", "--layer", "posix"), "--layer: a campaign has no logs"),
         (("rr9366", "--output", "x.toml"), "none of the configurations with ior: no campaign"),
         (("--from-logs", "nowhere"), "nowhere: this folder does not exist"),
     ],

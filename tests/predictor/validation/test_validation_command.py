@@ -208,6 +208,28 @@ def test_reruns_can_be_logs(validate: Validate, tmp_path: Path) -> None:
     assert points[1]["measured_mib_s"] == []
 
 
+def test_a_prediction_is_checked_with_the_phases_that_it_is_made_from(
+    validate: Validate, tmp_path: Path
+) -> None:
+    path = tmp_path / "reruns.csv"
+    path.write_text(f"application,io_nodes,log\nhacc-io,4,{log_of('hacc-io', 4)}\n")
+    found = json.loads(validate(path, HACC, "--all-files", "--format", "json").stdout)
+    assert found["extraction"] == {"all_files": True}
+    by_default = json.loads(validate(path, HACC, "--format", "json").stdout)
+    assert "extraction" not in by_default
+    # The log also has a file of STDIO, the standard output.
+    assert found["warnings"] != by_default["warnings"]
+    [with_all], [without] = (
+        [
+            one["measured_mib_s"]
+            for one in record["applications"][0]["curve"]
+            if one["io_nodes"] == 4
+        ]
+        for record in (found, by_default)
+    )
+    assert with_all != without
+
+
 def test_an_application_without_a_log_is_an_error(validate: Validate) -> None:
     result = validate(APPLICATIONS, HACC)
     assert isinstance(result.exception, InputError)
