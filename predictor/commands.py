@@ -26,7 +26,7 @@ from predictor.composition.asking import Asked, Frontend, ask, read_phases
 from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json, to_text
-from predictor.matching.configurations import configuration, metadata_warning
+from predictor.matching.configurations import configuration, metadata_warnings
 from summario.extraction_options import extraction_options
 from summario.phases import tables
 from summario.phases.settings import ExtractionSettings
@@ -81,8 +81,7 @@ def match(
     file: run the same line with -w -k first.
     """
     found = read_phases(source, extraction)
-    mostly_metadata = [metadata_warning(index, phase) for index, phase in enumerate(found.phases)]
-    for warning in (*found.warnings, *filter(None, mostly_metadata)):
+    for warning in (*found.warnings, *metadata_warnings(dict(enumerate(found.phases)))):
         click.echo(f"ioncast: warning: {warning}", err=True)
     rows = [
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchdb.measurements.curves import Curve
-from predictor.matching.configurations import MatchedPhase, metadata_warning
+from predictor.matching.configurations import MatchedPhase, metadata_warnings
 from predictor.model.system_model import Knowledge
 from summario.phases.tables import size
 
@@ -51,13 +51,11 @@ def limits(
         warnings.append(
             "the number of compute nodes is not given, so benchmarks on any number of them match"
         )
+    warnings += metadata_warnings({item.index: item.phase for item in matched})
     for item in matched:
         index = item.index
         if item.phase.partial:
             warnings.append(f"phase {index}: the log lacks some of its {item.phase.api} records")
-        mostly_metadata = metadata_warning(index, item.phase)
-        if mostly_metadata:
-            warnings.append(mostly_metadata)
         if item.phase.api == "STDIO":
             warnings.append(f"phase {index}: IOR has no stdio engine, so POSIX stands in for it")
         if (item.phase.file_access, item.phase.spatiality) == ("unique", "sequential"):

@@ -5,6 +5,7 @@ Source: Inria RR-9366, §6.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from benchdb.measurements.curves import Curve
@@ -14,6 +15,9 @@ from summario.phases.values import Part, Phase
 
 # IOR rejects sizes that are not a multiple of its offset type, 8 bytes.
 _ACCESS_BYTES = 8
+
+# A phase with a smaller share of the run's time has no warning of its own about its metadata.
+_LITTLE_TIME = 0.01
 
 MatchKey = tuple[IorConfig, str]
 
@@ -146,16 +150,43 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
     )
 
 
-def metadata_warning(index: int, phase: Phase) -> str | None:
-    """Warn of a phase that spends more time in metadata calls than in reads and writes."""
-    if not phase.is_mostly_metadata or phase.metadata_seconds is None:
-        return None
+def metadata_warnings(phases: Mapping[int, Phase]) -> list[str]:
+    """Warn of phases that spend more time in metadata calls than in reads and writes.
+
+    Phases that take little of the run's time share a sentence, because most programs open a few
+    files of a few bytes.
+
+    Parameters
+    ----------
+    phases : mapping of int to Phase
+        The phases of a run by their numbers.
+    """
+    total_s = sum(
+        phase.io_time_seconds + (phase.metadata_seconds or 0) for phase in phases.values()
+    )
+    warnings, small_s = [], []
+    for index, phase in phases.items():
+        if phase.metadata_seconds is None or not phase.is_mostly_metadata:
+            continue
+        if phase.metadata_seconds >= _LITTLE_TIME * total_s:
+            warnings.append(_metadata_warning(index, phase, phase.metadata_seconds))
+        else:
+            small_s.append(phase.metadata_seconds)
+    if small_s:
+        warnings.append(
+            f"metadata calls take {in_digits(sum(small_s))} s, longer than reads and writes, in"
+            f" {counted(len(small_s), 'phase')} of little time; no benchmark matches them exactly"
+        )
+    return warnings
+
+
+def _metadata_warning(index: int, phase: Phase, metadata_seconds: float) -> str:
     opened = 1 if phase.file_access == "shared" else tasks(phase)
     return (
         f"phase {index}: metadata calls (open, close, stat and others) on its"
-        f" {counted(phase.n_files, 'file')} take {in_digits(phase.metadata_seconds)} s, longer than"
-        f" its reads and writes ({in_digits(phase.io_time_seconds)} s); the IOR run of its sizes"
-        f" opens {counted(opened, 'file')}, so no benchmark matches it exactly"
+        f" {counted(phase.n_files, 'file')} take {in_digits(metadata_seconds)} s, longer than its"
+        f" reads and writes ({in_digits(phase.io_time_seconds)} s); the IOR run of its sizes opens"
+        f" {counted(opened, 'file')}, so no benchmark matches it exactly"
     )
 
 

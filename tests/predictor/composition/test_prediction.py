@@ -345,6 +345,23 @@ def test_a_phase_of_metadata_changes_nothing_for_a_phase_of_the_same_sizes(
     assert both.phases[0].time_s == pytest.approx(alone.phases[0].time_s)
 
 
+def test_phases_of_little_time_share_a_warning_about_metadata(
+    a_phase: MakePhase, a_curve: MakeCurve
+) -> None:
+    large = a_phase(io_time_seconds=10.0)
+    small = [a_phase(io_time_seconds=0.001, metadata_seconds=0.002) for _ in range(3)]
+    many = a_phase(io_time_seconds=0.1, metadata_seconds=1.0)
+    phases = [large, *small, many]
+    found = predict(phases, known(a_curve()), system="here", nodes=8)
+    assert [item.main.kind for item in found.phases] == ["exact", *["interpolated"] * 4]
+    assert len(found.warnings) == 2
+    assert found.warnings[0].startswith("phase 4: metadata calls")
+    assert found.warnings[1] == (
+        "metadata calls take 0.006 s, longer than reads and writes, in 3 phases of little time; no"
+        " benchmark matches them exactly"
+    )
+
+
 def test_metadata_does_not_make_a_match_better(a_phase: MakePhase, a_curve: MakeCurve) -> None:
     unlike = predict(
         [a_phase(metadata_seconds=9.0)], known(a_curve(read=True)), system="here", nodes=8
