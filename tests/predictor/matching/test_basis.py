@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from benchdb.measurements.curves import Curve, curves, curves_of_ids
 from benchdb.measurements.storing import Measurement, store
-from benchdb.store.database import open_database, transaction
+from benchdb.store.database import opened_database, reading, transaction
 from ioncast.cli import cli
 from ioncast_base.errors import UnknownNameError
 from ior_configs import IorConfig
@@ -50,7 +50,7 @@ def location(tmp_path: Path) -> Path:
 
 
 def put(location: Path, *rows: Measurement) -> None:
-    with transaction(open_database(location), write=True) as connection:
+    with opened_database(location) as engine, transaction(engine, write=True) as connection:
         store(
             connection,
             system="here",
@@ -89,7 +89,7 @@ def mixed(location: Path) -> Path:
 def test_a_basis_is_of_one_engine_even_if_another_is_nearer(
     mixed: Path, asked: str | None, chosen: str, configs: set[IorConfig]
 ) -> None:
-    with transaction(open_database(mixed)) as connection:
+    with reading(mixed) as connection:
         basis = read_basis(connection, "here", [SAME], asked)
     assert basis.engine == chosen
     assert basis.engines == ("fio", "forge", "ior")
@@ -105,7 +105,7 @@ def test_a_basis_is_of_one_engine_even_if_another_is_nearer(
 def test_where_nothing_was_measured_there_is_no_curve(
     mixed: Path, system: str, engine: str | None
 ) -> None:
-    with transaction(open_database(mixed)) as connection:
+    with reading(mixed) as connection:
         basis = read_basis(connection, system, [SAME], engine)
     assert (basis.knowledge.curves, basis.knowledge.model, basis.fitted) == ((), None, None)
     assert basis.engine == engine
@@ -167,7 +167,7 @@ FEW = 12
 
 
 def keep(location: Path, fitted: Fitted) -> None:
-    with transaction(open_database(location), write=True) as connection:
+    with opened_database(location) as engine, transaction(engine, write=True) as connection:
         store_fitted(connection, fitted)
 
 
@@ -184,7 +184,7 @@ def large_location(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sample(large_location: Path) -> Lessons:
     """The curves to which a model of such a system is fitted."""
-    with transaction(open_database(large_location)) as connection:
+    with reading(large_location) as connection:
         found = lessons(connection, "here")
     assert found is not None
     return found
@@ -205,7 +205,7 @@ def test_of_a_large_system_a_sample_is_learned_from(sample: Lessons) -> None:
 
 def test_the_nearest_configurations_of_a_large_system_are_predicted_from(large: Path) -> None:
     wanted = [replace(config, tasks=16, nodes=4) for config in MANY[::17]]
-    with transaction(open_database(large)) as connection:
+    with reading(large) as connection:
         everything = Knowledge(tuple(curves(connection, "here")))
         for asked in (wanted[:1], wanted, MANY[:40]):
             basis = read_basis(connection, "here", asked)
@@ -219,25 +219,23 @@ def test_the_nearest_configurations_of_a_large_system_are_predicted_from(large: 
 
 
 def test_a_stored_model_is_taken_as_long_as_nothing_changes(mixed: Path) -> None:
-    engine = open_database(mixed)
-    with transaction(engine) as connection:
+    with reading(mixed) as connection:
         first = read_basis(connection, "here", [SAME])
     assert first.fitted is not None
     keep(mixed, first.fitted)
-    with transaction(engine) as connection:
+    with reading(mixed) as connection:
         said: list[int] = []
         again = read_basis(connection, "here", [SAME], before_fitting=said.append)
     assert (again.fitted, said) == (None, [])
     put(mixed, Measurement(SAME, 4, 30.0, engine="ior"))
-    with transaction(engine) as connection:
+    with reading(mixed) as connection:
         after = read_basis(connection, "here", [SAME], before_fitting=said.append)
     assert said == [2]
     assert after.fitted is not None
-    engine.dispose()
 
 
 def test_a_survey_is_read_once_for_many_applications(mixed: Path) -> None:
-    with transaction(open_database(mixed)) as connection:
+    with reading(mixed) as connection:
         survey = read_survey(connection, "here", "forge")
         for wanted in (SAME, far(SAME)):
             basis = read_basis(connection, "here", [wanted], "forge")
@@ -256,7 +254,7 @@ def test_a_survey_reads_a_curve_once_and_keeps_no_more_than_some(
         return curves_of_ids(*given)
 
     monkeypatch.setattr(basis, "curves_of_ids", noted)
-    with transaction(open_database(large)) as connection:
+    with reading(large) as connection:
         survey = read_survey(connection, "here")
         read.clear()
         ids = survey.near([SAME])
@@ -271,7 +269,7 @@ def test_a_survey_reads_a_curve_once_and_keeps_no_more_than_some(
 
 
 def test_a_survey_without_its_model_says_what_to_learn(mixed: Path) -> None:
-    with transaction(open_database(mixed)) as connection:
+    with reading(mixed) as connection:
         unlearned = read_unlearned(connection, "here")
         found = unlearned.lessons(connection)
         assert found is not None
@@ -286,12 +284,12 @@ def test_a_survey_without_its_model_says_what_to_learn(mixed: Path) -> None:
 
 def test_lessons_are_what_a_model_is_fitted_on_until_it_is_stored(location: Path) -> None:
     put(location, *(Measurement(SAME, n, 10.0 + n, engine="ior") for n in (0, 1, 2)))
-    with transaction(open_database(location)) as connection:
+    with reading(location) as connection:
         found = lessons(connection, "here")
         assert found is not None
         assert found.curves == tuple(curves(connection, "here"))
     keep(location, found.learn())
-    with transaction(open_database(location)) as connection:
+    with reading(location) as connection:
         assert lessons(connection, "here") is None
         assert read_survey(connection, "here").fitted is None
         assert lessons(connection, "nowhere") is None

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchdb.measurements.storing import Measurement, store
-from benchdb.store.database import open_database, transaction
+from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import state_of, store_model
 from ioncast.cli import cli
 from ioncast_base.errors import DatabaseError, IoncastError, UnknownNameError
@@ -30,7 +30,7 @@ Ioncast = Callable[..., Result]
 
 
 def put(location: str, *rows: Measurement, system: str = "here") -> None:
-    with transaction(open_database(location), write=True) as connection:
+    with opened_database(location) as engine, transaction(engine, write=True) as connection:
         store(
             connection,
             system=system,
@@ -162,7 +162,7 @@ def test_a_model_of_another_version_is_called_so(
     location: str, ioncast: Ioncast, shown: Callable[..., list[dict[str, Any]]]
 ) -> None:
     put(location, *runs())
-    with transaction(open_database(location), write=True) as connection:
+    with opened_database(location) as engine, transaction(engine, write=True) as connection:
         state = state_of(connection, "here", "ior")
         store_model(connection, "here", "ior", state, '{"version": 0}')
     assert "another version" in ioncast("show").stdout

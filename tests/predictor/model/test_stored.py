@@ -8,6 +8,7 @@ import pickle
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from benchdb.measurements.curves import measured
 from benchdb.measurements.storing import Measurement, store
-from benchdb.store.database import open_database, transaction
+from benchdb.store.database import opened_database, reading, transaction
 from benchdb.store.fitted_models import stored_model
 from ioncast.cli import cli
 from predictor.model.stored import (
@@ -180,7 +181,7 @@ def runs_of(curve: Any, engine: str = "ior") -> list[Measurement]:
 
 
 def put(place: Path, *rows: Measurement) -> None:
-    with transaction(open_database(place), write=True) as connection:
+    with opened_database(place) as database, transaction(database, write=True) as connection:
         store(
             connection,
             system="here",
@@ -192,16 +193,16 @@ def put(place: Path, *rows: Measurement) -> None:
 
 
 def fit(place: Path, engine: str = "ior") -> Model:
-    with transaction(open_database(place)) as connection:
+    with reading(place) as connection:
         rows = [row for row in measured(connection, "here") if row.engine == engine]
         found = fit_current(connection, "here", engine, rows)
-    with transaction(open_database(place), write=True) as connection:
+    with opened_database(place) as database, transaction(database, write=True) as connection:
         store_fitted(connection, found)
     return found.model
 
 
 def current(place: Path, engine: str = "ior") -> Model | None:
-    with transaction(open_database(place)) as connection:
+    with reading(place) as connection:
         return current_model(connection, "here", engine)
 
 
@@ -231,7 +232,7 @@ def test_each_engine_has_a_model_of_its_own(location: Path, synthetic: Any) -> N
 
 
 def overwrite(place: Path, document: str) -> None:
-    with sqlite3.connect(place) as database:
+    with closing(sqlite3.connect(place)) as database, database:
         assert database.execute("UPDATE models SET document = ?", [document]).rowcount == 1
 
 
@@ -313,7 +314,7 @@ def test_a_database_that_can_only_be_read_predicts_with_a_warning(testbed: Path)
         [warning] = [w for w in json.loads(result.stdout)["warnings"] if "cannot be stored" in w]
         assert "fitted each time" in warning
     assert first.stdout == second.stdout
-    with transaction(open_database(testbed)) as connection:
+    with reading(testbed) as connection:
         assert stored_model(connection, "testbed", "ior") is None
     written = json.loads(predicted(testbed).stdout)
     assert json.loads(first.stdout)["curve"] == written["curve"]
@@ -331,7 +332,7 @@ def test_a_damaged_model_does_not_stop_a_prediction(testbed: Path) -> None:
 def test_a_model_with_the_state_of_an_earlier_version_is_fitted_once_more(testbed: Path) -> None:
     """Earlier versions computed the state of the measurements from a `repr`, so it differs now."""
     good = predicted(testbed).stdout
-    with sqlite3.connect(testbed) as database:
+    with closing(sqlite3.connect(testbed)) as database, database:
         [row] = database.execute("SELECT revision, (SELECT max(id) FROM imports) FROM systems")
         old = hashlib.sha256(repr(("testbed", "ior", *row)).encode()).hexdigest()
         database.execute("UPDATE models SET state = ?", [old])

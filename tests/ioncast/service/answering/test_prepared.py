@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -124,9 +125,8 @@ def test_entries_that_are_alike_are_kept_once(writer: Writer, reader: Reader, pa
 
 
 def documents(path: Path) -> int:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         [count] = connection.execute("SELECT COUNT(*) FROM documents").fetchone()
-    connection.close()
     return int(count)
 
 

@@ -11,7 +11,6 @@ from flask.testing import FlaskClient
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import revoke_token
-from ioncast.service.context import Service
 from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings
 
@@ -74,12 +73,11 @@ def test_a_revoked_token_is_rejected(
 
 
 def test_a_cookie_reads_and_never_writes(
-    client: FlaskClient, settings: Settings, authorised: Authorised, service: Service
+    with_settings: Callable[..., FlaskClient], authorised: Authorised
 ) -> None:
     token = authorised("admin")["headers"]["Authorization"].removeprefix("Bearer ")
-    closed = create_app(settings.model_copy(update={"reading": "closed"}))
-    closed.extensions["ioncast"].prepared.refresh()
-    browser = closed.test_client()
+    browser = with_settings(reading="closed")
+    browser.application.extensions["ioncast"].prepared.refresh()
     browser.set_cookie("ioncast_token", token)
     assert browser.get("/v1/decisions?system=a").status_code == 200
     assert browser.post("/v1/decisions", **BODY).status_code == 401
@@ -87,12 +85,11 @@ def test_a_cookie_reads_and_never_writes(
 
 @pytest.mark.usefixtures("stopped_clock")
 def test_a_client_that_guesses_tokens_is_told_how_long_to_wait(
-    settings: Settings, keep: Callable[[], None]
+    with_settings: Callable[..., FlaskClient], keep: Callable[[], None]
 ) -> None:
     keep()
-    app = create_app(settings.model_copy(update={"requests_per_minute": 30}))
-    app.extensions["ioncast"].prepared.refresh()
-    client = app.test_client()
+    client = with_settings(requests_per_minute=30)
+    client.application.extensions["ioncast"].prepared.refresh()
 
     def guess() -> Any:
         return client.get("/v1/decisions?system=a", headers={"Authorization": "Bearer ion_x"})
@@ -114,6 +111,7 @@ def with_settings(settings: Settings) -> Iterator[Callable[..., FlaskClient]]:
 
     yield make
     for app in made:
+        app.extensions["ioncast"].prepared.close()
         app.extensions["ioncast"].database.dispose()
 
 

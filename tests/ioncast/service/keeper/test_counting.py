@@ -8,7 +8,7 @@ import pytest
 
 from benchdb.measurements.coverage import coverage, summarise
 from benchdb.measurements.storing import Measurement, store
-from benchdb.store.database import open_database, transaction
+from benchdb.store.database import opened_database, reading, transaction
 from ioncast.service.keeper.counting import Count
 from ior_configs import IorConfig
 
@@ -23,7 +23,7 @@ def configuration(number: int) -> IorConfig:
 
 
 def put(path: Path, system: str, rows: list[Measurement]) -> None:
-    with transaction(open_database(path), write=True) as connection:
+    with opened_database(path) as engine, transaction(engine, write=True) as connection:
         content = f"{system} {rows}".encode()
         told = {"file": "file", "file_format": "test", "rows": rows}
         store(connection, system=system, content=content, **told)  # type: ignore[arg-type]
@@ -31,7 +31,7 @@ def put(path: Path, system: str, rows: list[Measurement]) -> None:
 
 def counted(path: Path, system: str) -> tuple[dict[str, object], int]:
     count, pages = Count(system, NOW, YEAR_S), 0
-    with transaction(open_database(path)) as connection:
+    with reading(path) as connection:
         while count.read_page(connection):
             pages += 1
     return asdict(count.summary()), pages
@@ -56,7 +56,7 @@ def test_pages_count_what_all_at_once_count(tmp_path: Path, configurations: int)
     ]
     put(path, "here", rows)
     put(path, "elsewhere", [Measurement(CONFIG, 128, 1.0, engine="ior")])
-    with transaction(open_database(path)) as connection:
+    with reading(path) as connection:
         whole = summarise(coverage(connection, "here", now=NOW, stale_after_s=YEAR_S))
     found, pages = counted(path, "here")
     assert found == asdict(whole)

@@ -75,6 +75,7 @@ def filled(filled_location: str, tmp_path_factory: pytest.TempPathFactory) -> It
     service.prepared.refresh()
     yield app.test_client()
     service.children.close()
+    service.prepared.close()
     service.database.dispose()
 
 
@@ -999,6 +1000,7 @@ class application:  # noqa: N801 - reads as what it gives
     def __exit__(self, *_: object) -> None:
         service: Service = self.app.extensions["ioncast"]
         service.children.close()
+        service.prepared.close()
         service.database.dispose()
 
 
