@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from summario.reading.pydarshan import MissingPyDarshanError, library_path
+
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 READERS = Path(__file__).with_name("readers.py")
@@ -113,6 +115,10 @@ class Claim:
 
 def main() -> None:
     arguments = parse_arguments()
+    try:
+        library_path("this benchmark")
+    except MissingPyDarshanError as error:
+        sys.exit(str(error))
     parser = shutil.which("darshan-parser")
     print(f"{machine()}\n{packages()}\n{floor()}")
     if parser is None:

@@ -26,6 +26,7 @@ from typing import Any, get_args
 import numpy as np
 
 from experiments.applications.darshan_writer import Dxt, DxtModule, write_log
+from summario.reading.pydarshan import MissingPyDarshanError, library_path
 
 PROCESSES = 64
 PROCESSES_PER_NODE = 8
@@ -86,6 +87,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare ways to read traced requests.")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="runs of each (5)")
     repeat = parser.parse_args().repeat
+    try:
+        library_path("this benchmark")
+    except MissingPyDarshanError as error:
+        sys.exit(str(error))
     with tempfile.TemporaryDirectory() as folder:
         for name in LOGS:
             log = Path(folder) / f"{name}.darshan"

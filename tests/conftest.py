@@ -22,6 +22,7 @@ from tests.support import services
 from tests.support.databases import BOTH_DATABASES
 from tests.support.examples import examples
 from tests.support.postgresql import Server, running_server
+from tests.support.pydarshan import skipped_without_pydarshan
 
 # Machines are noisy: a deadline would fail although nothing is wrong.
 settings.register_profile(
@@ -74,6 +75,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     services.require(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Iterator[object]:
+    with skipped_without_pydarshan():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Iterator[object]:
+    with skipped_without_pydarshan():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

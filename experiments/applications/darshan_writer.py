@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import files
 from itertools import takewhile
 from pathlib import Path
 from typing import Literal
+
+from summario.reading.pydarshan import library_path
 
 CounterModule = Literal["POSIX", "MPI-IO", "STDIO"]
 HeatmapModule = Literal["POSIX", "MPIIO", "STDIO"]
@@ -129,6 +130,8 @@ def write_log(
         If Darshan has no such counter or module.
     ValueError
         If a text is longer than its place in the log.
+    MissingPyDarshanError
+        If PyDarshan is not installed.
     OSError
         If libdarshan-util fails; it prints its reason to the standard error.
     """
@@ -158,6 +161,17 @@ def write_log(
             number, version = _MODULES[module]
             _check(module, library.darshan_log_put_mod(log, number, data, len(data), version))
     return path
+
+
+def check_writer() -> None:
+    """Check that logs can be written here.
+
+    Raises
+    ------
+    MissingPyDarshanError
+        If PyDarshan is not installed.
+    """
+    _library()
 
 
 def record_id(name: str) -> int:
@@ -217,10 +231,7 @@ class _NameTable(ctypes.Structure):
 
 @cache
 def _library() -> ctypes.CDLL:
-    wheel = files("darshan") or ()
-    library = ctypes.CDLL(
-        next(str(file.locate()) for file in wheel if file.name.startswith("libdarshan-util"))
-    )
+    library = ctypes.CDLL(library_path("writing a Darshan log"))
     log, text, number, struct_ = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p
     library.darshan_log_create.restype = log
     library.darshan_log_create.argtypes = [text, number, number]

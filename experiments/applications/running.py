@@ -19,6 +19,7 @@ from typing import Any, Literal
 from experiments.applications import rank
 from experiments.applications.barrier import barrier
 from experiments.applications.counters import FileUse, Request, write_counters_log
+from experiments.applications.darshan_writer import check_writer
 from experiments.applications.installed import has_mpi4py
 from experiments.applications.launching import Launch, Platform
 from experiments.applications.spec import Application, Step, hacc_io_particles
@@ -202,6 +203,8 @@ def _check_programs(
             where=application.name,
             remedy="install mpi4py for the MPI of this machine",
         )
+    if log and not darshan:
+        check_writer()
 
 
 def _needs_mpi(application: Application, darshan: Path | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.applications.darshan_writer import check_writer
 from experiments.applications.installed import find_darshan, find_hacc_io, has_mpi4py
 from experiments.applications.spec import Application, hacc_io_particles
 from experiments.platform.description import FREE_SPACE_LIMIT_BYTES, Description
@@ -74,8 +75,8 @@ def check_settings(study: Study, description: Description, settings: Settings) -
     Raises
     ------
     InputError
-        If the storage cannot hold an application's files, or the given Darshan library cannot
-        trace an application.
+        If the storage cannot hold an application's files, the given Darshan library cannot trace
+        an application, or nothing here can write its log.
     """
     for application in _applications(study, description, settings.scale):
         if not description.holds(application.bytes):
@@ -93,6 +94,8 @@ def check_settings(study: Study, description: Description, settings: Settings) -
                 where=application.name,
                 remedy="install it for this machine's MPI, or leave --darshan out",
             )
+        if tracer(application, settings) is None:
+            check_writer()
 
 
 def obstacle(application: Application, engine: str) -> str | None:

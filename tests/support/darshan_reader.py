@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from darshan.backend import cffi_backend  # type: ignore[import-untyped]
-
 from experiments.applications.darshan_writer import Dxt, Heatmap, Record
+from tests.support.libdarshan import backend
 
 _COUNTER_MODULES = ("POSIX", "MPI-IO", "STDIO")
 _DXT_MODULES = ("DXT_POSIX", "DXT_MPIIO")
@@ -16,11 +15,11 @@ _DXT_MODULES = ("DXT_POSIX", "DXT_MPIIO")
 
 def read_log(path: Path) -> dict[str, Any]:
     """Read all contents of a log; `write_log(path, **read_log(other))` copies it."""
-    log = cffi_backend.log_open(str(path))
+    log = backend().log_open(str(path))
     try:
-        job = cffi_backend.log_get_job(log)
-        names = cffi_backend.log_get_name_records(log)
-        modules = cffi_backend.log_get_modules(log)
+        job = backend().log_get_job(log)
+        names = backend().log_get_name_records(log)
+        modules = backend().log_get_modules(log)
         return {
             "nprocs": job["nprocs"],
             "jobid": job["jobid"],
@@ -28,8 +27,8 @@ def read_log(path: Path) -> dict[str, Any]:
             "start": (job["start_time_sec"], job["start_time_nsec"]),
             "end": (job["end_time_sec"], job["end_time_nsec"]),
             "metadata": "".join(f"{key}={value}\n" for key, value in job["metadata"].items()),
-            "exe": cffi_backend.log_get_exe(log),
-            "mounts": cffi_backend.log_get_mounts(log),
+            "exe": backend().log_get_exe(log),
+            "mounts": backend().log_get_mounts(log),
             "names": sorted(names.values()),
             "partial_modules": [name for name, module in modules.items() if module["partial_flag"]],
             "records": [
@@ -45,20 +44,20 @@ def read_log(path: Path) -> dict[str, Any]:
             "heatmaps": [_heatmap(raw, names) for raw in _raw_records(log, "HEATMAP")],
         }
     finally:
-        cffi_backend.log_close(log)
+        backend().log_close(log)
 
 
 def module_versions(path: Path) -> dict[str, int]:
     """Read the version of each module that has records in a log."""
-    log = cffi_backend.log_open(str(path))
+    log = backend().log_open(str(path))
     try:
-        return {name: module["ver"] for name, module in cffi_backend.log_get_modules(log).items()}
+        return {name: module["ver"] for name, module in backend().log_get_modules(log).items()}
     finally:
-        cffi_backend.log_close(log)
+        backend().log_close(log)
 
 
 def _raw_records(log: Any, module: str) -> Iterator[dict[str, Any]]:
-    while (raw := cffi_backend.log_get_record(log, module)) is not None:
+    while (raw := backend().log_get_record(log, module)) is not None:
         yield raw
 
 
@@ -67,8 +66,8 @@ def _record(module: Any, raw: dict[str, Any], names: dict[int, str]) -> Record:
         module,
         names[raw["id"]],
         raw["rank"],
-        _named(cffi_backend.counter_names(module), raw["counters"]),
-        _named(cffi_backend.fcounter_names(module), raw["fcounters"]),
+        _named(backend().counter_names(module), raw["counters"]),
+        _named(backend().fcounter_names(module), raw["fcounters"]),
     )
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from summario.reading.layouts import layout_of, newest_version
+from summario.reading.pydarshan import import_pydarshan
 
 
 @cache
 def backend() -> Any:
-    """Import PyDarshan's functions; skip the test where PyDarshan is not installed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("darshan").backend.cffi_backend
+    """Import PyDarshan's functions on logs."""
+    return import_pydarshan("this test").backend.cffi_backend
 
 
 def counter_names(module: str) -> tuple[list[str], list[str]]:

@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from darshan import DarshanReport  # type: ignore[import-untyped]
-from darshan.backend import cffi_backend  # type: ignore[import-untyped]
 
 from experiments.applications.darshan_writer import (
     CounterModule,
@@ -16,7 +14,9 @@ from experiments.applications.darshan_writer import (
     record_id,
     write_log,
 )
+from summario.reading.pydarshan import import_pydarshan
 from tests.support.darshan_reader import module_versions, read_log
+from tests.support.libdarshan import backend
 
 _ONE_WRITE = Record("POSIX", "/scratch/f", 0, {"POSIX_WRITES": 1}, {"POSIX_F_WRITE_TIME": 0.5})
 
@@ -47,8 +47,8 @@ def test_every_counter_comes_back(log_path: Path, module: CounterModule) -> None
 def test_counter_names_are_those_of_pydarshan(module: CounterModule) -> None:
     names, float_names = counter_names(module)
 
-    assert list(names) == cffi_backend.counter_names(module)
-    assert list(float_names) == cffi_backend.fcounter_names(module)
+    assert list(names) == backend().counter_names(module)
+    assert list(float_names) == backend().fcounter_names(module)
 
 
 def test_counters_without_a_name_are_zero(log_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_everything_with_a_record_has_one_name_record(log_path: Path) -> None:
 def test_names_can_be_chosen(log_path: Path) -> None:
     write_log(log_path, nprocs=1, records=[_ONE_WRITE], names=["/elsewhere", "<STDIN>"])
 
-    log = cffi_backend.log_open(str(log_path))
-    names = cffi_backend.log_get_name_records(log)
-    record = cffi_backend.log_get_record(log, "POSIX")
-    cffi_backend.log_close(log)
+    log = backend().log_open(str(log_path))
+    names = backend().log_get_name_records(log)
+    record = backend().log_get_record(log, "POSIX")
+    backend().log_close(log)
     assert names == {record_id(name): name for name in ("/elsewhere", "<STDIN>")}
     assert record["id"] == record_id("/scratch/f")
 
@@ -212,7 +212,7 @@ def test_the_report_of_pydarshan_reads_a_written_log(log_path: Path) -> None:
         dxt=[Dxt("DXT_POSIX", "/scratch/f", 0, "node01", [(0, 4096, 0.1, 0.2)])],
     )
 
-    with DarshanReport(str(log_path), read_all=True) as report:
+    with import_pydarshan("this test").DarshanReport(str(log_path), read_all=True) as report:
         assert set(report.records) == {"POSIX", "DXT_POSIX"}
         assert list(report.heatmaps) == ["POSIX"]
         assert report.records["POSIX"].to_df()["counters"]["POSIX_WRITES"].tolist() == [1]

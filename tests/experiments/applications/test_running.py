@@ -36,6 +36,7 @@ from summario.phases.extract import extract_phases
 from summario.reading.log import read_log as read_darshan_log
 from tests.support.darshan_reader import read_log
 from tests.support.plain_platform import OtherProgram, PlainPlatform
+from tests.support.pydarshan import without_pydarshan
 from tests.support.undisturbed import run_at_once
 
 _SCALE = 1 / 64
@@ -235,6 +236,18 @@ def test_hacc_io_itself_writes_no_log_without_darshan(platform: PlainPlatform, l
         run_application(
             hacc_io(2, 1, 1.0), platform, 0, log=log, hacc_io_program=Path("hacc_io_write")
         )
+
+
+def test_a_run_whose_log_cannot_be_written_is_an_error_before_it_starts(
+    platform: PlainPlatform, log: Path
+) -> None:
+    with without_pydarshan(), pytest.raises(InputError) as caught:
+        run_application(single_a(2, 1, _SCALE), platform, 0, log=log)
+    assert str(caught.value) == (
+        "writing a Darshan log needs PyDarshan, which is not installed; use Python 3.12 or older"
+        " and run `pip install darshan` there"
+    )
+    assert not log.exists()
 
 
 def test_a_run_that_needs_mpi_is_an_error_without_mpi4py(

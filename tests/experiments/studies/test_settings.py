@@ -11,6 +11,7 @@ from experiments.studies.settings import Settings, check_settings, obstacle
 from experiments.studies.study import STUDIES, Study
 from ioncast_base.errors import InputError
 from tests.support.emulated import bundled, small
+from tests.support.pydarshan import without_pydarshan
 
 SETTINGS = Settings(
     scale=1 / 64, repetitions=2, seed=1, engine="fio", darshan=None, command="ioncast tiny"
@@ -56,6 +57,12 @@ def test_a_darshan_library_that_cannot_trace_is_rejected(
     with_darshan = replace(SETTINGS, darshan=Path("libdarshan.so"))
     with pytest.raises(InputError, match=r"needs mpi4py; .* leave --darshan out"):
         check_settings(study("single"), bundled("testbed"), with_darshan)
+
+
+def test_a_study_whose_logs_cannot_be_written_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "find_darshan", lambda: None)
+    with without_pydarshan(), pytest.raises(InputError, match="needs PyDarshan"):
+        check_settings(study("single"), bundled("testbed"), SETTINGS)
 
 
 def test_fio_cannot_do_collective_mpi_io() -> None:

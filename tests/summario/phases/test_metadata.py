@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import darshan  # type: ignore[import-untyped]
 import pytest
 
 from experiments.applications.darshan_writer import Record, write_log
@@ -15,6 +14,7 @@ from summario.phases.extract import extract_phases
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.log import read_log
+from summario.reading.pydarshan import import_pydarshan
 
 MIB = 1 << 20
 NPROCS = 4
@@ -144,6 +144,7 @@ def test_the_metadata_time_is_that_of_pydarshans_records(
     path = shared_data / f"{name}.darshan"
     phases = extract_phases(read_log(path))
     assert [phase.operation for phase in phases] == operations
+    darshan = import_pydarshan("this test")
     report = darshan.DarshanReport(str(path), read_all=False, dtype="numpy")
     report.mod_read_all_records("POSIX", dtype="numpy")
     names = darshan.backend.cffi_backend.counter_names("POSIX", fcnts=True)

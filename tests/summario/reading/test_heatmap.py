@@ -9,6 +9,7 @@ import pytest
 from experiments.applications.darshan_writer import record_id
 from summario.reading.heatmap import heatmaps_of
 from summario.reading.log import read_log
+from tests.support.darshan_reader import read_log as read_with_pydarshan
 from tests.support.log_bytes import write_modules
 
 
@@ -79,7 +80,6 @@ def test_very_different_numbers_of_bins_mean_no_heat_map(tmp_path: Path) -> None
     ],
 )
 def test_bins_of_every_process_are_pydarshans(shared_data: Path, name: str) -> None:
-    darshan_reader = pytest.importorskip("tests.support.darshan_reader")
     path = shared_data / f"{name}.darshan"
     found = heatmaps_of(read_log(path))
     rows = {
@@ -87,7 +87,7 @@ def test_bins_of_every_process_are_pydarshans(shared_data: Path, name: str) -> N
         for (api, operation), heatmap in found.items()
         for rank, bins in zip(heatmap.rank.tolist(), heatmap.bytes, strict=True)
     }
-    expected = darshan_reader.read_log(path)["heatmaps"]
+    expected = read_with_pydarshan(path)["heatmaps"]
     assert len(rows) == 2 * len(expected)
     for heatmap in expected:
         for operation in ("read", "write"):

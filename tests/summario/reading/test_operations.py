@@ -1,7 +1,6 @@
 """The table of traced requests, compared with what was written and with PyDarshan."""
 
 import struct
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import counted
 from summario.reading.log import DarshanLog, read_log
 from summario.reading.operations import Operations, operations_of
+from summario.reading.pydarshan import import_pydarshan
 from tests.support.log_bytes import dxt_bytes, write_modules
 
 Row = tuple[str, str, int, int, int, int, float, float, str]
@@ -34,9 +34,7 @@ MPIIO = [
 
 @pytest.fixture(scope="module")
 def darshan() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("darshan")
+    return import_pydarshan("this test")
 
 
 def pydarshans_table(darshan: Any, path: Path) -> list[Row]:
