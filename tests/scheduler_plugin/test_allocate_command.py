@@ -210,7 +210,7 @@ def test_what_is_no_list_of_jobs_is_said_to_be_none(document: Any, said: str) ->
     ("change", "said"),
     [
         ({"id": ""}, "standard input: job number 2: id: "),
-        ({"id": "a\nb"}, "standard input: job a b: id: must be one line of visible"),
+        ({"id": "a\nb"}, r"'standard input: job a\nb': id: must be one line of visible"),
         ({"nodes": 0}, "standard input: job x: nodes: must be at least 1"),
         ({"nodes": "many"}, "standard input: job x: nodes: must be a whole number"),
         ({"nodes": None}, "standard input: job x: nodes: must be a whole number"),
