@@ -21,6 +21,6 @@ def without_small(phases: Sequence[Phase], min_share: float) -> Extraction:
         kept,
         (
             f"{left_out} with less than {min_share:.3g} of the bytes each are left out:"
-            f" {size(lost)} together, {lost / moved:.1%} of all bytes",
+            f" {size(lost)} of {size(moved)}",
         ),
     )

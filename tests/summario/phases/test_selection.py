@@ -39,8 +39,7 @@ def test_small_phases_are_left_out_with_their_number_and_bytes() -> None:
     found = without_small([phase(9000), phase(512), phase(488)], 0.06)
     assert [one.bytes for one in found.phases] == [9000]
     assert found.warnings == (
-        "2 phases with less than 0.06 of the bytes each are left out: 1000 Bytes together, 10.0%"
-        " of all bytes",
+        "2 phases with less than 0.06 of the bytes each are left out: 1000 Bytes of 9.77 KiB",
     )
 
 
