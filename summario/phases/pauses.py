@@ -59,7 +59,7 @@ class SplitRows:
     file_phases : FilePhases
         The rows.
     warnings : tuple of str
-        A sentence if pauses may exist that the log cannot show.
+        Sentences about pauses that may exist and that the log cannot show.
     """
 
     file_phases: FilePhases
@@ -93,8 +93,9 @@ def split_at_pauses(
     traced = _completely_traced(log, file_phases, long_rows)
     pieces = _split_traced(file_phases, traced, time_distance)
     rest = np.array([row for row in long_rows.tolist() if row not in traced], np.int64)
+    heatmaps = heatmaps_of(log) if len(rest) else {}
     blurred: dict[int, float] = {}
-    for kind, heatmap in (heatmaps_of(log) if len(rest) else {}).items():
+    for kind, heatmap in heatmaps.items():
         rows = rest[_are_of(file_phases, kind)[rest]]
         if not len(rows):
             continue
@@ -104,9 +105,10 @@ def split_at_pauses(
         if heatmap.bin_seconds > time_distance:
             several = rows[file_phases.requests[rows] > 1]
             blurred |= dict.fromkeys(file_phases.file_id[several].tolist(), heatmap.bin_seconds)
-    return SplitRows(
-        _with_pieces(file_phases, pieces), tuple(_unseen_pauses(blurred, time_distance))
-    )
+    warnings = [*_unseen_pauses(blurred, time_distance)]
+    if len(rest) and log.traces.get("HEATMAP") and not heatmaps:
+        warnings.append("the HEATMAP data are damaged and not used, so pauses may be missing")
+    return SplitRows(_with_pieces(file_phases, pieces), tuple(warnings))
 
 
 def _split_traced(

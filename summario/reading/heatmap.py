@@ -64,7 +64,7 @@ def heatmaps_of(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
     heads = words[first[:, np.newaxis] + np.arange(4)].astype(np.int64, copy=False)
     ids, rank, bins = heads[:, 0].astype(np.uint64), heads[:, 1], heads[:, 3]
     # By a bug of the runtime some ranks have one bin more or less; missing bins are empty.
-    if np.ptp(bins) > 1:
+    if np.ptp(bins) > 1 or rank.min() < 0 or rank.max() >= log.job.nprocs:
         return {}
     heatmaps: dict[tuple[str, str], Heatmap] = {}
     for file_id in dict.fromkeys(ids.tolist()):
@@ -75,13 +75,15 @@ def heatmaps_of(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
             at = first[rows] + _HEAD_WORDS
             write = _padded(words, at, bins[rows])
             read = _padded(words, at + bins[rows], bins[rows])
+            if min(write.min(), read.min()) < 0:
+                return {}
             heatmaps[api, "write"] = Heatmap(width, rank[rows], write)
             heatmaps[api, "read"] = Heatmap(width, rank[rows], read)
     return heatmaps
 
 
 def _record_positions(data: bytes, byte_order: str) -> list[int]:
-    """Find where each record begins, in bytes; none if one of them is impossible."""
+    """Find where each record begins, in bytes; none if the data are not whole records."""
     width_and_bins_at = struct.Struct(f"{byte_order}dq").unpack_from
     positions: list[int] = []
     position = 0
@@ -92,7 +94,7 @@ def _record_positions(data: bytes, byte_order: str) -> list[int]:
             return []
         positions.append(position)
         position = end
-    return positions
+    return positions if position == len(data) else []
 
 
 def _padded(words: Ints, at: Ints, bins: Ints) -> Ints:

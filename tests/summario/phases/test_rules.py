@@ -375,6 +375,16 @@ def test_bins_wider_than_the_time_distance_hide_pauses_and_the_user_is_told(tmp_
     assert extract(log, ExtractionSettings(time_distance=12.8)).warnings == ()
 
 
+def test_a_damaged_heat_map_is_told_where_pauses_may_be_missing(tmp_path: Path) -> None:
+    damaged = [heatmap(20, 20, bin_seconds=0)]
+    long = log_of(tmp_path, [posix("/a", 0, 30, requests=40)], heatmaps=damaged)
+    assert extract(long).warnings == (
+        "the HEATMAP data are damaged and not used, so pauses may be missing",
+    )
+    short = log_of(tmp_path, [posix("/a", 0, 0.9, requests=40)], heatmaps=damaged)
+    assert extract(short).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("record", "bin_seconds"),
     [

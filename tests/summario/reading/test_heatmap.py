@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from experiments.applications.darshan_writer import record_id
 from summario.reading.heatmap import heatmaps_of
-from summario.reading.log import read_log
+from summario.reading.log import DarshanLog, read_log
 from tests.support.darshan_reader import read_log as read_with_pydarshan
 from tests.support.log_bytes import write_modules
 
@@ -22,19 +24,19 @@ def heatmap_bytes(
     return head + struct.pack(f"{byte_order}{2 * len(write)}q", *write, *read)
 
 
+def log_with(folder: Path, data: bytes, *, nprocs: int = 1, byte_order: str = "<") -> DarshanLog:
+    modules = {"HEATMAP": (1, data)}
+    names = ["heatmap:POSIX"]
+    path = folder / "log.darshan"
+    return read_log(write_modules(path, modules, nprocs=nprocs, byte_order=byte_order, names=names))
+
+
 @pytest.mark.parametrize("byte_order", "<>")
 def test_a_process_with_a_bin_less_moved_nothing_in_it(tmp_path: Path, byte_order: str) -> None:
     """By a bug of Darshan's runtime the number of bins may differ by one."""
     data = heatmap_bytes(0, [1, 2, 3], [4, 5, 6], byte_order=byte_order)
     data += heatmap_bytes(1, [7, 8], [9, 10], byte_order=byte_order)
-    path = write_modules(
-        tmp_path / "log.darshan",
-        {"HEATMAP": (1, data)},
-        nprocs=2,
-        byte_order=byte_order,
-        names=["heatmap:POSIX"],
-    )
-    found = heatmaps_of(read_log(path))
+    found = heatmaps_of(log_with(tmp_path, data, nprocs=2, byte_order=byte_order))
     assert found.keys() == {("POSIX", "write"), ("POSIX", "read")}
     assert found["POSIX", "write"].bin_seconds == 0.5
     assert found["POSIX", "write"].rank.tolist() == [0, 1]
@@ -45,29 +47,48 @@ def test_a_process_with_a_bin_less_moved_nothing_in_it(tmp_path: Path, byte_orde
 @pytest.mark.parametrize("width", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_impossible_width_means_no_heat_map(tmp_path: Path, width: float) -> None:
     data = heatmap_bytes(0, [1], [1], byte_order="<", width=width)
-    modules = {"HEATMAP": (1, data)}
-    names = ["heatmap:POSIX"]
-    path = write_modules(tmp_path / "log.darshan", modules, nprocs=1, names=names)
-    assert heatmaps_of(read_log(path)) == {}
+    assert heatmaps_of(log_with(tmp_path, data)) == {}
 
 
 @pytest.mark.parametrize("bins", [0, -1, 3, 1 << 62])
 def test_impossible_numbers_of_bins_mean_no_heat_map(tmp_path: Path, bins: int) -> None:
     data = bytearray(heatmap_bytes(0, [1, 2], [3, 4], byte_order="<"))
     struct.pack_into("<q", data, 24, bins)
-    modules = {"HEATMAP": (1, bytes(data))}
-    names = ["heatmap:POSIX"]
-    path = write_modules(tmp_path / "log.darshan", modules, nprocs=1, names=names)
-    assert heatmaps_of(read_log(path)) == {}
+    assert heatmaps_of(log_with(tmp_path, bytes(data))) == {}
+
+
+def test_data_that_end_within_a_record_mean_no_heat_map(tmp_path: Path) -> None:
+    data = heatmap_bytes(0, [1, 2], [3, 4], byte_order="<") * 2
+    for end in (len(data) - 1, len(data) - 33, len(data) // 2 + 1):
+        assert heatmaps_of(log_with(tmp_path, data[:end])) == {}
 
 
 def test_very_different_numbers_of_bins_mean_no_heat_map(tmp_path: Path) -> None:
     data = heatmap_bytes(0, [1] * 4, [1] * 4, byte_order="<")
     data += heatmap_bytes(1, [1, 2], [3, 4], byte_order="<")
-    modules = {"HEATMAP": (1, data)}
-    names = ["heatmap:POSIX"]
-    path = write_modules(tmp_path / "log.darshan", modules, nprocs=2, names=names)
-    assert heatmaps_of(read_log(path)) == {}
+    assert heatmaps_of(log_with(tmp_path, data, nprocs=2)) == {}
+
+
+@pytest.mark.parametrize("rank", [-1, 1, 1 << 62])
+def test_a_process_outside_the_job_means_no_heat_map(tmp_path: Path, rank: int) -> None:
+    assert heatmaps_of(log_with(tmp_path, heatmap_bytes(rank, [1], [1], byte_order="<"))) == {}
+
+
+@pytest.mark.parametrize("bins", [([-1], [1]), ([1], [-1])])
+def test_negative_bytes_mean_no_heat_map(tmp_path: Path, bins: tuple[list[int], list[int]]) -> None:
+    assert heatmaps_of(log_with(tmp_path, heatmap_bytes(0, *bins, byte_order="<"))) == {}
+
+
+@given(st.binary(max_size=300), st.sampled_from("<>"))
+def test_any_bytes_give_bytes_of_processes_of_the_job(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, byte_order: str
+) -> None:
+    data = heatmap_bytes(0, [1, 2], [3, 4], byte_order=byte_order) + noise
+    log = log_with(tmp_path_factory.mktemp("log"), data, nprocs=3, byte_order=byte_order)
+    for heatmap in heatmaps_of(log).values():
+        assert heatmap.bytes.min() >= 0
+        assert set(heatmap.rank.tolist()) <= {0, 1, 2}
+        assert heatmap.bytes.shape[1] <= 3
 
 
 @pytest.mark.parametrize(
