@@ -27,9 +27,11 @@ from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration, metadata_warnings
-from summario.extraction_options import extraction_options
+from summario.extraction_options import extraction_options, join_option
 from summario.phases import tables
 from summario.phases.settings import ExtractionSettings
+from summario.runs.joining import Join
+from summario.runs.logs_of_run import named
 
 # Python raises ValueError for numbers of thousands of digits.
 _DIGITS = 10
@@ -39,6 +41,10 @@ nodes_option = click.option(
     type=WholeNumber(min=1),
     help="Compute nodes of the job; a log does not contain them.",
 )
+source_argument = click.argument(
+    "sources", metavar="LOG...|PHASES.csv", nargs=-1, required=True, type=click.Path()
+)
+one_run_option = join_option("Several logs must be of one run", default="steps")
 
 
 def parse_io_nodes(
@@ -66,21 +72,27 @@ Examples:
   ioncast match app.darshan --layer posix --min-share 0.01
 """,
 )
-@click.argument("source", metavar="LOG|PHASES.csv", type=click.Path())
+@source_argument
 @nodes_option
+@one_run_option
 @extraction_options
 @format_option
 def match(
-    source: str, nodes: int | None, extraction: ExtractionSettings, output_format: str
+    sources: tuple[str, ...],
+    nodes: int | None,
+    join: Join,
+    extraction: ExtractionSettings,
+    output_format: str,
 ) -> None:
     """Print the IOR run that does the same I/O as each phase, ready to paste.
 
-    LOG may be compressed with gzip; - is a log on standard input.
+    LOG may be compressed with gzip; - is a log on standard input. A program without MPI writes
+    a log for each process: give the logs of one run together, or their folder.
 
     A phase with several request sizes has one line for each size. A run that reads needs its
     file: run the same line with -w -k first.
     """
-    found = read_phases(source, extraction)
+    found = read_phases(sources, extraction, join)
     for warning in (*found.warnings, *metadata_warnings(dict(enumerate(found.phases)))):
         click.echo(f"ioncast: warning: {warning}", err=True)
     rows = [
@@ -114,10 +126,11 @@ Examples:
   ioncast predict app.darshan --system mysite --plot curve.html
   ioncast predict app.darshan --system mysite --engine fio
   ioncast predict app.darshan --system mysite --time-distance 5 --min-share 0.01
+  ioncast predict *_id4711-*.darshan --system mysite --join job
   ioncast predict app.darshan --system mysite --ran-with 4 --available 6 --explain
 """,
 )
-@click.argument("source", metavar="LOG|PHASES.csv", type=click.Path())
+@source_argument
 @click.option("--system", required=True, help="The system to predict for.")
 @nodes_option
 @click.option(
@@ -158,13 +171,14 @@ Examples:
     metavar="N",
     help="The site's default: decide for N I/O nodes if nothing is known about the job.",
 )
+@one_run_option
 @extraction_options
 @click.option("--explain", "explained", is_flag=True, help="Also print the reasons, in words.")
 @format_option
 @click.option("--plot", metavar="FILE.html", type=click.Path(), help="Also draw the curve.")
 @database_option
 def predict_command(
-    source: str,
+    sources: tuple[str, ...],
     system: str,
     nodes: int | None,
     io_nodes: tuple[int, ...] | None,
@@ -173,6 +187,7 @@ def predict_command(
     tolerance: float,
     available: int | None,
     default: int | None,
+    join: Join,
     extraction: ExtractionSettings,
     explained: bool,
     output_format: str,
@@ -183,10 +198,12 @@ def predict_command(
 
     The prediction uses the Darshan log of an earlier run of the same application, or its phases
     as `ioncast phases --format csv` prints them. Four of five runs should lie between p10 and
-    p90. docs/predicting.md explains the output. LOG may be compressed with gzip; - is a log on
-    standard input.
+    p90. docs/predicting.md explains the output.
+
+    LOG may be compressed with gzip; - is a log on standard input. A program without MPI writes
+    a log for each process: give the logs of one run together, or their folder.
     """
-    found = read_phases(source, extraction)
+    found = read_phases(sources, extraction, join)
     asked = Asked(
         system=system,
         nodes=nodes,
@@ -195,7 +212,7 @@ def predict_command(
         engine=engine,
         policy=Policy(tolerance=tolerance, available=available, default=default),
     )
-    with at(source):
+    with at(named(sources)):
         prediction = ask(command_line(location), asked, found.phases, found.warnings)
     if plot is not None:
         # Plotly takes longer to import than a prediction takes.

@@ -10,17 +10,18 @@ from typing import Any
 
 import click
 
-from ioncast_base.errors import IoncastError
 from ioncast_base.visible_text import visible
-from summario.extraction_options import extraction_options
+from summario.extraction_options import extraction_options, join_option
 from summario.phases import tables
-from summario.phases.extract import extract
-from summario.phases.many import FEW, from_all
+from summario.phases.extract import extract_run
+from summario.phases.many import FEW, find_runs, from_all
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction
+from summario.reading.job import Job
 from summario.reading.sources import find_sources
+from summario.runs.joining import JOINS, Join, runs_among
 from summario.traces import trace_tables
-from summario.traces.of_log import Trace, check_settings, trace
+from summario.traces.of_log import Trace, check_settings, trace_run
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,11 @@ class Kind:
     streams: Mapping[str, Callable[[Iterable[Iterable[Any]]], Iterator[str]]]
 
 
-PHASES = Kind(extract, tables.to_text, {"csv": tables.stream_csv, "json": tables.stream_json})
+PHASES = Kind(extract_run, tables.to_text, {"csv": tables.stream_csv, "json": tables.stream_json})
 TRACE_PHASES = Kind(
-    trace, trace_tables.to_text, {"csv": trace_tables.stream_csv, "json": trace_tables.stream_json}
+    trace_run,
+    trace_tables.to_text,
+    {"csv": trace_tables.stream_csv, "json": trace_tables.stream_json},
 )
 
 
@@ -48,6 +51,7 @@ Examples:
   ioncast phases --format csv /logs/2026/11 > phases.csv
   ioncast phases --format csv '/logs/2026/**/*_app_*.darshan'
   gunzip -c old.tar.gz | tar -xO app.darshan | ioncast phases -
+  ioncast phases --join steps *_id4711-*.darshan
   ioncast phases --layer posix --all-files app.darshan
   ioncast phases --trace app.darshan
 """
@@ -67,11 +71,13 @@ Examples:
     is_flag=True,
     help="Print the phases that Darshan's trace (DXT) shows, with their slowest and fastest ranks.",
 )
+@join_option("Join logs of one run")
 @extraction_options
 def phases(
     logs: tuple[str, ...],
     output_format: str,
     is_traced: bool,
+    join: Join | None,
     extraction: ExtractionSettings,
 ) -> None:
     """Print the I/O phases of Darshan logs.
@@ -79,6 +85,10 @@ def phases(
     LOG is a file, also one compressed with gzip; a folder, for all *.darshan and *.darshan.gz
     in it and below; a quoted pattern; or - for a log on standard input. Many logs are read on
     all cores.
+
+    Programs without MPI, such as Python's multiprocessing or Dask, write a log for each process.
+    --join makes them one run: its times count from its earliest log, and a file that several
+    processes used is shared.
 
     With --trace, a phase is a time in which the processes use one api without a long pause. Such
     phases come from requests, not from counters, so --threshold and --min-share mean nothing for
@@ -88,29 +98,30 @@ def phases(
     logs are printed.
     """
     exit_code = 0
+    jobs: list[Job] = []
     kind = TRACE_PHASES if is_traced else PHASES
     if is_traced:
         check_settings(extraction)
 
     def found() -> Iterator[Sequence[Any]]:
         nonlocal exit_code
-        sources = list(find_sources(logs))
+        runs = find_runs(list(find_sources(logs)), join)
         with click.progressbar(
-            from_all(sources, partial(kind.result_of, settings=extraction)),
-            length=len(sources),
+            from_all(runs, partial(kind.result_of, settings=extraction)),
+            length=len(runs),
             label="reading logs",
             file=sys.stderr,
-            hidden=len(sources) <= FEW or not sys.stderr.isatty(),
+            hidden=len(runs) <= FEW or not sys.stderr.isatty(),
         ) as results:
-            for result in results:
-                if isinstance(result, IoncastError):
-                    click.echo(f"ioncast: {result}", err=True)
-                    exit_code = result.exit_code
-                    continue
-                name, of_log = result
-                for warning in of_log.warnings:
-                    click.echo(f"ioncast: warning: {visible(name)}: {warning}", err=True)
-                yield of_log.phases
+            for run in results:
+                for error in run.errors:
+                    click.echo(f"ioncast: {error}", err=True)
+                    exit_code = error.exit_code
+                jobs.extend(run.jobs)
+                if run.result is not None:
+                    for warning in run.result.warnings:
+                        click.echo(f"ioncast: warning: {visible(run.name)}: {warning}", err=True)
+                    yield run.result.phases
 
     if output_format == "table":
         everything = [phase for of_log in found() for phase in of_log]
@@ -121,4 +132,23 @@ def phases(
             click.echo(text, nl=False)
         if output_format == "json":
             click.echo()
+    if join is None and (hint := join_hint(jobs)):
+        click.echo(f"ioncast: hint: {hint}", err=True)
     sys.exit(exit_code)
+
+
+def join_hint(jobs: Sequence[Job]) -> str | None:
+    """Tell how logs of one job can be joined; None if each log has a job of its own.
+
+    Copies of a log, which have the same times, do not count.
+    """
+    jobs = list(dict.fromkeys(jobs))
+    for join in JOINS:
+        run = max(runs_among(jobs, join), key=len, default=[])
+        if len(run) > 1:
+            what = "run" if join == "steps" else "job"
+            return (
+                f"{len(run)} logs belong to one {what} (job id {jobs[run[0]].id}):"
+                f" --join {join} joins such logs"
+            )
+    return None

@@ -11,6 +11,7 @@ import click
 
 from ioncast_base.command_options import Number
 from summario.phases.settings import DEFAULTS, LAYERS, ExtractionSettings
+from summario.runs.joining import JOINS
 
 Command = Callable[..., None]
 
@@ -45,6 +46,17 @@ _OPTIONS = (
         help="Leave out phases with a smaller share of the bytes, such as 0.01.",
     ),
 )
+
+
+def join_option(effect: str, default: str | None = None) -> Callable[[Command], Command]:
+    """Make the option that says which logs are one run; `effect` says what happens to them."""
+    return click.option(
+        "--join",
+        type=click.Choice(JOINS),
+        default=default,
+        show_default=default is not None,
+        help=f"{effect}: those of a job that overlap in time (steps), or all of a job (job).",
+    )
 
 
 def extraction_options(command: Command) -> Command:

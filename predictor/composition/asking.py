@@ -11,7 +11,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from benchdb.store.systems import measured_systems, require_system
-from ioncast_base.errors import DatabaseError, InputError, UnknownNameError, as_option
+from ioncast_base.errors import DatabaseError, InputError, IoncastError, UnknownNameError, as_option
 from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
@@ -19,11 +19,13 @@ from predictor.matching.configurations import configuration
 from predictor.model.stored import Fitted, fit_current, store_fitted
 from predictor.model.system_model import Knowledge
 from summario.phases import tables
-from summario.phases.extract import extract
+from summario.phases.extract import extract_run
 from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction, Phase
-from summario.reading.sources import read_source, source_of
+from summario.reading.sources import find_sources, read_source
+from summario.runs.joining import Join, one_run
+from summario.runs.logs_of_run import run_of
 
 
 class OpenTransaction(Protocol):
@@ -198,18 +200,40 @@ def fit_anew(frontend: Frontend, system: str, engine: str | None = None) -> Fitt
     return fitted
 
 
-def read_phases(source: str, settings: ExtractionSettings = DEFAULTS) -> Extraction:
-    """Read phases from a CSV of phases (by its suffix) or from a Darshan log.
+def read_phases(
+    sources: Sequence[str], settings: ExtractionSettings = DEFAULTS, join: Join = "steps"
+) -> Extraction:
+    """Read phases from a CSV of phases (by its suffix) or from the Darshan logs of one run.
 
-    `-` is a log on standard input.
+    Parameters
+    ----------
+    sources : sequence of str
+        A CSV; or logs, as `find_sources` finds them.
+    settings : ExtractionSettings
+        The user's choices.
+    join : str
+        The rule for logs of one run, see `runs_among`.
 
     Raises
     ------
     InputError
-        When the source cannot be used, or the settings need a log and it is a CSV.
+        When a source cannot be used, the logs are not of one run, or the settings need a log and
+        it is a CSV.
     """
-    if Path(source).suffix.lower() != ".csv":
-        return extract(read_source(source_of(source)), settings)
+    if len(sources) == 1 and Path(sources[0]).suffix.lower() == ".csv":
+        return _phases_of_csv(sources[0], settings)
+    logs = []
+    for found in find_sources(sources):
+        if isinstance(found, IoncastError):
+            raise found
+        logs.append(found)
+    if len(logs) > 1:
+        jobs = [read_source(log, modules=()).job for log in logs]
+        one_run(jobs, [log.name for log in logs], join, "give the logs of one run")
+    return extract_run(run_of(map(read_source, logs)), settings)
+
+
+def _phases_of_csv(source: str, settings: ExtractionSettings) -> Extraction:
     of_logs = settings.changed.keys() - {"min_share"}
     if of_logs:
         options = ", ".join(map(as_option, sorted(of_logs)))

@@ -14,7 +14,7 @@ from benchdb.campaigns.platform_file import read_platform
 from benchdb.campaigns.readiness import find_engine
 from ioncast_base.command_options import WholeNumber, database_option, format_option
 from ioncast_base.durations import parse_duration
-from ioncast_base.errors import InputError, IoncastError, as_option
+from ioncast_base.errors import InputError, as_option
 from ior_configs import IorConfig
 from ior_configs.campaign_files import read_campaign
 from predictor.commands import command_line
@@ -31,7 +31,7 @@ from predictor.planning.plans import (
     write_campaign,
 )
 from summario.extraction_options import extraction_options
-from summario.phases.many import extract_all
+from summario.phases.many import extract_all, find_runs
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.sources import logs_below
@@ -133,20 +133,20 @@ def _jobs(folder: Path, extraction: ExtractionSettings) -> Iterator[Sequence[Pha
     """Read the phases of every log in a folder and below; warn of logs that cannot be used."""
     if not folder.is_dir():
         raise InputError("this folder does not exist", where=str(folder))
-    logs = list(logs_below(str(folder)))
+    runs = find_runs(list(logs_below(str(folder))), "steps")
     usable = 0
     with click.progressbar(
-        extract_all(logs, extraction),
-        length=len(logs),
+        extract_all(runs, extraction),
+        length=len(runs),
         label="reading logs",
         file=sys.stderr,
         hidden=not sys.stderr.isatty(),
     ) as results:
-        for result in results:
-            if isinstance(result, IoncastError):
-                click.echo(f"ioncast: warning: {result}", err=True)
-                continue
-            usable += 1
-            yield result[1].phases
+        for run in results:
+            for error in run.errors:
+                click.echo(f"ioncast: warning: {error}", err=True)
+            if run.result is not None:
+                usable += 1
+                yield run.result.phases
     if not usable:
         raise InputError("no Darshan log in this folder can be used", where=str(folder))

@@ -86,7 +86,7 @@ def validate(
     for rerun in read_reruns(reruns_csv, extraction):
         reruns.setdefault(rerun.application, []).append(rerun)
     warnings = check_logs(list(reruns), logs, reruns_csv)
-    jobs = {application: read_phases(logs[application], extraction) for application in reruns}
+    jobs = {application: read_phases([logs[application]], extraction) for application in reruns}
     wanted = [config for job in jobs.values() for config in configurations_of(job.phases, nodes)]
     knowledge, limits = read_knowledge(command_line(location), system, wanted, engine)
     warnings += limits

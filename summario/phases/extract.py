@@ -20,7 +20,7 @@ from summario.phases.merge import FilePhases, merge_ranks, spatialities
 from summario.phases.pauses import split_at_pauses
 from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
-from summario.phases.soundness import sound_streams
+from summario.phases.soundness import check_sums, sound_streams
 from summario.phases.streams import (
     MODULE_OF_API,
     Floats,
@@ -28,11 +28,13 @@ from summario.phases.streams import (
     Streams,
     changes,
     concatenate,
+    in_run,
     streams_of,
 )
 from summario.phases.values import Extraction, Part, Phase
 from summario.reading.file_ids import is_among
 from summario.reading.log import DarshanLog
+from summario.runs.logs_of_run import Run, warned
 
 _Number = TypeVar("_Number", np.int64, np.uint64)
 
@@ -73,9 +75,27 @@ def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extract
     >>> [(p.operation, p.spatiality, p.bytes, p.requests) for p in extract(log).phases]
     [('write', 'contiguous', 1073741824, 512)]
     """
-    whole = _phases(log, settings)
+    return extract_run(Run((log,)), settings)
+
+
+def extract_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Extraction:
+    """Extract the I/O phases of a run, which may have several logs; see `extract`.
+
+    Times count from the start of the earliest log. A file that processes of several logs used is
+    shared.
+
+    Examples
+    --------
+    >>> from summario.reading.log import read_log
+    >>> from summario.runs.logs_of_run import run_of
+    >>> path = "tests/summario/fixtures/one-job/python-fork-workers-{}.darshan"
+    >>> logs = [read_log(path.format(number)) for number in range(4)]
+    >>> [(p.api, p.bytes, p.n_files) for p in extract_run(run_of(logs)).phases]
+    [('STDIO', 2, 1), ('POSIX', 3001000, 4)]
+    """
+    whole = _phases(run, settings)
     found = without_small(whole.phases, settings.min_share)
-    return Extraction(found.phases, (*log.warnings, *whole.warnings, *found.warnings))
+    return Extraction(found.phases, (*run.warnings, *whole.warnings, *found.warnings))
 
 
 def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> list[Phase]:
@@ -83,22 +103,49 @@ def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> 
     return list(extract(log, settings).phases)
 
 
-def _phases(log: DarshanLog, settings: ExtractionSettings) -> Extraction:
+def _phases(run: Run, settings: ExtractionSettings) -> Extraction:
+    logs = [_streams_of_log(run, index, settings) for index in range(len(run.logs))]
+    paths = [log.path for log in run.logs]
+    used = [each.used for each in logs if each.used is not None]
+    if not any(map(len, used)):
+        reasons = [each.warnings + each.why_no_phases(settings) for each in logs]
+        return Extraction((), warned(paths, reasons))
+    everything = concatenate([each.all for each in logs if each.all is not None])
+    check_sums(everything, run.name)
+    split = split_at_pauses(
+        merge_ranks(concatenate(used), run.processes), run, everything, settings.time_distance
+    )
+    phases = merge_files(split.file_phases, run, settings.threshold, settings.time_distance)
+    warnings = warned(paths, [each.warnings for each in logs])
+    return Extraction(tuple(phases), (*warnings, *split.warnings))
+
+
+@dataclass(frozen=True)
+class _LogStreams:
+    """The streams of a log: all, and those of the chosen layer and files; None without any."""
+
+    log: DarshanLog
+    system_files: NDArray[np.uint64]
+    all: Streams | None = None
+    used: Streams | None = None
+    warnings: tuple[str, ...] = ()
+
+    def why_no_phases(self, settings: ExtractionSettings) -> tuple[str, ...]:
+        """Say why no stream is left, in sentences for people."""
+        return why_no_phases(self.log, self.all, self.system_files, settings)
+
+
+def _streams_of_log(run: Run, index: int, settings: ExtractionSettings) -> _LogStreams:
+    log = run.logs[index]
     system_files = np.zeros(0, np.uint64) if settings.all_files else system_file_ids(log)
     read = read_streams(log)
     if read is None:
-        return Extraction((), why_no_phases(log, None, system_files, settings))
+        return _LogStreams(log, system_files)
     sound = sound_streams(read, log.path)
-    streams = select_layer(sound.streams, settings.layer)
-    streams = streams.take(~is_among(streams.file_id, system_files))
-    if not len(streams):
-        reasons = why_no_phases(log, sound.streams, system_files, settings)
-        return Extraction((), (*sound.warnings, *reasons))
-    split = split_at_pauses(
-        merge_ranks(streams, log.job.nprocs), log, sound.streams, settings.time_distance
-    )
-    phases = merge_files(split.file_phases, log, settings.threshold, settings.time_distance)
-    return Extraction(tuple(phases), (*sound.warnings, *split.warnings))
+    streams = in_run(sound.streams, index, run.delays_seconds[index]) if index else sound.streams
+    used = select_layer(streams, settings.layer)
+    used = used.take(~is_among(used.file_id, system_files))
+    return _LogStreams(log, system_files, streams, used, sound.warnings)
 
 
 def read_streams(log: DarshanLog) -> Streams | None:
@@ -154,7 +201,7 @@ def select_layer(streams: Streams, layer: str) -> Streams:
 
 
 def merge_files(
-    file_phases: FilePhases, log: DarshanLog, threshold: float, time_distance: float
+    file_phases: FilePhases, run: Run, threshold: float, time_distance: float
 ) -> list[Phase]:
     """Step 3: merge rows of one kind that follow each other closely to one phase."""
     spatiality = spatialities(file_phases, threshold)
@@ -177,11 +224,10 @@ def merge_files(
     def total(values: Ints) -> Ints:
         return np.add.reduceat(values[order], first)
 
-    nprocs = log.job.nprocs
-    members = _members(file_phases, group)
+    members = _members(file_phases, group, has_several_logs=len(run.logs) > 1)
     time = _slowest_process(members, file_phases.time)
     metadata = _slowest_process(members, file_phases.metadata)
-    ranks = _distinct_ranks(members, nprocs)
+    ranks = _distinct_ranks(members, run.processes)
     modes = _modes(group, file_phases.processes)
     parts = _merged_parts(file_phases, group)
     # Several pieces of one file count as one file.
@@ -196,13 +242,13 @@ def merge_files(
         processes, rank = ranks[index]
         phases.append(
             Phase(
-                job=log.job.id,
+                job=run.first.id,
                 start_seconds=float(start[index]),
                 end_seconds=float(end[index]),
                 operation=OPERATIONS[file_phases.operation[row]],
                 rank=rank,
                 processes=processes,
-                nprocs=nprocs,
+                nprocs=run.nprocs,
                 bytes=int(moved[index]),
                 io_time_seconds=float(time[index]),
                 api=api,
@@ -213,7 +259,7 @@ def merge_files(
                 mode_processes=int(modes[index]),
                 parts=parts[index],
                 partial=bool(partial[index]),
-                log=log.path,
+                log=run.name,
                 metadata_seconds=None if np.isnan(metadata[index]) else float(metadata[index]),
             )
         )
@@ -235,43 +281,54 @@ def _close_groups(
 
 @dataclass(frozen=True)
 class _Members:
-    """The ranks of all rows, and the distinct (group, rank) pairs.
+    """The processes of all rows, and the distinct (group, log) and (group, log, rank).
 
     Attributes
     ----------
     groups : int
         The number of groups.
     row : ndarray of int64
-        The row of each rank.
-    common_row, common_group : ndarray of int64
-        The rows that stand for all ranks, and their groups.
-    pair : ndarray of int64
-        For each rank of other rows its pair.
-    pair_group, pair_rank : ndarray of int64
-        The pairs.
+        The row of each process.
+    process : ndarray of int64
+        For each process its (group, log, rank).
+    process_log, process_rank : ndarray of int64
+        The (group, log) of each (group, log, rank), and the rank.
+    common_row, common_log : ndarray of int64
+        The rows that stand for all processes of a log, and their (group, log).
+    log_group, log_index : ndarray of int64
+        The group and the log of each (group, log).
     """
 
     groups: int
     row: Ints
+    process: Ints
+    process_log: Ints
+    process_rank: Ints
     common_row: Ints
-    common_group: Ints
-    pair: Ints
-    pair_group: Ints
-    pair_rank: Ints
+    common_log: Ints
+    log_group: Ints
+    log_index: Ints
 
 
-def _members(file_phases: FilePhases, group: Ints) -> _Members:
-    common = file_phases.member_rank < 0
-    row, common_row = file_phases.member_row[~common], file_phases.member_row[common]
-    pair_group, pair_rank, pair = _distinct_pairs(group[row], file_phases.member_rank[~common])
+def _members(file_phases: FilePhases, group: Ints, *, has_several_logs: bool) -> _Members:
+    row, rank = file_phases.member_row, file_phases.member_rank
+    groups = int(group.max()) + 1
+    if has_several_logs:
+        log_group, log_index, log = _distinct_pairs(group[row], file_phases.member_log)
+    else:
+        log_group, log_index, log = np.arange(groups), np.zeros(groups, np.int64), group[row]
+    common = rank < 0
+    process_log, process_rank, process = _distinct_pairs(log[~common], rank[~common])
     return _Members(
-        groups=int(group.max()) + 1,
-        row=row,
-        common_row=common_row,
-        common_group=group[common_row],
-        pair=pair,
-        pair_group=pair_group,
-        pair_rank=pair_rank,
+        groups=groups,
+        row=row[~common],
+        process=process,
+        process_log=process_log,
+        process_rank=process_rank,
+        common_row=row[common],
+        common_log=log[common],
+        log_group=log_group,
+        log_index=log_index,
     )
 
 
@@ -281,26 +338,31 @@ def _slowest_process(members: _Members, times: Floats) -> Floats:
     A process uses its files one after the other, so their times add up. Different processes work
     in parallel, so the longest time counts.
     """
-    common = np.bincount(members.common_group, times[members.common_row], minlength=members.groups)
-    longest = np.zeros(members.groups)
+    logs = len(members.log_group)
+    common = np.bincount(members.common_log, times[members.common_row], minlength=logs)
+    longest, slowest = np.zeros(logs), np.zeros(members.groups)
     # NumPy warns of NaN, which is an unknown time.
     with np.errstate(invalid="ignore"):
-        np.maximum.at(longest, members.pair_group, np.bincount(members.pair, times[members.row]))
-    return common + longest
+        own = np.bincount(members.process, times[members.row])
+        np.maximum.at(longest, members.process_log, own)
+        np.maximum.at(slowest, members.log_group, common + longest)
+    return slowest
 
 
-def _distinct_ranks(members: _Members, nprocs: int) -> list[tuple[int, int | None]]:
+def _distinct_ranks(members: _Members, processes: Ints) -> list[tuple[int, int | None]]:
     """Count the processes of each group; a group of one process also gets its rank."""
-    counts = np.bincount(members.pair_group, minlength=members.groups)
-    some_rank = np.zeros(members.groups, np.int64)
-    some_rank[members.pair_group] = members.pair_rank
-    reduced = np.zeros(members.groups, bool)
-    reduced[members.common_group] = True
+    counts = np.bincount(members.process_log, minlength=len(members.log_group))
+    counts[members.common_log] = processes[members.log_index[members.common_log]]
+    # The ranks of a log come after those of the logs before it.
+    before = (np.cumsum(processes) - processes)[members.log_index[members.process_log]]
+    rank = np.full(members.groups, -1)
+    rank[members.log_group[members.process_log]] = members.process_rank + before
+    rank[members.log_group[members.common_log]] = -1
+    total = np.zeros(members.groups, np.int64)
+    np.add.at(total, members.log_group, counts)
     return [
-        (nprocs, None)
-        if reduced[index]
-        else (int(counts[index]), int(some_rank[index]) if counts[index] == 1 else None)
-        for index in range(members.groups)
+        (count, one if count == 1 and one >= 0 else None)
+        for count, one in zip(total.tolist(), rank.tolist(), strict=True)
     ]
 
 

@@ -2,78 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from signal import SIGKILL
-from typing import TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.workers import Killed, results_in_order, usable_cores
-from summario.phases.extract import extract
+from summario.phases.extract import extract_run
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction
+from summario.reading.job import Job
 from summario.reading.log import DarshanLog
 from summario.reading.sources import Source, read_source
+from summario.runs.joining import Join, runs_among, told_apart
+from summario.runs.logs_of_run import Run, named, run_of
 
 Result = TypeVar("Result")
+_Item = TypeVar("_Item")
 
-# While other processes start, this one reads as many logs, or as many bytes.
+# While other processes start, this one reads as many runs, or as many bytes.
 FEW = 20
 _FEW_BYTES = 1 << 20
 
+Logs: TypeAlias = tuple[Source, ...] | IoncastError
+"""The logs of a run, or an error in the place of logs that were not found."""
 
-def extract_all(
-    sources: Sequence[Source | IoncastError], settings: ExtractionSettings = DEFAULTS
-) -> Iterator[tuple[str, Extraction] | IoncastError]:
-    """Extract the phases of logs, in processes on all cores if there are many.
+
+@dataclass(frozen=True)
+class FromRun(Generic[Result]):
+    """A value that was computed from a run.
+
+    Attributes
+    ----------
+    name : str
+        The path of its first log, and how many more there are.
+    result : Result or None
+        The result from all logs that can be used; None without one.
+    jobs : tuple of Job
+        The job records of these logs, as far as `runs_among` needs them.
+    errors : tuple of IoncastError
+        The reason why a log cannot be used, for each such log.
+    """
+
+    name: str
+    result: Result | None
+    jobs: tuple[Job, ...]
+    errors: tuple[IoncastError, ...]
+
+
+def find_runs(sources: Sequence[Source | IoncastError], join: Join | None) -> list[Logs]:
+    """Group logs by run, in the order of their first logs.
 
     Parameters
     ----------
     sources : sequence of Source or IoncastError
         The logs; an error is in the place of logs that were not found.
+    join : str, optional
+        The rule for logs of one run, see `runs_among`; without it each log is a run.
+
+    Returns
+    -------
+    list of (tuple of Source) or IoncastError
+        The logs of each run; a log without a readable job record is a run of its own.
+    """
+    if join is None:
+        return [each if isinstance(each, IoncastError) else (each,) for each in sources]
+    found = dict(enumerate(find_runs(sources, None)))
+    logs: dict[int, tuple[Source, Job]] = {}
+    for place, job in enumerate(_on_all_cores(_job_of, sources, _file_bytes)):
+        source = sources[place]
+        if isinstance(source, Source) and isinstance(job, Job):
+            logs[place] = (source, job)
+    places = list(logs)
+    for run in runs_among([job for _, job in logs.values()], join):
+        members = [places[member] for member in run]
+        for place in members:
+            del found[place]
+        found[min(members)] = tuple(logs[place][0] for place in members)
+    return [found[place] for place in sorted(found)]
+
+
+def extract_all(
+    runs: Sequence[Logs], settings: ExtractionSettings = DEFAULTS
+) -> Iterator[FromRun[Extraction]]:
+    """Extract the phases of runs, in processes on all cores if there are many.
+
+    Parameters
+    ----------
+    runs : sequence of (tuple of Source) or IoncastError
+        The logs of each run, as `find_runs` returns them.
     settings : ExtractionSettings
         The user's choices.
 
     Yields
     ------
-    (str, Extraction) or IoncastError
-        The name and the phases of each log, or the error instead of them, in the order of the
-        logs.
+    FromRun of Extraction
+        The phases of each run, in the order of the runs.
     """
-    return from_all(sources, partial(extract, settings=settings))
+    return from_all(runs, partial(extract_run, settings=settings))
 
 
-def from_all(
-    sources: Sequence[Source | IoncastError], result_of: Callable[[DarshanLog], Result]
-) -> Iterator[tuple[str, Result] | IoncastError]:
-    """Compute something from each log, as `extract_all` computes phases."""
+def from_all(runs: Sequence[Logs], result_of: Callable[[Run], Result]) -> Iterator[FromRun[Result]]:
+    """Compute something from each run, as `extract_all` computes phases."""
     compute = partial(_compute, result_of=result_of)
-    if _are_few(sources):
-        yield from map(compute, sources)
-        return
-    results = results_in_order(compute, sources, usable_cores())
-    for source, result in zip(sources, results, strict=True):
-        yield _lost(source, result) if isinstance(result, Killed) else result
+    for logs, found in zip(runs, _on_all_cores(compute, runs, _total_bytes), strict=True):
+        yield _failed(_lost(logs, found)) if isinstance(found, Killed) else found
 
 
-def _compute(
-    source: Source | IoncastError, result_of: Callable[[DarshanLog], Result]
-) -> tuple[str, Result] | IoncastError:
-    if isinstance(source, IoncastError):
-        return source
+def _compute(logs: Logs, result_of: Callable[[Run], Result]) -> FromRun[Result]:
+    if isinstance(logs, IoncastError):
+        return _failed(logs)
     try:
-        return source.name, result_of(read_source(source))
-    except IoncastError as error:
-        return error
+        return _from_usable(logs, result_of)
     except MemoryError:
-        return _out_of_memory(source.name, "the memory is not enough to read it")
+        return _failed(_out_of_memory(_name(logs), "the memory is not enough to read it"))
 
 
-def _are_few(sources: Sequence[Source | IoncastError]) -> bool:
-    return len(sources) < 2 or (
-        len(sources) <= FEW and sum(map(_file_bytes, sources)) <= _FEW_BYTES
-    )
+def _from_usable(logs: tuple[Source, ...], result_of: Callable[[Run], Result]) -> FromRun[Result]:
+    read, errors = _tried(read_source, logs)
+    if not read:
+        return _failed(*errors)
+    run = run_of(read)
+    try:
+        result = result_of(run)
+    except IoncastError as error:
+        sound, unsound = _tried(partial(_usable, result_of=result_of), run.logs)
+        if not sound or not unsound:
+            return _failed(*errors, *(unsound or [error]))
+        errors += unsound
+        run = run_of(sound)
+        result = result_of(run)
+    jobs = tuple(told_apart(log.job) for log in run.logs)
+    return FromRun(run.name, result, jobs, tuple(errors))
+
+
+def _usable(log: DarshanLog, result_of: Callable[[Run], object]) -> DarshanLog:
+    result_of(Run((log,)))
+    return log
+
+
+def _tried(
+    function: Callable[[_Item], Result], items: Iterable[_Item]
+) -> tuple[list[Result], list[IoncastError]]:
+    """Apply a function to each item; return the results and the errors."""
+    results, errors = [], []
+    for item in items:
+        try:
+            results.append(function(item))
+        except IoncastError as error:
+            errors.append(error)
+    return results, errors
+
+
+def _job_of(source: Source | IoncastError) -> Job | None:
+    """Read the job record of a log; None if it cannot be read, which `from_all` reports."""
+    try:
+        return None if isinstance(source, IoncastError) else read_source(source, modules=()).job
+    except (IoncastError, MemoryError):
+        return None
+
+
+def _on_all_cores(
+    function: Callable[[_Item], Result],
+    items: Sequence[_Item],
+    bytes_of: Callable[[_Item], int],
+) -> Iterator[Result | Killed]:
+    are_few = len(items) < 2 or (len(items) <= FEW and sum(map(bytes_of, items)) <= _FEW_BYTES)
+    return map(function, items) if are_few else results_in_order(function, items, usable_cores())
+
+
+def _total_bytes(logs: Logs) -> int:
+    return 0 if isinstance(logs, IoncastError) else sum(map(_file_bytes, logs))
 
 
 def _file_bytes(source: Source | IoncastError) -> int:
@@ -85,14 +187,22 @@ def _file_bytes(source: Source | IoncastError) -> int:
         return 0
 
 
-def _lost(source: Source | IoncastError, killed: Killed) -> IoncastError:
-    if isinstance(source, IoncastError):
-        return source
+def _name(logs: tuple[Source, ...]) -> str:
+    return named([log.name for log in logs])
+
+
+def _failed(*errors: IoncastError) -> FromRun[Result]:
+    return FromRun("", None, (), errors)
+
+
+def _lost(logs: Logs, killed: Killed) -> IoncastError:
+    if isinstance(logs, IoncastError):
+        return logs
     if killed.signal == SIGKILL:
-        return _out_of_memory(source.name, "the process that read it was killed")
+        return _out_of_memory(_name(logs), "the process that read it was killed")
     how = f"ended by signal {killed.signal}" if killed.signal else "failed"
     return InputError(
-        f"the process that read it {how}", where=source.name, remedy="use the log of another run"
+        f"the process that read it {how}", where=_name(logs), remedy="use the log of another run"
     )
 
 

@@ -38,8 +38,8 @@ class FilePhases:
         Whether records that belong to the row may be missing in the log.
     start, end, time, metadata : ndarray of float64
         Earliest start, latest end, longest I/O time and longest metadata time, in seconds.
-    member_row, member_rank : ndarray of int64
-        Each rank of each row; -1 stands for all ranks.
+    member_row, member_log, member_rank : ndarray of int64
+        Each rank of each row, with the index of its log; -1 stands for all ranks of the log.
     part_row, part_requests, part_bytes : ndarray of int64
         The requests of each row by size. The bytes of a row's parts add up to the row's bytes.
     part_size : ndarray of float64
@@ -64,6 +64,7 @@ class FilePhases:
     partial: NDArray[np.bool_]
     metadata: Floats
     member_row: Ints
+    member_log: Ints
     member_rank: Ints
     part_row: Ints
     part_size: Floats
@@ -74,19 +75,34 @@ class FilePhases:
         return len(self.bytes)
 
 
-def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
-    """Step 2: merge at least one stream to one row per (file, api, operation)."""
-    order = np.lexsort((streams.rank, streams.file_id, streams.operation, streams.api))
+def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
+    """Step 2: merge at least one stream to one row per (file, api, operation).
+
+    Parameters
+    ----------
+    streams : Streams
+        The streams of a run.
+    nprocs : ndarray of int64
+        The number of processes of each log of the run.
+    """
+    has_several_logs = len(nprocs) > 1
+    by = (streams.rank, *((streams.log,) if has_several_logs else ()))
+    order = np.lexsort((*by, streams.file_id, streams.operation, streams.api))
     streams = streams.take(order)
     new = changes(streams.api, streams.operation, streams.file_id)
     first = np.flatnonzero(new)
     row = new.cumsum() - 1
     members = np.bincount(row)
-    processes = np.minimum(np.add.reduceat(streams.processes, first), nprocs)
+    new_in_log = new | changes(streams.log) if has_several_logs else new
+    first_in_log = np.flatnonzero(new_in_log)
+    processes_of_log = np.minimum(
+        np.add.reduceat(streams.processes, first_in_log), nprocs[streams.log[first_in_log]]
+    )
+    processes = np.add.reduceat(processes_of_log, first_in_log.searchsorted(first))
     requests = np.add.reduceat(streams.requests, first)
     part_row, part_size, part_requests, part_bytes = _parts(streams, row)
-    # A record that Darshan reduced over all ranks comes first; it stands for all ranks.
-    member = (streams.rank < 0) | (streams.rank[first][row] >= 0)
+    # A record that Darshan reduced over all ranks of a log comes first; it stands for all of them.
+    member = (streams.rank < 0) | (streams.rank[first_in_log][new_in_log.cumsum() - 1] >= 0)
     return FilePhases(
         api=streams.api[first],
         operation=streams.operation[first],
@@ -106,6 +122,7 @@ def merge_ranks(streams: Streams, nprocs: int) -> FilePhases:
         partial=np.logical_or.reduceat(streams.partial, first),
         metadata=np.maximum.reduceat(streams.metadata, first),
         member_row=row[member],
+        member_log=streams.log[member],
         member_rank=streams.rank[member],
         part_row=part_row,
         part_size=part_size,

@@ -8,7 +8,7 @@ at each pause: a time longer than the time distance in which no rank moved bytes
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,11 @@ from summario.reading.file_ids import is_among
 from summario.reading.heatmap import Heatmap, heatmaps_of
 from summario.reading.log import DarshanLog
 from summario.reading.operations import Operations, operations_of
+from summario.runs.logs_of_run import Run
+from summario.runs.stacking import stacked
+
+# Times of bins are multiples of a width, computed with rounding errors.
+_BIN_ROUNDING_SECONDS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,29 @@ class SplitRows:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Bins:
+    """The bins of heat maps in which bytes moved, from the begin to the end of the heat maps.
+
+    Attributes
+    ----------
+    start, end : ndarray of float64, shape (bins,)
+        Seconds since the run's start, by start.
+    moved : ndarray of int64, shape (bins,)
+        Bytes moved in the bin, not 0. The first and the last bin have no length and no bytes:
+        they are the begin and the end of the heat maps.
+    bin_seconds : float
+        The width of the widest bins.
+    """
+
+    start: Floats
+    end: Floats
+    moved: Ints
+    bin_seconds: float
+
+
 def split_at_pauses(
-    file_phases: FilePhases, log: DarshanLog, streams: Streams, time_distance: float
+    file_phases: FilePhases, run: Run, streams: Streams, time_distance: float
 ) -> SplitRows:
     """Split rows at pauses of more than `time_distance` seconds.
 
@@ -78,37 +104,46 @@ def split_at_pauses(
     ----------
     file_phases : FilePhases
         Rows from `summario.phases.merge.merge_ranks`.
-    log : DarshanLog
-        The log of the rows.
+    run : Run
+        The run of the rows.
     streams : Streams
-        All streams of the log, also of other layers and of system files, because the HEATMAP
+        All streams of the run, also of other layers and of system files, because the HEATMAP
         counts their bytes.
     time_distance : float
         The longest time without I/O, in seconds, that is not a pause.
     """
     long_rows = np.flatnonzero(file_phases.end - file_phases.start > time_distance)
-    if not log.traces or not len(long_rows):
+    if not len(long_rows) or not any(log.traces for log in run.logs):
         return SplitRows(file_phases)
     # A row with all requests in the trace needs no heat map.
-    traced = _completely_traced(log, file_phases, long_rows)
+    traced = _completely_traced(run, file_phases, long_rows)
     pieces = _split_traced(file_phases, traced, time_distance)
     rest = np.array([row for row in long_rows.tolist() if row not in traced], np.int64)
-    heatmaps = heatmaps_of(log) if len(rest) else {}
+    heatmaps = [heatmaps_of(log) for log in run.logs] if len(rest) else []
     blurred: dict[int, float] = {}
-    for kind, heatmap in heatmaps.items():
+    for kind in dict.fromkeys(itertools.chain.from_iterable(heatmaps)):
         rows = rest[_are_of(file_phases, kind)[rest]]
-        if not len(rows):
+        of_kind = [of_log.get(kind) for of_log in heatmaps]
+        if not len(rows) or not _have_all(streams.log[_are_of(streams, kind)], of_kind):
             continue
-        windows = _windows(heatmap, file_phases, streams, kind, time_distance)
+        bins = bins_of(of_kind, run.delays_seconds)
+        windows = windows_between(bins, time_distance)
         if windows is not None:
+            windows = _without_others(windows, file_phases, streams, kind)
             pieces |= _split_at_windows(file_phases, rows, windows)
-        if heatmap.bin_seconds > time_distance:
+        if bins.bin_seconds > time_distance:
             several = rows[file_phases.requests[rows] > 1]
-            blurred |= dict.fromkeys(file_phases.file_id[several].tolist(), heatmap.bin_seconds)
+            blurred |= dict.fromkeys(file_phases.file_id[several].tolist(), bins.bin_seconds)
     warnings = [*_unseen_pauses(blurred, time_distance)]
-    if len(rest) and log.traces.get("HEATMAP") and not heatmaps:
+    pairs = zip(run.logs, heatmaps, strict=False)
+    if any(log.traces.get("HEATMAP") and not of_log for log, of_log in pairs):
         warnings.append("the HEATMAP data are damaged and not used, so pauses may be missing")
     return SplitRows(_with_pieces(file_phases, pieces), tuple(warnings))
+
+
+def _have_all(logs: Ints, heatmaps: Sequence[Heatmap | None]) -> bool:
+    """Whether all logs with bytes have a heat map; another one may move bytes in a pause."""
+    return all(heatmaps[log] is not None for log in np.unique(logs).tolist())
 
 
 def _split_traced(
@@ -154,41 +189,78 @@ def _unseen_pauses(blurred: Mapping[int, float], time_distance: float) -> Iterat
         )
 
 
-def pauses_of(moved: Ints, bin_seconds: float, time_distance: float) -> list[tuple[int, int]]:
-    """Find runs of empty bins longer than `time_distance` seconds, as [first, end) indices."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[1], moved != 0, [1]])))
-    runs = edges.reshape(-1, 2)
-    long = (runs[:, 1] - runs[:, 0]) * bin_seconds > time_distance
-    return [(int(first), int(end)) for first, end in runs[long]]
+def bins_of(heatmaps: Sequence[Heatmap | None], delays_seconds: Sequence[float]) -> Bins:
+    """List the bins of the heat maps of logs in which bytes moved.
+
+    Parameters
+    ----------
+    heatmaps : sequence of Heatmap or None
+        The heat map of each log; at least one log has one.
+    delays_seconds : sequence of float
+        The time from the start of the run to the start of each log.
+    """
+    starts, ends, moved, edges, widths = [], [], [], [], []
+    for heatmap, delay in zip(heatmaps, delays_seconds, strict=True):
+        if heatmap is not None:
+            total = heatmap.bytes.sum(axis=0)
+            used = np.flatnonzero(total)
+            starts.append(delay + used * heatmap.bin_seconds)
+            ends.append(delay + (used + 1) * heatmap.bin_seconds)
+            moved.append(total[used])
+            edges += [delay, delay + len(total) * heatmap.bin_seconds]
+            widths.append(heatmap.bin_seconds)
+    begin, last = [min(edges)], [max(edges)]
+    start, end = np.concatenate([begin, *starts, last]), np.concatenate([begin, *ends, last])
+    order = np.lexsort((end, start))
+    return Bins(
+        start=start[order],
+        end=end[order],
+        moved=np.concatenate([[0], *moved, [0]])[order],
+        bin_seconds=max(widths),
+    )
 
 
-def _windows(
-    heatmap: Heatmap,
-    file_phases: FilePhases,
-    streams: Streams,
-    kind: tuple[str, str],
-    time_distance: float,
-) -> Windows | None:
-    """Find the windows of a heat map with pauses, without the bytes of files used in only one."""
-    total = heatmap.bytes.sum(axis=0)
-    pauses = np.array(pauses_of(total, heatmap.bin_seconds, time_distance))
-    if not len(pauses):
+def windows_between(bins: Bins, time_distance: float) -> Windows | None:
+    """Find the windows between pauses, in which no log has bytes for longer than a time.
+
+    Returns
+    -------
+    Windows or None
+        The windows with the bytes of all files; None without a pause.
+    """
+    first = _first_after_pauses(bins.start, bins.end, time_distance + _BIN_ROUNDING_SECONDS)
+    if len(first) == 1:
         return None
-    starts = np.append(-np.inf, pauses[:, 1] * heatmap.bin_seconds)
-    ends = np.append(pauses[:, 0] * heatmap.bin_seconds, np.inf)
-    until = np.append(0, np.cumsum(total, dtype=np.float64))
-    moved = until[np.append(pauses[:, 0], -1)] - until[np.append(0, pauses[:, 1])]
+    latest = np.maximum.accumulate(bins.end)
+    return Windows(
+        starts=np.append(-np.inf, bins.start[first[1:]]),
+        ends=np.append(latest[first[1:] - 1], np.inf),
+        moved=np.add.reduceat(bins.moved.astype(np.float64), first),
+    )
+
+
+def _first_after_pauses(start: Floats, end: Floats, time_distance: float) -> Ints:
+    """Find the first row, and each row after a pause, in rows sorted by start."""
+    latest = np.maximum.accumulate(end)
+    after: Ints = np.flatnonzero(start[1:] > latest[:-1] + time_distance) + 1
+    return np.append(0, after)
+
+
+def _without_others(
+    windows: Windows, file_phases: FilePhases, streams: Streams, kind: tuple[str, str]
+) -> Windows:
+    """Subtract the bytes of files that were used in only one window."""
 
     def window(times: Floats) -> Ints:
-        return np.searchsorted(starts, times, side="right") - 1
+        return np.searchsorted(windows.starts, times, side="right") - 1
 
     spanning = _are_of(file_phases, kind)
     spanning &= window(file_phases.start) != window(file_phases.end)
     others = _are_of(streams, kind) & ~is_among(streams.file_id, file_phases.file_id[spanning])
-    others &= streams.end <= ends[window(streams.start)]
+    others &= streams.end <= windows.ends[window(streams.start)]
     inside = window(streams.start[others])
-    moved -= np.bincount(inside, streams.bytes[others], minlength=len(starts))
-    return Windows(starts, ends, np.maximum(moved, 0))
+    lone = np.bincount(inside, streams.bytes[others], minlength=len(windows.starts))
+    return replace(windows, moved=np.maximum(windows.moved - lone, 0))
 
 
 def _are_of(table: FilePhases | Streams, kind: tuple[str, str]) -> NDArray[np.bool_]:
@@ -202,13 +274,11 @@ def _split_by_requests(
 ) -> FilePhases | None:
     traced = traced.take(np.argsort(traced.start_seconds, kind="stable"))
     start, end, length = traced.start_seconds, traced.end_seconds, traced.length
-    latest = np.maximum.accumulate(end)
-    cuts = np.flatnonzero(start[1:] > latest[:-1] + time_distance) + 1
-    if not len(cuts):
+    first = _first_after_pauses(start, end, time_distance)
+    if len(first) == 1:
         return None
-    first = np.append(0, cuts)
-    piece = np.searchsorted(cuts, np.arange(len(start)), side="right")
-    by_size = [np.unique(part, return_counts=True) for part in np.split(length, cuts)]
+    piece = np.searchsorted(first, np.arange(len(start)), side="right") - 1
+    by_size = [np.unique(part, return_counts=True) for part in np.split(length, first[1:])]
     busy = np.add.reduceat(end - start, first)
     return _pieces(
         row,
@@ -301,11 +371,9 @@ def _first_accesses(row: FilePhases, count: int) -> Ints:
     return np.full(count, once * count if once * count < requests else once)
 
 
-def _completely_traced(
-    log: DarshanLog, file_phases: FilePhases, rows: Ints
-) -> dict[int, Operations]:
+def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[int, Operations]:
     """Find the rows whose requests were all traced; a full buffer has only the first ones."""
-    by_file = _traced_by_file(log, file_phases.file_id[rows])
+    by_file = _traced_by_file(run, file_phases.file_id[rows])
     if not by_file:
         return {}
     found = {}
@@ -322,15 +390,12 @@ def _completely_traced(
 
 
 def _traced_by_file(
-    log: DarshanLog, file_ids: NDArray[np.uint64]
+    run: Run, file_ids: NDArray[np.uint64]
 ) -> dict[tuple[str, str, int], Operations]:
     """Decode the traced requests to some files, by (api, operation, file id)."""
-    if not log.traces.keys() & DXT_MODULES.values():
+    if not any(log.traces.keys() & DXT_MODULES.values() for log in run.logs):
         return {}
-    traced = operations_of(log, file_ids)
-    partial = [DXT_MODULES.get(api) in log.header.partial_modules for api in APIS]
-    if any(partial):
-        traced = traced.take(~np.array(partial)[traced.api])
+    traced = stacked(run, [_of_whole_traces(log, file_ids) for log in run.logs])
     if not len(traced):
         return {}
     traced = traced.take(np.lexsort((traced.file_id, traced.operation, traced.api)))
@@ -340,3 +405,10 @@ def _traced_by_file(
         (APIS[rows.api[0]], OPERATIONS[rows.operation[0]], int(rows.file_id[0])): rows
         for rows in (traced.take(slice(*pair)) for pair in itertools.pairwise(edges))
     }
+
+
+def _of_whole_traces(log: DarshanLog, file_ids: NDArray[np.uint64]) -> Operations:
+    """Decode the traced requests to some files, of modules whose buffer was not full."""
+    traced = operations_of(log, file_ids)
+    partial = [DXT_MODULES.get(api) in log.header.partial_modules for api in APIS]
+    return traced.take(~np.array(partial)[traced.api]) if any(partial) else traced

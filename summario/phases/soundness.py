@@ -62,7 +62,7 @@ def sound_streams(streams: Streams, where: str) -> SoundStreams:
         metadata=np.where(np.abs(streams.metadata) < _LONGEST_SECONDS, streams.metadata, np.nan),
     )
     if not impossible.any():
-        _check_sums(streams, where)
+        check_sums(streams, where)
         return SoundStreams(streams)
     row = int(np.flatnonzero(impossible)[0])
     files = np.unique(streams.file_id[impossible])
@@ -74,7 +74,7 @@ def sound_streams(streams: Streams, where: str) -> SoundStreams:
     replaced = is_among(streams.file_id, files)
     partial = streams.partial | replaced | (streams.api == _MPIIO)
     kept = replace(streams, partial=partial).take(~(replaced & (streams.api == _MPIIO)))
-    _check_sums(kept, where)
+    check_sums(kept, where)
     return SoundStreams(kept, (_replaced(len(files), _fault(streams, row)),))
 
 
@@ -92,7 +92,8 @@ def _possible(streams: Streams) -> NDArray[np.bool_]:
     return possible
 
 
-def _check_sums(streams: Streams, where: str) -> None:
+def check_sums(streams: Streams, where: str) -> None:
+    """Raise DamagedLogError when rows add up to more bytes or requests than a run can have."""
     for column in (streams.bytes, streams.requests):
         if column.sum(dtype=np.float64) > MOST:
             raise _damaged(streams, int(np.argmax(column)), where)

@@ -40,14 +40,16 @@ class Streams:
         Indices into `APIS` and `OPERATIONS`.
     file_id : ndarray of uint64
         Darshan's record id.
+    log : ndarray of int64
+        The index of the log, in a run of several logs.
     rank : ndarray of int64
-        The rank; -1 if Darshan reduced the records of all ranks to one.
+        The rank in its log; -1 if Darshan reduced the records of all ranks to one.
     processes : ndarray of int64
-        The number of ranks in the row: 1, or all ranks of the job.
+        The number of ranks in the row: 1, or all ranks of the log.
     bytes, requests, consecutive, sequential, collective : ndarray of int64
         Counters of the operation.
     start, end, time, metadata : ndarray of float64
-        First and last moment in seconds since the job's start; mean I/O time and mean metadata
+        First and last moment in seconds since the run's start; mean I/O time and mean metadata
         time of a process in seconds (see `metadata_times`).
     partial : ndarray of bool
         Whether records that belong to the row may be missing in the log.
@@ -59,6 +61,7 @@ class Streams:
     api: Ints
     operation: Ints
     file_id: NDArray[np.uint64]
+    log: Ints
     rank: Ints
     processes: Ints
     bytes: Ints
@@ -98,8 +101,20 @@ def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     return new
 
 
+def in_run(streams: Streams, log: int, delay_seconds: float) -> Streams:
+    """Give the streams of a log their place and time in a run of several logs."""
+    return replace(
+        streams,
+        log=np.full(len(streams), log),
+        start=streams.start + delay_seconds,
+        end=streams.end + delay_seconds,
+    )
+
+
 def concatenate(tables: list[Streams]) -> Streams:
     """Stack at least one table of streams."""
+    if len(tables) == 1:
+        return tables[0]
     return Streams(
         **{name: np.concatenate([getattr(table, name) for table in tables]) for name in _COLUMNS}
     )
@@ -142,6 +157,7 @@ def streams_of(
         api=np.full(len(requests), APIS.index(api)),
         operation=np.full(len(requests), OPERATIONS.index(operation)),
         file_id=records.ids,
+        log=np.zeros(len(requests), np.int64),
         rank=records.ranks,
         processes=processes,
         bytes=moved,

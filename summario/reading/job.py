@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ioncast_base.errors import DamagedLogError
@@ -15,7 +16,10 @@ _MAX_JOB_BYTES = 64 << 10
 
 @dataclass(frozen=True)
 class Job:
-    """The job record: `nprocs` processes, times in seconds since the epoch."""
+    """The job record: `nprocs` processes, times in seconds since the epoch.
+
+    `mount_table` has a line for each file system: its type, a tab and its path.
+    """
 
     id: int
     uid: int
@@ -23,6 +27,14 @@ class Job:
     start_seconds: float
     end_seconds: float
     executable: str
+    mount_table: str = ""
+
+    def mounts(self) -> Iterator[tuple[str, str]]:
+        """Yield path and type of each file system."""
+        for line in self.mount_table.splitlines():
+            type_, tab, path = line.partition("\t")
+            if tab:
+                yield path, type_
 
 
 def parse_job(header: Header, region: bytes, where: str) -> Job:
@@ -64,14 +76,16 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
         start_ns = end_ns = 0
     if nprocs < 1:
         raise _damaged(f"the job record counts {nprocs} processes", where)
-    command = record[fields.size + _METADATA_BYTES :].split(b"\n")[0].split(b"\0")[0]
+    text = record[fields.size + _METADATA_BYTES :].split(b"\0")[0].decode("utf-8", "replace")
+    command, _, mount_table = text.partition("\n")
     return Job(
         id=job_id,
         uid=uid,
         nprocs=nprocs,
         start_seconds=start + start_ns / 1e9,
         end_seconds=end + end_ns / 1e9,
-        executable=command.decode("utf-8", "replace").strip(),
+        executable=command.strip(),
+        mount_table=mount_table,
     )
 
 

@@ -69,11 +69,11 @@ class Operations:
 
     def take(self, rows: NDArray[np.bool_] | Ints | slice) -> Operations:
         """Select rows by mask, index or slice."""
-        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
         return Operations(**columns, hosts=self.hosts, warnings=self.warnings)
 
 
-_COLUMNS = tuple(
+COLUMNS = tuple(
     field.name for field in fields(Operations) if field.name not in ("hosts", "warnings")
 )
 
@@ -116,14 +116,14 @@ def operations_of(log: DarshanLog, file_ids: NDArray[np.uint64] | None = None) -
         table, left_out = _possible(_decode(module, api), DXT_MODULES[api])
         tables.append(table)
         warnings += [*module.warnings, *left_out]
-    return Operations(**_stacked(tables), hosts=tuple(hosts), warnings=tuple(warnings))
+    return Operations(**stack(tables), hosts=tuple(hosts), warnings=tuple(warnings))
 
 
-def _stacked(tables: list[dict[str, Any]]) -> dict[str, Any]:
-    """Stack tables, and free each of their columns once it is copied."""
+def stack(tables: list[dict[str, Any]]) -> dict[str, Any]:
+    """Stack tables of `COLUMNS`, and free each of their columns once it is copied."""
     if len(tables) == 1:
         return tables[0]
-    return {name: np.concatenate([table.pop(name) for table in tables]) for name in _COLUMNS}
+    return {name: np.concatenate([table.pop(name) for table in tables]) for name in COLUMNS}
 
 
 def _decode(module: DxtModule, api: str) -> dict[str, Any]:

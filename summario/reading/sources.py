@@ -7,12 +7,12 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ioncast_base.errors import InputError, IoncastError
-from summario.reading.log import MAX_BYTES, DarshanLog, decode_log, read_log
+from summario.reading.log import MAX_BYTES, PHASE_MODULES, DarshanLog, decode_log, read_log
 from summario.reading.packed import in_memory
 
 SUFFIXES = (".darshan", ".darshan.gz")
@@ -172,11 +172,11 @@ def _is_folder(path: str) -> bool:
         return False
 
 
-def read_source(source: Source) -> DarshanLog:
-    """Read a log; see `summario.reading.log.read_log` for the errors."""
+def read_source(source: Source, modules: Collection[str] = PHASE_MODULES) -> DarshanLog:
+    """Read a log; see `summario.reading.log.read_log` for the modules and the errors."""
     if source.content is None:
-        return read_log(source.name)
-    return decode_log(io.BytesIO(source.content), source.name)
+        return read_log(source.name, modules=modules)
+    return decode_log(io.BytesIO(source.content), source.name, modules=modules)
 
 
 def _standard_input() -> Source:

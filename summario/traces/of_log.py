@@ -1,4 +1,4 @@
-"""The phases of a log that its trace shows, as `ioncast phases --trace` prints them."""
+"""The phases of a run that its trace shows, as `ioncast phases --trace` prints them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
 from summario.reading.log import DarshanLog
 from summario.reading.operations import operations_of
+from summario.runs.logs_of_run import Run
+from summario.runs.stacking import stacked
 from summario.traces.trace_phases import TracePhase, are_too_many, trace_phases
 
 # The highest layer of a file decides nothing here: each api has a trace of its own.
@@ -69,7 +71,12 @@ def trace(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Trace:
     settings : ExtractionSettings
         The time distance, the layer and `all_files` count; see `check_settings`.
     """
-    if not DXT_MODULES.values() & log.header.modules.keys():
+    return trace_run(Run((log,)), settings)
+
+
+def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
+    """Find the phases that the traces of a run show, which may have several logs; see `trace`."""
+    if not any(DXT_MODULES.values() & log.header.modules.keys() for log in run.logs):
         return Trace(
             (),
             (
@@ -77,10 +84,14 @@ def trace(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Trace:
                 " while the program runs",
             ),
         )
-    operations = operations_of(log)
-    warnings = [*log.warnings, *operations.warnings]
+    tables = [operations_of(log) for log in run.logs]
     if not settings.all_files:
-        operations = operations.take(~is_among(operations.file_id, system_file_ids(log)))
+        tables = [
+            table.take(~is_among(table.file_id, system_file_ids(log)))
+            for log, table in zip(run.logs, tables, strict=True)
+        ]
+    operations = stacked(run, tables)
+    warnings = [*run.warnings, *operations.warnings]
     phases: list[TracePhase] = []
     for api in _APIS[settings.layer]:
         found = trace_phases(operations, api, time_distance=settings.time_distance)
@@ -91,6 +102,6 @@ def trace(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Trace:
             )
         phases += found
     return Trace(
-        tuple(TracePhaseOfLog(log.job.id, log.job.nprocs, log.path, phase) for phase in phases),
+        tuple(TracePhaseOfLog(run.first.id, run.nprocs, run.name, phase) for phase in phases),
         tuple(warnings),
     )

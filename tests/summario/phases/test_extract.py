@@ -12,6 +12,7 @@ from summario.phases.merge import merge_ranks
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.log import DarshanLog, read_log
+from summario.runs.logs_of_run import Run
 from tests.support.libdarshan import opened, records_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -173,7 +174,8 @@ def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: li
         "end": np.array([end for _, end in seconds]),
         "time": np.ones(len(seconds)),
     }
-    [phase] = merge_files(merge_ranks(type(streams)(**values), 8), log, 0.2, 1.0)
+    run = Run((log,))
+    [phase] = merge_files(merge_ranks(type(streams)(**values), run.processes), run, 0.2, 1.0)
     return phase.io_time_seconds
 
 

@@ -1,0 +1,1 @@
+"""Runs of an application, which may have several logs."""

@@ -1,0 +1,124 @@
+"""One run of an application: a log, or the logs of processes that Darshan could not join.
+
+Without MPI each process writes a log of its own, for example with Python's multiprocessing or
+Dask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.wording import counted
+from summario.reading.job import Job
+from summario.reading.log import DarshanLog
+
+
+@dataclass(frozen=True)
+class Run:
+    """The logs of one run; `run_of` makes it.
+
+    Attributes
+    ----------
+    logs : tuple of DarshanLog
+        At least one log, the earliest first.
+    left_out : tuple of str
+        A sentence if there were copies of logs.
+    """
+
+    logs: tuple[DarshanLog, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> Job:
+        """The job record of the earliest log."""
+        return self.logs[0].job
+
+    @property
+    def name(self) -> str:
+        """The path of the earliest log, and how many more there are."""
+        return named([log.path for log in self.logs])
+
+    @cached_property
+    def delays_seconds(self) -> list[float]:
+        """The time from the start of the run to the start of each log."""
+        return [log.job.start_seconds - self.first.start_seconds for log in self.logs]
+
+    @cached_property
+    def processes(self) -> NDArray[np.int64]:
+        """The number of processes of each log."""
+        return np.array([log.job.nprocs for log in self.logs], np.int64)
+
+    @cached_property
+    def nprocs(self) -> int:
+        """The number of processes of all logs."""
+        return sum(log.job.nprocs for log in self.logs)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about data that the logs lack; see `warned`."""
+        paths = [log.path for log in self.logs]
+        return (*self.left_out, *warned(paths, [log.warnings for log in self.logs]))
+
+
+def run_of(logs: Iterable[DarshanLog]) -> Run:
+    """Make a run of at least one log; a copy of another one is left out, with a warning."""
+    distinct: dict[Job, list[DarshanLog]] = {}
+    copies = []
+    for log in logs:
+        alike = distinct.setdefault(log.job, [])
+        if any(_are_copies(log, other) for other in alike):
+            copies.append(Path(log.path).name)
+        else:
+            alike.append(log)
+    kept = [log for alike in distinct.values() for log in alike]
+    kept.sort(key=lambda log: log.job.start_seconds)
+    return Run(tuple(kept), (f"{named(copies)}: a copy is not counted",) if copies else ())
+
+
+def _are_copies(one: DarshanLog, other: DarshanLog) -> bool:
+    """Whether two logs of equal job records have the same content."""
+    return (
+        one.names == other.names
+        and one.traces == other.traces
+        and one.records.keys() == other.records.keys()
+        and all(
+            np.array_equal(records.words, other.records[module].words)
+            for module, records in one.records.items()
+        )
+    )
+
+
+def named(paths: Sequence[str]) -> str:
+    """Name several logs.
+
+    Examples
+    --------
+    >>> named(["logs/a.darshan"]), named(["logs/a.darshan", "logs/b.darshan"])
+    ('logs/a.darshan', 'logs/a.darshan and 1 more log')
+    """
+    more = f" and {counted(len(paths) - 1, 'more log')}" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}"
+
+
+def warned(paths: Sequence[str], warnings: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Gather the warnings of each log; a sentence that not all logs have names its logs.
+
+    Examples
+    --------
+    >>> warned(["a.darshan", "b.darshan"], [("It is partial",), ("It is partial", "It ends")])
+    ('It is partial', 'b.darshan: It ends')
+    """
+    logs: dict[str, list[str]] = {}
+    for path, sentences in zip(paths, warnings, strict=True):
+        for sentence in sentences:
+            logs.setdefault(sentence, []).append(Path(path).name)
+    return tuple(
+        sentence if len(names) == len(paths) else f"{named(names)}: {sentence}"
+        for sentence, names in logs.items()
+    )
