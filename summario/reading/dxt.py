@@ -8,6 +8,7 @@ requests.
 from __future__ import annotations
 
 import struct
+from array import array
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -26,7 +27,7 @@ _FIRST_WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 _HEAD_WORDS = 13
 _HEAD_BYTES = 8 * _HEAD_WORDS
 _COUNTS_BYTE = 8 * 11
-_HOST_WORDS = slice(3, 11)
+_HOST_WORDS = np.arange(3, 11)
 
 Ints = NDArray[np.int64]
 
@@ -132,7 +133,7 @@ def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModu
             f" ({counted(len(data) - end, 'byte')}) is left out"
         )
     words = np.frombuffer(data[:end], f"{log.header.byte_order}i8")
-    records = _records_at(words, np.array(positions, np.int64) // 8, hosts)
+    records = _records_at(words, np.array(positions) // 8, hosts)
     possible = (records.rank >= 0) & (records.rank < log.job.nprocs)
     if not possible.all():
         count = int(np.count_nonzero(~possible))
@@ -155,32 +156,37 @@ def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModu
     )
 
 
-def _record_positions(data: bytes, byte_order: str, request_bytes: int) -> tuple[list[int], int]:
+def _record_positions(data: bytes, byte_order: str, request_bytes: int) -> tuple[array[int], int]:
     """Find where each whole record begins, and where the last one ends, in bytes.
 
     The counts of a record tell where the next one begins, so this is the only loop over records.
+    Darshan writes no record without requests. Such records are passed over, so that gigabytes of
+    zeros need no memory.
     """
     counts_at = struct.Struct(f"{byte_order}2q").unpack_from
-    positions: list[int] = []
+    positions = array("q")
     position = 0
     while position + _HEAD_BYTES <= len(data):
         writes, reads = counts_at(data, position + _COUNTS_BYTE)
         end = position + _HEAD_BYTES + (writes + reads) * request_bytes
         if writes < 0 or reads < 0 or end > len(data):
             break
-        positions.append(position)
+        if writes or reads:
+            positions.append(position)
         position = end
     return positions, position
 
 
 def _records_at(words: Ints, first: Ints, hosts: dict[str, int]) -> DxtRecords:
-    heads = words[first[:, np.newaxis] + np.arange(_HEAD_WORDS)]
-    numbers = heads.astype(np.int64, copy=False)
+    host = numbered_names(words[first[:, np.newaxis] + _HOST_WORDS], hosts)
+    file_id, rank, writes, reads = (
+        words[first + word].astype(np.int64, copy=False) for word in (0, 1, 11, 12)
+    )
     return DxtRecords(
-        file_id=numbers[:, 0].astype(np.uint64),
-        rank=numbers[:, 1],
-        host=numbered_names(heads[:, _HOST_WORDS], hosts),
-        writes=numbers[:, 11],
-        reads=numbers[:, 12],
+        file_id=file_id.view(np.uint64),
+        rank=rank,
+        host=host,
+        writes=writes,
+        reads=reads,
         first_word=first + _HEAD_WORDS,
     )

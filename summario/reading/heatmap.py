@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,19 +83,19 @@ def heatmaps_of(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
     return heatmaps
 
 
-def _record_positions(data: bytes, byte_order: str) -> list[int]:
+def _record_positions(data: bytes, byte_order: str) -> array[int]:
     """Find where each record begins, in bytes; none if the data are not whole records."""
     width_and_bins_at = struct.Struct(f"{byte_order}dq").unpack_from
-    positions: list[int] = []
+    positions = array("q")
     position = 0
     while position + _HEAD_BYTES <= len(data):
         width, bins = width_and_bins_at(data, position + _WIDTH_BYTE)
         end = position + _HEAD_BYTES + 16 * bins
         if bins < 1 or end > len(data) or not 0 < width < math.inf:
-            return []
+            return array("q")
         positions.append(position)
         position = end
-    return positions if position == len(data) else []
+    return positions if position == len(data) else array("q")
 
 
 def _padded(words: Ints, at: Ints, bins: Ints) -> Ints:

@@ -1,7 +1,7 @@
 """The compute nodes of a job, as far as its log names them.
 
-Two modules have the names of hosts: APMPI (the MPI module of AutoPerf) that of every process, DXT
-that of every process with traced I/O.
+APMPI, the MPI module of AutoPerf, has the host name of every process. DXT has the host names of the
+processes with traced I/O.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class ComputeNodes:
     Attributes
     ----------
     processes : mapping of str to int
-        The number of processes on each host, by the host's name.
+        The number of processes on each compute node, by the name of its host.
     are_all : bool
-        Whether the host of every process of the job is known. If not, `nodes` and the numbers of
-        processes are lower bounds.
+        Whether the compute node of every process of the job is known. If not, `nodes` and the
+        numbers of processes are lower bounds.
     """
 
     processes: Mapping[str, int]
@@ -56,10 +56,10 @@ class ComputeNodes:
 def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
     """Tell on which compute nodes a job ran.
 
-    APMPI and DXT may write the name of the same host differently (MPI's processor name, the
-    kernel's host name). So only one of them counts: the one that names the hosts of more
-    processes, APMPI if both name as many. A module that names two hosts for one process does not
-    count.
+    APMPI and DXT may write the name of the same compute node differently (MPI's processor name,
+    the kernel's host name). So only one of them counts: the one that names the compute nodes of
+    more processes, APMPI if both name as many. A module that gives two names for one process does
+    not count.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
     Returns
     -------
     ComputeNodes or None
-        None if the log names no host.
+        None if the log names no compute node.
 
     Examples
     --------
@@ -92,11 +92,12 @@ def _hosts_by_dxt(log: DarshanLog) -> dict[int, str]:
     hosts: dict[str, int] = {}
     modules = [read_dxt_module(log, api, hosts) for api in DXT_MODULES]
     names = list(hosts)
-    named = {
-        pair
-        for module in modules
-        for pair in zip(module.records.rank.tolist(), module.records.host.tolist(), strict=True)
-    }
+    named: set[tuple[int, int]] = set()
+    for records in [module.records for module in modules]:
+        # A process writes all its records one after the other.
+        new = np.ones(len(records.rank), bool)
+        new[1:] = (np.diff(records.rank) != 0) | (np.diff(records.host) != 0)
+        named |= set(zip(records.rank[new].tolist(), records.host[new].tolist(), strict=True))
     return _host_of_rank([(rank, names[host]) for rank, host in named])
 
 
