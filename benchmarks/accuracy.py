@@ -27,8 +27,8 @@ from typing import Any
 import protocols
 from database import PHASES, synthetic, write_csv
 from database import SYSTEM as SYNTHETIC
-from extraction import DATA, Claim, ioncast, machine, run_once
 from judging import Judged, Score, score
+from measuring import DATA, Claim, ioncast, machine, run_once
 from protocols import MODEL, PAST, WITHOUT, Case, at
 from threadpoolctl import threadpool_limits
 
@@ -128,7 +128,7 @@ def read(folder: Path) -> dict[str, tuple[Curve, ...]]:
         for system, names in FILES.items():
             files = [str(folder / name) for name in names]
             place = ("--system", system, "--db", str(database))
-            run_once([str(ioncast()), "bench", "import", *files, *place], reports=False)
+            run_once([str(ioncast()), "bench", "import", *files, *place])
         with reading(database) as connection:
             return {system: tuple(curves(connection, system)) for system in FILES}
 
@@ -235,8 +235,8 @@ def peaks_mib() -> tuple[float, float]:
         write_csv(table, synthetic(MEASUREMENTS_IN_DATABASE // 10))
         phases.write_text(PHASES, encoding="utf-8")
         place = ("--system", SYNTHETIC, "--db", str(folder / "large.sqlite"))
-        imported = run_once([str(ioncast()), "bench", "import", str(table), *place], reports=False)
-        asked = run_once([str(ioncast()), "predict", str(phases), *place], reports=False)
+        imported = run_once([str(ioncast()), "bench", "import", str(table), *place])
+        asked = run_once([str(ioncast()), "predict", str(phases), *place])
     return imported.peak_kib / 1024, asked.peak_kib / 1024
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 from accuracy import FILES, say
-from extraction import DATA, Claim, ioncast, machine, run_once
+from measuring import DATA, Claim, ioncast, machine, run_once
 from protocols import FOLDS, SEED, ask
 from scipy.optimize import Bounds, LinearConstraint, milp
 from threadpoolctl import threadpool_limits
@@ -135,7 +135,7 @@ def read(folder: Path) -> list[Curve]:
         database = Path(name) / "forge.sqlite"
         files = [str(folder / name) for name in FILES[SYSTEM]]
         place = ("--system", SYSTEM, "--db", str(database))
-        run_once([str(ioncast()), "bench", "import", *files, *place], reports=False)
+        run_once([str(ioncast()), "bench", "import", *files, *place])
         with reading(database) as connection:
             return list(curves(connection, SYSTEM))
 

@@ -20,10 +20,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 import pandas as pd
-from extraction import Claim, Run, floor, ioncast, machine, median, ratio, run_once, spread
+from measuring import Claim, Run, floor, ioncast, machine, run_once
 from sqlalchemy import Connection
 
 from benchdb.measurements.curves import Curve, Measured, curves, curves_of_config, measured
@@ -201,7 +202,7 @@ def measure_import(folder: Path, table: Path, rows: int, repeat: int) -> Path:
     for _ in range(repeat):
         for path, command in commands.items():
             path.unlink(missing_ok=True)
-            runs[path].append(run_once(command, reports=False))
+            runs[path].append(run_once(command))
     labels = {ours: "`ioncast bench import`", plain: "pandas.read_csv + to_sql"}
     base = seconds_of(runs[ours])
     print(f"\nImport of {table.stat().st_size / MIB:,.0f} MiB of CSV, new processes\n")
@@ -222,6 +223,14 @@ def seconds_of(runs: Iterable[Run]) -> list[float]:
 
 def peak_mib(runs: Iterable[Run]) -> float:
     return max(run.peak_kib for run in runs) / 1024
+
+
+def spread(seconds: list[float]) -> str:
+    return f"{seconds[0]:.3f} ({median(seconds):.3f})"
+
+
+def ratio(seconds: list[float], base: list[float]) -> str:
+    return f"{seconds[0] / base[0]:.2f}"
 
 
 def measure_curves(
@@ -307,7 +316,7 @@ def measure_prediction(folder: Path, database: Path, repeat: int) -> None:
     runs: dict[str, list[Run]] = {way: [] for way in commands}
     for _ in range(repeat):
         for way, command in commands.items():
-            runs[way].append(run_once(command, reports=False))
+            runs[way].append(run_once(command))
     base = seconds_of(next(iter(runs.values())))
     print("\nA prediction for three phases, new processes\n")
     print("| way | s, min (median) | ratio | peak MiB |\n| --- | ---: | ---: | ---: |")

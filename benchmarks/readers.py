@@ -1,62 +1,63 @@
-"""Reads one Darshan log in one way and prints its cost as a line of JSON.
+"""Reads Darshan logs in one way and prints its cost as a line of JSON.
 
-    python benchmarks/readers.py READER LOG STARTED
+    python benchmarks/readers.py WAY REPEAT LOG...
 
-`extraction.py` starts it once for each measurement. Imports come before the clock starts.
-`first_seconds` is the time of a process's first log, which also loads code and starts processes
-of the reader. `next_seconds` is the shortest time of reading the log again, as a service or a
-command over many logs does. `whole_seconds` is the time from STARTED, on the monotonic clock, to
-the end of the first reading. `peak_kib` is the peak memory of this process.
+`extraction.py` starts it once for each turn. `shortest` has the shortest of REPEAT times for each
+log, in seconds, `cpu_seconds` the time of all of them together, `records` the number of records of
+each log. Imports and a first log come before the clocks start.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-AGAIN = 3
 MODULES = ("POSIX", "MPI-IO", "STDIO")
+FOREVER = float("inf")
 
 # A function that reads the log at a path and returns the number of records of MODULES.
 Reader = Callable[[str], int]
 
 
 def summario() -> Reader:
-    read_log = importlib.import_module("summario.reading.log").read_log
-    extract_phases = importlib.import_module("summario.phases.extract").extract_phases
+    return lambda path: _count(_read_log()(path))
+
+
+def phases() -> Reader:
+    extract = importlib.import_module("summario.phases.extract").extract
+    read_log = _read_log()
 
     def read(path: str) -> int:
         log = read_log(path)
-        extract_phases(log)
-        return sum(len(records.words) for records in log.records.values())
+        extract(log)
+        return _count(log)
 
     return read
 
 
-def frames() -> Reader:
-    """PyDarshan's pandas frames, which it makes record by record."""
-    return _pydarshan("pandas", lambda records: sum(len(part["counters"]) for part in records))
+def _read_log() -> Callable[[str], Any]:
+    return importlib.import_module("summario.reading.log").read_log
+
+
+def _count(log: Any) -> int:
+    return sum(len(records.words) for records in log.records.values())
 
 
 def numpy() -> Reader:
     """PyDarshan's numpy arrays, two for each record."""
-    return _pydarshan("numpy", len)
-
-
-def _pydarshan(dtype: str, count: Callable[[Any], int]) -> Reader:
     report_of = importlib.import_module("darshan").DarshanReport
 
     def read(path: str) -> int:
         report = report_of(path, read_all=False)
         present = [module for module in MODULES if module in report.modules]
         for module in present:
-            report.mod_read_all_records(module, dtype=dtype)
-        return sum(count(report.records[module]) for module in present)
+            report.mod_read_all_records(module, dtype="numpy")
+        return sum(len(report.records[module]) for module in present)
 
     return read
 
@@ -75,28 +76,30 @@ def to_df() -> Reader:
 
 READERS: dict[str, Callable[[], Reader]] = {
     "summario": summario,
-    "frames": frames,
+    "phases": phases,
     "numpy": numpy,
     "to_df": to_df,
 }
 
 
-def clock(read: Reader, path: str) -> tuple[float, int]:
-    start = time.perf_counter()
-    records = read(path)
-    return time.perf_counter() - start, records
-
-
-def main(name: str, path: str, started: str) -> None:
-    read = READERS[name]()
-    first_seconds, records = clock(read, path)
-    whole_seconds = time.monotonic() - float(started)
+def main(way: str, repeat: str, *paths: str) -> None:
+    read = READERS[way]()
+    read(paths[0])
+    # Otherwise the garbage collector goes through all objects of the imports again and again.
+    gc.freeze()
+    shortest = dict.fromkeys(paths, FOREVER)
+    cpu = time.process_time()
+    records = dict.fromkeys(paths, 0)
+    for _ in range(int(repeat)):
+        for path in paths:
+            start = time.perf_counter()
+            records[path] = read(path)
+            shortest[path] = min(shortest[path], time.perf_counter() - start)
+    cpu_seconds = time.process_time() - cpu
     cost = {
-        "whole_seconds": whole_seconds,
-        "first_seconds": first_seconds,
-        "next_seconds": min(clock(read, path)[0] for _ in range(AGAIN)),
-        "records": records,
-        "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "shortest": list(shortest.values()),
+        "cpu_seconds": cpu_seconds,
+        "records": list(records.values()),
     }
     print(json.dumps(cost))
 

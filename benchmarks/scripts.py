@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from extraction import Claim, machine
+from measuring import Claim, machine
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))

@@ -36,7 +36,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from database import SYSTEM, seeded, synthetic, write_csv
-from extraction import Claim, ioncast, machine
+from measuring import Claim, ioncast, machine
 
 from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
-from extraction import Claim, machine
+from measuring import Claim, machine
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
