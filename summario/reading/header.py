@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from ioncast_base.errors import DamagedLogError, InputError
@@ -97,9 +98,8 @@ def parse_header(blob: bytes, where: str) -> Header:
             where=where,
             remedy="convert the log with darshan-convert",
         )
-    slots = 64 if version >= "3.41" else 16
-    flag = "7xQ" if version >= "3.41" else "3xI"
-    layout = struct.Struct(f"{byte_order}8sqB{flag}{2 + 2 * slots}Q{slots}I")
+    slots = _slots(version)
+    layout = _layout(byte_order, slots)
     if len(blob) < layout.size:
         raise truncated(where)
     _, _, compression, partial, *rest = layout.unpack_from(blob)
@@ -116,14 +116,14 @@ def parse_header(blob: bytes, where: str) -> Header:
             remedy="convert it with darshan-convert",
         )
     maps, versions = rest[: 2 + 2 * slots], rest[2 + 2 * slots :]
-    modules, module_versions, partial_modules = {}, {}, set()
-    for index, name in enumerate(_module_names(version, slots)):
-        region = Region(*maps[2 + 2 * index : 4 + 2 * index])
-        if region.length:
-            modules[name] = region
-            module_versions[name] = versions[index]
-        if partial >> index & 1:
-            partial_modules.add(name)
+    module_names = _module_names(version)
+    modules, module_versions = {}, {}
+    for name, offset, length, number in zip(
+        module_names, maps[2::2], maps[3::2], versions, strict=True
+    ):
+        if length:
+            modules[name] = Region(offset, length)
+            module_versions[name] = number
     return Header(
         version=version,
         byte_order=byte_order,
@@ -132,7 +132,9 @@ def parse_header(blob: bytes, where: str) -> Header:
         names=Region(*maps[:2]),
         modules=modules,
         module_versions=module_versions,
-        partial_modules=frozenset(partial_modules),
+        partial_modules=frozenset(
+            name for index, name in enumerate(module_names) if partial >> index & 1
+        ),
     )
 
 
@@ -172,14 +174,25 @@ def _byte_order(blob: bytes, where: str) -> Literal["<", ">"]:
     raise InputError("not a Darshan log", where=where, remedy="give a .darshan file")
 
 
-def _module_names(version: str, slots: int) -> list[str]:
-    names = list(MODULES)
+def _slots(version: str) -> int:
+    return 64 if version >= "3.41" else 16
+
+
+@cache
+def _layout(byte_order: str, slots: int) -> struct.Struct:
+    flag = "7xQ" if slots == 64 else "3xI"
+    return struct.Struct(f"{byte_order}8sqB{flag}{2 + 2 * slots}Q{slots}I")
+
+
+@cache
+def _module_names(version: str) -> tuple[str, ...]:
+    names, slots = list(MODULES), _slots(version)
     if version < "3.41":
         names.remove("PNETCDF_VAR")
     if version < "3.20":
         names.remove("H5D")
     names = names[:slots]
-    return names + [f"module {index}" for index in range(len(names), slots)]
+    return (*names, *(f"module {index}" for index in range(len(names), slots)))
 
 
 def inconsistent(where: str) -> DamagedLogError:

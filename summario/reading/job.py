@@ -57,7 +57,7 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
         When the record is damaged, or another stream stands beside it.
     """
     try:
-        streams = inflate(region.lstrip(b"\0"), header.compression, _MAX_JOB_BYTES)
+        streams = list(inflate(region.lstrip(b"\0"), header.compression, _MAX_JOB_BYTES))
     except InflateError as error:
         raise _damaged("the job record cannot be decompressed", where) from error
     if len(streams) != 1:

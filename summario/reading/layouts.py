@@ -7,7 +7,9 @@ rank, then the counters: whole numbers first, floating-point numbers last.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 SIZE_BINS = (
     "0_100",
@@ -50,8 +52,9 @@ class Layout:
         """All words of a record, with its id and rank."""
         return 2 + len(self.leading) + len(self.counters) + self.trailing
 
-    def columns(self) -> dict[str, int]:
-        """Tell the word of each leading name and counter, from 0 for the record id."""
+    @cached_property
+    def columns(self) -> Mapping[str, int]:
+        """The word of each leading name and counter, from 0 for the record id."""
         return {name: index for index, name in enumerate((*self.leading, *self.counters), 2)}
 
 

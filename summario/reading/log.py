@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from ioncast_base.errors import DamagedLogError, InputError
 from summario.reading.header import (
@@ -23,7 +23,7 @@ from summario.reading.header import (
     parse_header,
     truncated,
 )
-from summario.reading.inflate import InflateError, TooLargeError, inflate
+from summario.reading.inflate import InflateError, TooLargeError, inflate_joined, inflate_together
 from summario.reading.job import Job, parse_job
 from summario.reading.layouts import COUNTER_MODULES
 from summario.reading.names import parse_names
@@ -35,6 +35,7 @@ RECORD_MODULES = ("POSIX", "MPI-IO", "STDIO")
 TRACE_MODULES = ("HEATMAP", "DXT_POSIX", "DXT_MPIIO")
 PHASE_MODULES = (*RECORD_MODULES, *TRACE_MODULES)
 MAX_BYTES = 2 << 30
+_Data = TypeVar("_Data")
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,11 @@ def read_log(
     >>> log.job.nprocs, sorted(log.records)
     (32, ['POSIX'])
     """
-    where = str(path)
+    path, where = Path(path), str(path)
     try:
-        if stat.S_ISFIFO(Path(path).stat().st_mode):
+        if stat.S_ISFIFO(path.stat().st_mode):
             raise InputError("a pipe, not a file", where=where, remedy="give a .darshan file")
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             return decode_log(file, where, max_bytes, modules)
     except OSError as error:
         raise InputError(error.strerror or str(error), where=where) from error
@@ -141,17 +142,17 @@ def decode_log(
             continue
         content = _compressed(file, region, where)
         try:
-            data = _inflated(module, content, header, left, where)
             if module in COUNTER_MODULES:
+                data = _inflated(inflate_together, module, content, header, left, where)
                 records[module] = parse_records(module, data, header, job.nprocs, where)
+                left -= len(data)
             else:
-                traces[module] = data
+                traces[module] = _inflated(inflate_joined, module, content, header, left, where)
+                left -= len(traces[module])
         except InputError:
             if module in RECORD_MODULES:
                 raise
             warnings.append(f"the {module} data cannot be read and is not used")
-            continue
-        left -= len(data)
     return DarshanLog(
         path=where,
         job=job,
@@ -163,9 +164,16 @@ def decode_log(
     )
 
 
-def _inflated(module: str, content: bytes, header: Header, max_bytes: int, where: str) -> bytes:
+def _inflated(
+    inflated: Callable[[bytes, int, int], _Data],
+    module: str,
+    content: bytes,
+    header: Header,
+    max_bytes: int,
+    where: str,
+) -> _Data:
     try:
-        return b"".join(inflate(content, header.compression, max_bytes))
+        return inflated(content, header.compression, max_bytes)
     except TooLargeError as error:
         raise _too_large(where) from error
     except InflateError as error:

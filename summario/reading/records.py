@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ class Records:
     words : ndarray of int64, shape (records, words of a record)
         Record id, rank and all counters of the log, in native byte order. A word of a
         floating-point counter has the bits of the number.
-    columns : dict of str to int
+    columns : mapping of str to int
         The column in `words` of each counter, by name.
     partial : bool
         Darshan's own flag: the module ran out of memory and left out records.
@@ -33,7 +34,7 @@ class Records:
 
     module: str
     words: NDArray[np.int64]
-    columns: dict[str, int]
+    columns: Mapping[str, int]
     partial: bool
 
     @property
@@ -69,14 +70,16 @@ class Records:
         return np.ascontiguousarray(self.words[:, self.columns[name]]).view(np.float64)
 
 
-def parse_records(module: str, data: bytes, header: Header, nprocs: int, where: str) -> Records:
+def parse_records(
+    module: str, data: NDArray[np.uint8], header: Header, nprocs: int, where: str
+) -> Records:
     """Decode all records of a module.
 
     Parameters
     ----------
     module : str
         One of `summario.reading.layouts.COUNTER_MODULES`.
-    data : bytes
+    data : ndarray of uint8
         The module's records.
     header : Header
         The log's header.
@@ -107,7 +110,7 @@ def parse_records(module: str, data: bytes, header: Header, nprocs: int, where: 
     records = Records(
         module=module,
         words=words.astype(np.int64, copy=False),
-        columns=layout.columns(),
+        columns=layout.columns,
         partial=module in header.partial_modules,
     )
     if not _are_ranks(records.ranks, nprocs):
@@ -133,7 +136,12 @@ def _are_ranks(ranks: NDArray[np.int64], nprocs: int) -> bool:
 
 
 def _other_size(
-    module: str, data: bytes, layout: Layout, header: Header, nprocs: int, where: str
+    module: str,
+    data: NDArray[np.uint8],
+    layout: Layout,
+    header: Header,
+    nprocs: int,
+    where: str,
 ) -> DamagedLogError:
     """Make the error for records of another size, and name the size where it can be told."""
     size = _size_by_ranks(data, layout, header, nprocs)
@@ -146,7 +154,9 @@ def _other_size(
     )
 
 
-def _size_by_ranks(data: bytes, layout: Layout, header: Header, nprocs: int) -> int | None:
+def _size_by_ranks(
+    data: NDArray[np.uint8], layout: Layout, header: Header, nprocs: int
+) -> int | None:
     """Find the next larger size of a record, in bytes, that puts a rank at every second word."""
     words = np.frombuffer(data[: len(data) // 8 * 8], f"{header.byte_order}i8")
     for count in range(layout.words + 1, 2 * layout.words):

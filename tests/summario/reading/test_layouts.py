@@ -30,7 +30,7 @@ STDIO_CALLS = {"POSIX_FOPENS", "POSIX_FREADS", "POSIX_FWRITES", "POSIX_FSEEKS"}
 def words_of(module: str, version: int, rank: int, byte_order: str) -> bytes:
     """Write a record whose words are all different."""
     layout = layout_of(module, version)
-    values = {name: 1000 * (rank + 2) + word for name, word in layout.columns().items()}
+    values = {name: 1000 * (rank + 2) + word for name, word in layout.columns.items()}
     values |= dict.fromkeys(STDIO_CALLS & values.keys(), 0)
     integers = [name for name in values if "_F_" not in name]
     reals = [value / 8 for name, value in values.items() if "_F_" in name]
@@ -58,7 +58,7 @@ def theirs_of(path: Path, module: str) -> list[dict[str, Any]]:
 def test_histograms_and_common_sizes_follow_one_another(module: str, version: int) -> None:
     # The extraction views them as one table (darshan-{posix,mpiio}-log-format.h).
     prefix, infix = ("MPIIO", "_AGG") if module == "MPI-IO" else ("POSIX", "")
-    columns = layout_of(module, version).columns()
+    columns = layout_of(module, version).columns
     for names in (
         [f"{prefix}_SIZE_READ{infix}_{size}" for size in SIZE_BINS],
         [f"{prefix}_SIZE_WRITE{infix}_{size}" for size in SIZE_BINS],
