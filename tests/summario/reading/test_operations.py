@@ -19,6 +19,7 @@ from summario.reading.operations import Operations, operations_of
 from summario.reading.pydarshan import import_pydarshan
 from tests.support.log_bytes import dxt_bytes, write_modules
 
+PROGRAMS = Path(__file__).parents[1] / "fixtures" / "programs"
 Row = tuple[str, str, int, int, int, int, float, float, str]
 
 POSIX = [
@@ -311,3 +312,53 @@ def test_any_bytes_give_rows_that_a_run_can_have(
     assert (operations.length >= 0).all()
     assert (operations.start_seconds <= operations.end_seconds).all()
     assert ((operations.rank >= 0) & (operations.rank < 3)).all()
+
+
+# Genuine logs with DXT_POSIX 2 and DXT_MPIIO 3, which PyDarshan does not read; the offsets follow
+# from the programs in fixtures/programs/README.md.
+
+
+def offsets_of(name: str, api: str, operation: str, path: str) -> dict[int, list[int]]:
+    """The offsets of one file by rank, in the order of their times, in units of the length."""
+    log = read_log(PROGRAMS / f"{name}.darshan")
+    table = operations_of(log)
+    [file_id] = [id_ for id_, full_path in log.names.items() if full_path.endswith(path)]
+    table = table.take(
+        (table.api == APIS.index(api))
+        & (table.operation == OPERATIONS.index(operation))
+        & (table.file_id == np.uint64(file_id))
+    )
+    table = table.take(np.argsort(table.start_seconds, kind="stable"))
+    return {
+        int(rank): (table.offset // table.length)[table.rank == rank].tolist()
+        for rank in np.unique(table.rank)
+    }
+
+
+def test_offsets_of_a_program_without_mpi_are_in_its_order() -> None:
+    written = offsets_of("write-then-read-dxt", "POSIX", "write", "phases.dat")
+    assert written == {0: list(range(16))}
+    # Reads of 4 KiB at multiples of 64 KiB.
+    read = offsets_of("write-then-read-dxt", "POSIX", "read", "phases.dat")
+    assert read == {0: [16 * block for block in (7, 2, 5, 0, 6, 1, 4, 3)]}
+
+
+def test_requests_of_all_threads_are_there() -> None:
+    written = offsets_of("threads-dxt", "POSIX", "write", "threads.dat")
+    assert sorted(written[0]) == list(range(15))
+
+
+@pytest.mark.parametrize(
+    ("api", "path", "first", "step", "requests"),
+    [
+        ("POSIX", "posix-shared", 1, 4, 8),
+        ("MPIIO", "mpiio-independent", 4, 1, 4),
+        ("MPIIO", "mpiio-collective", 1, 4, 4),
+    ],
+)
+def test_offsets_of_each_rank_are_those_of_the_program(
+    api: str, path: str, first: int, step: int, requests: int
+) -> None:
+    assert offsets_of("mpi-mix-dxt", api, "write", path) == {
+        rank: [rank * first + step * number for number in range(requests)] for rank in range(4)
+    }
