@@ -29,6 +29,9 @@ COMMANDS = {
     "platform": "experiments.platform.commands:platform",
     "experiment": "experiments.commands:experiment",
 }
+# Commands without linear algebra. When numpy is imported, its OpenBLAS starts a thread on each core,
+# which takes as long as the import itself.
+WITHOUT_LINEAR_ALGEBRA = ("phases", "match")
 # Subcommands from other rooms: the predictor decides what a campaign should measure.
 SUBCOMMANDS = {"campaign": {"plan": "predictor.planning.command:plan"}}
 
@@ -44,6 +47,8 @@ class Rooms(CommandGroup):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in WITHOUT_LINEAR_ALGEBRA:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         command = _load(COMMANDS[cmd_name])
         if isinstance(command, click.Group) and cmd_name in SUBCOMMANDS:
             return Extended(command, SUBCOMMANDS[cmd_name])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import selectors
 import signal
@@ -10,10 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ioncast_base.errors import BusyError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -143,6 +144,9 @@ class _Worker(Generic[_T, _R]):
     """A process, and the numbers of the items that it was sent, the one it works on first."""
 
     def __init__(self, function: Callable[[_T], _R], items: Sequence[_T]) -> None:
+        # Its import takes as long as reading ten logs, and most commands read one.
+        import multiprocessing  # noqa: PLC0415
+
         self.numbers: deque[int] = deque()
         self.connection, other = multiprocessing.Pipe()
         self.process = multiprocessing.get_context("fork").Process(

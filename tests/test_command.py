@@ -270,6 +270,21 @@ def test_phases_starts_without_the_other_rooms_libraries() -> None:
     assert modules_after("phases", HACC) & {*_HEAVY, "benchdb", "predictor"} == set()
 
 
+def test_phases_starts_only_one_thread() -> None:
+    # A thread for each core takes as long to start as everything else, and must not be forked.
+    script = (
+        "import sys, ioncast.cli\n"
+        "try:\n    ioncast.cli.main()\nfinally:\n"
+        "    print(open('/proc/self/status').read(), file=sys.stderr)"
+    )
+    args = (sys.executable, "-c", script, "phases", HACC)
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
+    done = subprocess.run(
+        args, cwd=PROJECT, capture_output=True, text=True, check=True, env=environment
+    )
+    assert "Threads:\t1\n" in done.stderr
+
+
 def test_a_prediction_starts_without_the_libraries_of_plots_and_models(filled: Path) -> None:
     loaded = modules_after("predict", HACC, "--system", "testbed", "--db", filled)
     # With a stored model, libraries that fit models are not needed either.

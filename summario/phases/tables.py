@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import humanize
-from tabulate import tabulate
 
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, FILE_ACCESSES, OPERATIONS, SPATIALITIES
@@ -125,6 +124,9 @@ def to_text(phases: Iterable[Phase]) -> str:
     ]
     if not rows:
         return "no I/O phases"
+    # Its import takes longer than reading most logs, which CSV and JSON need not wait for.
+    from tabulate import tabulate  # noqa: PLC0415
+
     return tabulate(rows, headers="keys", disable_numparse=True)
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
-
 from ioncast_base.visible_text import visible
 from summario.phases import streamed
 from summario.phases.tables import size
@@ -70,7 +68,12 @@ def to_text(phases: Iterable[TracePhaseOfLog]) -> str:
         for index, found in enumerate(phases)
         for record in [to_record(found)]
     ]
-    return tabulate(rows, headers="keys", disable_numparse=True) if rows else "no trace phases"
+    if not rows:
+        return "no trace phases"
+    # Its import takes longer than reading most logs, which CSV and JSON need not wait for.
+    from tabulate import tabulate  # noqa: PLC0415
+
+    return tabulate(rows, headers="keys", disable_numparse=True)
 
 
 def _some(ranks: list[int]) -> str:
