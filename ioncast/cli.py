@@ -29,8 +29,8 @@ COMMANDS = {
     "platform": "experiments.platform.commands:platform",
     "experiment": "experiments.commands:experiment",
 }
-# Commands without linear algebra. When numpy is imported, its OpenBLAS starts a thread on each core,
-# which takes as long as the import itself.
+# Commands without linear algebra. When numpy is imported, its OpenBLAS starts a thread for each
+# core, which takes as long as the import itself.
 WITHOUT_LINEAR_ALGEBRA = ("phases", "match")
 # Subcommands from other rooms: the predictor decides what a campaign should measure.
 SUBCOMMANDS = {"campaign": {"plan": "predictor.planning.command:plan"}}
