@@ -26,7 +26,7 @@ from predictor.validation.against_reruns import mean_of_cells
 from predictor.validation.one_application import compare_with_reruns
 from predictor.validation.reruns import read_reruns
 from predictor.validation.result_tables import Validated
-from summario.phases.extract import extract_phases
+from summario.phases.extract import extract
 from summario.reading.log import read_log
 
 TESTBED = DATA / "testbed"
@@ -52,8 +52,8 @@ def main(plot: Path) -> None:
         run(f"match {_shown(LOG)} --nodes {NODES}")
         click.echo("The predicted bandwidth with each number of I/O nodes:")
         run(f"predict {_shown(LOG)} --system testbed --nodes {NODES}", database)
-        phases = extract_phases(read_log(LOG))
-        prediction = ask(command_line(database), Asked("testbed", nodes=NODES), phases)
+        found = extract(read_log(LOG))
+        prediction = ask(command_line(database), Asked("testbed", nodes=NODES), found)
     reruns = [
         rerun
         for rerun in read_reruns(TESTBED / "applications.csv")

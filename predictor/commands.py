@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import click
 from sqlalchemy import Connection
@@ -27,9 +28,11 @@ from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration, metadata_warnings
+from predictor.matching.job_nodes import job_nodes
 from summario.extraction_options import extraction_options, join_option
 from summario.phases import tables
 from summario.phases.settings import ExtractionSettings
+from summario.phases.values import Phase
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import named
 
@@ -39,7 +42,8 @@ _DIGITS = 10
 nodes_option = click.option(
     "--nodes",
     type=WholeNumber(min=1),
-    help="Compute nodes of the job; a log does not contain them.",
+    help="Compute nodes of the job. By default those of the host names in its log; needed if the"
+    " log does not name the host of every process.",
 )
 source_argument = click.argument(
     "sources", metavar="LOG...|PHASES.csv", nargs=-1, required=True, type=click.Path()
@@ -67,6 +71,7 @@ def parse_io_nodes(
     "match",
     epilog="""\b
 Examples:
+  ioncast match app.darshan
   ioncast match app.darshan --nodes 16
   ioncast match phases.csv --format json
   ioncast match app.darshan --layer posix --min-share 0.01
@@ -93,9 +98,25 @@ def match(
     file: run the same line with -w -k first.
     """
     found = read_phases(sources, extraction, join)
-    for warning in (*found.warnings, *metadata_warnings(dict(enumerate(found.phases)))):
+    of_job = job_nodes(nodes, found.nodes)
+    mostly_metadata = metadata_warnings(dict(enumerate(found.phases)))
+    for warning in (*found.warnings, *of_job.warnings, *mostly_metadata):
         click.echo(f"ioncast: warning: {warning}", err=True)
-    rows = [
+    rows = _ior_runs(found.phases, of_job.number)
+    if output_format == "json":
+        sourced = [{**row, "nodes_source": of_job.source} for row in rows]
+        click.echo(json.dumps(sourced, indent=1, ensure_ascii=False))
+    elif rows:
+        shown = [{k: v for k, v in row.items() if v is not None} for row in rows]
+        click.echo(tabulate(shown, headers="keys", disable_numparse=True))
+        if of_job.in_words:
+            click.echo(f"\n{of_job.in_words}")
+    else:
+        click.echo("no I/O phases")
+
+
+def _ior_runs(phases: Sequence[Phase], nodes: int | None) -> list[dict[str, Any]]:
+    return [
         {
             "phase": index,
             "type": phase.operation,
@@ -105,16 +126,9 @@ def match(
             "nodes": nodes,
             "ior": configuration(phase, part, nodes).command_line(launcher=True),
         }
-        for index, phase in enumerate(found.phases)
+        for index, phase in enumerate(phases)
         for part in phase.parts
     ]
-    if output_format == "json":
-        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
-    elif rows:
-        shown = [{k: v for k, v in row.items() if v is not None} for row in rows]
-        click.echo(tabulate(shown, headers="keys", disable_numparse=True))
-    else:
-        click.echo("no I/O phases")
 
 
 @click.command(
@@ -213,7 +227,7 @@ def predict_command(
         policy=Policy(tolerance=tolerance, available=available, default=default),
     )
     with at(named(sources)):
-        prediction = ask(command_line(location), asked, found.phases, found.warnings)
+        prediction = ask(command_line(location), asked, found)
     if plot is not None:
         # Plotly takes longer to import than a prediction takes.
         from predictor.composition.plots import write_html  # noqa: PLC0415

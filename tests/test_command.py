@@ -21,6 +21,7 @@ from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import COMMANDS, cli
 from ior_configs import IorConfig
 from tests.support.command import run_ioncast
+from tests.support.traced import traced_log
 
 PROJECT = Path(__file__).resolve().parents[1]
 TESTBED = PROJECT / "experiments" / "data" / "testbed"
@@ -732,6 +733,45 @@ def test_a_database_that_cannot_be_used_gives_one_line(tmp_path: Path, place: st
     assert result.stdout == ""
 
 
+# The hosts of 16 processes on 8 compute nodes, as the testbed's benchmarks ran.
+HOSTS = [f"n{rank // 2}" for rank in range(16)]
+
+
+def test_match_takes_the_compute_nodes_from_the_log(tmp_path: Path) -> None:
+    log = traced_log(tmp_path / "a.darshan", HOSTS)
+    [row] = json.loads(output("match", log, "--format", "json"))
+    assert (row["nodes"], row["nodes_source"]) == (8, "log")
+    assert output("match", log).endswith("\ncompute nodes: 8, from the host names in the log\n")
+    [row] = json.loads(output("match", log, "--nodes", "8", "--format", "json"))
+    assert (row["nodes"], row["nodes_source"]) == (8, "given")
+    assert "host names" not in output("match", log, "--nodes", "8")
+
+
+def test_match_warns_of_a_number_that_the_log_contradicts(tmp_path: Path) -> None:
+    log = traced_log(tmp_path / "a.darshan", HOSTS)
+    result = ioncast("match", log, "--nodes", "4", "--format", "json")
+    assert json.loads(result.stdout)[0]["nodes"] == 4
+    assert "4 compute nodes are given, but the log names 8" in result.stderr
+
+
+def test_match_does_not_take_a_lower_bound_for_the_number(tmp_path: Path) -> None:
+    log = traced_log(tmp_path / "a.darshan", HOSTS, nprocs=32)
+    result = ioncast("match", log, "--format", "json")
+    [row] = json.loads(result.stdout)
+    assert (row["nodes"], row["nodes_source"]) == (None, None)
+    assert "the job had at least 8; give the number" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["h5-parallel-dxt-apmpi", "reopen-same-5x-dxt", "single-a"])
+def test_compute_nodes_of_genuine_logs(name: str) -> None:
+    """All ran on one machine; single-a has no trace."""
+    rows = json.loads(
+        output("match", PROJECT / f"tests/summario/fixtures/{name}.darshan", "--format", "json")
+    )
+    expected = (None, None) if name == "single-a" else (1, "log")
+    assert {(row["nodes"], row["nodes_source"]) for row in rows} == {expected}
+
+
 # predict
 
 
@@ -743,10 +783,25 @@ def predicted(source: Path, db: Path, *args: str) -> dict[str, Any]:
     return record
 
 
+def test_the_compute_nodes_in_the_log_find_the_exact_benchmark(
+    filled: Path, tmp_path: Path
+) -> None:
+    log = traced_log(tmp_path / "a.darshan", HOSTS)
+    found, given = predicted(log, filled), predicted(log, filled, "--nodes", "8")
+    assert (found["nodes"], found["nodes_source"]) == (8, "log")
+    assert (given["nodes"], given["nodes_source"]) == (8, "given")
+    assert found["phases"][0]["match"]["kind"] == "exact"
+    assert found["curve"] == given["curve"]
+    assert found["warnings"] == given["warnings"]
+    table = output("predict", log, "--system", "testbed", "--db", filled)
+    assert "\ncompute nodes: 8, from the host names in the log\nbest: " in table
+
+
 def test_a_prediction_is_the_same_as_json_and_as_a_table(filled: Path) -> None:
     record = predicted(HACC, filled, "--nodes", "8")
     assert list(record) == [
-        *("system", "job", "curve", "best", "decision", "earlier_run", "phases", "warnings")
+        *("system", "job", "nodes", "nodes_source", "curve", "best", "decision"),
+        *("earlier_run", "phases", "warnings"),
     ]
     assert record["system"] == "testbed"
     assert [point["io_nodes"] for point in record["curve"]] == [0, 1, 2, 4, 8]

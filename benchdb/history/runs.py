@@ -39,8 +39,6 @@ from ioncast_base.times import now
 _LONGEST_EXECUTABLE = longest(applications.c.executable)
 # Values that the sender of a log may add later; a different value is a conflict.
 _TOLD = ("job_id", "name", "nodes", "io_nodes")
-# Values that come from the log itself; the first one stays.
-_READ = ("bandwidth_mib_s", "started")
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,8 @@ class NewRun:
         All bytes over the time of their phases.
     started : str or None
         Start of the run in ISO 8601.
+    named_nodes : int or None
+        The number of compute nodes that the log names. It is stored until `nodes` is known.
 
     Raises
     ------
@@ -84,6 +84,7 @@ class NewRun:
     io_nodes: int | None = None
     bandwidth_mib_s: float | None = None
     started: str | None = None
+    named_nodes: int | None = None
 
     def __post_init__(self) -> None:
         check_system_name(self.system)
@@ -92,6 +93,7 @@ class NewRun:
             raise InputError(f"{self.sha256!r} is not a SHA-256")
         check_count("tasks", self.tasks, least=1)
         check_count("nodes", self.nodes, least=1)
+        check_count("nodes in the log", self.named_nodes, least=1)
         check_count("I/O nodes", self.io_nodes)
         check_bandwidth(self.bandwidth_mib_s)
         check_text("the job's id", self.job_id, runs.c.job_id)
@@ -132,7 +134,7 @@ class NewRun:
         return {
             "job_id": self.job_id or None,
             "name": self.name or None,
-            "nodes": self.nodes,
+            "nodes": self.nodes or self.named_nodes,
             "io_nodes": self.io_nodes,
             "bandwidth_mib_s": self.bandwidth_mib_s,
             "started": stored_time("started", self.started) if self.started else None,
@@ -240,7 +242,7 @@ def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
     system_id = system_id_of(connection, new.system)
     known = connection.execute(_RUN_OF_LOG, {"in_system": system_id, "digest": new.sha256})
     if row := known.mappings().one_or_none():
-        return _filled_in(connection, _run(row), new.optional_values), False
+        return _filled_in(connection, _run(row), new), False
     values = {
         "system_id": system_id,
         "application_id": id_of_application(connection, system_id, new.executable, new.user),
@@ -339,20 +341,26 @@ def run_of(connection: Connection, application_id: int, run_id: int) -> Run:
     return found[0]
 
 
-def _filled_in(connection: Connection, run: Run, given: Mapping[str, Any]) -> Run:
+def _filled_in(connection: Connection, run: Run, new: NewRun) -> Run:
     """Store the given values that the run does not have yet, and return the run with them."""
+    stored = {name: getattr(run, name) for name in new.optional_values}
+    given = dict(new.optional_values)
+    if new.nodes is None:
+        given["nodes"] = run.nodes or new.named_nodes
+    elif run.nodes == new.named_nodes:
+        # The stored number is that of the log, so a given one replaces it.
+        stored["nodes"] = None
     for name in _TOLD:
-        stored, told = getattr(run, name), given[name]
-        if None not in {stored, told} and stored != told:
+        if None not in {stored[name], given[name]} and stored[name] != given[name]:
             raise ConflictError(
-                f"the log is already stored with {name} {stored}, not {told}",
+                f"the log is already stored with {name} {stored[name]}, not {given[name]}",
                 where=f"run {run.id}",
                 remedy="nothing was changed",
             )
     added = {
-        name: given[name]
-        for name in (*_TOLD, *_READ)
-        if getattr(run, name) is None and given[name] is not None
+        name: value
+        for name, value in given.items()
+        if stored[name] is None and value is not None and value != getattr(run, name)
     }
     if not added:
         return run

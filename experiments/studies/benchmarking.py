@@ -22,7 +22,7 @@ from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign
 from predictor.planning.needs import wanted_of
 from summario.phases.extract import extract_phases
-from summario.phases.values import Phase
+from summario.phases.values import Extraction, Phase
 from summario.reading.log import read_log
 
 # A configuration gets a benchmark if it stands for at least this share of a job's bytes.
@@ -43,7 +43,7 @@ def worth_measuring(phases: Sequence[Phase], nodes: int) -> list[IorConfig]:
     nodes : int
         Compute nodes of the platform.
     """
-    wanted = wanted_of([phases], lambda tasks: min(nodes, tasks))
+    wanted = wanted_of([Extraction(tuple(phases))], lambda _, tasks: min(nodes, tasks))
     enough = _WORTH * sum(one.bytes for one in wanted.values())
     return [config for config, one in wanted.items() if one.bytes >= enough]
 

@@ -16,6 +16,7 @@ from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
 from predictor.matching.configurations import configuration
+from predictor.matching.job_nodes import job_nodes
 from predictor.model.stored import Fitted, fit_current, store_fitted
 from predictor.model.system_model import Knowledge
 from summario.phases import tables
@@ -23,6 +24,8 @@ from summario.phases.extract import extract_run
 from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction, Phase
+from summario.reading.hosts import HOST_MODULES
+from summario.reading.log import PHASE_MODULES
 from summario.reading.sources import find_sources, read_source
 from summario.runs.joining import Join, one_run
 from summario.runs.logs_of_run import run_of
@@ -73,7 +76,8 @@ class Asked:
     system : str
         The system.
     nodes, ran_with : int or None
-        Number of compute nodes of the job, and number of I/O nodes of the earlier run.
+        Number of compute nodes of the job (None: the number that the log names), and number of I/O
+        nodes of the earlier run.
     io_nodes : tuple of int or None
         The numbers of I/O nodes to predict; None for all that were measured.
     engine : str or None
@@ -90,9 +94,7 @@ class Asked:
     policy: Policy = field(default_factory=Policy)
 
 
-def ask(
-    frontend: Frontend, asked: Asked, phases: Sequence[Phase], warnings: Sequence[str] = ()
-) -> Prediction:
+def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
     """Predict an application from the measurements in the database.
 
     If the model must be fitted first, it is stored for the next prediction.
@@ -103,10 +105,8 @@ def ask(
         The command line or the service.
     asked : Asked
         The question.
-    phases : sequence of Phase
-        The phases of one earlier run.
-    warnings : sequence of str
-        Warnings about the phases; the warnings of the prediction begin with them.
+    found : Extraction
+        The phases of one earlier run. The warnings of the prediction begin with theirs.
 
     Raises
     ------
@@ -117,18 +117,20 @@ def ask(
     DatabaseError
         When the database does not answer.
     """
-    wanted = configurations_of(phases, asked.nodes)
+    nodes = job_nodes(asked.nodes, found.nodes)
+    wanted = configurations_of(found.phases, nodes.number)
     knowledge, limits = read_knowledge(frontend, asked.system, wanted, asked.engine)
     prediction = predict(
-        phases,
+        found.phases,
         knowledge,
         system=asked.system,
-        nodes=asked.nodes,
+        nodes=nodes.number,
         io_nodes=asked.io_nodes,
         ran_with=asked.ran_with,
         policy=asked.policy,
     )
-    return replace(prediction, warnings=(*warnings, *limits, *prediction.warnings))
+    warnings = (*found.warnings, *nodes.warnings, *limits, *prediction.warnings)
+    return replace(prediction, nodes=nodes, warnings=warnings)
 
 
 def configurations_of(phases: Iterable[Phase], nodes: int | None) -> list[IorConfig]:
@@ -230,7 +232,8 @@ def read_phases(
     if len(logs) > 1:
         jobs = [read_source(log, modules=()).job for log in logs]
         one_run(jobs, [log.name for log in logs], join, "give the logs of one run")
-    return extract_run(run_of(map(read_source, logs)), settings)
+    modules = (*PHASE_MODULES, *HOST_MODULES)
+    return extract_run(run_of(read_source(log, modules) for log in logs), settings)
 
 
 def _phases_of_csv(source: str, settings: ExtractionSettings) -> Extraction:

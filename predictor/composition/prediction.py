@@ -33,6 +33,7 @@ from predictor.composition.decision import (
 from predictor.composition.estimates import Estimate, as_expected, as_measured
 from predictor.composition.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchedPhase, MatchKey, configuration
+from predictor.matching.job_nodes import JobNodes
 from predictor.matching.same_application import weights
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
@@ -139,6 +140,8 @@ class Prediction:
         Limits of the prediction, a sentence each.
     choice : Choice
         The points and draws of the decision, to decide by other policies.
+    nodes : JobNodes
+        The number of compute nodes of the job, and where it comes from.
     """
 
     system: str
@@ -150,6 +153,7 @@ class Prediction:
     phases: tuple[MatchedPhase, ...]
     warnings: tuple[str, ...]
     choice: Choice = field(compare=False, repr=False)
+    nodes: JobNodes = field(default_factory=JobNodes)
 
     @property
     def earlier(self) -> EarlierRun | None:

@@ -45,7 +45,8 @@ def to_text(prediction: Prediction) -> str:
         tabulate(rows, headers="keys", disable_numparse=True) for rows in (matches, points) if rows
     ]
     best, decision = prediction.best, prediction.decision
-    lines = [f"{_choice('best', best.io_nodes) or 'no prediction'} ({best.why})"]
+    lines = [prediction.nodes.in_words] if prediction.nodes.in_words else []
+    lines.append(f"{_choice('best', best.io_nodes) or 'no prediction'} ({best.why})")
     decided = _choice("decision", decision.io_nodes)
     # Without a prediction there is no decision for the same reason, so say it once.
     if decided or best.io_nodes is not None:
@@ -70,6 +71,8 @@ def to_json(prediction: Prediction) -> dict[str, Any]:
     return {
         "system": prediction.system,
         "job": prediction.job,
+        "nodes": prediction.nodes.number,
+        "nodes_source": prediction.nodes.source,
         "curve": [asdict(point) for point in prediction.curve],
         "best": asdict(prediction.best),
         "decision": decision_record(prediction.decision),

@@ -119,7 +119,7 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
     part : Part
         One of its parts.
     nodes : int, optional
-        Compute nodes of the job; a log does not contain them.
+        Compute nodes of the job, if they are known (see `job_nodes`).
 
     Returns
     -------

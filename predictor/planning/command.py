@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -33,7 +33,9 @@ from predictor.planning.plans import (
 from summario.extraction_options import extraction_options
 from summario.phases.many import extract_all, find_runs
 from summario.phases.settings import ExtractionSettings
-from summario.phases.values import Phase
+from summario.phases.values import Extraction
+from summario.reading.hosts import HOST_MODULES
+from summario.reading.log import PHASE_MODULES
 from summario.reading.sources import logs_below
 
 
@@ -129,14 +131,14 @@ def plan(
         show_left_out(wanted, platform, engine)
 
 
-def _jobs(folder: Path, extraction: ExtractionSettings) -> Iterator[Sequence[Phase]]:
+def _jobs(folder: Path, extraction: ExtractionSettings) -> Iterator[Extraction]:
     """Read the phases of every log in a folder and below; warn of logs that cannot be used."""
     if not folder.is_dir():
         raise InputError("this folder does not exist", where=str(folder))
     runs = find_runs(list(logs_below(str(folder))), "steps")
     usable = 0
     with click.progressbar(
-        extract_all(runs, extraction),
+        extract_all(runs, extraction, (*PHASE_MODULES, *HOST_MODULES)),
         length=len(runs),
         label="reading logs",
         file=sys.stderr,
@@ -147,6 +149,6 @@ def _jobs(folder: Path, extraction: ExtractionSettings) -> Iterator[Sequence[Pha
                 click.echo(f"ioncast: warning: {error}", err=True)
             if run.result is not None:
                 usable += 1
-                yield run.result.phases
+                yield run.result
     if not usable:
         raise InputError("no Darshan log in this folder can be used", where=str(folder))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,8 @@ from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
 from predictor.matching.configurations import Match, configuration, tasks
 from predictor.model.system_model import Knowledge
-from summario.phases.values import Phase
+from summario.phases.values import Extraction
+from summario.reading.hosts import NodeCount
 
 # A complete curve with a smaller expected error is not measured again.
 _WELL_KNOWN = 0.1
@@ -74,16 +75,17 @@ class Need:
 
 
 def wanted_of(
-    jobs: Iterable[Sequence[Phase]], nodes: Callable[[int], int]
+    jobs: Iterable[Extraction], nodes: Callable[[NodeCount | None, int], int]
 ) -> dict[IorConfig, Wanted]:
     """Add up the bytes of jobs by configuration.
 
     Parameters
     ----------
-    jobs : iterable of sequence of Phase
+    jobs : iterable of Extraction
         The phases of each job.
     nodes : callable
-        Tells the compute nodes for a number of processes; a log does not contain them.
+        Tells the compute nodes of a configuration from those that the log names, and its number of
+        processes.
 
     Returns
     -------
@@ -91,11 +93,11 @@ def wanted_of(
         The configurations in the order of their first appearance.
     """
     totals: dict[IorConfig, Wanted] = {}
-    for phases in jobs:
+    for job in jobs:
         moved: dict[IorConfig, int] = {}
-        for phase in phases:
+        for phase in job.phases:
             for part in phase.parts:
-                config = configuration(phase, part, nodes(tasks(phase)))
+                config = configuration(phase, part, nodes(job.nodes, tasks(phase)))
                 moved[config] = moved.get(config, 0) + part.bytes
         for config, count in moved.items():
             before = totals.get(config, Wanted(0, 0))

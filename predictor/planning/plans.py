@@ -16,9 +16,11 @@ from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, to_toml
+from predictor.matching.job_nodes import job_nodes
 from predictor.model.system_model import Knowledge
 from predictor.planning.needs import Need, Wanted, needs_of, wanted_of, within
-from summario.phases.values import Phase
+from summario.phases.values import Extraction
+from summario.reading.hosts import NodeCount
 
 REPETITIONS = 5
 _SEED = 1
@@ -70,15 +72,17 @@ class Plan:
         return max(sum(need.seconds for need in self.chosen), self.campaign.spread_s or 0)
 
 
-def wanted_on(platform: Platform, jobs: Iterable[Sequence[Phase]]) -> dict[IorConfig, Wanted]:
+def wanted_on(platform: Platform, jobs: Iterable[Extraction]) -> dict[IorConfig, Wanted]:
     """Add up the bytes of jobs by configuration, as the jobs would run on a platform.
 
-    A log does not contain the number of compute nodes, so each job gets as few as the platform's
-    processes per node allow, and at most all.
+    A job gets as many compute nodes as its log names, at most those of the platform. If the log
+    does not name all, the job gets as few as the platform's processes per node allow.
     """
 
-    def nodes(tasks: int) -> int:
-        return min(-(-tasks // platform.processes_per_node), platform.nodes)
+    def nodes(named: NodeCount | None, tasks: int) -> int:
+        fewest = -(-tasks // platform.processes_per_node)
+        used = job_nodes(None, named).number or fewest
+        return min(max(fewest, min(used, tasks)), platform.nodes)
 
     return wanted_of(jobs, nodes)
 

@@ -12,6 +12,7 @@ from ioncast_base.command_options import database_option, format_option
 from predictor.commands import at, command_line, nodes_option
 from predictor.composition.asking import configurations_of, read_knowledge, read_phases
 from predictor.composition.prediction import predict
+from predictor.matching.job_nodes import job_nodes
 from predictor.validation.one_application import check_logs, validate_application, with_dunn
 from predictor.validation.reruns import Rerun, read_reruns
 from predictor.validation.result_tables import to_json, to_text
@@ -87,17 +88,24 @@ def validate(
         reruns.setdefault(rerun.application, []).append(rerun)
     warnings = check_logs(list(reruns), logs, reruns_csv)
     jobs = {application: read_phases([logs[application]], extraction) for application in reruns}
-    wanted = [config for job in jobs.values() for config in configurations_of(job.phases, nodes)]
+    nodes_of = {name: job_nodes(nodes, job.nodes) for name, job in jobs.items()}
+    wanted = [
+        config
+        for name, job in jobs.items()
+        for config in configurations_of(job.phases, nodes_of[name].number)
+    ]
     knowledge, limits = read_knowledge(command_line(location), system, wanted, engine)
     warnings += limits
 
-    forecast = partial(predict, knowledge=knowledge, system=system, nodes=nodes)
     results = []
     for application, runs in reruns.items():
-        job = jobs[application]
+        job, job_has = jobs[application], nodes_of[application]
+        forecast = partial(predict, knowledge=knowledge, system=system, nodes=job_has.number)
         with at(logs[application]):
             result, limits = validate_application(job.phases, runs, forecast, explained=explained)
-        warnings += [f"{application}: {warning}" for warning in (*job.warnings, *limits)]
+        warnings += [
+            f"{application}: {warning}" for warning in (*job.warnings, *job_has.warnings, *limits)
+        ]
         results.append(result)
     results, untested = with_dunn(results)
     warnings += untested

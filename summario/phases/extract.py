@@ -33,6 +33,7 @@ from summario.phases.streams import (
 )
 from summario.phases.values import Extraction, Part, Phase
 from summario.reading.file_ids import is_among
+from summario.reading.hosts import count_nodes
 from summario.reading.log import DarshanLog
 from summario.runs.logs_of_run import Run, warned
 
@@ -95,7 +96,8 @@ def extract_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Extraction
     """
     whole = _phases(run, settings)
     found = without_small(whole.phases, settings.min_share)
-    return Extraction(found.phases, (*run.warnings, *whole.warnings, *found.warnings))
+    warnings = (*run.warnings, *whole.warnings, *found.warnings)
+    return Extraction(found.phases, warnings, count_nodes(run.logs))
 
 
 def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> list[Phase]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from summario.phases.extract import extract_run
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction
 from summario.reading.job import Job
-from summario.reading.log import DarshanLog
+from summario.reading.log import PHASE_MODULES, DarshanLog
 from summario.reading.sources import Source, read_source
 from summario.runs.joining import Join, runs_among, told_apart
 from summario.runs.logs_of_run import Run, named, run_of
@@ -86,7 +86,9 @@ def find_runs(sources: Sequence[Source | IoncastError], join: Join | None) -> li
 
 
 def extract_all(
-    runs: Sequence[Logs], settings: ExtractionSettings = DEFAULTS
+    runs: Sequence[Logs],
+    settings: ExtractionSettings = DEFAULTS,
+    modules: Collection[str] = PHASE_MODULES,
 ) -> Iterator[FromRun[Extraction]]:
     """Extract the phases of runs, in processes on all cores if there are many.
 
@@ -96,33 +98,43 @@ def extract_all(
         The logs of each run, as `find_runs` returns them.
     settings : ExtractionSettings
         The user's choices.
+    modules : collection of str
+        The modules to read.
 
     Yields
     ------
     FromRun of Extraction
         The phases of each run, in the order of the runs.
     """
-    return from_all(runs, partial(extract_run, settings=settings))
+    return from_all(runs, partial(extract_run, settings=settings), modules)
 
 
-def from_all(runs: Sequence[Logs], result_of: Callable[[Run], Result]) -> Iterator[FromRun[Result]]:
+def from_all(
+    runs: Sequence[Logs],
+    result_of: Callable[[Run], Result],
+    modules: Collection[str] = PHASE_MODULES,
+) -> Iterator[FromRun[Result]]:
     """Compute something from each run, as `extract_all` computes phases."""
-    compute = partial(_compute, result_of=result_of)
+    compute = partial(_compute, result_of=result_of, modules=modules)
     for logs, found in zip(runs, _on_all_cores(compute, runs, _total_bytes), strict=True):
         yield _failed(_lost(logs, found)) if isinstance(found, Killed) else found
 
 
-def _compute(logs: Logs, result_of: Callable[[Run], Result]) -> FromRun[Result]:
+def _compute(
+    logs: Logs, result_of: Callable[[Run], Result], modules: Collection[str]
+) -> FromRun[Result]:
     if isinstance(logs, IoncastError):
         return _failed(logs)
     try:
-        return _from_usable(logs, result_of)
+        return _from_usable(logs, result_of, modules)
     except MemoryError:
         return _failed(_out_of_memory(_name(logs), "the memory is not enough to read it"))
 
 
-def _from_usable(logs: tuple[Source, ...], result_of: Callable[[Run], Result]) -> FromRun[Result]:
-    read, errors = _tried(read_source, logs)
+def _from_usable(
+    logs: tuple[Source, ...], result_of: Callable[[Run], Result], modules: Collection[str]
+) -> FromRun[Result]:
+    read, errors = _tried(partial(read_source, modules=modules), logs)
     if not read:
         return _failed(*errors)
     run = run_of(read)

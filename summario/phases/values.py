@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ioncast_base.kinds import Kind
+from summario.reading.hosts import NodeCount
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,18 @@ class Phase:
 
 @dataclass(frozen=True)
 class Extraction:
-    """The phases of a log by start, and warnings about data that they lack, a sentence each."""
+    """The phases of a job.
+
+    Attributes
+    ----------
+    phases : tuple of Phase
+        The phases by start.
+    warnings : tuple of str
+        Sentences about data that they lack.
+    nodes : NodeCount or None
+        The number of compute nodes that the source names; None if it names none.
+    """
 
     phases: tuple[Phase, ...]
     warnings: tuple[str, ...] = ()
+    nodes: NodeCount | None = None

@@ -7,7 +7,7 @@ processes with traced I/O.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,14 @@ _APMPI_VERSION = 1
 _APMPI_HEAD_BYTES = 48
 _APMPI_COUNTERS_BYTES = 5088
 _APMPI_HOST_BYTES = 128
+
+
+@dataclass(frozen=True)
+class NodeCount:
+    """The number of compute nodes that the logs of a run name; a lower bound unless `are_all`."""
+
+    number: int
+    are_all: bool
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,8 @@ def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
     >>> print(compute_nodes(read_log("tests/summario/fixtures/reopen-same-5x.darshan")))
     None
     """
+    if not log.traces.keys() & set(HOST_MODULES):
+        return None
     host_of_rank = max((_hosts_by_apmpi(log), _hosts_by_dxt(log)), key=len)
     if not host_of_rank:
         return None
@@ -86,6 +96,14 @@ def compute_nodes(log: DarshanLog) -> ComputeNodes | None:
         processes=dict(Counter(host_of_rank.values())),
         are_all=len(host_of_rank) == log.job.nprocs,
     )
+
+
+def count_nodes(logs: Iterable[DarshanLog]) -> NodeCount | None:
+    """Count the compute nodes that the logs of one run name; None if they name none."""
+    found = [compute_nodes(log) for log in logs]
+    hosts = {host for nodes in found if nodes is not None for host in nodes.processes}
+    are_all = all(nodes is not None and nodes.are_all for nodes in found)
+    return NodeCount(len(hosts), are_all) if hosts else None
 
 
 def _hosts_by_dxt(log: DarshanLog) -> dict[int, str]:

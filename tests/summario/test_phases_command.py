@@ -114,10 +114,10 @@ def test_a_log_that_kills_its_process_has_a_line_and_the_others_are_printed(
     import os
     import summario.phases.many as many
     read = many.read_source
-    def read_source(source):
+    def read_source(source, **modules):
         if source.name.endswith(("/000.darshan", "/040.darshan")):
             {end}
-        return read(source)
+        return read(source, **modules)
     many.read_source = read_source
     """
     done = run("phases", many, "--format", "csv", before=before)
@@ -135,8 +135,8 @@ def test_a_log_that_needs_too_much_memory_has_a_line_of_its_own(many: Path) -> N
     before = """
     import summario.phases.many as many
     read = many.read_source
-    def read_source(source):
-        return bytearray(1 << 62) if "/007" in source.name else read(source)
+    def read_source(source, **modules):
+        return bytearray(1 << 62) if "/007" in source.name else read(source, **modules)
     many.read_source = read_source
     """
     done = run("phases", many, "--format", "csv", before=before)
@@ -150,9 +150,9 @@ def test_ctrl_c_ends_all_processes_with_one_line(many: Path) -> None:
     import time
     import summario.phases.many as many
     read = many.read_source
-    def read_source(source):
+    def read_source(source, **modules):
         time.sleep(30 * ("/010" in source.name))
-        return read(source)
+        return read(source, **modules)
     many.read_source = read_source
     """
     with subprocess.Popen(

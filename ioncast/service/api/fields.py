@@ -50,6 +50,13 @@ JobId = Annotated[
 ]
 DecisionId = Annotated[str, Field(max_length=32, pattern=TEXT)]
 Nodes = Annotated[Count, Field(description="Compute nodes of the job.", examples=[16])]
+NodesOfLog = Annotated[
+    Count,
+    Field(
+        description="Compute nodes of the job; by default those that its log names.",
+        examples=[16],
+    ),
+]
 RanWith = Annotated[
     IoNodes,
     Field(description="I/O nodes of the run; 0 is direct access."),

@@ -17,7 +17,7 @@ from ioncast.service.api.fields import (
     DecisionId,
     JobId,
     JobName,
-    Nodes,
+    NodesOfLog,
     Page,
     PageQuery,
     RanWith,
@@ -66,7 +66,7 @@ class OutcomeOfLog(Given):
         None, description="The run's user; by default uid:N from the log.", examples=["alice"]
     )
     name: JobName | None = None
-    nodes: Nodes | None = None
+    nodes: NodesOfLog | None = None
 
 
 class OutcomeAnswer(BaseModel):

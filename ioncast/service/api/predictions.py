@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from flask import Blueprint, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ioncast.service.api.fields import TEXT, Nodes, SystemName
+from ioncast.service.api.fields import TEXT, NodesOfLog, SystemName
 from ioncast.service.api.framework import JSON, Given, checked_json, operation
 from ioncast.service.api.uploads import place, uploaded
 from ioncast.service.context import service
@@ -88,7 +88,7 @@ class PredictionFields(Given):
     """A question for a prediction."""
 
     system: SystemName
-    nodes: Nodes | None = None
+    nodes: NodesOfLog | None = None
     ran_with: PredictedIoNodes | None = Field(
         None, description="I/O nodes of the earlier run; its bandwidth corrects the prediction."
     )
@@ -214,6 +214,10 @@ class PredictionAnswer(_Answered):
 
     system: str
     job: int | str | None = Field(description="The earlier run's job.")
+    nodes: int | None = Field(description="Compute nodes of the job; null if unknown.")
+    nodes_source: Literal["given", "log"] | None = Field(
+        description="given: with the question. log: from the host names in the log."
+    )
     curve: list[PredictedPoint]
     best: PredictedBest
     decision: PredictedDecision

@@ -19,7 +19,7 @@ from ioncast.service.api.fields import (
     DecisionId,
     JobId,
     JobName,
-    Nodes,
+    NodesOfLog,
     Page,
     PageQuery,
     RanWith,
@@ -32,6 +32,7 @@ from ioncast.service.api.uploads import trace_of, uploaded
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import TraceContent, Upload
 from ioncast_base.quantities import Id
+from predictor.matching.job_nodes import job_nodes
 
 traces = Blueprint("traces", __name__)
 
@@ -47,7 +48,7 @@ class Trace(Given):
     )
     name: JobName | None = None
     job_id: JobId | None = None
-    nodes: Nodes | None = None
+    nodes: NodesOfLog | None = None
     io_nodes: RanWith | None = None
 
 
@@ -59,6 +60,9 @@ class TraceAnswer(BaseModel):
     executable: str = Field(description="The program as the log names it, without arguments.")
     user: str
     tasks: int = Field(description="Processes.")
+    nodes: int | None = Field(
+        description="Compute nodes of the job, as given or from the host names in the log."
+    )
     phases: int = Field(description="The number of phases.")
     bytes: int = Field(description="The bytes that all phases moved.")
     bandwidth_mib_s: float | None = Field(description="All bytes over the time of the phases.")
@@ -181,7 +185,7 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
         with transaction(service().database, write=True) as connection:
             run, new = store_trace(connection, upload, content, form)
             measured = measured_systems(connection)
-    warnings = list(content.warnings)
+    warnings = [*content.warnings, *job_nodes(run.nodes, content.nodes).warnings]
     if form.system not in measured:
         known = f"; systems with measurements: {', '.join(measured)}" if measured else ""
         warnings.append(f"nothing was measured on {form.system!r}, so nothing is decided{known}")
@@ -191,6 +195,7 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
         executable=run.application.executable,
         user=run.application.user,
         tasks=run.tasks,
+        nodes=run.nodes,
         phases=len(run.phases),
         bytes=sum(phase["bytes"] for phase in run.phases),
         bandwidth_mib_s=run.bandwidth_mib_s,
@@ -216,6 +221,7 @@ def store_trace(
         io_nodes=told.io_nodes,
         bandwidth_mib_s=content.bandwidth_mib_s,
         started=content.started,
+        named_nodes=job_nodes(None, content.nodes).number,
     )
     return store_run(connection, run)
 

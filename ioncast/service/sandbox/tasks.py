@@ -30,7 +30,8 @@ from predictor.composition.prediction_formats import to_json
 from summario.phases.extract import extract
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Extraction, Phase
-from summario.reading.log import DarshanLog, read_log
+from summario.reading.hosts import HOST_MODULES, NodeCount
+from summario.reading.log import PHASE_MODULES, DarshanLog, read_log
 
 # No real run has so many phases. Each one is predicted, and all are stored in the history.
 MOST_PHASES = 10_000
@@ -96,6 +97,8 @@ class TraceContent:
         All bytes over the time of the phases; None if the log has no time for them.
     warnings : tuple of str
         Limitations of the log, for its reader.
+    nodes : NodeCount or None
+        The number of compute nodes that the log names.
     """
 
     job_id: str
@@ -106,6 +109,7 @@ class TraceContent:
     phases: tuple[dict[str, Any], ...]
     bandwidth_mib_s: float | None
     warnings: tuple[str, ...]
+    nodes: NodeCount | None
 
 
 def read_trace(upload: Upload) -> TraceContent:
@@ -120,7 +124,7 @@ def read_trace(upload: Upload) -> TraceContent:
         When the system has no room to read it.
     """
     with _called(upload):
-        log = read_log(upload.path)
+        log = _read(upload)
         found = _extracted(log, upload)
         if log.job.nprocs > LARGEST_COUNT:
             raise DamagedLogError(f"the job record counts {log.job.nprocs} processes")
@@ -134,6 +138,7 @@ def read_trace(upload: Upload) -> TraceContent:
         phases=tuple(map(to_record, found.phases)),
         bandwidth_mib_s=_observed(found.phases),
         warnings=found.warnings,
+        nodes=found.nodes,
     )
 
 
@@ -152,7 +157,7 @@ def predict_job(
         When the database does not answer.
     """
     found = _phases(source)
-    prediction = ask(_frontend(place), asked, found.phases, found.warnings)
+    prediction = ask(_frontend(place), asked, found)
     return {**to_json(prediction), "explanation": explain(prediction)}
 
 
@@ -255,7 +260,11 @@ def _phases(source: Upload | Sequence[Mapping[str, Any]]) -> Extraction:
     if not isinstance(source, Upload):
         return Extraction(tuple(_phase(index, record) for index, record in enumerate(source)))
     with _called(source):
-        return _extracted(read_log(source.path), source)
+        return _extracted(_read(source), source)
+
+
+def _read(upload: Upload) -> DarshanLog:
+    return read_log(upload.path, modules=(*PHASE_MODULES, *HOST_MODULES))
 
 
 def _extracted(log: DarshanLog, upload: Upload) -> Extraction:

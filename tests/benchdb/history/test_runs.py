@@ -134,10 +134,32 @@ def test_a_stored_log_with_another_value_is_a_conflict(
     assert newest_revisions(database) == before
 
 
+def test_the_number_of_nodes_in_the_log_counts_until_another_is_given(database: Engine) -> None:
+    log = new_sha256()
+    assert put_run(database, sha256=log, named_nodes=2)[0].nodes == 2
+    assert put_run(database, sha256=log, named_nodes=2)[0].nodes == 2
+    assert put_run(database, sha256=log, named_nodes=2, nodes=4)[0].nodes == 4
+    # A client that does not know the number does not contradict it.
+    assert put_run(database, sha256=log, named_nodes=2)[0].nodes == 4
+    with pytest.raises(ConflictError, match="is already stored with nodes 4, not 8"):
+        put_run(database, sha256=log, named_nodes=2, nodes=8)
+
+
+def test_a_run_of_an_older_version_gets_the_number_of_nodes_in_the_log(database: Engine) -> None:
+    log = new_sha256()
+    assert put_run(database, sha256=log)[0].nodes is None
+    assert put_run(database, sha256=log, named_nodes=2)[0].nodes == 2
+
+
+def test_a_given_number_of_nodes_counts_more_than_that_of_the_log(database: Engine) -> None:
+    assert put_run(database, nodes=4, named_nodes=2)[0].nodes == 4
+
+
 BAD: dict[str, dict[str, Any]] = {
     "0 processes": {"tasks": 0},
     "too many processes": {"tasks": 2**31},
     "0 nodes": {"nodes": 0},
+    "0 nodes in the log": {"named_nodes": 0},
     "a negative number of I/O nodes": {"io_nodes": -1},
     "too many I/O nodes": {"io_nodes": 2**31},
     "a bandwidth of 0": {"bandwidth_mib_s": 0.0},

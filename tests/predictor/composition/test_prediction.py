@@ -57,7 +57,8 @@ def test_the_json_has_the_shape_that_programs_rely_on(
         predict(phases, known(a_curve(flat(n0=50, n4=75))), system="here", nodes=8)
     )
     assert list(record) == [
-        *("system", "job", "curve", "best", "decision", "earlier_run", "phases", "warnings")
+        *("system", "job", "nodes", "nodes_source", "curve", "best", "decision"),
+        *("earlier_run", "phases", "warnings"),
     ]
     assert (record["system"], record["job"]) == ("here", 1)
     for point in record["curve"]:

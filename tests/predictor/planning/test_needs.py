@@ -18,8 +18,9 @@ from ior_configs.campaign_files import read_campaign
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
 from predictor.planning.needs import Need, Wanted, needs_of, wanted_of, within
-from summario.phases.extract import extract_phases
+from summario.phases.extract import extract
 from summario.reading.log import read_log
+from tests.support.traced import traced_log
 
 PROJECT = Path(__file__).resolve().parents[3]
 LOGS = PROJECT / "experiments" / "data" / "testbed" / "logs"
@@ -121,8 +122,8 @@ def test_a_budget_is_filled_in_order_and_never_exceeded() -> None:
 
 
 def test_what_jobs_do_is_added_up_by_configuration() -> None:
-    phases = extract_phases(read_log(str(LOGS / "hacc-io-ionodes0.darshan")))
-    totals = wanted_of([phases, phases], lambda _tasks: 8)
+    job = extract(read_log(str(LOGS / "hacc-io-ionodes0.darshan")))
+    totals = wanted_of([job, job], lambda _named, _tasks: 8)
     header = IorConfig(
         write=True,
         file_per_process=True,
@@ -168,6 +169,25 @@ def plan(site: Path, *arguments: str) -> Result:
 def configurations(result: Result) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(result.stdout)["configurations"]
     return found
+
+
+@pytest.mark.parametrize(
+    ("hosts", "nprocs", "nodes"),
+    [
+        # The platform has 8 compute nodes with 2 processes each.
+        (["n1", "n2", "n3", "n4"], 4, 4),
+        (["n1", "n2", "n3", "n4"], 5, 2),
+        (["n1", "n1", "n1", "n1"], 4, 2),
+        ([f"n{rank}" for rank in range(16)], 16, 8),
+    ],
+)
+def test_a_job_is_planned_on_the_compute_nodes_that_its_log_names(
+    site: Path, hosts: list[str], nprocs: int, nodes: int
+) -> None:
+    (site / "logs").mkdir()
+    traced_log(site / "logs" / "a.darshan", hosts, nprocs=nprocs)
+    [row] = configurations(plan(site, "--from-logs", str(site / "logs"), "--format", "json"))
+    assert row["nodes"] == nodes
 
 
 def test_what_is_measured_well_enough_is_not_planned_again(site: Path) -> None:

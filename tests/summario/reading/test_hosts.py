@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from experiments.applications.darshan_writer import Dxt
-from summario.reading.hosts import HOST_MODULES, ComputeNodes, compute_nodes
+from summario.reading.hosts import HOST_MODULES, ComputeNodes, NodeCount, compute_nodes, count_nodes
 from summario.reading.log import DarshanLog, read_log
 from tests.support.log_bytes import dxt_bytes, write_modules
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 SEGMENT = (0, 1024, 0.5, 0.75)
 
 
@@ -64,6 +65,18 @@ def test_a_name_that_fills_its_field_is_kept_whole(tmp_path: Path) -> None:
 def test_a_process_outside_the_job_is_not_counted(tmp_path: Path) -> None:
     log = traced(tmp_path / "a", {0: "n1", 7: "n2", -1: "n3"}, 2)
     assert compute_nodes(log) == ComputeNodes({"n1": 1}, are_all=False)
+
+
+def test_the_logs_of_one_run_name_its_compute_nodes_together(tmp_path: Path) -> None:
+    """Each process of a program without MPI writes a log, and several are on one compute node."""
+    logs = [
+        traced(tmp_path / str(number), {0: host}, 1)
+        for number, host in enumerate(["n1", "n2", "n1", "n3"])
+    ]
+    assert count_nodes(logs) == NodeCount(3, are_all=True)
+    without = read_log(FIXTURES / "single-a.darshan")
+    assert count_nodes([*logs, without]) == NodeCount(3, are_all=False)
+    assert count_nodes([without]) is None
 
 
 # All on one machine; the names of the logs say which ranks did I/O, and rank 0 of imbalance-shared

@@ -26,6 +26,7 @@ from ioncast.service.sandbox.child import ChildLimits
 from ioncast.service.settings import Settings, SystemSettings
 from tests.summario.reading.test_damage import blank, flip, flip_in_header, repeat, truncate
 from tests.support.examples import examples
+from tests.support.traced import traced_log
 
 ROOT = Path(__file__).resolve().parents[4]
 TESTBED = ROOT / "experiments" / "data" / "testbed"
@@ -82,6 +83,18 @@ def test_a_log_is_predicted_as_on_the_command_line(measured: Settings, client: F
     for phase in (*expected["phases"], *found["phases"]):
         assert phase["phase"].pop("log") in {str(LOG), "app.darshan"}
     assert found == expected
+
+
+def test_the_compute_nodes_come_from_the_log(
+    measured: Settings, client: FlaskClient, tmp_path: Path
+) -> None:
+    log = traced_log(tmp_path / "a.darshan", [f"n{rank // 2}" for rank in range(16)])
+    found, given = upload(client, log).json, upload(client, log, nodes=8).json
+    assert found is not None
+    assert given is not None
+    assert (found.pop("nodes"), found.pop("nodes_source")) == (8, "log")
+    assert (given.pop("nodes"), given.pop("nodes_source")) == (8, "given")
+    assert found == given
 
 
 def test_its_phases_are_predicted_as_the_log(

@@ -27,6 +27,7 @@ from predictor.composition.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log
 from tests.summario.reading.test_damage import blank, flip, flip_in_header, repeat, truncate
+from tests.support.traced import traced_log
 
 ROOT = Path(__file__).resolve().parents[4]
 LOGS = ROOT / "experiments" / "data" / "testbed" / "logs"
@@ -100,6 +101,38 @@ def test_a_known_log_only_adds_values_that_were_unknown(send: Send) -> None:
     first = answer(send(HACC), 201)
     assert answer(send(HACC, "another-name.darshan", io_nodes=4)) == first
     assert send(HACC, io_nodes=8).status_code == 409
+
+
+def test_the_log_tells_the_compute_nodes(send: Send, service: Service, tmp_path: Path) -> None:
+    log = traced_log(tmp_path / "a.darshan", ["n1", "n1", "n2"])
+    found = answer(send(log), 201)
+    assert found["nodes"] == 2
+    assert not any("compute node" in warning for warning in found["warnings"])
+    with transaction(service.database) as connection:
+        [run] = runs_of(connection, found["application_id"])
+    assert run.nodes == 2
+
+
+def test_a_given_number_of_compute_nodes_replaces_that_of_the_log(
+    send: Send, tmp_path: Path
+) -> None:
+    """As when a user sends a log first, and then the watch with Slurm's number."""
+    log = traced_log(tmp_path / "a.darshan", ["n1", "n1", "n2"])
+    assert answer(send(log), 201)["nodes"] == 2
+    found = answer(send(log, nodes=4))
+    assert found["nodes"] == 4
+    assert (
+        "4 compute nodes are given, but the log names 2; the given number is used"
+        in (found["warnings"])
+    )
+    assert answer(send(log))["nodes"] == 4
+    assert send(log, nodes=3).status_code == 409
+
+
+def test_a_lower_bound_of_compute_nodes_is_not_stored(send: Send, tmp_path: Path) -> None:
+    found = answer(send(traced_log(tmp_path / "a.darshan", ["n1", "n2"], nprocs=3)), 201)
+    assert found["nodes"] is None
+    assert "the job had at least 2; give the number" in " ".join(found["warnings"])
 
 
 def test_a_user_who_is_not_named_is_the_number_in_the_log(send: Send) -> None:
