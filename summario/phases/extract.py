@@ -7,6 +7,7 @@ files.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import TypeVar
@@ -196,9 +197,11 @@ def select_layer(streams: Streams, layer: str) -> Streams:
     keep = np.ones(len(streams), bool)
     seen = np.zeros(0, np.uint64)
     for api in _LAYER_ORDER:
-        of_api = streams.api == APIS.index(api)
-        keep[of_api] = ~is_among(streams.file_id[of_api], seen)
-        seen = np.concatenate([seen, streams.file_id[of_api]])
+        [of_api] = (streams.api == APIS.index(api)).nonzero()
+        if len(of_api):
+            ids = streams.file_id[of_api]
+            keep[of_api] = ~is_among(ids, seen)
+            seen = np.concatenate([seen, ids])
     return streams.take(keep)
 
 
@@ -273,11 +276,12 @@ def _close_groups(
 ) -> Ints:
     """Number the groups of rows, which are sorted by kind and start."""
     new = changes(kind)
-    first_of_kind = np.flatnonzero(new)
-    for rows in np.split(np.arange(len(start)), first_of_kind[1:]):
-        latest = np.maximum.accumulate(end[rows])
-        new[rows[1:]] = start[rows[1:]] > latest[:-1] + time_distance
-    group: Ints = np.cumsum(new) - 1
+    edges = [*np.flatnonzero(new).tolist(), len(kind)]
+    for first, last in itertools.pairwise(edges):
+        if last - first > 1:
+            latest = np.maximum.accumulate(end[first : last - 1])
+            new[first + 1 : last] = start[first + 1 : last] > latest + time_distance
+    group: Ints = new.cumsum() - 1
     return group
 
 

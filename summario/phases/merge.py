@@ -133,15 +133,13 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
 
 def spatialities(file_phases: FilePhases, threshold: float) -> Ints:
     """Classify rows by the share of requests in order, as indices into `SPATIALITIES`."""
-    possible = np.maximum(file_phases.counted - file_phases.unordered, 0)
-    posix = np.select(
-        [
-            file_phases.consecutive >= (1 - threshold) * possible,
-            file_phases.sequential >= (1 - threshold) * possible,
-        ],
-        [SPATIALITIES.index("contiguous"), SPATIALITIES.index("sequential")],
+    enough = (1 - threshold) * np.maximum(file_phases.counted - file_phases.unordered, 0)
+    in_order = np.where(
+        file_phases.sequential >= enough,
+        SPATIALITIES.index("sequential"),
         SPATIALITIES.index("random"),
     )
+    posix = np.where(file_phases.consecutive >= enough, SPATIALITIES.index("contiguous"), in_order)
     mpiio = np.where(
         file_phases.collective >= (1 - threshold) * file_phases.counted,
         SPATIALITIES.index("collective"),

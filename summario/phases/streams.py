@@ -95,9 +95,9 @@ _COLUMNS = tuple(field.name for field in fields(Streams))
 def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell which rows of sorted columns differ from the row before; the first one does."""
     new = np.ones(len(columns[0]), bool)
-    new[1:] = columns[0][1:] != columns[0][:-1]
+    rest = np.not_equal(columns[0][1:], columns[0][:-1], out=new[1:])
     for column in columns[1:]:
-        new[1:] |= column[1:] != column[:-1]
+        rest |= column[1:] != column[:-1]
     return new
 
 
