@@ -72,19 +72,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=services.position)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
     services.require(item)
+    with skipped_without_pydarshan():
+        yield
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call() -> Iterator[object]:
-    with skipped_without_pydarshan():
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup() -> Iterator[object]:
     with skipped_without_pydarshan():
         return (yield)
 

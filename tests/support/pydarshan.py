@@ -37,4 +37,5 @@ def without_pydarshan() -> Iterator[None]:
     darshan_writer._library.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pydarshan, "files", absent)
+        patch.setitem(sys.modules, "darshan", None)
         yield
