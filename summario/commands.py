@@ -18,8 +18,10 @@ from summario.phases.many import FEW, find_runs, from_all
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction
 from summario.reading.job import Job
+from summario.reading.pydarshan import import_pydarshan
 from summario.reading.sources import find_sources
 from summario.runs.joining import JOINS, Join, runs_among
+from summario.second_opinion import read_with_pydarshan
 from summario.traces import trace_tables
 from summario.traces.of_log import Trace, check_settings, trace_run
 
@@ -54,6 +56,7 @@ Examples:
   ioncast phases --join steps *_id4711-*.darshan
   ioncast phases --layer posix --all-files app.darshan
   ioncast phases --trace app.darshan
+  ioncast phases --reader darshan app.darshan
 """
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path())
@@ -71,12 +74,20 @@ Examples:
     is_flag=True,
     help="Print the phases that Darshan's trace (DXT) shows, with their slowest and fastest ranks.",
 )
+@click.option(
+    "--reader",
+    type=click.Choice(["ioncast", "darshan"]),
+    default="ioncast",
+    show_default=True,
+    help="Read logs with ioncast's own reader, or with PyDarshan for a second opinion.",
+)
 @join_option("Join logs of one run")
 @extraction_options
 def phases(
     logs: tuple[str, ...],
     output_format: str,
     is_traced: bool,
+    reader: str,
     join: Join | None,
     extraction: ExtractionSettings,
 ) -> None:
@@ -102,12 +113,21 @@ def phases(
     kind = TRACE_PHASES if is_traced else PHASES
     if is_traced:
         check_settings(extraction)
+    other_reader = None
+    if reader == "darshan":
+        # The processes that read logs inherit it, so each of them starts at once.
+        import_pydarshan("--reader darshan")
+        other_reader = read_with_pydarshan
 
     def found() -> Iterator[Sequence[Any]]:
         nonlocal exit_code
         runs = find_runs(list(find_sources(logs)), join)
         with click.progressbar(
-            from_all(runs, partial(kind.result_of, settings=extraction)),
+            from_all(
+                runs,
+                partial(kind.result_of, settings=extraction),
+                other_reader=other_reader,
+            ),
             length=len(runs),
             label="reading logs",
             file=sys.stderr,

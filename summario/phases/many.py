@@ -29,6 +29,7 @@ _FEW_BYTES = 1 << 20
 
 Logs: TypeAlias = tuple[Source, ...] | IoncastError
 """The logs of a run, or an error in the place of logs that were not found."""
+Reader: TypeAlias = Callable[[Source], DarshanLog]
 
 
 @dataclass(frozen=True)
@@ -113,31 +114,42 @@ def from_all(
     runs: Sequence[Logs],
     result_of: Callable[[Run], Result],
     modules: Collection[str] = PHASE_MODULES,
+    other_reader: Reader | None = None,
 ) -> Iterator[FromRun[Result]]:
-    """Compute something from each run, as `extract_all` computes phases."""
-    compute = partial(_compute, result_of=result_of, modules=modules)
-    for logs, found in zip(runs, _on_all_cores(compute, runs, _total_bytes), strict=True):
-        yield _failed(_lost(logs, found)) if isinstance(found, Killed) else found
+    """Compute something from each run, as `extract_all` computes phases.
+
+    A reader other than ioncast's own may crash, so it never runs in this process.
+    """
+    read = other_reader or partial(read_source, modules=modules)
+    compute = partial(_compute, result_of=result_of, read=read)
+    results = (
+        _on_all_cores(compute, runs, _total_bytes)
+        if other_reader is None
+        else results_in_order(compute, runs, usable_cores())
+    )
+    remedy = (
+        "use the log of another run" if other_reader is None else "read it with ioncast's reader"
+    )
+    for logs, found in zip(runs, results, strict=True):
+        yield _failed(_lost(logs, found, remedy)) if isinstance(found, Killed) else found
 
 
-def _compute(
-    logs: Logs, result_of: Callable[[Run], Result], modules: Collection[str]
-) -> FromRun[Result]:
+def _compute(logs: Logs, result_of: Callable[[Run], Result], read: Reader) -> FromRun[Result]:
     if isinstance(logs, IoncastError):
         return _failed(logs)
     try:
-        return _from_usable(logs, result_of, modules)
+        return _from_usable(logs, result_of, read)
     except MemoryError:
         return _failed(_out_of_memory(_name(logs), "the memory is not enough to read it"))
 
 
 def _from_usable(
-    logs: tuple[Source, ...], result_of: Callable[[Run], Result], modules: Collection[str]
+    sources: tuple[Source, ...], result_of: Callable[[Run], Result], read: Reader
 ) -> FromRun[Result]:
-    read, errors = _tried(partial(read_source, modules=modules), logs)
-    if not read:
+    logs, errors = _tried(read, sources)
+    if not logs:
         return _failed(*errors)
-    run = run_of(read)
+    run = run_of(logs)
     try:
         result = result_of(run)
     except IoncastError as error:
@@ -207,15 +219,13 @@ def _failed(*errors: IoncastError) -> FromRun[Result]:
     return FromRun("", None, (), errors)
 
 
-def _lost(logs: Logs, killed: Killed) -> IoncastError:
+def _lost(logs: Logs, killed: Killed, remedy: str) -> IoncastError:
     if isinstance(logs, IoncastError):
         return logs
     if killed.signal == SIGKILL:
         return _out_of_memory(_name(logs), "the process that read it was killed")
     how = f"ended by signal {killed.signal}" if killed.signal else "failed"
-    return InputError(
-        f"the process that read it {how}", where=_name(logs), remedy="use the log of another run"
-    )
+    return InputError(f"the process that read it {how}", where=_name(logs), remedy=remedy)
 
 
 def _out_of_memory(name: str, what: str) -> InputError:

@@ -21,7 +21,7 @@ from summario.reading.names import numbered_names
 DXT_MODULES = {"POSIX": "DXT_POSIX", "MPIIO": "DXT_MPIIO"}
 NEWEST_VERSIONS = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 # From this version of a module on, a request has a thread id after its times.
-_FIRST_WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
+FIRST_WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 
 # Record id, rank, an unused word, the host's name in eight words, writes, reads.
 _HEAD_WORDS = 13
@@ -125,7 +125,7 @@ def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModu
             " are left out"
         )
         data = b""
-    request_words = 5 if version >= _FIRST_WITH_THREAD[module] else 4
+    request_words = 5 if version >= FIRST_WITH_THREAD[module] else 4
     positions, end = _record_positions(data, log.header.byte_order, 8 * request_words)
     if end < len(data):
         warnings.append(

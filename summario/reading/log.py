@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
@@ -98,12 +99,19 @@ def read_log(
     >>> log.job.nprocs, sorted(log.records)
     (32, ['POSIX'])
     """
+    with opened_log(path) as file:
+        return decode_log(file, str(path), max_bytes, modules)
+
+
+@contextmanager
+def opened_log(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a log's file for a block; see `read_log` for the errors."""
     path, where = Path(path), str(path)
     try:
         if stat.S_ISFIFO(path.stat().st_mode):
             raise InputError("a pipe, not a file", where=where, remedy="give a .darshan file")
         with path.open("rb") as file:
-            return decode_log(file, where, max_bytes, modules)
+            yield file
     except OSError as error:
         raise InputError(error.strerror or str(error), where=where) from error
 
@@ -130,10 +138,7 @@ def decode_log(
     job_region = Region(header.size, job_end - header.size)
     job = parse_job(header, _compressed(file, job_region, where), where)
     names = parse_names(header, _compressed(file, header.names, where), where)
-    warnings = [
-        f"Darshan marked the {module} data as partial: it ran out of memory and left records out"
-        for module in sorted(header.partial_modules & set(RECORD_MODULES))
-    ]
+    warnings = partial_warnings(header)
     records: dict[str, Records] = {}
     traces: dict[str, bytes] = {}
     left = max_bytes
@@ -162,6 +167,14 @@ def decode_log(
         header=header,
         warnings=tuple(warnings),
     )
+
+
+def partial_warnings(header: Header) -> list[str]:
+    """Say which modules of phases lack records."""
+    return [
+        f"Darshan marked the {module} data as partial: it ran out of memory and left records out"
+        for module in sorted(header.partial_modules & set(RECORD_MODULES))
+    ]
 
 
 def _inflated(
