@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import io
 import os
@@ -110,6 +112,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; a problem that a user can solve is one line and exit code 2."""
+    # At its end Python searches all objects for cycles, which takes a tenth of a command's time.
+    # Frozen objects are freed without that.
+    atexit.register(gc.freeze)
     for stream in (sys.stdout, sys.stderr):
         # Names in files may have letters that the terminal cannot show.
         if isinstance(stream, io.TextIOWrapper):

@@ -25,6 +25,9 @@ from summario.second_opinion import read_with_pydarshan
 from summario.traces import trace_tables
 from summario.traces.of_log import Trace, check_settings, trace_run
 
+# Moves a terminal from the end of a progress bar to its start, and erases it (ECMA-48).
+CLEAR_LINE = "\r\x1b[K"
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -122,6 +125,13 @@ def phases(
     def found() -> Iterator[Sequence[Any]]:
         nonlocal exit_code
         runs = find_runs(list(find_sources(logs)), join)
+        # Rows on the same terminal show the progress themselves.
+        shows_progress = (
+            len(runs) > FEW
+            and sys.stderr.isatty()
+            and (output_format == "table" or not sys.stdout.isatty())
+        )
+        start_of_line = CLEAR_LINE if shows_progress else ""
         with click.progressbar(
             from_all(
                 runs,
@@ -131,16 +141,17 @@ def phases(
             length=len(runs),
             label="reading logs",
             file=sys.stderr,
-            hidden=len(runs) <= FEW or not sys.stderr.isatty(),
+            hidden=not shows_progress,
         ) as results:
             for run in results:
                 for error in run.errors:
-                    click.echo(f"ioncast: {error}", err=True)
+                    click.echo(f"{start_of_line}ioncast: {error}", err=True)
                     exit_code = error.exit_code
                 jobs.extend(run.jobs)
                 if run.result is not None:
                     for warning in run.result.warnings:
-                        click.echo(f"ioncast: warning: {visible(run.name)}: {warning}", err=True)
+                        line = f"ioncast: warning: {visible(run.name)}: {warning}"
+                        click.echo(start_of_line + line, err=True)
                     yield run.result.phases
 
     if output_format == "table":

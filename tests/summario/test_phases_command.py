@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -174,22 +175,35 @@ def test_ctrl_c_ends_all_processes_with_one_line(many: Path) -> None:
     assert errors.decode() == "\nioncast: stopped\n"
 
 
-def test_a_terminal_shows_the_progress(many: Path) -> None:
+def on_a_terminal(*args: str | Path, shows_output: bool = False) -> tuple[int, bytes]:
+    """Exit code of a command, and what a terminal gets from it."""
     reading, writing = pty.openpty()
-    with subprocess.Popen(
-        command("phases", many), stdout=subprocess.DEVNULL, stderr=writing, cwd=PROJECT
-    ) as started:
+    stdout = writing if shows_output else subprocess.DEVNULL
+    shown = b""
+    with subprocess.Popen(command(*args), stdout=stdout, stderr=writing, cwd=PROJECT) as started:
         os.close(writing)
-        shown = b""
-        try:
+        # The system reports the end of the terminal's other side as an error.
+        with contextlib.suppress(OSError):
             while piece := os.read(reading, 1 << 16):
                 shown += piece
-        except OSError:
-            pass  # The terminal's other end is closed.
     os.close(reading)
-    assert started.returncode == 0
+    return started.returncode, shown
+
+
+def test_a_terminal_shows_the_progress_and_errors_on_lines_of_their_own(many: Path) -> None:
+    gone = many / "gone.darshan"
+    code, shown = on_a_terminal("phases", many, gone)
+    assert code == 2
     assert b"reading logs" in shown
     assert b"100%" in shown
+    assert f"\r\x1b[Kioncast: {gone}: No such file".encode() in shown
+
+
+def test_rows_on_a_terminal_are_not_mixed_with_the_progress(many: Path) -> None:
+    code, shown = on_a_terminal("phases", many, "--format", "csv", shows_output=True)
+    assert code == 0
+    assert b"reading logs" not in shown
+    assert shown.decode().replace("\r\n", "\n") == tables.to_csv(phases_of(many))
 
 
 # Sources
