@@ -24,9 +24,9 @@ from summario.phases.extract import extract_run
 from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction, Phase
-from summario.reading.hosts import HOST_MODULES
 from summario.reading.log import PHASE_MODULES
 from summario.reading.sources import find_sources, read_source
+from summario.runs.hosts import HOST_MODULES
 from summario.runs.joining import Join, one_run
 from summario.runs.logs_of_run import run_of
 

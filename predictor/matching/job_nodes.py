@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ioncast_base.wording import counted
-from summario.reading.hosts import NodeCount
+from summario.runs.hosts import NodeCount
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ from summario.extraction_options import extraction_options
 from summario.phases.many import extract_all, find_runs
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction
-from summario.reading.hosts import HOST_MODULES
 from summario.reading.log import PHASE_MODULES
 from summario.reading.sources import logs_below
+from summario.runs.hosts import HOST_MODULES
 
 
 @click.command(

@@ -19,7 +19,7 @@ from ior_configs import IorConfig
 from predictor.matching.configurations import Match, configuration, tasks
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Extraction
-from summario.reading.hosts import NodeCount
+from summario.runs.hosts import NodeCount
 
 # A complete curve with a smaller expected error is not measured again.
 _WELL_KNOWN = 0.1

@@ -20,7 +20,7 @@ from predictor.matching.job_nodes import job_nodes
 from predictor.model.system_model import Knowledge
 from predictor.planning.needs import Need, Wanted, needs_of, wanted_of, within
 from summario.phases.values import Extraction
-from summario.reading.hosts import NodeCount
+from summario.runs.hosts import NodeCount
 
 REPETITIONS = 5
 _SEED = 1

@@ -34,8 +34,8 @@ from summario.phases.streams import (
 )
 from summario.phases.values import Extraction, Part, Phase
 from summario.reading.file_ids import is_among
-from summario.reading.hosts import count_nodes
 from summario.reading.log import DarshanLog
+from summario.runs.hosts import count_nodes
 from summario.runs.logs_of_run import Run, warned
 
 _Number = TypeVar("_Number", np.int64, np.uint64)

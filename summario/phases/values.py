@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ioncast_base.kinds import Kind
-from summario.reading.hosts import NodeCount
+from summario.runs.hosts import NodeCount
 
 
 @dataclass(frozen=True)

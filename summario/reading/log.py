@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from ioncast_base.errors import DamagedLogError, InputError
+from summario.reading.apmpi import MODULE as APMPI
+from summario.reading.apmpi import inflate_hosts
 from summario.reading.header import (
     MAX_HEADER_BYTES,
     Header,
@@ -52,7 +54,8 @@ class DarshanLog:
     records : dict of str to Records
         The records by module, for the modules with counters that were read.
     traces : dict of str to bytes
-        Raw data of all other modules that were read, such as HEATMAP and DXT.
+        Raw data of all other modules that were read, such as HEATMAP and DXT; of APMPI only the
+        host names.
     names : dict of int to str
         The path of each record id; some ids have no path.
     header : Header
@@ -152,7 +155,8 @@ def decode_log(
                 records[module] = parse_records(module, data, header, job.nprocs, where)
                 left -= len(data)
             else:
-                traces[module] = _inflated(inflate_joined, module, content, header, left, where)
+                inflated = inflate_hosts if module == APMPI else inflate_joined
+                traces[module] = _inflated(inflated, module, content, header, left, where)
                 left -= len(traces[module])
         except InputError:
             if module in RECORD_MODULES:

@@ -30,8 +30,8 @@ from predictor.composition.prediction_formats import to_json
 from summario.phases.extract import extract
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Extraction, Phase
-from summario.reading.hosts import HOST_MODULES, NodeCount
 from summario.reading.log import PHASE_MODULES, DarshanLog, read_log
+from summario.runs.hosts import HOST_MODULES, NodeCount
 
 # No real run has so many phases. Each one is predicted, and all are stored in the history.
 MOST_PHASES = 10_000

@@ -3,7 +3,7 @@
 import pytest
 
 from predictor.matching.job_nodes import JobNodes, job_nodes
-from summario.reading.hosts import NodeCount
+from summario.runs.hosts import NodeCount
 
 ALL_OF_4 = NodeCount(4, are_all=True)
 AT_LEAST_4 = NodeCount(4, are_all=False)

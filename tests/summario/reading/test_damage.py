@@ -3,6 +3,7 @@
 import math
 import random
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,15 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ioncast_base.errors import DamagedLogError, InputError
+from summario.lustre.components import lustre_components_of
+from summario.lustre.servers import bytes_of_servers
 from summario.phases.extract import extract_phases
 from summario.phases.settings import ExtractionSettings
-from summario.reading.header import parse_header
+from summario.reading.header import MODULES, parse_header
 from summario.reading.heatmap import heatmaps_of
 from summario.reading.inflate import inflate
 from summario.reading.log import read_log
 from summario.reading.operations import operations_of
+from summario.runs.hosts import count_nodes
 from tests.support.examples import examples
-from tests.support.log_bytes import write_modules
+from tests.support.log_bytes import Component, lustre_bytes_1, lustre_bytes_2, write_modules
 
 pytestmark = pytest.mark.slow
 
@@ -121,6 +125,17 @@ def repeat_words(data: bytearray, random_: random.Random) -> None:
     data[start:start] = data[start : start + 8 * random_.randint(1, 200)]
 
 
+def lustre_data(version: int, names: Sequence[str]) -> bytes:
+    """Lay out every file of a log over two components, the later one over four OSTs."""
+    components = [Component(1 << 20, (7,), 0, 1 << 20), Component(1 << 16, (3, 1, 4, 2), 1 << 20)]
+    return b"".join(
+        lustre_bytes_1(name, -1, 1 << 16, (3, 1, 4, 2))
+        if version == 1
+        else lustre_bytes_2(name, -1, components)
+        for name in names
+    )
+
+
 @pytest.mark.parametrize("change", [overwrite_words, cut, repeat_words])
 @settings(
     max_examples=examples(2000),
@@ -133,6 +148,8 @@ def test_hostile_records_behind_right_checksums_never_crash(
 ) -> None:
     random_ = random.Random(seed)
     nprocs, names, modules = contents(FIXTURES[which % len(FIXTURES)])
+    lustre = 1 + seed % 2
+    modules = {**modules, "LUSTRE": (lustre, lustre_data(lustre, names))}
     hostile = dict(modules)
     for name in random_.sample(sorted(modules), random_.randint(1, len(modules))):
         version, data = modules[name]
@@ -141,14 +158,19 @@ def test_hostile_records_behind_right_checksums_never_crash(
         hostile[name] = (version, bytes(changed))
     path = write_modules(tmp_path / "hostile.darshan", hostile, nprocs=nprocs, names=names)
     try:
-        log = read_log(path)
-        operations_of(log)
+        log = read_log(path, modules=MODULES)
+        requests = operations_of(log)
+        servers = bytes_of_servers(
+            lustre_components_of(log), requests.file_id, requests.offset, requests.length
+        )
         heatmaps_of(log)
+        count_nodes([log])
         phases = extract_phases(log, ExtractionSettings(layer="all", all_files=True))
     except InputError as error:
         assert "\n" not in str(error)
         assert str(path) in str(error)
     else:
+        assert (servers.bytes > 0).all()
         assert all(sum(part.bytes for part in phase.parts) == phase.bytes for phase in phases)
         assert all(phase.bytes >= 0 and phase.requests >= 0 for phase in phases)
         assert all(math.isfinite(phase.io_time_seconds) for phase in phases)

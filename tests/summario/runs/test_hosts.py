@@ -1,13 +1,19 @@
 """Compute nodes from the host names in logs."""
 
+import struct
+import tracemalloc
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.applications.darshan_writer import Dxt
-from summario.reading.hosts import HOST_MODULES, ComputeNodes, NodeCount, compute_nodes, count_nodes
+from summario.reading.apmpi import hosts_by_rank, inflate_hosts
+from summario.reading.header import parse_header
+from summario.reading.inflate import inflate_joined
 from summario.reading.log import DarshanLog, read_log
+from summario.runs.hosts import HOST_MODULES, ComputeNodes, NodeCount, compute_nodes, count_nodes
 from tests.support.log_bytes import dxt_bytes, write_modules
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -111,12 +117,46 @@ def test_the_mpi_module_names_the_host_of_every_process(shared_data: Path) -> No
     assert set(found.processes.values()) == {64}
 
 
-def test_a_damaged_mpi_module_names_no_host(shared_data: Path) -> None:
-    log = with_mpi_module(shared_data / "darshan-logs/apmpi_apxc/mpi-io-test.darshan")
-    assert compute_nodes(log) == ComputeNodes({"nid00783": 4}, are_all=True)
-    data = log.traces["APMPI"]
-    for damaged in (data[:-1], data[:48], b"", bytes(len(data)), data[:60]):
-        assert compute_nodes(replace(log, traces={"APMPI": damaged})) is None
+def content_of(path: Path, module: str) -> bytes:
+    blob = path.read_bytes()
+    place = parse_header(blob, str(path)).modules[module]
+    return inflate_joined(blob[place.offset :][: place.length], 0, 1 << 30)
+
+
+def test_a_damaged_mpi_module_names_no_host(tmp_path: Path, shared_data: Path) -> None:
+    genuine = shared_data / "darshan-logs/apmpi_apxc/mpi-io-test.darshan"
+    assert compute_nodes(with_mpi_module(genuine)) == ComputeNodes({"nid00783": 4}, are_all=True)
+    whole = content_of(genuine, "APMPI")
+
+    def read(data: bytes, version: int = 1) -> DarshanLog:
+        modules = {"APMPI": (version, data)}
+        return with_mpi_module(write_modules(tmp_path / "a.darshan", modules, nprocs=4))
+
+    assert compute_nodes(read(whole)) == ComputeNodes({"nid00783": 4}, are_all=True)
+    assert compute_nodes(read(whole[:48])) is None
+    assert compute_nodes(read(bytes(len(whole)))) is None
+    assert compute_nodes(read(whole, version=2)) is None
+    for damaged in (whole[:-1], whole[:60], b"", whole[:47], whole + b"0"):
+        log = read(damaged)
+        assert compute_nodes(log) is None
+        assert log.warnings == ("the APMPI data cannot be read and is not used",)
+
+
+@pytest.mark.slow
+def test_host_names_of_many_processes_need_little_memory(tmp_path: Path) -> None:
+    """The counters of 20,000 processes have 105 MB, their host names 2.5 MB."""
+    streams = [zlib.compress(bytes(48) + apmpi_record(0))]
+    streams += [zlib.compress(apmpi_record(rank)) for rank in range(1, 20_000)]
+    tracemalloc.start()
+    data = inflate_hosts(b"".join(streams), 0, 1 << 30)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert dict(hosts_by_rank(data, "<")) == {rank: f"n{rank // 64}" for rank in range(20_000)}
+    assert peak_bytes < 20 << 20
+
+
+def apmpi_record(rank: int) -> bytes:
+    return struct.pack("<Qq5088x128s", 7, rank, f"n{rank // 64}".encode())
 
 
 def test_the_module_that_names_more_processes_counts(tmp_path: Path, shared_data: Path) -> None:

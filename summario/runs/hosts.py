@@ -12,18 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from summario.reading.apmpi import MODULE as APMPI
+from summario.reading.apmpi import VERSION, hosts_by_rank
 from summario.reading.dxt import DXT_MODULES, read_dxt_module
 from summario.reading.log import DarshanLog
-from summario.reading.names import name_in
 
 # The modules that `compute_nodes` looks at. `read_log` reads APMPI only where it is asked to.
-HOST_MODULES = ("APMPI", *DXT_MODULES.values())
-
-# From darshan-apmpi-log-format.h: the record of the job, then one record for each process.
-_APMPI_VERSION = 1
-_APMPI_HEAD_BYTES = 48
-_APMPI_COUNTERS_BYTES = 5088
-_APMPI_HOST_BYTES = 128
+HOST_MODULES = (APMPI, *DXT_MODULES.values())
 
 
 @dataclass(frozen=True)
@@ -120,26 +115,10 @@ def _hosts_by_dxt(log: DarshanLog) -> dict[int, str]:
 
 
 def _hosts_by_apmpi(log: DarshanLog) -> dict[int, str]:
-    data = log.traces.get("APMPI", b"")[_APMPI_HEAD_BYTES:]
-    order = log.header.byte_order
-    record = np.dtype(
-        [
-            ("id", f"{order}u8"),
-            ("rank", f"{order}i8"),
-            ("counters", f"V{_APMPI_COUNTERS_BYTES}"),
-            ("host", f"V{_APMPI_HOST_BYTES}"),
-        ]
-    )
-    if log.header.module_versions.get("APMPI") != _APMPI_VERSION or len(data) % record.itemsize:
+    if log.header.module_versions.get(APMPI) != VERSION:
         return {}
-    records = np.frombuffer(data, record)
-    ranks = records["rank"].tolist()
-    pairs = [
-        (rank, name_in(host.tobytes()))
-        for rank, host in zip(ranks, records["host"], strict=True)
-        if 0 <= rank < log.job.nprocs
-    ]
-    return _host_of_rank(pairs)
+    found = hosts_by_rank(log.traces.get(APMPI, b""), log.header.byte_order)
+    return _host_of_rank([(rank, host) for rank, host in found if 0 <= rank < log.job.nprocs])
 
 
 def _host_of_rank(pairs: list[tuple[int, str]]) -> dict[int, str]:
