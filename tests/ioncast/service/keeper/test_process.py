@@ -240,6 +240,7 @@ def test_an_application_is_found_by_all_that_it_is_known_by(
     assert f"1 earlier run of {says}" in found["why"]
     assert site.ask(executable="other", user="bob") is None
     site.keeper.close()
+    site.reader.close()
 
 
 def test_runs_of_all_users_and_names_are_counted_where_these_do_not_matter(site: Site) -> None:
