@@ -160,10 +160,10 @@ def many_logs(repeat: int, parser: str | None) -> Iterator[Claim]:
     print(f"| {LABELS['to_df']}, one core | {frame_seconds:.2f} | {frame_cpu_seconds:.2f} |")
     if parser:
         print(f"| {MANY} × darshan-parser --total | – | {min(parsed):.2f} |")
-    times = frame_seconds / seconds
+    times = frame_cpu_seconds / cpu_seconds
     yield Claim(
-        f"{MANY} logs: at least 2 × PyDarshan's read_all and to_df() a core",
-        f"{times:.2f} × ({frame_cpu_seconds / cpu_seconds:.2f} × by CPU)",
+        f"{MANY} logs, CPU: at least 2 × as fast as PyDarshan's read_all and to_df()",
+        f"{times:.2f} × ({frame_seconds / seconds:.2f} × by time and cores)",
         times >= 2,
     )
     if parser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import selectors
 import signal
@@ -179,6 +180,8 @@ def _serve(
 ) -> None:
     """Work until the process with the other end closes it or is killed."""
     other.close()
+    # Otherwise the garbage collector goes through all imported modules, and so copies their memory.
+    gc.freeze()
     while True:
         try:
             number = connection.recv()
