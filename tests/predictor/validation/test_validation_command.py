@@ -17,6 +17,7 @@ from scipy.stats import kendalltau
 
 from ioncast.cli import cli
 from ioncast_base.errors import InputError, UnknownNameError
+from tests.support.traced import traced_log
 
 pytestmark = pytest.mark.slow
 
@@ -332,3 +333,19 @@ def test_without_scikit_posthocs_all_else_is_printed(
     [line] = [line for line in result.stderr.splitlines() if "posthocs" in line]
     assert line.endswith("not installed; pip install 'ioncast[validation]'")
     assert "Kendall's tau" in result.stdout
+
+
+def test_each_log_tells_the_compute_nodes_of_its_application(database: str, tmp_path: Path) -> None:
+    log = traced_log(tmp_path / "a.darshan", [f"n{rank // 2}" for rank in range(16)])
+    reruns = tmp_path / "reruns.csv"
+    reruns.write_text(HEADER + "app,0,1,50.0\napp,4,1,70.0\n")
+    arguments = ["validate", str(reruns), "--system", "testbed", f"--log=app={log}"]
+    options = ["--db", database, "--format", "json"]
+    by_log, given, others = (
+        CliRunner().invoke(cli, [*arguments, *nodes, *options])
+        for nodes in ([], ["--nodes", "8"], ["--nodes", "1"])
+    )
+    predicted = [json.loads(each.stdout)["applications"] for each in (by_log, given, others)]
+    assert predicted[0] == predicted[1]
+    assert predicted[0] != predicted[2]
+    assert "1 compute node is given, but the log names 8" in others.stdout

@@ -43,6 +43,7 @@ from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import NODES, SYSTEM
 from ioncast.service.settings import Settings
 from summario.reading.log import read_log
+from tests.support.traced import traced_log
 
 TESTBED = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed"
 LOG = TESTBED / "logs" / "hacc-io-ionodes0.darshan"
@@ -603,6 +604,15 @@ class TestALogThatIsSent:
             assert sentence in told
         assert expected["decision"]["io_nodes"] == 2
         assert "For the next run 2 I/O nodes" in told
+
+    def test_tells_where_the_number_of_compute_nodes_comes_from(
+        self, filled: FlaskClient, tmp_path: Path
+    ) -> None:
+        log = traced_log(tmp_path / "a.darshan", ["n1", "n1", "n2"]).read_bytes()
+        in_log = "predicted for testbed on 2 compute nodes (from the host names in the log)."
+        assert in_log in words(send(filled, log).text)
+        given = "predicted for testbed on 3 compute nodes."
+        assert given in words(send(filled, log, nodes="3").text)
 
     def test_without_phases_is_answered_with_the_calls_that_it_counts(
         self, filled: FlaskClient, tmp_path: Path
