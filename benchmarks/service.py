@@ -226,7 +226,7 @@ def fill_history(database: Path, applications: int) -> str:
                     executable=executable_of(application),
                     user=user_of(application),
                     name=f"job{application % 10}",
-                    sha256=hashlib.sha256(f"{application} {run}".encode()).hexdigest(),
+                    logs=[hashlib.sha256(f"{application} {run}".encode()).hexdigest()],
                     tasks=tasks,
                     nodes=max(tasks // 32, 1),
                     phases=phases,

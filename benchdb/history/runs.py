@@ -1,10 +1,11 @@
-"""Runs of applications in the database; each run comes from one Darshan log."""
+"""Runs of applications in the database; each run comes from the Darshan logs of its processes."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,11 +30,12 @@ from benchdb.store.accepted_values import (
     is_text,
     stored_time,
 )
-from benchdb.store.schema import applications, longest, runs, systems
+from benchdb.store.schema import applications, longest, run_logs, runs, systems
 from benchdb.store.systems import check_system_name, system_id_of
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.times import now
+from ioncast_base.wording import counted
 
 # Also a limit in bytes, because an index row of PostgreSQL holds at most 2704 bytes.
 _LONGEST_EXECUTABLE = longest(applications.c.executable)
@@ -49,8 +51,8 @@ class NewRun:
     ----------
     system, executable, user : str
         The application of the run.
-    sha256 : str
-        SHA-256 of the log; a system stores each log once.
+    logs : sequence of str
+        SHA-256 of each log, at least one; a system stores each log once.
     tasks : int
         Number of processes.
     phases : sequence of mapping
@@ -75,7 +77,7 @@ class NewRun:
     system: str
     executable: str
     user: str
-    sha256: str
+    logs: Sequence[str]
     tasks: int
     phases: Sequence[Mapping[str, Any]]
     job_id: str | None = None
@@ -89,8 +91,9 @@ class NewRun:
     def __post_init__(self) -> None:
         check_system_name(self.system)
         self._check_application()
-        if len(self.sha256) != longest(runs.c.sha256) or set(self.sha256) - set("0123456789abcdef"):
-            raise InputError(f"{self.sha256!r} is not a SHA-256")
+        for sha256 in self.logs:
+            if len(sha256) != longest(run_logs.c.sha256) or set(sha256) - set("0123456789abcdef"):
+                raise InputError(f"{sha256!r} is not a SHA-256")
         check_count("tasks", self.tasks, least=1)
         check_count("nodes", self.nodes, least=1)
         check_count("nodes in the log", self.named_nodes, least=1)
@@ -114,6 +117,14 @@ class NewRun:
         check_text("the program", program, applications.c.program)
         if (size := len(self.executable.encode())) > _LONGEST_EXECUTABLE:
             raise InputError(f"the executable has {size} bytes, more than {_LONGEST_EXECUTABLE}")
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of a log, or that of the sorted ones of several logs."""
+        digests = sorted(set(self.logs))
+        if len(digests) == 1:
+            return digests[0]
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
     @cached_property
     def pattern(self) -> str | None:
@@ -196,8 +207,15 @@ _TIME_OF_RUN = select(RUN_TIME).where(
     runs.c.id == bindparam("id"), runs.c.application_id == bindparam("application")
 )
 _RUN = _RUNS.where(runs.c.id == bindparam("id"))
-_RUN_OF_LOG = _RUNS.where(
-    runs.c.system_id == bindparam("in_system"), runs.c.sha256 == bindparam("digest")
+_LOGS_OF_RUN = select(run_logs.c.sha256).where(run_logs.c.run_id == bindparam("id"))
+_RUNS_OF_LOGS = (
+    select(run_logs.c.run_id)
+    .distinct()
+    .where(
+        run_logs.c.system_id == bindparam("in_system"),
+        run_logs.c.sha256.in_(bindparam("digests", expanding=True)),
+    )
+    .order_by(run_logs.c.run_id)
 )
 
 
@@ -229,33 +247,68 @@ def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
     Returns
     -------
     (Run, bool)
-        The stored run, and whether it is new. If the system already has the log, the stored
-        application, tasks and phases stay; only unknown values are filled in.
+        The stored run, and whether anything of it is new. If the system already has all logs, the
+        stored application, tasks and phases stay; only unknown values are filled in. If the
+        system has some of the logs, as all logs of one run, tasks and phases become those of all.
 
     Raises
     ------
     ConflictError
-        If the log is stored with another job, name, number of nodes or number of I/O nodes.
+        If a log is stored with another job, name, number of nodes or number of I/O nodes, or with
+        logs that are not given.
     InputError
         If the system is stored with another spelling.
     """
     system_id = system_id_of(connection, new.system)
-    known = connection.execute(_RUN_OF_LOG, {"in_system": system_id, "digest": new.sha256})
-    if row := known.mappings().one_or_none():
-        return _filled_in(connection, _run(row), new), False
-    values = {
-        "system_id": system_id,
-        "application_id": id_of_application(connection, system_id, new.executable, new.user),
+    digests = set(new.logs)
+    known = connection.scalars(
+        _RUNS_OF_LOGS, {"in_system": system_id, "digests": sorted(digests)}
+    ).all()
+    if not known:
+        values = {
+            "system_id": system_id,
+            "application_id": id_of_application(connection, system_id, new.executable, new.user),
+            "stored_at": now(),
+            **_values_of_logs(connection, new),
+            **new.optional_values,
+        }
+        [key] = connection.scalars(insert(runs).values(values).returning(runs.c.id))
+        _add_logs(connection, system_id, key, digests)
+        return _stored_run(connection, key), True
+    stored = set(connection.scalars(_LOGS_OF_RUN, {"id": known[0]}))
+    if len(known) > 1 or not (digests <= stored or stored <= digests):
+        raise ConflictError(
+            f"the logs belong to {counted(len(known), 'stored run')} with other logs",
+            where=f"run {known[0]}",
+            remedy="send all logs of a run together; nothing was changed",
+        )
+    run = _filled_in(connection, _stored_run(connection, known[0]), new)
+    if digests <= stored:
+        return run, False
+    grown = _values_of_logs(connection, new)
+    for name in ("bandwidth_mib_s", "started"):
+        grown[name] = new.optional_values[name]
+    connection.execute(update(runs).where(runs.c.id == run.id).values(grown))
+    _add_logs(connection, system_id, run.id, digests - stored)
+    return _stored_run(connection, run.id), True
+
+
+def _values_of_logs(connection: Connection, new: NewRun) -> dict[str, Any]:
+    """The values of a run that change when more logs of it arrive."""
+    return {
         "sha256": new.sha256,
         "tasks": new.tasks,
-        "stored_at": now(),
         "pattern": new.pattern,
         "phases": new.document,
         "revision": next_revision(connection, runs),
-        **new.optional_values,
     }
-    [key] = connection.scalars(insert(runs).values(values).returning(runs.c.id))
-    return _stored_run(connection, key), True
+
+
+def _add_logs(connection: Connection, system_id: int, run_id: int, digests: Iterable[str]) -> None:
+    rows = [
+        {"system_id": system_id, "run_id": run_id, "sha256": digest} for digest in sorted(digests)
+    ]
+    connection.execute(insert(run_logs), rows)
 
 
 def runs_like(

@@ -169,6 +169,18 @@ runs = Table(
     Index(None, "system_id", "name"),
 )
 
+# The logs of each run: one, or one for each process of a program without MPI. With them a log is
+# recognised that was sent with others before.
+run_logs = Table(
+    "run_logs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system_id", ForeignKey("systems.id"), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False, index=True),
+    UniqueConstraint("system_id", "sha256"),
+)
+
 # A decision is a question of a scheduler with its answer. It has no foreign keys, because its
 # system and application may be unknown and the row is stored after the answer was sent. `curve` is
 # JSON: a list of [io_nodes, expected, p10, p90] with bandwidths in MiB/s.

@@ -6,6 +6,7 @@ Dask.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,10 @@ from numpy.typing import NDArray
 from ioncast_base.wording import counted
 from summario.reading.job import Job
 from summario.reading.log import DarshanLog
+from summario.reading.records import Records
+
+_BYTES = re.compile("(POSIX|MPIIO|STDIO)_BYTES_(READ|WRITTEN)")
+_MOST_BYTES = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,18 @@ class Run:
     def first(self) -> Job:
         """The job record of the earliest log."""
         return self.logs[0].job
+
+    @property
+    def program(self) -> str:
+        """The executable whose processes moved most bytes; of several the earliest one.
+
+        A launcher or a shell may write a log too.
+        """
+        moved: dict[str, int] = {}
+        for log in self.logs:
+            [program, *_] = log.job.executable.split(maxsplit=1) or [""]
+            moved[program] = moved.get(program, 0) + sum(map(_moved_bytes, log.records.values()))
+        return max(moved, key=lambda program: moved[program])
 
     @property
     def name(self) -> str:
@@ -92,6 +109,13 @@ def _are_copies(one: DarshanLog, other: DarshanLog) -> bool:
             for module, records in one.records.items()
         )
     )
+
+
+def _moved_bytes(records: Records) -> int:
+    names = [name for name in records.columns if _BYTES.fullmatch(name)]
+    # Some versions of Darshan write impossible numbers.
+    counts = np.clip(records.integers(*names), 0, _MOST_BYTES)
+    return int(counts.sum(dtype=np.float64))
 
 
 def named(paths: Sequence[str]) -> str:

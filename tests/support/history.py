@@ -67,7 +67,7 @@ def put_run(engine: Engine, executable: str = "/opt/app", **changes: Any) -> tup
         "system": "here",
         "executable": executable,
         "user": "ada",
-        "sha256": new_sha256(),
+        "logs": [new_sha256()],
         "tasks": 16,
         "phases": [to_record(PHASE)],
     }

@@ -168,7 +168,7 @@ def put_measurements(
         sent = request.get_data()
         return _stored(run(store_rows, place(), "measurements", sent, body.system, rows))
     assert form is not None  # noqa: S101
-    with uploaded("file") as upload:
+    with uploaded("file") as [upload]:
         return _stored(run(import_measurements, place(), upload, **form.model_dump()))
 
 

@@ -57,6 +57,12 @@ NodesOfLog = Annotated[
         examples=[16],
     ),
 ]
+Tasks = Annotated[
+    Count,
+    Field(
+        description="Processes as the scheduler counts them; by default all processes of the logs."
+    ),
+]
 RanWith = Annotated[
     IoNodes,
     Field(description="I/O nodes of the run; 0 is direct access."),

@@ -8,7 +8,7 @@ as long.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -24,6 +24,7 @@ from ioncast_base.errors import InputError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
+    from werkzeug.datastructures import FileStorage
 
 Returned = Response | BaseModel | tuple[BaseModel, int] | tuple[BaseModel, int, dict[str, str]]
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -58,6 +59,8 @@ class Operation:
         The request's parameters, JSON and multipart fields.
     files : mapping of str to str
         The form's files: a description by field.
+    many_files : int
+        The most files that a field may have.
     answers : mapping of int to type, str or None
         By status: a model, a media type, or None for no content.
     also : tuple of int
@@ -77,6 +80,7 @@ class Operation:
     body: type[Given] | None = None
     form: type[Given] | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    many_files: int = 1
     answers: Mapping[int, type[BaseModel] | str | None] = field(default_factory=dict)
     also: tuple[int, ...] = ()
     text: bool = False
@@ -174,8 +178,7 @@ def _payload(about: Operation) -> dict[str, Given | bytes | None]:
     if about.form is not None and request.mimetype == FORM:
         read["form"] = _checked(about.form, "form", request.form.items(multi=True))
         for name in about.files:
-            if not request.files.get(name):
-                raise RequestError(422, InputError.kind, f"form.{name}: the file is missing")
+            _check_files(name, request.files.getlist(name), about.many_files)
     elif about.body is not None and request.mimetype == JSON:
         if about.elsewhere:
             read["body"] = _text(_LARGEST_JSON_ELSEWHERE)
@@ -191,6 +194,15 @@ def _payload(about: Operation) -> dict[str, Given | bytes | None]:
             headers={"Accept-Post": ", ".join(kinds)},
         )
     return read
+
+
+def _check_files(name: str, files: Sequence[FileStorage], most: int) -> None:
+    # Without a file name a part is a field, and has no file.
+    if not files or not all(files):
+        raise RequestError(422, InputError.kind, f"form.{name}: the file is missing")
+    if len(files) > most:
+        what = f"form.{name}: {len(files)} files, more than {most}"
+        raise RequestError(422, InputError.kind, what)
 
 
 def _response(returned: Returned) -> Response:

@@ -178,7 +178,7 @@ def _content(about: Operation, schemas: _Schemas) -> dict[str, Any]:
         schema = about.form.model_json_schema(ref_template=_TEMPLATE)
         fields = {name: _without_null(each) for name, each in schema["properties"].items()}
         files = {
-            name: {"type": "string", "format": "binary", "description": what}
+            name: _file_schema(about.many_files) | {"description": what}
             for name, what in about.files.items()
         }
         content[FORM] = {
@@ -190,6 +190,11 @@ def _content(about: Operation, schemas: _Schemas) -> dict[str, Any]:
             }
         }
     return content
+
+
+def _file_schema(most: int) -> dict[str, Any]:
+    one = {"type": "string", "format": "binary"}
+    return one if most == 1 else {"type": "array", "items": one, "minItems": 1, "maxItems": most}
 
 
 def _responses(about: Operation, schemas: _Schemas) -> Iterator[tuple[str, Any]]:

@@ -22,16 +22,18 @@ from ioncast.service.api.fields import (
     PageQuery,
     RanWith,
     SystemName,
+    Tasks,
     UserName,
     cut,
 )
 from ioncast.service.api.framework import Given, operation
 from ioncast.service.api.traces import Trace, store_trace
-from ioncast.service.api.uploads import trace_of, uploaded
+from ioncast.service.api.uploads import MOST_LOGS, trace_of, uploaded
 from ioncast.service.context import service
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
 from predictor.validation.decision_errors import COUNTED
+from summario.runs.logs_of_run import named
 
 outcomes = Blueprint("outcomes", __name__)
 
@@ -67,6 +69,7 @@ class OutcomeOfLog(Given):
     )
     name: JobName | None = None
     nodes: NodesOfLog | None = None
+    tasks: Tasks | None = None
 
 
 class OutcomeAnswer(BaseModel):
@@ -205,7 +208,11 @@ class AccuracyQuery(PageQuery):
     role="scheduler",
     body=Outcome,
     form=OutcomeOfLog,
-    files={"log": "The run's Darshan log; it joins the history of its application."},
+    files={
+        "log": "The run's Darshan log, or the logs of its processes; the run joins the history of"
+        " its application."
+    },
+    many_files=MOST_LOGS,
     answers={200: OutcomeAnswer, 201: OutcomeAnswer},
     also=(404, 409, 413, 503),
 )
@@ -215,13 +222,13 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
         with transaction(service().database, write=True) as connection:
             return _stored(connection, body, None)
     assert form is not None  # noqa: S101
-    with uploaded("log") as upload:
-        content = trace_of(upload)
+    with uploaded("log") as uploads:
+        content = trace_of(uploads)
         observed = form.bandwidth_mib_s or content.bandwidth_mib_s
         if observed is None:
             raise InputError(
                 "the log has no I/O time, so its bandwidth is unknown",
-                where=upload.name,
+                where=named([upload.name for upload in uploads]),
                 remedy="send bandwidth_mib_s",
             )
         told = Trace(**form.model_dump(exclude={"decision_id", "bandwidth_mib_s"}))
@@ -230,7 +237,7 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
             bandwidth_mib_s=observed,
         )
         with transaction(service().database, write=True) as connection:
-            run, _ = store_trace(connection, upload, content, told)
+            run, _ = store_trace(connection, uploads, content, told)
             return _stored(connection, outcome, run.id)
 
 

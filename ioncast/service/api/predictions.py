@@ -1,4 +1,4 @@
-"""Predictions of bandwidth with each number of I/O nodes, from a log or from phases."""
+"""Predictions of bandwidth with each number of I/O nodes, from logs or from phases."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ioncast.service.api.fields import TEXT, NodesOfLog, SystemName
 from ioncast.service.api.framework import JSON, Given, checked_json, operation
-from ioncast.service.api.uploads import place, uploaded
+from ioncast.service.api.uploads import MOST_LOGS, place, uploaded
 from ioncast.service.context import service
-from ioncast.service.sandbox.tasks import MOST_PHASES, Place, Upload, predict_job
+from ioncast.service.sandbox.tasks import MOST_PHASES, Place, Upload, predict_job, predict_logs
 from ioncast.service.settings import Settings
 from ioncast_base.kinds import Api, FileAccess, Operation, Spatiality
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
@@ -234,22 +234,23 @@ class PredictionAnswer(_Answered):
     "How fast would this job be with each number of I/O nodes?",
     body=PredictionOfPhases,
     form=PredictionOfLog,
-    files={"log": "The Darshan log of an earlier run."},
+    files={"log": "The Darshan log of an earlier run, or the logs of its processes."},
+    many_files=MOST_LOGS,
     answers={200: PredictionAnswer},
     also=(404, 413, 503),
     elsewhere=True,
 )
 def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
-    """Predict from the phases of an earlier run, or from its Darshan log."""
+    """Predict from the phases of an earlier run, or from its Darshan logs."""
     run, settings = service().children.run, service().settings
     if body is not None:
         found = run(_predicted_from_phases, place(), body, settings)
     else:
         assert form is not None  # noqa: S101
         numbers = tuple(sorted({*map(int, form.io_nodes.split(","))})) if form.io_nodes else None
-        with uploaded("log") as upload:
+        with uploaded("log") as uploads:
             asked = form.asked(numbers, settings)
-            found = run(_predicted_from_log, place(), upload, asked)
+            found = run(_predicted_from_logs, place(), uploads, asked)
     return Response(found, mimetype=JSON)
 
 
@@ -264,8 +265,8 @@ def _predicted_from_phases(database: Place, text: bytes, settings: Settings) -> 
     return _written(predict_job(database, records, asked))
 
 
-def _predicted_from_log(database: Place, upload: Upload, asked: Asked) -> bytes:
-    return _written(predict_job(database, upload, asked))
+def _predicted_from_logs(database: Place, uploads: list[Upload], asked: Asked) -> bytes:
+    return _written(predict_logs(database, uploads, asked))
 
 
 def _written(found: dict[str, Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,11 +25,12 @@ from ioncast.service.api.fields import (
     PageQuery,
     RanWith,
     SystemName,
+    Tasks,
     UserName,
     cut,
 )
 from ioncast.service.api.framework import Given, operation
-from ioncast.service.api.uploads import trace_of, uploaded
+from ioncast.service.api.uploads import MOST_LOGS, trace_of, uploaded
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import TraceContent, Upload
 from ioncast_base.quantities import Id
@@ -50,6 +52,7 @@ class Trace(Given):
     job_id: JobId | None = None
     nodes: NodesOfLog | None = None
     io_nodes: RanWith | None = None
+    tasks: Tasks | None = None
 
 
 class TraceAnswer(BaseModel):
@@ -171,19 +174,24 @@ class DecisionQuery(PageQuery):
     "Add a run to the history",
     role="scheduler",
     form=Trace,
-    files={"log": "The run's Darshan log."},
+    files={"log": "The run's Darshan log, or the logs of its processes."},
+    many_files=MOST_LOGS,
     answers={200: TraceAnswer, 201: TraceAnswer},
     also=(409, 413, 503),
 )
 def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
-    """Read a Darshan log and add its phases to the history of its application.
+    """Read the Darshan logs of a run and add its phases to the history of its application.
 
-    200 if the history has the log already.
+    A program without MPI writes a log for each process: send all of them in one request, each as a
+    part `log`. They must have the same job and user and overlap in time.
+
+    200 if the history has all logs already. Further logs of a stored run, sent together with all
+    stored ones, become a part of it.
     """
-    with uploaded("log") as upload:
-        content = trace_of(upload)
+    with uploaded("log") as uploads:
+        content = trace_of(uploads)
         with transaction(service().database, write=True) as connection:
-            run, new = store_trace(connection, upload, content, form)
+            run, new = store_trace(connection, uploads, content, form)
             measured = measured_systems(connection)
     warnings = [*content.warnings, *job_nodes(run.nodes, content.nodes).warnings]
     if form.system not in measured:
@@ -205,15 +213,15 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
 
 
 def store_trace(
-    connection: Connection, upload: Upload, content: TraceContent, told: Trace
+    connection: Connection, uploads: Sequence[Upload], content: TraceContent, told: Trace
 ) -> tuple[Run, bool]:
-    """Add a log to the history of its application (see `benchdb.history.runs.store_run`)."""
+    """Add a run to the history of its application (see `benchdb.history.runs.store_run`)."""
     run = NewRun(
         system=told.system,
         executable=content.executable,
         user=told.user or f"uid:{content.uid}",
-        sha256=upload.sha256,
-        tasks=content.tasks,
+        logs=[upload.sha256 for upload in uploads],
+        tasks=told.tasks or content.tasks,
         phases=content.phases,
         job_id=told.job_id,
         name=told.name,

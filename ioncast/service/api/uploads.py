@@ -4,43 +4,55 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from flask import request
+from werkzeug.datastructures import FileStorage
 
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import Place, TraceContent, Upload, read_trace
 from ioncast_base.errors import BusyError
 
+# No request has more logs. A client that sends more would get no answer within a minute.
+MOST_LOGS = 1000
 _LONGEST_NAME = 200
 _CHUNK_BYTES = 1 << 20
 
 
 @contextmanager
-def uploaded(field: str) -> Iterator[Upload]:
-    """Write a file of the form to a temporary file that other processes can read.
+def uploaded(field: str) -> Iterator[list[Upload]]:
+    """Write all files of a field of the form to files that other processes can read.
 
     Raises
     ------
     BusyError
-        When the disk has no room for it.
+        When the disk has no room for them.
     """
-    sent = request.files[field]
-    digest = hashlib.sha256()
-    try:
-        file = tempfile.NamedTemporaryFile(prefix="ioncast-upload-")  # noqa: SIM115
-    except OSError as error:
-        raise _no_room(error) from error
-    with file:
+    with ExitStack() as stack:
         try:
-            while chunk := sent.stream.read(_CHUNK_BYTES):
-                digest.update(chunk)
-                file.write(chunk)
-            file.flush()
+            folder = tempfile.TemporaryDirectory(
+                prefix="ioncast-upload-", ignore_cleanup_errors=True
+            )
+            stack.enter_context(folder)
+            # Each file is closed again, because a run may have hundreds of logs.
+            uploads = [
+                _written(sent, Path(folder.name) / str(number))
+                for number, sent in enumerate(request.files.getlist(field))
+            ]
         except OSError as error:
             raise _no_room(error) from error
-        yield Upload(file.name, name_of(sent.filename), digest.hexdigest())
+        yield uploads
+
+
+def _written(sent: FileStorage, path: Path) -> Upload:
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        while chunk := sent.stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            file.write(chunk)
+    return Upload(str(path), name_of(sent.filename), digest.hexdigest())
 
 
 def name_of(filename: str | None) -> str:
@@ -56,17 +68,18 @@ def name_of(filename: str | None) -> str:
     return name[-_LONGEST_NAME:] if name.strip(". ") else "upload"
 
 
-def trace_of(upload: Upload) -> TraceContent:
-    """Read a Darshan log, in a process of its own.
+def trace_of(uploads: Sequence[Upload]) -> TraceContent:
+    """Read the Darshan logs of a run, in a process of its own.
 
     Raises
     ------
     InputError
-        When the log cannot be used; the error has the client's name of the file.
+        When a log cannot be used, or the logs are not of one run; the error has the client's
+        names of the files.
     BusyError
         When too many logs are being read.
     """
-    return service().children.run(read_trace, upload)
+    return service().children.run(read_trace, uploads)
 
 
 def place() -> Place:

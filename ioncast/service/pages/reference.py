@@ -108,6 +108,9 @@ def described(
     return dict(sorted(groups.items(), key=_place))
 
 
+_FILES = "one or more files"
+
+
 def _place(group: tuple[str, list[Described]]) -> tuple[bool, bool]:
     """Sort decisions first and operations for operators last."""
     name, _ = group
@@ -161,7 +164,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if "const" in schema or "enum" in schema:
         return " | ".join(map(str, schema.get("enum", [schema.get("const")])))
     if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}))}"
+        one = _kind(schema.get("items", {}))
+        return _FILES if one == "file" else f"list of {one}"
     return "file" if schema.get("format") == "binary" else str(schema.get("type", "any"))
 
 
@@ -202,7 +206,7 @@ def _curl(
 
 
 def _form_field(name: str, schema: Mapping[str, Any]) -> str:
-    if schema.get("format") == "binary":
+    if _kind(schema) in {"file", _FILES}:
         return f"{name}=@app.darshan"
     examples = schema.get("examples") or [schema.get("default", "mysite")]
     return shlex.quote(f"{name}={examples[0]}")

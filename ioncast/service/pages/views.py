@@ -46,10 +46,11 @@ from ioncast.service.pages.shown_accuracy import (
     regrets_by_application,
 )
 from ioncast.service.pages.shown_prediction import prediction_shown
-from ioncast.service.sandbox.tasks import predict_job
+from ioncast.service.sandbox.tasks import predict_logs
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
 from predictor.validation.decision_errors import COUNTED
+from summario.runs.logs_of_run import named
 
 _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
 
@@ -221,11 +222,11 @@ def predict_log() -> Response:
     except ValidationError as error:
         return _predict_page(422, _told(error))
     try:
-        with uploaded("log") as upload:
+        with uploaded("log") as uploads:
             record = service().children.run(
-                predict_job, place(), upload, form.asked(None, service().settings)
+                predict_logs, place(), uploads, form.asked(None, service().settings)
             )
-            name = upload.name
+            name = named([upload.name for upload in uploads])
     except IoncastError as error:
         if not page_frame.wants_page():
             raise

@@ -19,12 +19,15 @@ from ioncast.service.api.operating import operations
 from ioncast.service.api.outcomes import outcomes
 from ioncast.service.api.predictions import predictions
 from ioncast.service.api.traces import traces
+from ioncast.service.api.uploads import MOST_LOGS
 from ioncast.service.context import Service, install
 from ioncast.service.pages.assets import assets
 from ioncast.service.pages.views import pages
 from ioncast.service.running import bodies, metrics, security_headers
 from ioncast.service.sandbox.child import ChildLimits, Children
 from ioncast.service.settings import Settings
+
+_MOST_FIELDS = 100
 
 
 class _Application(Flask):
@@ -45,7 +48,7 @@ def create_app(settings: Settings) -> Flask:
     app.config.update(
         MAX_CONTENT_LENGTH=settings.max_upload_mib << 20,
         MAX_FORM_MEMORY_SIZE=2 << 20,
-        MAX_FORM_PARTS=100,
+        MAX_FORM_PARTS=MOST_LOGS + _MOST_FIELDS,
     )
     install(
         app.extensions,

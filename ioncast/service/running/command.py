@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from ioncast_base.errors import DatabaseError, InputError
 # After a service was killed, its workers release the lock within a second.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
 _GRACE_S = 10
+# While a request with hundreds of large logs arrives, each log is an open file.
+_OPEN_FILES = 16_384
 
 
 @click.command(
@@ -181,6 +184,14 @@ def _refuse_to_replace(settings: Settings) -> None:
         database.dispose()
 
 
+def _allow_open_files() -> None:
+    """Raise this process's limit of open files as far as the system allows; workers inherit it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _run(settings: Settings) -> None:
     from gunicorn.app.base import BaseApplication  # noqa: PLC0415
 
@@ -191,6 +202,7 @@ def _run(settings: Settings) -> None:
     from ioncast.service.running.worker import Worker  # noqa: PLC0415
 
     begin_log()
+    _allow_open_files()
     # systemd's runtime folder is in memory, so a full disk does not stop counting.
     runtime = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     counts = SharedCounts(Path(runtime or settings.state) / "metrics")

@@ -101,13 +101,13 @@ def _store_log(connection: Connection, path: Path) -> None:
     told = _LOG_NAME.fullmatch(path.stem)
     assert told is not None  # noqa: S101
     upload = _upload(path)
-    trace = read_trace(upload)
+    trace = read_trace([upload])
     run = NewRun(
         system=SYSTEM,
         executable=trace.executable,
         user=USER,
         name=told["name"],
-        sha256=upload.sha256,
+        logs=[upload.sha256],
         tasks=trace.tasks,
         nodes=NODES,
         io_nodes=int(told["io_nodes"]),

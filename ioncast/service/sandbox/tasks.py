@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from dataclasses import replace as altered
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
@@ -27,14 +27,17 @@ from predictor.composition.asking import Asked, Frontend, ask
 from predictor.composition.composing import observed_mib_s
 from predictor.composition.explanation import explain
 from predictor.composition.prediction_formats import to_json
-from summario.phases.extract import extract
+from summario.phases.extract import extract_run
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Extraction, Phase
-from summario.reading.log import PHASE_MODULES, DarshanLog, read_log
+from summario.reading.log import PHASE_MODULES, decode_log
 from summario.runs.hosts import HOST_MODULES, NodeCount
+from summario.runs.joining import one_run
+from summario.runs.logs_of_run import Run, run_of
 
 # No real run has so many phases. Each one is predicted, and all are stored in the history.
 MOST_PHASES = 10_000
+_MODULES = (*PHASE_MODULES, *HOST_MODULES)
 _LINE_BREAKS = re.compile("[\\r\\n]+")
 
 
@@ -112,29 +115,27 @@ class TraceContent:
     nodes: NodeCount | None
 
 
-def read_trace(upload: Upload) -> TraceContent:
-    """Read a Darshan log.
+def read_trace(uploads: Sequence[Upload]) -> TraceContent:
+    """Read the Darshan logs of a run.
 
     Raises
     ------
     InputError
-        When the file is not a Darshan log, is damaged, or costs too much to read. The error
-        names the file as the client does.
+        When a file is not a Darshan log, is damaged, or costs too much to read, or when the logs
+        are not of one run. The error names the files as the client does.
     BusyError
-        When the system has no room to read it.
+        When the system has no room to read them.
     """
-    with _called(upload):
-        log = _read(upload)
-        found = _extracted(log, upload)
-        if log.job.nprocs > LARGEST_COUNT:
-            raise DamagedLogError(f"the job record counts {log.job.nprocs} processes")
-    command = log.job.executable.split(maxsplit=1)
+    run = _run(uploads)
+    found = _extracted(run)
+    if run.nprocs > LARGEST_COUNT:
+        raise DamagedLogError(f"the job record counts {run.nprocs} processes", where=run.name)
     return TraceContent(
-        job_id=str(log.job.id),
-        uid=log.job.uid,
-        tasks=log.job.nprocs,
-        started=_moment(log.job.start_seconds),
-        executable=command[0] if command else "",
+        job_id=str(run.first.id),
+        uid=run.first.uid,
+        tasks=run.nprocs,
+        started=_moment(run.first.start_seconds),
+        executable=run.program,
         phases=tuple(map(to_record, found.phases)),
         bandwidth_mib_s=_observed(found.phases),
         warnings=found.warnings,
@@ -142,21 +143,28 @@ def read_trace(upload: Upload) -> TraceContent:
     )
 
 
-def predict_job(
-    place: Place, source: Upload | Sequence[Mapping[str, Any]], asked: Asked
-) -> dict[str, Any]:
-    """Predict from a log or from phases, as `ioncast predict --format json --explain`.
+def predict_logs(place: Place, uploads: Sequence[Upload], asked: Asked) -> dict[str, Any]:
+    """Predict from the logs of a run, as `ioncast predict --format json --explain`.
 
     Raises
     ------
     InputError
-        When the source cannot be used.
+        When the logs cannot be used.
     UnknownNameError
         When nothing was measured on the system, or not with that engine.
     DatabaseError
         When the database does not answer.
     """
-    found = _phases(source)
+    return _predicted(place, _extracted(_run(uploads)), asked)
+
+
+def predict_job(place: Place, records: Sequence[Mapping[str, Any]], asked: Asked) -> dict[str, Any]:
+    """Predict from phases, as `predict_logs` does from logs."""
+    phases = tuple(_phase(index, record) for index, record in enumerate(records))
+    return _predicted(place, Extraction(phases), asked)
+
+
+def _predicted(place: Place, found: Extraction, asked: Asked) -> dict[str, Any]:
     prediction = ask(_frontend(place), asked, found)
     return {**to_json(prediction), "explanation": explain(prediction)}
 
@@ -256,22 +264,24 @@ def _observed(phases: Sequence[Phase]) -> float | None:
         return None
 
 
-def _phases(source: Upload | Sequence[Mapping[str, Any]]) -> Extraction:
-    if not isinstance(source, Upload):
-        return Extraction(tuple(_phase(index, record) for index, record in enumerate(source)))
-    with _called(source):
-        return _extracted(_read(source), source)
+def _run(uploads: Sequence[Upload]) -> Run:
+    """Read the logs of one run, which errors and phases call as the client does."""
+    logs = []
+    for upload in uploads:
+        with Path(upload.path).open("rb") as file:
+            logs.append(decode_log(file, upload.name, modules=_MODULES))
+    names = [upload.name for upload in uploads]
+    one_run([log.job for log in logs], names, "steps", "send the logs of each run by themselves")
+    return run_of(logs)
 
 
-def _read(upload: Upload) -> DarshanLog:
-    return read_log(upload.path, modules=(*PHASE_MODULES, *HOST_MODULES))
-
-
-def _extracted(log: DarshanLog, upload: Upload) -> Extraction:
-    found = extract(log)
+def _extracted(run: Run) -> Extraction:
+    found = extract_run(run)
     if len(found.phases) > MOST_PHASES:
-        raise InputError(f"its I/O has {len(found.phases)} phases, more than {MOST_PHASES}")
-    return altered(found, phases=tuple(altered(phase, log=upload.name) for phase in found.phases))
+        raise InputError(
+            f"its I/O has {len(found.phases)} phases, more than {MOST_PHASES}", where=run.name
+        )
+    return found
 
 
 def _phase(index: int, record: Mapping[str, Any]) -> Phase:

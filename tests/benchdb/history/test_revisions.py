@@ -48,12 +48,12 @@ def test_a_new_run_is_a_change_once(database: Engine) -> None:
 
 def test_a_run_that_was_filled_in_is_a_change_again(database: Engine) -> None:
     log = new_sha256()
-    app = put_run(database, sha256=log)[0].application.id
+    app = put_run(database, logs=[log])[0].application.id
     put_run(database, "/opt/other")
     before = seen(database)
-    put_run(database, sha256=log)
+    put_run(database, logs=[log])
     assert changed(database, before) == set()
-    put_run(database, sha256=log, io_nodes=4)
+    put_run(database, logs=[log], io_nodes=4)
     assert changed(database, before) == {app}
     before = seen(database)
     assert changed(database, before) == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import subprocess
 import sys
@@ -97,25 +98,25 @@ def test_runs_of_a_program_of_a_user_on_a_system_are_one_application(database: E
 
 def test_the_same_log_is_stored_once_on_a_system(database: Engine) -> None:
     log = new_sha256()
-    first, _ = put_run(database, sha256=log)
-    assert put_run(database, sha256=log) == (first, False)
-    assert put_run(database, sha256=log, executable="/renamed", user="eve") == (first, False)
+    first, _ = put_run(database, logs=[log])
+    assert put_run(database, logs=[log]) == (first, False)
+    assert put_run(database, logs=[log], executable="/renamed", user="eve") == (first, False)
     assert executables(database) == ["/opt/app"]
-    assert put_run(database, sha256=log, system="there")[1]
+    assert put_run(database, logs=[log], system="there")[1]
 
 
 def test_unknown_values_of_a_stored_log_are_filled_in(database: Engine) -> None:
     log = new_sha256()
-    first, _ = put_run(database, sha256=log, nodes=8)
+    first, _ = put_run(database, logs=[log], nodes=8)
     told: dict[str, Any] = {"job_id": "7", "name": "night", "io_nodes": 4}
     told |= {"bandwidth_mib_s": 70.5, "started": "2026-11-21T04:15:02Z"}
-    full, is_new = put_run(database, sha256=log, **told)
+    full, is_new = put_run(database, logs=[log], **told)
     assert not is_new
     told["started"] = "2026-11-21T04:15:02.000000+00:00"
     assert full == replace(first, **told)
     # Fewer values or the same values change nothing.
-    assert put_run(database, sha256=log) == (full, False)
-    assert put_run(database, sha256=log, **told) == (full, False)
+    assert put_run(database, logs=[log]) == (full, False)
+    assert put_run(database, logs=[log], **told) == (full, False)
 
 
 @pytest.mark.parametrize(
@@ -125,30 +126,30 @@ def test_a_stored_log_with_another_value_is_a_conflict(
     database: Engine, other: dict[str, Any]
 ) -> None:
     log = new_sha256()
-    first, _ = put_run(database, sha256=log, io_nodes=0, nodes=8, job_id="7", name="night")
+    first, _ = put_run(database, logs=[log], io_nodes=0, nodes=8, job_id="7", name="night")
     before = newest_revisions(database)
     with pytest.raises(ConflictError, match="is already stored with") as caught:
-        put_run(database, sha256=log, bandwidth_mib_s=1.0, **other)
+        put_run(database, logs=[log], bandwidth_mib_s=1.0, **other)
     assert caught.value.http_status == 409
-    assert put_run(database, sha256=log) == (first, False)
+    assert put_run(database, logs=[log]) == (first, False)
     assert newest_revisions(database) == before
 
 
 def test_the_number_of_nodes_in_the_log_counts_until_another_is_given(database: Engine) -> None:
     log = new_sha256()
-    assert put_run(database, sha256=log, named_nodes=2)[0].nodes == 2
-    assert put_run(database, sha256=log, named_nodes=2)[0].nodes == 2
-    assert put_run(database, sha256=log, named_nodes=2, nodes=4)[0].nodes == 4
+    assert put_run(database, logs=[log], named_nodes=2)[0].nodes == 2
+    assert put_run(database, logs=[log], named_nodes=2)[0].nodes == 2
+    assert put_run(database, logs=[log], named_nodes=2, nodes=4)[0].nodes == 4
     # A client that does not know the number does not contradict it.
-    assert put_run(database, sha256=log, named_nodes=2)[0].nodes == 4
+    assert put_run(database, logs=[log], named_nodes=2)[0].nodes == 4
     with pytest.raises(ConflictError, match="is already stored with nodes 4, not 8"):
-        put_run(database, sha256=log, named_nodes=2, nodes=8)
+        put_run(database, logs=[log], named_nodes=2, nodes=8)
 
 
 def test_a_run_of_an_older_version_gets_the_number_of_nodes_in_the_log(database: Engine) -> None:
     log = new_sha256()
-    assert put_run(database, sha256=log)[0].nodes is None
-    assert put_run(database, sha256=log, named_nodes=2)[0].nodes == 2
+    assert put_run(database, logs=[log])[0].nodes is None
+    assert put_run(database, logs=[log], named_nodes=2)[0].nodes == 2
 
 
 def test_a_given_number_of_nodes_counts_more_than_that_of_the_log(database: Engine) -> None:
@@ -177,8 +178,8 @@ BAD: dict[str, dict[str, Any]] = {
     "a long job": {"job_id": "1" * 101},
     "a long name": {"name": "a" * 201},
     "a NUL in the name": {"name": "a\0"},
-    "an invalid hash": {"sha256": "A" * 64},
-    "a short hash": {"sha256": "a" * 63},
+    "an invalid hash": {"logs": ["A" * 64]},
+    "a short hash": {"logs": ["a" * 63]},
     "an invalid start": {"started": "yesterday"},
     "a start before the year 1 in UTC": {"started": "0001-01-01T00:00:00+12:00"},
     "an invalid name of a system": {"system": " here"},
@@ -320,7 +321,7 @@ for number in range(20):
             connection,
             NewRun(
                 system="here", executable="/opt/app", user="ada",
-                sha256=f"{number:064x}", tasks=16, phases=[],
+                logs=[f"{number:064x}"], tasks=16, phases=[],
             ),
         )
     print(int(new))
@@ -347,3 +348,46 @@ def test_the_same_logs_from_several_processes_are_stored_once(location: str) -> 
         assert connection.scalar(select(number)) == 20
     assert executables(engine) == ["/opt/app"]
     engine.dispose()
+
+
+def test_a_run_of_several_logs_is_known_by_each_of_them(database: Engine) -> None:
+    one, two, three = (new_sha256() for _ in range(3))
+    first, is_new = put_run(database, logs=[two, one])
+    assert is_new
+    for known in ([one], [two], [one, two], [one, one]):
+        assert put_run(database, logs=known) == (first, False)
+    grown, is_new = put_run(database, logs=[one, two, three], tasks=17, bandwidth_mib_s=3.5)
+    assert (grown.id, grown.tasks, grown.bandwidth_mib_s, is_new) == (first.id, 17, 3.5, True)
+    assert put_run(database, logs=[three], tasks=1) == (grown, False)
+
+
+def test_a_run_that_grows_keeps_its_application_and_what_was_told(database: Engine) -> None:
+    one, two = new_sha256(), new_sha256()
+    first, _ = put_run(database, logs=[one], io_nodes=4)
+    grown, _ = put_run(database, executable="/opt/other", logs=[one, two], nodes=8)
+    assert (grown.application, grown.io_nodes, grown.nodes) == (first.application, 4, 8)
+    with pytest.raises(ConflictError):
+        put_run(database, logs=[one, two, new_sha256()], io_nodes=0)
+    assert put_run(database, logs=[two]) == (grown, False)
+
+
+def test_logs_of_different_runs_cannot_become_one(database: Engine) -> None:
+    one, two, three = (new_sha256() for _ in range(3))
+    first, _ = put_run(database, logs=[one, two])
+    with pytest.raises(ConflictError, match="1 stored run with other logs"):
+        put_run(database, logs=[two, three])
+    put_run(database, logs=[three])
+    with pytest.raises(ConflictError, match="2 stored runs with other logs"):
+        put_run(database, logs=[one, two, three])
+    assert put_run(database, logs=[one]) == (first, False)
+    assert put_run(database, logs=[two, three], system="there")[1]
+
+
+def test_the_hash_of_a_run_is_that_of_its_log_or_of_all_hashes(database: Engine) -> None:
+    one, two = sorted(new_sha256() for _ in range(2))
+    put_run(database, logs=[one])
+    put_run(database, logs=[two, one], system="there")
+    with transaction(database) as connection:
+        alone, together = connection.scalars(select(runs_table.c.sha256).order_by(runs_table.c.id))
+    assert alone == one
+    assert together == hashlib.sha256(f"{one}\n{two}".encode()).hexdigest()

@@ -295,7 +295,7 @@ def test_what_a_database_joins_is_judged(tmp_path: Path) -> None:
                 system="here",
                 executable="/opt/app",
                 user="ada",
-                sha256="0" * 64,
+                logs=["0" * 64],
                 tasks=16,
                 phases=[kind | {"bytes": 1}],
             )

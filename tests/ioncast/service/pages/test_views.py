@@ -956,7 +956,7 @@ def store_runs(
                 system="here",
                 executable=executable,
                 user="ada",
-                sha256=f"{number:064x}",
+                logs=[f"{number:064x}"],
                 tasks=tasks,
                 io_nodes=2,
                 bandwidth_mib_s=10.0,
