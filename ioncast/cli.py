@@ -141,6 +141,13 @@ def main() -> None:
         # at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except MemoryError:
+        click.echo(
+            "ioncast: the memory is not enough; give fewer or smaller files, or use a computer"
+            " with more memory",
+            err=True,
+        )
+        sys.exit(2)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(f"ioncast: {where}{error.strerror or error}", err=True)

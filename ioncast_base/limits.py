@@ -11,6 +11,9 @@ LARGEST_COUNT = 2**31 - 1
 LARGEST_ID = 2**31 - 1
 # IOR, fio and Darshan count bytes, and some other numbers, in 63 bits.
 LARGEST_BYTES = 2**63 - 1
+# No run takes longer, or moves more bytes.
+LONGEST_SECONDS = 1e9
+MOST_BYTES = 1 << 60
 # More I/O nodes than any machine has. Farther from all measurements, a predicted bandwidth means
 # nothing, so no more are predicted or decided.
 MOST_PREDICTED_IO_NODES = 10_000

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +190,19 @@ def stack_rows(tables: list[FilePhases]) -> FilePhases:
         if field.name in ("member_row", "part_row"):
             arrays = [array + offset for array, offset in zip(arrays, offsets, strict=True)]
         values[field.name] = np.concatenate(arrays)
+    return FilePhases(**values)
+
+
+def repeat_row(row: FilePhases, count: int) -> FilePhases:
+    """Stack copies of a table of one row, but without its parts."""
+    nothing = np.zeros(0, np.int64)
+    values: dict[str, Any] = {
+        field.name: nothing
+        if field.name.startswith("part_")
+        else np.tile(getattr(row, field.name), count)
+        for field in fields(FilePhases)
+    }
+    values["member_row"] = np.repeat(np.arange(count), len(row.member_row))
     return FilePhases(**values)
 
 

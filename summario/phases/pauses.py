@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import counted
-from summario.phases.merge import FilePhases, rows_apart, stack_rows, take_rows
+from summario.phases.merge import FilePhases, repeat_row, rows_apart, stack_rows, take_rows
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
@@ -28,6 +28,11 @@ from summario.runs.stacking import stacked
 
 # Times of bins are multiples of a width, computed with rounding errors.
 _BIN_ROUNDING_SECONDS = 1e-6
+
+# A piece has all members and parts of its row, so a file that 10,000 processes use between 10,000
+# pauses would need gigabytes. Darshan's heat maps have 200 bins, and so no more than 100 pauses.
+_MOST_PIECES = 101
+_ALWAYS_AFFORDABLE = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ def split_at_pauses(
         return SplitRows(file_phases)
     # A row with all requests in the trace needs no heat map.
     traced = _completely_traced(run, file_phases, long_rows)
-    pieces = _split_traced(file_phases, traced, time_distance)
+    pieces, whole = _split_traced(file_phases, traced, time_distance)
     rest = np.array([row for row in long_rows.tolist() if row not in traced], np.int64)
     heatmaps = [heatmaps_of(log) for log in run.logs] if len(rest) else []
     blurred: dict[int, float] = {}
@@ -130,11 +135,18 @@ def split_at_pauses(
         windows = windows_between(bins, time_distance)
         if windows is not None:
             windows = _without_others(windows, file_phases, streams, kind)
-            pieces |= _split_at_windows(file_phases, rows, windows)
+            found, too_many = _split_at_windows(file_phases, rows, windows)
+            pieces |= found
+            whole += too_many
         if bins.bin_seconds > time_distance:
             several = rows[file_phases.requests[rows] > 1]
             blurred |= dict.fromkeys(file_phases.file_id[several].tolist(), bins.bin_seconds)
     warnings = [*_unseen_pauses(blurred, time_distance)]
+    if whole:
+        warnings.append(
+            f"{counted(whole, 'file')} with too many pauses are not split at them, so their phases"
+            " contain pauses"
+        )
     pairs = zip(run.logs, heatmaps, strict=False)
     if any(log.traces.get("HEATMAP") and not of_log for log, of_log in pairs):
         warnings.append("the HEATMAP data are damaged and not used, so pauses may be missing")
@@ -148,25 +160,46 @@ def _have_all(logs: Ints, heatmaps: Sequence[Heatmap | None]) -> bool:
 
 def _split_traced(
     file_phases: FilePhases, traced: Mapping[int, Operations], time_distance: float
-) -> dict[int, FilePhases]:
-    rows = np.array(list(traced), np.int64)
-    split = {
-        index: _split_by_requests(row, traced[index], time_distance)
-        for index, row in zip(traced, rows_apart(file_phases, rows), strict=True)
+) -> tuple[dict[int, FilePhases], int]:
+    """Split rows at the pauses of their requests; also count those with too many pauses."""
+    firsts = {
+        index: _first_after_pauses(requests.start_seconds, requests.end_seconds, time_distance)
+        for index, requests in traced.items()
     }
-    return {index: pieces for index, pieces in split.items() if pieces is not None}
+    rows = np.array([index for index, first in firsts.items() if len(first) > 1], np.int64)
+    pieces = np.array([len(firsts[index]) for index in rows.tolist()], np.int64)
+    few = rows[_are_affordable(file_phases, rows, pieces)]
+    split = {
+        index: _split_by_requests(row, traced[index], firsts[index])
+        for index, row in zip(few.tolist(), rows_apart(file_phases, few), strict=True)
+    }
+    return split, len(rows) - len(few)
 
 
 def _split_at_windows(
     file_phases: FilePhases, rows: Ints, windows: Windows
-) -> dict[int, FilePhases]:
+) -> tuple[dict[int, FilePhases], int]:
+    """Split rows at the pauses of a heat map; also count those with too many pauses."""
     first, last = windows.first_and_last(file_phases.start[rows], file_phases.end[rows])
-    rows = rows[first < last]
+    rows, pieces = rows[first < last], (last - first + 1)[first < last]
+    few = rows[_are_affordable(file_phases, rows, pieces)]
     split = {
         index: _split_by_heatmap(row, windows)
-        for index, row in zip(rows.tolist(), rows_apart(file_phases, rows), strict=True)
+        for index, row in zip(few.tolist(), rows_apart(file_phases, few), strict=True)
     }
-    return {index: pieces for index, pieces in split.items() if pieces is not None}
+    found = {index: pieces for index, pieces in split.items() if pieces is not None}
+    return found, len(rows) - len(few)
+
+
+def _are_affordable(file_phases: FilePhases, rows: Ints, pieces: Ints) -> NDArray[np.bool_]:
+    """Tell which rows can be split into so many pieces; those of few members come first."""
+    size = np.bincount(file_phases.member_row, minlength=len(file_phases))
+    size += np.bincount(file_phases.part_row, minlength=len(file_phases))
+    cost = size[rows] * pieces
+    order = np.argsort(cost, kind="stable")
+    affordable = np.zeros(len(rows), bool)
+    affordable[order] = np.cumsum(cost[order]) <= max(_ALWAYS_AFFORDABLE, _MOST_PIECES * size.sum())
+    return affordable
 
 
 def _with_pieces(file_phases: FilePhases, pieces: Mapping[int, FilePhases]) -> FilePhases:
@@ -269,16 +302,13 @@ def _are_of(table: FilePhases | Streams, kind: tuple[str, str]) -> NDArray[np.bo
     return found
 
 
-def _split_by_requests(
-    row: FilePhases, traced: Operations, time_distance: float
-) -> FilePhases | None:
-    traced = traced.take(np.argsort(traced.start_seconds, kind="stable"))
+def _split_by_requests(row: FilePhases, traced: Operations, first: Ints) -> FilePhases:
+    """Split a row before some of its requests, which are sorted by start."""
     start, end, length = traced.start_seconds, traced.end_seconds, traced.length
-    first = _first_after_pauses(start, end, time_distance)
-    if len(first) == 1:
-        return None
     piece = np.searchsorted(first, np.arange(len(start)), side="right") - 1
-    by_size = [np.unique(part, return_counts=True) for part in np.split(length, first[1:])]
+    by_size = np.lexsort((length, piece))
+    of_size = np.flatnonzero(changes(piece[by_size], length[by_size]))
+    size, counts = length[by_size][of_size], np.diff(of_size, append=len(length))
     busy = np.add.reduceat(end - start, first)
     return _pieces(
         row,
@@ -286,7 +316,10 @@ def _split_by_requests(
         end=np.maximum.reduceat(end, first),
         requests=np.bincount(piece),
         busy_share=busy / max(busy.sum(), 1e-12),
-        sizes=[(sizes.astype(float), counts, sizes * counts) for sizes, counts in by_size],
+        part_row=piece[by_size][of_size],
+        part_size=size.astype(np.float64),
+        part_requests=counts,
+        part_bytes=size * counts,
     )
 
 
@@ -317,7 +350,6 @@ def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> F
     empty = row.requests[0] - row.part_requests.sum()
     empty_until = np.rint(until * empty).astype(np.int64)
     requests = np.diff(requests_until.sum(axis=1) + empty_until)
-    parts = list(zip(np.diff(requests_until, axis=0), np.diff(bytes_until, axis=0), strict=True))
     kept = np.flatnonzero(requests)
     return _pieces(
         row,
@@ -325,7 +357,10 @@ def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> F
         end=end[kept],
         requests=requests[kept],
         busy_share=share[kept] / share[kept].sum(),
-        sizes=[(row.part_size, *parts[piece]) for piece in kept],
+        part_row=np.repeat(np.arange(len(kept)), len(row.part_size)),
+        part_size=np.tile(row.part_size, len(kept)),
+        part_requests=np.diff(requests_until, axis=0)[kept].ravel(),
+        part_bytes=np.diff(bytes_until, axis=0)[kept].ravel(),
     )
 
 
@@ -336,18 +371,14 @@ def _pieces(
     end: Floats,
     requests: Ints,
     busy_share: Floats,
-    sizes: list[tuple[Floats, Ints, Ints]],
+    part_row: Ints,
+    part_size: Floats,
+    part_requests: Ints,
+    part_bytes: Ints,
 ) -> FilePhases:
-    """Copy a row for each piece, with the piece's times, requests and parts.
-
-    `sizes` has for each piece the request sizes, their counts and their bytes.
-    """
+    """Copy a row for each piece, with the piece's times, requests and parts."""
     count = len(start)
-    whole = stack_rows([row] * count)
-    part_row = np.repeat(np.arange(count), [len(size) for size, _, _ in sizes])
-    part_size, part_requests, part_bytes = (
-        np.concatenate([piece[column] for piece in sizes]) for column in range(3)
-    )
+    whole = repeat_row(row, count)
     used = part_bytes > 0
     return replace(
         whole,
@@ -392,13 +423,14 @@ def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[in
 def _traced_by_file(
     run: Run, file_ids: NDArray[np.uint64]
 ) -> dict[tuple[str, str, int], Operations]:
-    """Decode the traced requests to some files, by (api, operation, file id)."""
+    """Decode the traced requests to some files by (api, operation, file id), sorted by start."""
     if not any(log.traces.keys() & DXT_MODULES.values() for log in run.logs):
         return {}
     traced = stacked(run, [_of_whole_traces(log, file_ids) for log in run.logs])
     if not len(traced):
         return {}
-    traced = traced.take(np.lexsort((traced.file_id, traced.operation, traced.api)))
+    by = (traced.start_seconds, traced.file_id, traced.operation, traced.api)
+    traced = traced.take(np.lexsort(by))
     new = changes(traced.api, traced.operation, traced.file_id)
     edges = [*np.flatnonzero(new).tolist(), len(traced)]
     return {

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import DamagedLogError
 from ioncast_base.kinds import APIS, OPERATIONS
+from ioncast_base.limits import LONGEST_SECONDS
 from ioncast_base.wording import counted
-from summario.phases.streams import MODULE_OF_API, MOST, Streams
+from summario.phases.streams import MODULE_OF_API, MOST, Floats, Streams
 from summario.reading.file_ids import is_among
 
-# No run has larger times, in seconds.
-_LONGEST_SECONDS = 1e9
 _MPIIO, _POSIX = APIS.index("MPIIO"), APIS.index("POSIX")
 
 
@@ -59,7 +58,7 @@ def sound_streams(streams: Streams, where: str) -> SoundStreams:
     streams = replace(
         streams,
         end=np.maximum(streams.start, streams.end),
-        metadata=np.where(np.abs(streams.metadata) < _LONGEST_SECONDS, streams.metadata, np.nan),
+        metadata=np.where(_are_durations(streams.metadata), streams.metadata, np.nan),
     )
     if not impossible.any():
         check_sums(streams, where)
@@ -85,10 +84,15 @@ def _possible(streams: Streams) -> NDArray[np.bool_]:
         & (streams.requests <= MOST)
         & (streams.bytes >= 0)
         & (streams.bytes <= MOST)
-        & (np.abs(streams.start) < _LONGEST_SECONDS)
-        & (np.abs(streams.end) < _LONGEST_SECONDS)
-        & (np.abs(streams.time) < _LONGEST_SECONDS)
+        & (np.abs(streams.start) < LONGEST_SECONDS)
+        & (np.abs(streams.end) < LONGEST_SECONDS)
+        & _are_durations(streams.time)
     )
+    return possible
+
+
+def _are_durations(seconds: Floats) -> NDArray[np.bool_]:
+    possible: NDArray[np.bool_] = (seconds >= 0) & (seconds < LONGEST_SECONDS)
     return possible
 
 
@@ -103,9 +107,8 @@ def _fault(streams: Streams, row: int) -> str:
     operation = OPERATIONS[streams.operation[row]]
     if not 0 <= streams.requests[row] <= MOST:
         return f"an impossible number of {operation}s"
-    if not np.abs([streams.start[row], streams.end[row], streams.time[row]]).max() < (
-        _LONGEST_SECONDS
-    ):
+    times = np.array([streams.start[row], streams.end[row], streams.time[row]])
+    if not np.abs(times).max() < LONGEST_SECONDS or times[-1] < 0:
         return f"an impossible {operation} time"
     return "an impossible number of bytes"
 

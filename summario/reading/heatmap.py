@@ -5,7 +5,6 @@ The layout is that of darshan-heatmap-log-format.h.
 
 from __future__ import annotations
 
-import math
 import struct
 from array import array
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS
+from ioncast_base.limits import LONGEST_SECONDS, MOST_BYTES
 from summario.reading.log import DarshanLog
 
 # Record id, rank, seconds of a bin, number of bins, and two pointers that mean nothing in a log.
@@ -70,13 +70,15 @@ def heatmaps_of(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
     heatmaps: dict[tuple[str, str], Heatmap] = {}
     for file_id in dict.fromkeys(ids.tolist()):
         api = log.names.get(file_id, "").removeprefix("heatmap:")
+        if (api, "write") in heatmaps:
+            return {}
         if api in APIS:
             rows = np.flatnonzero(ids == file_id)
             width = float(heads[rows[:1], 2].view(np.float64)[0])
             at = first[rows] + _HEAD_WORDS
             write = _padded(words, at, bins[rows])
             read = _padded(words, at + bins[rows], bins[rows])
-            if min(write.min(), read.min()) < 0:
+            if not _are_possible(write) or not _are_possible(read):
                 return {}
             heatmaps[api, "write"] = Heatmap(width, rank[rows], write)
             heatmaps[api, "read"] = Heatmap(width, rank[rows], read)
@@ -91,11 +93,15 @@ def _record_positions(data: bytes, byte_order: str) -> array[int]:
     while position + _HEAD_BYTES <= len(data):
         width, bins = width_and_bins_at(data, position + _WIDTH_BYTE)
         end = position + _HEAD_BYTES + 16 * bins
-        if bins < 1 or end > len(data) or not 0 < width < math.inf:
+        if bins < 1 or end > len(data) or not 0 < width * bins < LONGEST_SECONDS:
             return array("q")
         positions.append(position)
         position = end
     return positions if position == len(data) else array("q")
+
+
+def _are_possible(table: Ints) -> bool:
+    return bool(table.min() >= 0 and table.sum(dtype=np.float64) <= MOST_BYTES)
 
 
 def _padded(words: Ints, at: Ints, bins: Ints) -> Ints:

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 
 # The number of a method in the header (enum darshan_comp_type), and what makes its decompressor.
 _DECOMPRESSORS: dict[int, Callable[[], Any]] = {0: zlib.decompressobj, 1: bz2.BZ2Decompressor}
+_FIRST_CHUNK_BYTES = 16 << 10
 _CHUNK_BYTES = 256 << 10
+# Ids and times differ from record to record, so genuine logs hold at most about 50 times their
+# compressed bytes. A small log is always read.
+_MOST_RATIO = 128
+_SMALL_BYTES = 256 << 20
 # Records are mostly zeros, so they are about 16 times as large. Memory costs nothing before it is
 # written to, but a process may have a limit for it.
 _GUESSED_RATIO = 16
@@ -30,6 +35,11 @@ class TooLargeError(InflateError):
 def can_inflate(method: int) -> bool:
     """Tell whether the compression method of a header is known."""
     return method in _DECOMPRESSORS
+
+
+def plausible_bytes(compressed_bytes: int, max_bytes: int) -> int:
+    """Limit what a log may hold, so that a small file cannot take gigabytes of memory."""
+    return min(max_bytes, max(_SMALL_BYTES, _MOST_RATIO * compressed_bytes))
 
 
 def inflate(region: bytes, method: int, max_bytes: int) -> Iterator[bytes]:
@@ -60,10 +70,12 @@ def inflate(region: bytes, method: int, max_bytes: int) -> Iterator[bytes]:
     while rest:
         stream = _DECOMPRESSORS[method]()
         pieces: list[bytes] = []
+        # The decompressor copies all bytes behind its stream, and a stream may have eight bytes.
+        chunk_bytes = _FIRST_CHUNK_BYTES
         while not stream.eof:
             if not rest:
                 raise InflateError
-            chunk = rest[:_CHUNK_BYTES]
+            chunk = rest[:chunk_bytes]
             try:
                 pieces.append(stream.decompress(chunk, max_bytes + 1))
             except (zlib.error, OSError) as error:
@@ -72,6 +84,7 @@ def inflate(region: bytes, method: int, max_bytes: int) -> Iterator[bytes]:
             if max_bytes < 0:
                 raise TooLargeError
             rest = rest[len(chunk) - len(stream.unused_data) :]
+            chunk_bytes = min(4 * chunk_bytes, _CHUNK_BYTES)
         yield b"".join(pieces)
 
 
@@ -86,7 +99,8 @@ def inflate_together(region: bytes, method: int, max_bytes: int) -> NDArray[np.u
     To join large streams costs as much as to decompress them, because each has memory of its own.
     Here they use the same memory one after the other.
     """
-    streams = inflate(region, method, max_bytes)
+    # A process without records writes an empty stream.
+    streams = filter(None, inflate(region, method, max_bytes))
     together = np.frombuffer(next(streams, b""), np.uint8)
     size = len(together)
     for stream in streams:

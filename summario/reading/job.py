@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ioncast_base.errors import DamagedLogError
+from ioncast_base.limits import LARGEST_COUNT
 from summario.reading.header import Header, inconsistent
 from summario.reading.inflate import InflateError, inflate
 
@@ -74,7 +75,7 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
     else:
         uid, start, end, nprocs, job_id = values
         start_ns = end_ns = 0
-    if nprocs < 1:
+    if not 1 <= nprocs <= LARGEST_COUNT:
         raise _damaged(f"the job record counts {nprocs} processes", where)
     text = record[fields.size + _METADATA_BYTES :].split(b"\0")[0].decode("utf-8", "replace")
     command, _, mount_table = text.partition("\n")

@@ -26,7 +26,13 @@ from summario.reading.header import (
     parse_header,
     truncated,
 )
-from summario.reading.inflate import InflateError, TooLargeError, inflate_joined, inflate_together
+from summario.reading.inflate import (
+    InflateError,
+    TooLargeError,
+    inflate_joined,
+    inflate_together,
+    plausible_bytes,
+)
 from summario.reading.job import Job, parse_job
 from summario.reading.layouts import COUNTER_MODULES
 from summario.reading.names import parse_names
@@ -144,7 +150,7 @@ def decode_log(
     warnings = partial_warnings(header)
     records: dict[str, Records] = {}
     traces: dict[str, bytes] = {}
-    left = max_bytes
+    left = plausible_bytes(file_bytes, max_bytes)
     for module, region in header.modules.items():
         if module not in modules:
             continue
@@ -198,6 +204,9 @@ def _inflated(
 
 
 def _compressed(file: IO[bytes], region: Region, where: str) -> bytes:
+    if not region.length:
+        # Its offset means nothing, and may be too large to seek to.
+        return b""
     file.seek(region.offset)
     content = file.read(region.length)
     if len(content) < region.length:

@@ -91,7 +91,8 @@ def numbered_names(fields: NDArray[np.int64], numbers: dict[str, int]) -> NDArra
 
 def _split(data: bytes) -> tuple[Ints, list[bytes]] | None:
     """Find where each record begins, an id and a name that ends with a zero; None for others."""
-    if data.count(0) > _MAX_NAMES:
+    # Without the last zero, the pattern would look for it from every byte on.
+    if data.count(0) > _MAX_NAMES or data[-1:] not in (b"", b"\0"):
         return None
     names: list[bytes] = _NAME.findall(data)
     sizes = np.fromiter(map(len, names), np.int64, len(names)) + _ID_BYTES + 1
@@ -109,7 +110,7 @@ def _split_3_00(header: Header, data: bytes) -> tuple[Ints, list[bytes]] | None:
     while position + 12 <= len(data) and len(names) < _MAX_NAMES:
         end = position + 12 + length.unpack_from(data, position + 8)[0]
         starts.append(position)
-        names.append(data[position + 12 : end].split(b"\0")[0])
+        names.append(data[position + 12 : end].split(b"\0", 1)[0])
         position = end
     return (np.array(starts, np.int64), names) if position == len(data) else None
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
-from ioncast_base.limits import LARGEST_BYTES
+from ioncast_base.limits import LARGEST_BYTES, LONGEST_SECONDS, MOST_BYTES
 from ioncast_base.wording import counted
 from summario.reading.dxt import DXT_MODULES, DxtModule, Ints, read_dxt_module
 from summario.reading.file_ids import is_among
@@ -17,9 +17,6 @@ from summario.reading.log import DarshanLog
 
 UNKNOWN_OFFSET = -1
 
-# No run has a later time, or moves more bytes.
-_LONGEST_SECONDS = 1e9
-_MOST_BYTES = 1 << 60
 # A record has its writes before its reads.
 _IN_RECORD = np.array([OPERATIONS.index("write"), OPERATIONS.index("read")], np.int8)
 
@@ -161,9 +158,9 @@ def _possible(table: dict[str, Any], module: str) -> tuple[dict[str, Any], list[
     """Leave out requests that no run can have made, with a warning."""
     length, start, end = table["length"], table["start_seconds"], table["end_seconds"]
     possible = (length >= 0) & (start <= end)
-    possible &= (np.abs(start) < _LONGEST_SECONDS) & (np.abs(end) < _LONGEST_SECONDS)
+    possible &= (np.abs(start) < LONGEST_SECONDS) & (np.abs(end) < LONGEST_SECONDS)
     reason = "a negative length or impossible times"
-    if length[possible].sum(dtype=np.float64) > _MOST_BYTES:
+    if length[possible].sum(dtype=np.float64) > MOST_BYTES:
         possible[:] = False
         reason = "an impossible number of bytes together"
     if possible.all():

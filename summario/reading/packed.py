@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
 from typing import IO
 
 from ioncast_base.errors import DamagedLogError
 from summario.reading.header import MAX_HEADER_BYTES, parse_header
+from summario.reading.inflate import plausible_bytes
 
 _GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 1 << 20
@@ -34,12 +36,14 @@ def unpacked(file: IO[bytes], where: str, max_bytes: int) -> IO[bytes]:
         When gzip's data are damaged, or the log has more than `max_bytes`.
     """
     is_packed = file.read(len(_GZIP)) == _GZIP
+    packed_bytes = file.seek(0, os.SEEK_END)
     file.seek(0)
     if not is_packed:
         return file
     try:
         with gzip.GzipFile(fileobj=file) as packed:
-            return in_memory(packed, where, max_bytes, remedy="inflate it with gunzip")
+            limit = plausible_bytes(packed_bytes, max_bytes)
+            return in_memory(packed, where, limit, remedy="inflate it with gunzip")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DamagedLogError(
             f"gzip cannot inflate it: {error}", where=where, remedy="fetch the log again"
@@ -51,7 +55,8 @@ def in_memory(
 ) -> io.BytesIO:
     """Read a log to its end; errors are those of `unpacked`."""
     head = file.read(MAX_HEADER_BYTES)
-    if head and not head.startswith(_GZIP):
+    may_be_packed = not isinstance(file, gzip.GzipFile)
+    if head and not (may_be_packed and head.startswith(_GZIP)):
         # Anything but a log is rejected before gigabytes of it are read.
         parse_header(head, where)
     content = io.BytesIO()

@@ -146,6 +146,17 @@ def test_a_log_that_needs_too_much_memory_has_a_line_of_its_own(many: Path) -> N
     assert line.startswith(f"ioncast: {many}/007.darshan: the memory is not enough to read it; ")
 
 
+def test_standard_input_that_needs_too_much_memory_has_one_line() -> None:
+    before = """
+    import summario.reading.sources as sources
+    sources.in_memory = lambda *_: bytearray(1 << 62)
+    """
+    done = run("phases", "-", before=before, given=LOGS[0].read_bytes())
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("ioncast: the memory is not enough; ")
+
+
 def test_ctrl_c_ends_all_processes_with_one_line(many: Path) -> None:
     before = """
     import time

@@ -575,6 +575,14 @@ def test_impossible_counters_are_one_clear_error(
 @pytest.mark.parametrize("name", ["START_TIMESTAMP", "END_TIMESTAMP", "TIME"])
 @pytest.mark.parametrize("value", [1e300, -1e300, math.nan, math.inf])
 def test_impossible_times_are_one_clear_error(tmp_path: Path, name: str, value: float) -> None:
+    assert_time_refused(tmp_path, name, value)
+
+
+def test_a_negative_io_time_is_one_clear_error(tmp_path: Path) -> None:
+    assert_time_refused(tmp_path, "TIME", -0.5)
+
+
+def assert_time_refused(tmp_path: Path, name: str, value: float) -> None:
     record = posix("/a", 0, 1)
     fcounters = {**record.fcounters, f"POSIX_F_WRITE_{name}": value}
     assert_refused(log_of(tmp_path, [replace(record, fcounters=fcounters)]))

@@ -1,6 +1,7 @@
 """Heat maps by process, compared with what was written and with PyDarshan."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_a_process_with_a_bin_less_moved_nothing_in_it(tmp_path: Path, byte_orde
     assert found["POSIX", "read"].bytes.tolist() == [[4, 5, 6], [9, 10, 0]]
 
 
-@pytest.mark.parametrize("width", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("width", [0.0, -1.0, float("nan"), float("inf"), 1e9, 1e308])
 def test_an_impossible_width_means_no_heat_map(tmp_path: Path, width: float) -> None:
     data = heatmap_bytes(0, [1], [1], byte_order="<", width=width)
     assert heatmaps_of(log_with(tmp_path, data)) == {}
@@ -77,6 +78,21 @@ def test_a_process_outside_the_job_means_no_heat_map(tmp_path: Path, rank: int) 
 @pytest.mark.parametrize("bins", [([-1], [1]), ([1], [-1])])
 def test_negative_bytes_mean_no_heat_map(tmp_path: Path, bins: tuple[list[int], list[int]]) -> None:
     assert heatmaps_of(log_with(tmp_path, heatmap_bytes(0, *bins, byte_order="<"))) == {}
+
+
+def test_impossible_bytes_mean_no_heat_map(tmp_path: Path) -> None:
+    """Together they are 2^64, which is 0 in 64 bits."""
+    rows = [heatmap_bytes(rank, [1 << 62], [0], byte_order="<") for rank in range(4)]
+    assert heatmaps_of(log_with(tmp_path, b"".join(rows), nprocs=4)) == {}
+
+
+def test_two_heat_maps_of_one_name_mean_no_heat_map(tmp_path: Path) -> None:
+    data = heatmap_bytes(0, [1], [2], byte_order="<")
+    modules = {"HEATMAP": (1, data + struct.pack("<Q", record_id("/a")) + data[8:])}
+    path = write_modules(tmp_path / "log.darshan", modules, nprocs=1, names=["heatmap:POSIX", "/a"])
+    log = read_log(path)
+    assert heatmaps_of(log).keys() == {("POSIX", "write"), ("POSIX", "read")}
+    assert heatmaps_of(replace(log, names=dict.fromkeys(log.names, "heatmap:POSIX"))) == {}
 
 
 @given(st.binary(max_size=300), st.sampled_from("<>"))
