@@ -762,7 +762,7 @@ def test_match_does_not_take_a_lower_bound_for_the_number(tmp_path: Path) -> Non
     assert "the job had at least 8; give the number" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["h5-parallel-dxt-apmpi", "reopen-same-5x-dxt", "single-a"])
+@pytest.mark.parametrize("name", ["programs/hdf5-dxt", "reopen-same-5x-dxt", "single-a"])
 def test_compute_nodes_of_genuine_logs(name: str) -> None:
     """All ran on one machine; single-a has no trace."""
     rows = json.loads(

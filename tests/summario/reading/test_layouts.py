@@ -138,7 +138,7 @@ def test_datasets_of_a_program_are_read_as_it_wrote_them() -> None:
 
     Dataset `rows`: 32 x 1,024 numbers, 8 rows each, written one by one.
     """
-    log = read_log(FIXTURES / "h5-parallel-dxt-apmpi.darshan", modules=COUNTER_MODULES)
+    log = read_log(FIXTURES / "programs/hdf5-dxt.darshan", modules=COUNTER_MODULES)
     assert by_name(log, "H5F", "H5F_OPENS", "H5F_USE_MPIIO") == {"p.h5": [4, 1]}
     counters = ("WRITES", "BYTES_WRITTEN", "BYTES_READ", "DATATYPE_SIZE", "USE_MPIIO_COLLECTIVE")
     sizes = ("ACCESS1_ACCESS", "ACCESS1_COUNT", "ACCESS1_LENGTH_D4", "DATASPACE_NPOINTS")
@@ -157,7 +157,7 @@ def test_variables_of_a_program_are_read_as_it_wrote_them() -> None:
 
     Variable `b`: 16 x 1,024 numbers of 8 bytes, written row by row by one process each.
     """
-    log = read_log(FIXTURES / "pnetcdf-parallel-dxt.darshan", modules=COUNTER_MODULES)
+    log = read_log(FIXTURES / "programs/pnetcdf.darshan", modules=COUNTER_MODULES)
     counters = ("COLL_WRITES", "COLL_READS", "INDEP_WRITES", "BYTES_WRITTEN", "BYTES_READ")
     sizes = ("ACCESS1_ACCESS", "ACCESS1_COUNT", "NDIMS", "NPOINTS", "DATATYPE_SIZE")
     assert by_name(log, "PNETCDF_VAR", *(f"PNETCDF_VAR_{name}" for name in counters)) == {
@@ -173,8 +173,8 @@ def test_variables_of_a_program_are_read_as_it_wrote_them() -> None:
 @pytest.mark.parametrize(
     ("name", "module", "file_module"),
     [
-        ("h5-parallel-dxt-apmpi", "H5D", "H5F"),
-        ("pnetcdf-parallel-dxt", "PNETCDF_VAR", "PNETCDF_FILE"),
+        ("programs/hdf5-dxt", "H5D", "H5F"),
+        ("programs/pnetcdf", "PNETCDF_VAR", "PNETCDF_FILE"),
     ],
 )
 def test_datasets_and_variables_of_a_program_lead_to_its_file(
