@@ -147,8 +147,12 @@ def _from_usable(
     sources: tuple[Source, ...], result_of: Callable[[Run], Result], read: Reader
 ) -> FromRun[Result]:
     logs, errors = _tried(read, sources)
-    if not logs:
-        return _failed(*errors)
+    return _from_logs(logs, errors, result_of) if logs else _failed(*errors)
+
+
+def _from_logs(
+    logs: list[DarshanLog], errors: list[IoncastError], result_of: Callable[[Run], Result]
+) -> FromRun[Result]:
     run = run_of(logs)
     try:
         result = result_of(run)
@@ -156,9 +160,8 @@ def _from_usable(
         sound, unsound = _tried(partial(_usable, result_of=result_of), run.logs)
         if not sound or not unsound:
             return _failed(*errors, *(unsound or [error]))
-        errors += unsound
-        run = run_of(sound)
-        result = result_of(run)
+        # Logs that are sound one by one may still have too many bytes together.
+        return _from_logs(sound, [*errors, *unsound], result_of)
     jobs = tuple(told_apart(log.job) for log in run.logs)
     return FromRun(run.name, result, jobs, tuple(errors))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.applications.darshan_writer import write_log
+from experiments.applications.darshan_writer import Dxt, write_log
 from summario.phases.many import FEW, extract_all, find_runs
 from summario.reading.sources import find_sources
 from tests.summario.phases.test_rules import MIB, posix
@@ -71,6 +71,35 @@ def test_joined_logs_are_one_run_with_a_name() -> None:
     }
     written = [record for record in found if record["type"] == "write"]
     assert [record["bytes"] for record in written] == [3_001_000, 3_001_000]
+
+
+def test_a_damaged_log_among_logs_of_impossible_bytes_together_loses_no_other_log(
+    tmp_path: Path,
+) -> None:
+    for number in range(9):
+        requests = -1 if number == 0 else 1 << 38
+        write_log(
+            tmp_path / f"{number}.darshan",
+            nprocs=1,
+            records=[posix(f"/{number}", 0, 1, requests=requests, size=4 * MIB)],
+            jobid=7,
+        )
+    done = run_ioncast("phases", tmp_path, *FORKED, "--join", "steps", "--format", "json")
+    assert done.returncode == 2
+    first, second = done.stderr.splitlines()
+    assert f"{tmp_path / '0.darshan'}: a POSIX record has an impossible number" in first
+    assert "1.darshan and 7 more logs: a POSIX record has an impossible number of bytes" in second
+    assert {record["log"] for record in json.loads(done.stdout)} == {f"{FORKED[0]} and 3 more logs"}
+
+
+def test_traces_of_impossible_bytes_together_are_left_out(tmp_path: Path) -> None:
+    for number in range(9):
+        dxt = Dxt("DXT_POSIX", f"/{number}", 0, "host", writes=[(0, 1 << 60, 0, 1)])
+        write_log(tmp_path / f"{number}.darshan", nprocs=1, dxt=[dxt], jobid=7)
+    done = run_ioncast("phases", tmp_path, "--trace", "--join", "steps")
+    assert (done.returncode, done.stdout) == (0, "no trace phases\n")
+    [warning] = done.stderr.splitlines()
+    assert "the traces are left out: " in warning
 
 
 def test_the_table_names_the_runs() -> None:
