@@ -66,6 +66,7 @@ def repeat(data: bytearray, at: int, random_: random.Random) -> None:
     data[at:at] = data[at : at + random_.randint(1, 200)]
 
 
+@pytest.mark.usefixtures("either_zlib")
 @pytest.mark.parametrize("mutate", [truncate, flip, flip_in_header, blank, repeat])
 @settings(
     max_examples=examples(2000),
@@ -207,6 +208,7 @@ def test_modules_without_a_map_are_not_read_as_the_job_record(tmp_path: Path) ->
         read_log(path)
 
 
+@pytest.mark.usefixtures("either_zlib")
 def test_damage_to_the_heatmap_alone_costs_a_warning_only(tmp_path: Path) -> None:
     data = bytearray((Path(__file__).parents[1] / "fixtures/reopen-same-5x.darshan").read_bytes())
     offset, length = struct.unpack_from("<QQ", data, 48 + 16 * 15)
@@ -252,6 +254,7 @@ def test_records_of_a_modified_darshan_are_named_by_their_size(shared_data: Path
             read_log(path)
 
 
+@pytest.mark.usefixtures("either_zlib")
 @pytest.mark.parametrize("max_bytes", [1000, 12 << 10])
 def test_limits_end_a_log_that_costs_too_much(max_bytes: int) -> None:
     path = Path(__file__).parents[1] / "fixtures/multiphase.darshan"
