@@ -200,7 +200,7 @@ def known_values(client: FlaskClient) -> dict[str, list[Any]]:
         "job_id": [each["job_id"] for each in items("/v1/outcomes")[:5]],
         "decision_id": [each["id"] for each in decisions],
         "jobs": [[{"id": each["id"], "decision_id": each["id"]} for each in decisions]],
-        "log": [log.read_bytes() for log in logs],
+        "log": [[log.read_bytes()] for log in logs],
         "file": ["\n".join(["io_nodes,repetition,bandwidth_mib_s,command", *rows]).encode()],
     }
 
