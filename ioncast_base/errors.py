@@ -104,7 +104,15 @@ class IoncastError(Exception):
 
 
 class InputError(IoncastError):
-    """A file, option or value that cannot be used as it is."""
+    """A file, option or value that cannot be used as it is.
+
+    Attributes
+    ----------
+    items : tuple of int
+        The places of the items that cannot be used, if a list was given.
+    """
+
+    items: tuple[int, ...] = ()
 
     http_status = 422
     kind = "unusable-input"
@@ -116,6 +124,20 @@ class DamagedLogError(InputError):
 
     kind = "damaged-darshan-log"
     title = "Damaged Darshan log"
+
+
+class NotOneRunError(InputError):
+    """Darshan logs that are not of one run.
+
+    Attributes
+    ----------
+    runs : tuple of tuple of int
+        The places of the logs of each run in the list of logs.
+    """
+
+    kind = "not-one-run"
+    title = "Logs of different runs"
+    runs: tuple[tuple[int, ...], ...] = ()
 
 
 class ConflictError(InputError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -23,6 +23,7 @@ _LONGEST_DETAIL = 300
 # Limits of the service's own fields.
 LONGEST_NAME, LONGEST_USER = 200, 100
 LARGEST_PAGE = 500
+_LOG_PART = "form.log."
 _SUCCEEDED = (200, 201)
 _NOT_FOUND = 404
 
@@ -49,15 +50,35 @@ class ServiceRefusedError(ServiceError):
         The service's reason, in a sentence.
     retry_after_s : float or None
         Seconds after which the service wants to be asked again; None if it does not say.
+    runs : list of list of int
+        The places of the logs of each run, if the logs that were sent are of several runs.
+    bad_logs : list of int
+        The places of logs that cannot be used.
     """
 
     def __init__(
-        self, status: int, detail: str, *, where: str, retry_after_s: float | None = None
+        self,
+        status: int,
+        detail: str,
+        *,
+        where: str,
+        retry_after_s: float | None = None,
+        document: dict[str, Any] | None = None,
     ) -> None:
         self.status = status
         self.detail = detail
         self.retry_after_s = retry_after_s
+        self.runs = _runs(document or {})
+        self.bad_logs = _bad_logs(document or {})
         super().__init__(f"the service answers {status}: {detail}", where=where)
+
+
+@dataclass(frozen=True)
+class NamedLog:
+    """A Darshan log, opened for reading bytes while it is sent, and its name in messages."""
+
+    name: str
+    file: BinaryIO
 
 
 @dataclass(frozen=True)
@@ -74,6 +95,8 @@ class RunOf:
         Compute nodes and I/O nodes that the job had.
     decision_id : str or None
         The decision for the job; sent with an outcome only.
+    tasks : int or None
+        Processes that Slurm started; sent if a run has a log for each process.
     """
 
     system: str
@@ -83,6 +106,7 @@ class RunOf:
     nodes: int | None = None
     io_nodes: int | None = None
     decision_id: str | None = None
+    tasks: int | None = None
 
 
 class Ioncast:
@@ -157,15 +181,13 @@ class Ioncast:
             except (LookupError, TypeError) as error:
                 raise self._stranger() from error
 
-    def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+    def send_trace(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Add a run to the history (`POST /v1/traces`); sending it again changes nothing.
 
         Parameters
         ----------
-        log : file
-            The Darshan log, opened for reading bytes. It is read while it is sent.
-        file_name : str
-            The log's name in the service's messages.
+        logs : sequence of NamedLog
+            The Darshan logs of the run.
         run : RunOf
             Facts that are not in the log.
 
@@ -174,14 +196,14 @@ class Ioncast:
         dict
             The service's answer.
         """
-        return self._send("/v1/traces", log, file_name, {**_fields(run), "decision_id": None})
+        return self._send("/v1/traces", logs, {**_fields(run), "decision_id": None})
 
-    def send_outcome(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+    def send_outcome(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Report a job's outcome (`POST /v1/outcomes`) and add its run to the history.
 
         Parameters and answer as for `send_trace`; job id and I/O nodes must be known.
         """
-        return self._send("/v1/outcomes", log, file_name, _fields(run))
+        return self._send("/v1/outcomes", logs, _fields(run))
 
     def decision(self, decision_id: str) -> dict[str, Any] | None:
         """A decision (`GET /v1/decisions/ID`); None if the service does not know the id."""
@@ -192,12 +214,10 @@ class Ioncast:
                 return None
             raise
 
-    def _send(
-        self, path: str, log: BinaryIO, file_name: str, fields: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _send(self, path: str, logs: Sequence[NamedLog], fields: dict[str, Any]) -> dict[str, Any]:
         given = {name: str(value) for name, value in fields.items() if value not in {None, ""}}
-        called = "".join(each if each.isprintable() else "?" for each in file_name)
-        return self._ask("POST", path, data=given, files={"log": (called, log)})
+        files = [("log", (_printable(log.name), log.file)) for log in logs]
+        return self._ask("POST", path, data=given, files=files)
 
     def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token()}"}
@@ -231,6 +251,7 @@ class Ioncast:
                 _detail(document, response.reason_phrase),
                 where=self._address,
                 retry_after_s=_seconds(response.headers.get("Retry-After")),
+                document=document,
             )
         if document is None:
             raise self._stranger()
@@ -254,6 +275,28 @@ def _document(body: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def _printable(name: str) -> str:
+    return "".join(each if each.isprintable() else "?" for each in name)
+
+
+def _runs(document: dict[str, Any]) -> list[list[int]]:
+    """Read the runs of a problem document; nothing in it is trusted."""
+    runs = document.get("runs")
+    if not isinstance(runs, list) or not all(isinstance(run, list) for run in runs):
+        return []
+    return runs if all(isinstance(place, int) for run in runs for place in run) else []
+
+
+def _bad_logs(document: dict[str, Any]) -> list[int]:
+    errors = document.get("errors")
+    places = [
+        str(error.get("where")).removeprefix(_LOG_PART)
+        for error in (errors if isinstance(errors, list) else [])
+        if isinstance(error, dict) and str(error.get("where")).startswith(_LOG_PART)
+    ]
+    return [int(place) for place in places if place.isascii() and place.isdecimal()]
 
 
 def _detail(document: dict[str, Any] | None, otherwise: str) -> str:

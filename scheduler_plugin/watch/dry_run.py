@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any, BinaryIO
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ioncast_base.visible_text import visible
-from scheduler_plugin.service_client import Ioncast, RunOf
+from scheduler_plugin.service_client import Ioncast, NamedLog, RunOf
 
 
 class DryReceiver:
-    """Describes each log instead of sending it.
+    """Describes the logs of each run instead of sending them.
 
     Parameters
     ----------
@@ -29,19 +29,20 @@ class DryReceiver:
         """Ask the service, which rejects a wrong token."""
         return self._service.measured_systems()
 
-    def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+    def send_trace(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Describe a trace."""
-        return self._describe("trace", log, file_name, run)
+        return self._describe("trace", logs, run)
 
-    def send_outcome(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+    def send_outcome(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Describe an outcome."""
-        return self._describe("outcome", log, file_name, run)
+        return self._describe("outcome", logs, run)
 
-    def _describe(self, kind: str, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+    def _describe(self, kind: str, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         known = " ".join(
             f"{name}={visible(value)}" for name, value in vars(run).items() if value is not None
         )
-        self._say(f"would send {kind} {visible(file_name)}: {known}")
+        names = " ".join(visible(log.name) for log in logs)
+        self._say(f"would send {kind} {names}: {known}")
         # Only the service can tell how many bytes the job moved. The size of the log stands in: a
         # larger log mostly means more bytes.
-        return {"bytes": os.fstat(log.fileno()).st_size}
+        return {"bytes": sum(os.fstat(log.file.fileno()).st_size for log in logs)}

@@ -63,6 +63,7 @@ def _job_run(job: Job, components: list[Job], io_nodes: int | None, now_s: float
         nodes=_common([each.nodes or None for each in components]),
         io_nodes=io_nodes,
         decision_id=_common([mark.decision_id if mark else None for mark in marks]),
+        tasks=_common([each.tasks or None for each in components]),
     )
 
 

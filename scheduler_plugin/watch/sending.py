@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.visible_text import visible
-from scheduler_plugin.service_client import RunOf, ServiceRefusedError
+from scheduler_plugin.service_client import NamedLog, RunOf, ServiceRefusedError
 from scheduler_plugin.watch.darshan_logs import open_log
 from scheduler_plugin.watch.state import Delivery, JobRun, WatchState
 
@@ -28,10 +30,10 @@ class Receiver(Protocol):
     def measured_systems(self) -> list[str]:
         """Names of the systems with measurements."""
 
-    def send_trace(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+    def send_trace(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Add a run to the history."""
 
-    def send_outcome(self, log: BinaryIO, file_name: str, run: RunOf) -> dict[str, Any]:
+    def send_outcome(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Report a job's outcome."""
 
 
@@ -107,7 +109,7 @@ class LogSender:
                 self._deliver(delivery, run)
             except OSError as error:
                 self._put_off(delivery)
-                unreadable = unreadable or _unreadable(delivery.path, error)
+                unreadable = unreadable or _unreadable(error)
             except IoncastError as error:
                 self._put_off(delivery)
                 self._pause(error)
@@ -144,59 +146,95 @@ class LogSender:
                 )
 
     def _deliver(self, delivery: Delivery, run: JobRun) -> None:
-        """Send a log, then note it; if the watch is killed in between, it sends the log again."""
-        try:
-            log = open_log(delivery.path, run.user)
-        except FileNotFoundError:
-            self._give_up(delivery, run, "the file does not exist any more", is_log=False)
-            return
-        except InputError as error:
-            self._give_up(delivery, run, error.what, is_log=False)
-            return
+        """Send logs, then note it; if the watch is killed in between, it sends them again."""
+        with ExitStack() as stack:
+            logs, opened = [], []
+            for path in delivery.paths:
+                try:
+                    file = stack.enter_context(open_log(path, run.user))
+                except FileNotFoundError:
+                    why = "the file does not exist any more"
+                    self._give_up(delivery, path, run, why, is_log=False)
+                except InputError as error:
+                    self._give_up(delivery, path, run, error.what, is_log=False)
+                else:
+                    logs.append(NamedLog(path.name, file))
+                    opened.append(path)
+            if logs:
+                self._send(delivery, run, opened, logs)
+
+    def _send(
+        self, delivery: Delivery, run: JobRun, paths: list[Path], logs: list[NamedLog]
+    ) -> None:
         send = {"trace": self._service.send_trace, "outcome": self._service.send_outcome}
-        with log:
-            try:
-                answer = send[delivery.kind](log, delivery.path.name, self._facts(run))
-            except ServiceRefusedError as error:
-                if error.status not in _FINAL:
-                    raise
-                self._give_up(delivery, run, error.detail)
-                return
+        facts = self._facts(run, has_many_logs=len(logs) > 1)
+        try:
+            answer = send[delivery.kind](logs, facts)
+        except ServiceRefusedError as error:
+            if error.status not in _FINAL:
+                raise
+            self._refused(delivery, run, paths, error)
+            return
         with self._state.transaction():
-            moved_bytes = answer.get("bytes")
-            self._state.note(delivery, self._clock(), delivery.kind, moved_bytes=moved_bytes)
+            self._state.note_sent(delivery, self._clock(), answer.get("bytes"))
             self._choose_outcome(run)
         self._counted[delivery.kind] += 1
         for warning in answer.get("warnings") or []:
             self._warn(str(warning))
         self._sum_up(run)
 
-    def _give_up(self, delivery: Delivery, run: JobRun, why: str, *, is_log: bool = True) -> None:
+    def _refused(
+        self, delivery: Delivery, run: JobRun, paths: list[Path], error: ServiceRefusedError
+    ) -> None:
+        """Send the logs in other requests; give up a log that the service cannot use."""
+        if len(paths) == 1:
+            self._give_up(delivery, paths[0], run, error.detail)
+            return
+        bad = [paths[place] for place in error.bad_logs if 0 <= place < len(paths)]
+        if bad:
+            for path in bad:
+                self._give_up(delivery, path, run, error.detail, is_log=False)
+            return
+        runs, places = error.runs, list(range(len(paths)))
+        if len(runs) < 2 or sorted(place for each in runs for place in each) != places:
+            # The service does not say which logs belong together, for example because some of
+            # them are stored with others.
+            runs = [[place] for place in places]
+        now_s = self._clock()
+        with self._state.transaction():
+            self._state.withdraw(delivery)
+            for each in runs:
+                together = [paths[place] for place in each]
+                self._state.add_delivery(run, "trace", together, now_s)
+
+    def _give_up(
+        self, delivery: Delivery, path: Path, run: JobRun, why: str, *, is_log: bool = True
+    ) -> None:
         """Never send a log again.
 
-        A file that is not a log of the job (`is_log` is false) leaves the outcome to another log.
+        A file that is not a log of the job (`is_log` is false) leaves the outcome to other logs.
         """
         now_s = self._clock()
         kind = delivery.kind if is_log else "trace"
         with self._state.transaction():
-            self._state.note(delivery, now_s, kind, refused=why)
+            self._state.note_rejected(delivery, path, now_s, kind, why)
             if kind == "outcome":
                 # The history can still use the run. If it has it already, sending changes nothing.
-                self._state.add_delivery(run, "trace", delivery.path, now_s)
+                self._state.add_delivery(run, "trace", [path], now_s)
             else:
                 self._choose_outcome(run)
         self._counted["refused"] += 1
         what = "its outcome" if kind == "outcome" else "its trace"
-        where = visible(delivery.path)
+        where = visible(path)
         _LOG.warning("job %d of %s: %s is rejected (%s): %s", run.id, run.user, what, where, why)
         self._sum_up(run)
 
     def _choose_outcome(self, run: JobRun) -> None:
-        """Of several logs of a job, send the one that moved most bytes as its outcome."""
+        """Of several runs of a job, send the one that moved most bytes as its outcome."""
         if run.io_nodes is None or self._state.account_of(run).waiting:
             return
-        if not self._state.has_outcome(run) and (path := self._state.largest_trace(run)):
-            self._state.add_delivery(run, "outcome", path, self._clock())
+        if not self._state.has_outcome(run) and (paths := self._state.largest_trace(run)):
+            self._state.add_delivery(run, "outcome", paths, self._clock())
 
     def _sum_up(self, run: JobRun) -> None:
         """Log a line about a job when all its logs are sent or rejected."""
@@ -219,7 +257,7 @@ class LogSender:
             self._warnings.add(warning)
             _LOG.warning("the service warns: %s", " ".join(warning.split()))
 
-    def _facts(self, run: JobRun) -> RunOf:
+    def _facts(self, run: JobRun, *, has_many_logs: bool) -> RunOf:
         return RunOf(
             system=self._system,
             job_id=str(run.id),
@@ -228,6 +266,8 @@ class LogSender:
             nodes=run.nodes,
             io_nodes=run.io_nodes,
             decision_id=run.decision_id,
+            # A program without MPI has more processes than Slurm started.
+            tasks=run.tasks if has_many_logs else None,
         )
 
     def _put_off(self, delivery: Delivery) -> None:
@@ -253,5 +293,6 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _unreadable(path: Path, error: OSError) -> InputError:
-    return InputError(f"cannot be read: {error.strerror or error}", where=str(path))
+def _unreadable(error: OSError) -> InputError:
+    where = os.fsdecode(error.filename) if error.filename else None
+    return InputError(f"cannot be read: {error.strerror or error}", where=where)

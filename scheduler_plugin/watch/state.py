@@ -14,13 +14,13 @@ from ioncast_base.errors import InputError
 from scheduler_plugin.locks import locked_file
 
 Kind = Literal["trace", "outcome"]
-_VERSION = 1
+_VERSION = 2
 _PATIENCE_S = 5.0
 _SCHEMA = """
 CREATE TABLE jobs (
     id INTEGER NOT NULL, started_s REAL NOT NULL, ended_s REAL,
     user TEXT NOT NULL, name TEXT NOT NULL, nodes INTEGER, io_nodes INTEGER, decision_id TEXT,
-    closed_s REAL,
+    closed_s REAL, tasks INTEGER,
     PRIMARY KEY (id, started_s)
 );
 CREATE INDEX jobs_that_are_open ON jobs (id) WHERE closed_s IS NULL;
@@ -28,29 +28,38 @@ CREATE TABLE deliveries (
     number INTEGER PRIMARY KEY, job_id INTEGER NOT NULL, started_s REAL NOT NULL,
     kind TEXT NOT NULL, path TEXT NOT NULL, made_s REAL NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0, due_s REAL NOT NULL, done_s REAL,
-    moved_bytes INTEGER, refused TEXT,
+    moved_bytes INTEGER, refused TEXT, batch INTEGER NOT NULL DEFAULT 0,
     UNIQUE (job_id, started_s, kind, path),
     FOREIGN KEY (job_id, started_s) REFERENCES jobs (id, started_s) ON DELETE CASCADE
 );
 CREATE INDEX deliveries_that_wait ON deliveries (due_s) WHERE done_s IS NULL;
+CREATE INDEX deliveries_of_batches ON deliveries (batch);
 CREATE TABLE progress (name TEXT PRIMARY KEY, moment_s REAL NOT NULL);
 """
-_JOB = "id, started_s, ended_s, user, name, nodes, io_nodes, decision_id"
-_DELIVERY = "number, job_id, started_s, kind, path, attempts"
+# Version 1 sent each log by itself.
+_FROM_VERSION_1 = """
+ALTER TABLE jobs ADD COLUMN tasks INTEGER;
+ALTER TABLE deliveries ADD COLUMN batch INTEGER NOT NULL DEFAULT 0;
+UPDATE deliveries SET batch = number;
+CREATE INDEX deliveries_of_batches ON deliveries (batch);
+"""
+_JOB = "id, started_s, ended_s, user, name, nodes, io_nodes, decision_id, tasks"
 # slurmctld's word on a run replaces stored values, but not those of a closed run: its logs are
 # not waited for any more. A run that is listed as running is open again in any case.
 _FOLLOW = f"""
-INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
     ended_s = excluded.ended_s, closed_s = NULL, user = excluded.user, name = excluded.name,
-    nodes = excluded.nodes, io_nodes = excluded.io_nodes, decision_id = excluded.decision_id
+    nodes = excluded.nodes, io_nodes = excluded.io_nodes, decision_id = excluded.decision_id,
+    tasks = excluded.tasks
 WHERE (closed_s IS NULL OR excluded.ended_s IS NULL)
-    AND (ended_s, user, name, nodes, io_nodes, decision_id) IS NOT (excluded.ended_s,
-        excluded.user, excluded.name, excluded.nodes, excluded.io_nodes, excluded.decision_id)
+    AND (ended_s, user, name, nodes, io_nodes, decision_id, tasks) IS NOT (excluded.ended_s,
+        excluded.user, excluded.name, excluded.nodes, excluded.io_nodes, excluded.decision_id,
+        excluded.tasks)
 """  # noqa: S608
 # slurmdbd knows less of a run than slurmctld, so for a stored run it only adds a missing end.
 _FILL_IN = f"""
-INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET ended_s = excluded.ended_s WHERE ended_s IS NULL
 """  # noqa: S608
 
@@ -73,6 +82,8 @@ class JobRun:
         Number of I/O nodes that it had; None if unknown.
     decision_id : str or None
         Id of ioncast's decision on the job; None without one.
+    tasks : int or None
+        Number of processes that Slurm started.
     """
 
     id: int
@@ -83,23 +94,27 @@ class JobRun:
     nodes: int | None
     io_nodes: int | None
     decision_id: str | None
+    tasks: int | None = None
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """A log to send, as a trace or as the outcome of its job."""
+    """Logs to send in one request, as a trace or as the outcome of their job."""
 
-    number: int
+    batch: int
     job_id: int
     started_s: float
     kind: Kind
-    path: Path
+    paths: tuple[Path, ...]
     attempts: int
 
 
 @dataclass(frozen=True)
 class Account:
-    """Numbers of a run's logs: sent as traces and outcomes, rejected, and waiting."""
+    """Numbers of a job's runs that were sent as traces and outcomes, and of logs.
+
+    `refused` logs were rejected, `waiting` logs were not sent yet.
+    """
 
     traces: int
     outcomes: int
@@ -164,55 +179,80 @@ class WatchState:
         ).fetchone()
         return before, after
 
-    def add_delivery(self, run: JobRun, kind: Kind, path: Path, now_s: float) -> None:
-        """Add a log to send; a log that is stored with this kind is not added again."""
-        self._database.execute(
-            "INSERT OR IGNORE INTO deliveries (job_id, started_s, kind, path, made_s, due_s)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (run.id, run.started_s, kind, os.fsencode(path), now_s, now_s),
+    def rejected_paths_of(self, run: JobRun) -> set[Path]:
+        """The logs of a run that were rejected."""
+        rows = self._database.execute(
+            "SELECT path FROM deliveries WHERE job_id = ? AND started_s = ?"
+            " AND refused IS NOT NULL",
+            (run.id, run.started_s),
+        )
+        return {Path(os.fsdecode(path)) for (path,) in rows}
+
+    def add_delivery(self, run: JobRun, kind: Kind, paths: Iterable[Path], now_s: float) -> None:
+        """Add logs to send in one request; those that were sent as this kind are sent again."""
+        [batch] = self._database.execute(
+            "SELECT coalesce(max(batch), 0) + 1 FROM deliveries"
+        ).fetchone()
+        self._database.executemany(
+            "INSERT INTO deliveries (job_id, started_s, kind, path, made_s, due_s, batch)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET batch = excluded.batch,"
+            " due_s = excluded.due_s, done_s = NULL, moved_bytes = NULL, attempts = 0",
+            [
+                (run.id, run.started_s, kind, os.fsencode(path), now_s, now_s, batch)
+                for path in paths
+            ],
         )
 
     def next_delivery(self, now_s: float) -> Delivery | None:
-        """The log that has been due longest; None if no log is due."""
+        """The logs that have been due longest; None if no log is due."""
         row = self._database.execute(
-            f"SELECT {_DELIVERY} FROM deliveries WHERE done_s IS NULL AND due_s <= ?"  # noqa: S608
-            " ORDER BY due_s, number LIMIT 1",
+            "SELECT batch, job_id, started_s, kind, attempts FROM deliveries"
+            " WHERE done_s IS NULL AND due_s <= ? ORDER BY due_s, number LIMIT 1",
             (now_s,),
         ).fetchone()
         if row is None:
             return None
-        number, job_id, started_s, kind, path, attempts = row
-        return Delivery(number, job_id, started_s, kind, Path(os.fsdecode(path)), attempts)
+        batch, job_id, started_s, kind, attempts = row
+        paths = self._paths("batch = ? AND done_s IS NULL", batch)
+        return Delivery(batch, job_id, started_s, kind, paths, attempts)
 
     def put_off(self, delivery: Delivery, due_s: float) -> None:
-        """Send a log at a later Unix time."""
+        """Send logs at a later Unix time."""
         self._database.execute(
-            "UPDATE deliveries SET attempts = attempts + 1, due_s = ? WHERE number = ?",
-            (due_s, delivery.number),
+            "UPDATE deliveries SET attempts = attempts + 1, due_s = ?"
+            " WHERE batch = ? AND done_s IS NULL",
+            (due_s, delivery.batch),
         )
 
-    def note(
-        self,
-        delivery: Delivery,
-        now_s: float,
-        kind: Kind,
-        *,
-        moved_bytes: int | None = None,
-        refused: str | None = None,
-    ) -> None:
-        """Note the end of a delivery: sent as this kind, or rejected for a reason."""
+    def note_sent(self, delivery: Delivery, now_s: float, moved_bytes: int | None) -> None:
+        """Note that logs were sent, and how many bytes their run moved."""
         self._database.execute(
-            "UPDATE deliveries SET done_s = ?, kind = ?, moved_bytes = ?, refused = ?"
-            " WHERE number = ?",
-            (now_s, kind, moved_bytes, refused, delivery.number),
+            "UPDATE deliveries SET done_s = ?, moved_bytes = ? WHERE batch = ? AND done_s IS NULL",
+            (now_s, moved_bytes, delivery.batch),
+        )
+
+    def note_rejected(
+        self, delivery: Delivery, path: Path, now_s: float, kind: Kind, why: str
+    ) -> None:
+        """Note that a log is not sent any more, as this kind, and why."""
+        self._database.execute(
+            "UPDATE OR REPLACE deliveries SET done_s = ?, kind = ?, moved_bytes = NULL, refused = ?"
+            " WHERE batch = ? AND path = ?",
+            (now_s, kind, why, delivery.batch, os.fsencode(path)),
+        )
+
+    def withdraw(self, delivery: Delivery) -> None:
+        """Forget logs that wait, because they are added again in other requests."""
+        self._database.execute(
+            "DELETE FROM deliveries WHERE batch = ? AND done_s IS NULL", (delivery.batch,)
         )
 
     def account_of(self, run: JobRun) -> Account:
-        """Numbers of a run's logs so far."""
+        """Numbers of a job's runs and logs so far."""
         return Account(
             *self._database.execute(
-                "SELECT count(*) FILTER (WHERE sent AND kind = 'trace'),"
-                " count(*) FILTER (WHERE sent AND kind = 'outcome'),"
+                "SELECT count(DISTINCT batch) FILTER (WHERE sent AND kind = 'trace'),"
+                " count(DISTINCT batch) FILTER (WHERE sent AND kind = 'outcome'),"
                 " count(refused), count(*) FILTER (WHERE done_s IS NULL)"
                 " FROM (SELECT *, done_s IS NOT NULL AND refused IS NULL AS sent FROM deliveries"
                 " WHERE job_id = ? AND started_s = ?)",
@@ -228,14 +268,14 @@ class WatchState:
         )
         return found.fetchone() is not None
 
-    def largest_trace(self, run: JobRun) -> Path | None:
-        """The log that moved most bytes, among a run's logs that were sent as traces."""
+    def largest_trace(self, run: JobRun) -> tuple[Path, ...]:
+        """The logs of the run that moved most bytes, among those of a job sent as traces."""
         row = self._database.execute(
-            "SELECT path FROM deliveries WHERE job_id = ? AND started_s = ? AND kind = 'trace'"
+            "SELECT batch FROM deliveries WHERE job_id = ? AND started_s = ? AND kind = 'trace'"
             " AND moved_bytes > 0 ORDER BY moved_bytes DESC, path LIMIT 1",
             (run.id, run.started_s),
         ).fetchone()
-        return row and Path(os.fsdecode(row[0]))
+        return () if row is None else self._paths("batch = ? AND refused IS NULL", row[0])
 
     def waiting(self) -> int:
         """Number of logs that wait to be sent."""
@@ -280,6 +320,11 @@ class WatchState:
             raise
         self._database.execute("COMMIT")
 
+    def _paths(self, condition: str, *values: Any) -> tuple[Path, ...]:
+        query = f"SELECT path FROM deliveries WHERE {condition} ORDER BY number"  # noqa: S608
+        rows = self._database.execute(query, values)
+        return tuple(Path(os.fsdecode(path)) for (path,) in rows)
+
     def _runs(self, condition: str, *values: Any) -> list[JobRun]:
         query = f"SELECT {_JOB} FROM jobs WHERE {condition} ORDER BY id, started_s"  # noqa: S608
         return [JobRun(*row) for row in self._database.execute(query, values)]
@@ -322,8 +367,10 @@ def _connected(path: str) -> sqlite3.Connection:
 
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
     [version] = connection.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        connection.executescript(f"BEGIN;{_SCHEMA};PRAGMA user_version = {_VERSION};COMMIT")
+    changes = {0: _SCHEMA, 1: _FROM_VERSION_1}
+    if version in changes:
+        script = changes[version]
+        connection.executescript(f"BEGIN;{script};PRAGMA user_version = {_VERSION};COMMIT")
     elif version != _VERSION:
         raise InputError(
             f"another version of ioncast wrote this state ({version}, not {_VERSION})",

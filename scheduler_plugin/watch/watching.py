@@ -5,18 +5,44 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.rounds import Failures
 from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.watch.following import JobFollower, SlurmJobs
 from scheduler_plugin.watch.sending import LogSender, Receiver, counted
-from scheduler_plugin.watch.state import JobRun, WatchState
+from scheduler_plugin.watch.state import JobRun, Kind, WatchState
 
 _LOG = logging.getLogger("ioncast.watch")
+# The service accepts more logs and, by default, more bytes.
+_MOST_LOGS = 900
+_MOST_BYTES = 128 << 20
 _KEPT_S = 28 * 86_400.0
 _BETWEEN_SUMMARIES_S = 3600.0
+
+
+def batches(paths: list[Path]) -> Iterator[list[Path]]:
+    """Divide the logs of a job among requests, as few as the service's limits allow."""
+    batch: list[Path] = []
+    total = 0
+    for path in paths:
+        size = _size(path)
+        if batch and (len(batch) == _MOST_LOGS or total + size > _MOST_BYTES):
+            yield batch
+            batch, total = [], 0
+        batch.append(path)
+        total += size
+    if batch:
+        yield batch
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
 
 
 class Watch:
@@ -147,10 +173,15 @@ class Watch:
         new = [path for path in found.paths if path not in known]
         if not new and not is_over:
             return
-        is_outcome = len(new) == 1 and not known and run.io_nodes is not None
+        is_outcome = not known and run.io_nodes is not None
         with self._state.transaction():
-            for path in new:
-                self._state.add_delivery(run, "outcome" if is_outcome else "trace", path, now_s)
+            if new:
+                # A late log may be a part of a run that was sent before.
+                rejected = self._state.rejected_paths_of(run)
+                logs = [path for path in found.paths if path not in rejected]
+                for batch in batches(logs):
+                    kind: Kind = "outcome" if is_outcome and len(batch) == len(logs) else "trace"
+                    self._state.add_delivery(run, kind, batch, now_s)
             if is_over:
                 self._state.close_run(run, now_s)
         if is_over:

@@ -151,6 +151,13 @@ def _streams_of_log(run: Run, index: int, settings: ExtractionSettings) -> _LogS
     return _LogStreams(log, system_files, streams, used, sound.warnings)
 
 
+def check_streams(log: DarshanLog) -> None:
+    """Raise DamagedLogError when the counters of a log are impossible."""
+    streams = read_streams(log)
+    if streams is not None:
+        sound_streams(streams, log.path)
+
+
 def read_streams(log: DarshanLog) -> Streams | None:
     """Step 1: read a row for each (file, api, operation, rank); None if nothing was moved."""
     tables = [

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ioncast_base.errors import InputError
+from ioncast_base.errors import NotOneRunError
 from summario.reading.job import Job
 
 Join = Literal["steps", "job"]
@@ -88,10 +88,11 @@ def one_run(jobs: Sequence[Job], names: Sequence[str], join: Join, remedy: str) 
 
     Raises
     ------
-    InputError
+    NotOneRunError
         When they are not; it names two logs of different runs and says why.
     """
-    first, *others = (run[0] for run in runs_among(jobs, join))
+    runs = runs_among(jobs, join)
+    first, *others = (run[0] for run in runs)
     if others:
         one, other = jobs[first], jobs[others[0]]
         if one.id != other.id:
@@ -104,11 +105,13 @@ def one_run(jobs: Sequence[Job], names: Sequence[str], join: Join, remedy: str) 
             why = "they do not overlap in time"
         else:
             why = "there is more than a week between them"
-        raise InputError(
+        error = NotOneRunError(
             f"not a log of the run of {names[first]}: {why}",
             where=names[others[0]],
             remedy=remedy,
         )
+        error.runs = tuple(map(tuple, runs))
+        raise error
 
 
 def told_apart(job: Job) -> Job:

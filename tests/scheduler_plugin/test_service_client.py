@@ -14,6 +14,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from benchdb.store.systems import system_id_of
 from benchdb.store.tokens import add_token
 from scheduler_plugin.service_client import (
     Ioncast,
+    NamedLog,
     RunOf,
     ServiceRefusedError,
     ServiceUnreachableError,
@@ -77,7 +79,7 @@ def _says(text: bytes) -> Callable[[socket.socket], None]:
 
 
 def _send(client: Ioncast) -> None:
-    client.send_trace(io.BytesIO(b"log"), "app.darshan", _RUN)
+    client.send_trace([NamedLog("app.darshan", io.BytesIO(b"log"))], _RUN)
 
 
 @pytest.mark.parametrize("answer", [_hang, _trickle])
@@ -123,6 +125,28 @@ def test_a_refusal_says_why_and_when_to_come_again() -> None:
         _send(client)
     assert (raised.value.status, raised.value.retry_after_s) == (429, 7.0)
     assert str(raised.value) == f"{url}: the service answers 429: too many"
+
+
+@pytest.mark.parametrize(
+    ("told", "runs", "bad"),
+    [
+        ({"runs": [[0, 2], [1]]}, [[0, 2], [1]], []),
+        ({"errors": [{"where": "form.log.1", "what": "it is cut"}]}, [], [1]),
+        ({"errors": [{"where": "form.nodes", "what": "0"}]}, [], []),
+        ({"runs": "all", "errors": "all"}, [], []),
+        ({"runs": [0, [1]], "errors": [1, None, {}]}, [], []),
+        (
+            {"runs": [["a"]], "errors": [{"where": "form.log.-1"}, {"where": ["form.log.1"]}]},
+            [],
+            [],
+        ),
+    ],
+)
+def test_a_refusal_says_which_logs_it_is_about(
+    told: dict[str, Any], runs: list[list[int]], bad: list[int]
+) -> None:
+    error = ServiceRefusedError(422, "no", where="here", document=told)
+    assert (error.runs, error.bad_logs) == (runs, bad)
 
 
 def test_nobody_there_is_said_in_a_line(tmp_path: Path) -> None:
@@ -192,7 +216,7 @@ def test_a_large_log_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
 
     with _server(take) as url, Ioncast(url, lambda: _SECRET) as client, path.open("rb") as log:
         tracemalloc.start()
-        client.send_trace(log, path.name, _RUN)
+        client.send_trace([NamedLog(path.name, log)], _RUN)
         _, peak_bytes = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert received[0] >= size
@@ -211,27 +235,27 @@ def test_the_service_takes_what_is_sent(tmp_path: Path) -> None:
         path = _LOGS / "periodic-ionodes4.darshan"
         for _ in range(2):
             with path.open("rb") as log:
-                trace = client.send_trace(log, path.name, _RUN)
+                trace = client.send_trace([NamedLog(path.name, log)], _RUN)
             with path.open("rb") as log:
-                outcome = client.send_outcome(log, path.name, _RUN)
+                outcome = client.send_outcome([NamedLog(path.name, log)], _RUN)
         assert outcome["run_id"] == trace["run_id"]
         application = served.ask(f"/v1/applications/{trace['application_id']}").json
         assert application["user"] == "ann"
         [run] = application["newest_runs"]["items"]
         assert trace["bytes"] == sum(phase["bytes"] for phase in run["phases"]) > 0
         with pytest.raises(ServiceRefusedError) as raised:
-            client.send_outcome(io.BytesIO(b"no log"), "no.darshan", _RUN)
+            client.send_outcome([NamedLog("no.darshan", io.BytesIO(b"no log"))], _RUN)
         assert raised.value.status == 422
         assert "no.darshan" in raised.value.detail
         assert client.decision("unknown/../id") is None
         name = "x" * 1000
         with path.open("rb") as log, pytest.raises(ServiceRefusedError, match="409"):
-            client.send_trace(log, path.name, RunOf("testbed", user="ann", name=name))
+            client.send_trace([NamedLog(path.name, log)], RunOf("testbed", user="ann", name=name))
 
 
 _ASKS = """
 import io, sys
-from scheduler_plugin.service_client import Ioncast, RunOf
+from scheduler_plugin.service_client import Ioncast, NamedLog, RunOf
 from scheduler_plugin.rounds import ended_by_signals
 from scheduler_plugin.slurm import Slurm
 with (
@@ -242,7 +266,7 @@ with (
     print("asking", flush=True)
     if sys.argv[2] == "slurm":
         slurm.jobs()
-    service.send_trace(io.BytesIO(b"log"), "app.darshan", RunOf("testbed"))
+    service.send_trace([NamedLog("app.darshan", io.BytesIO(b"log"))], RunOf("testbed"))
 """
 
 

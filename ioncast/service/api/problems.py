@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
 from flask import Flask, Response
@@ -19,7 +20,7 @@ from werkzeug.exceptions import (
     RequestURITooLarge,
 )
 
-from ioncast_base.errors import InputError, IoncastError, as_field
+from ioncast_base.errors import InputError, IoncastError, NotOneRunError, as_field
 from ioncast_base.toml_files import in_plain_words
 
 _LOG = logging.getLogger("ioncast.service")
@@ -58,6 +59,10 @@ class Problem(BaseModel):
     status: int = Field(description="The HTTP status.")
     detail: str | None = Field(None, description="The problem, and what to do.")
     errors: list[Mistake] | None = Field(None, description="The values that cannot be used.")
+    runs: list[list[int]] | None = Field(
+        None,
+        description="If the parts `log` are of several runs: the places of the logs of each run.",
+    )
 
 
 class RequestError(IoncastError):
@@ -93,9 +98,12 @@ def problem(
     *,
     errors: list[dict[str, str]] | None = None,
     headers: dict[str, str] | None = None,
+    runs: Sequence[Sequence[int]] = (),
 ) -> Response:
     """Make a problem document; with status 503 it says when to ask again."""
     document: dict[str, Any] = {"type": type_of(kind), "title": title, "status": status}
+    if runs:
+        document["runs"] = runs
     if detail:
         document["detail"] = detail
     if errors:
@@ -121,8 +129,19 @@ def of_error(error: IoncastError) -> Response:
         told = "the request is not the cause; send it again later"
         return problem(error.http_status, error.kind, error.title, told)
     detail = error.in_words(as_field)
+    runs: Sequence[Sequence[int]] = ()
+    if isinstance(error, InputError) and error.items:
+        errors = [{"where": f"form.log.{place}", "what": error.what} for place in error.items]
+    if isinstance(error, NotOneRunError):
+        runs = error.runs
     return problem(
-        error.http_status, error.kind, error.title, detail, errors=errors, headers=headers
+        error.http_status,
+        error.kind,
+        error.title,
+        detail,
+        errors=errors,
+        headers=headers,
+        runs=runs,
     )
 
 

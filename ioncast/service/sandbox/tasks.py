@@ -27,10 +27,10 @@ from predictor.composition.asking import Asked, Frontend, ask
 from predictor.composition.composing import observed_mib_s
 from predictor.composition.explanation import explain
 from predictor.composition.prediction_formats import to_json
-from summario.phases.extract import extract_run
+from summario.phases.extract import check_streams, extract_run
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Extraction, Phase
-from summario.reading.log import PHASE_MODULES, decode_log
+from summario.reading.log import PHASE_MODULES, DarshanLog, decode_log
 from summario.runs.hosts import HOST_MODULES, NodeCount
 from summario.runs.joining import one_run
 from summario.runs.logs_of_run import Run, run_of
@@ -266,13 +266,25 @@ def _observed(phases: Sequence[Phase]) -> float | None:
 
 def _run(uploads: Sequence[Upload]) -> Run:
     """Read the logs of one run, which errors and phases call as the client does."""
+    if len(uploads) == 1:
+        return Run((_log(uploads[0]),))
     logs = []
-    for upload in uploads:
-        with Path(upload.path).open("rb") as file:
-            logs.append(decode_log(file, upload.name, modules=_MODULES))
+    for place, upload in enumerate(uploads):
+        try:
+            log = _log(upload)
+            check_streams(log)
+        except InputError as error:
+            error.items = (place,)
+            raise
+        logs.append(log)
     names = [upload.name for upload in uploads]
     one_run([log.job for log in logs], names, "steps", "send the logs of each run by themselves")
     return run_of(logs)
+
+
+def _log(upload: Upload) -> DarshanLog:
+    with Path(upload.path).open("rb") as file:
+        return decode_log(file, upload.name, modules=_MODULES)
 
 
 def _extracted(run: Run) -> Extraction:

@@ -33,7 +33,8 @@ pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
 _LOGS = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
 _DECISION = "04a94459990f44be8a32fd781700b04e"
-# It copies a genuine log to the place where Darshan would write it, under Darshan's name.
+_ONE_JOB = _LOGS.parents[3] / "tests" / "summario" / "fixtures" / "one-job"
+# It copies genuine logs to the place where Darshan would write them, under Darshan's names.
 _JOB = """\
 #!/bin/sh
 touch {folder}/began.$SLURM_JOB_ID
@@ -41,9 +42,14 @@ while [ ! -e {awaited} ]; do sleep 0.1; done
 set -- $(date '+%Y/%-m/%-d %-m-%-d %-H %-M %-S')
 day={folder}/logs/$1
 mkdir -p $day
-log=$day/root_app_id$SLURM_JOB_ID-$$_$2-$(($3 * 3600 + $4 * 60 + $5))-1234567
-cp {source} $log.darshan_partial
-mv $log.darshan_partial ${{log}}_1.darshan
+second=$(($3 * 3600 + $4 * 60 + $5))
+number=0
+for source in {sources}; do
+    number=$((number + 1))
+    log=$day/root_app_id$SLURM_JOB_ID-$$_$2-$second-$number
+    cp $source $log.darshan_partial
+    mv $log.darshan_partial ${{log}}_1.darshan
+done
 """
 
 
@@ -89,9 +95,15 @@ class Site:
             """
         )
 
-    def submit(self, source: str, *options: str | bytes, awaited: Path = Path("/")) -> int:
-        """Submit a job that ends when a file exists."""
-        told = {"folder": self.folder, "source": _LOGS / source, "awaited": awaited}
+    def submit(
+        self,
+        source: str,
+        *options: str | bytes,
+        awaited: Path = Path("/"),
+        logs: Path = _LOGS,
+    ) -> int:
+        """Submit a job that ends when a file exists, with the logs that a pattern names."""
+        told = {"folder": self.folder, "sources": logs / source, "awaited": awaited}
         return self.slurm.submit(*options, script=_JOB.format(**told))
 
     def watch(self, *options: str) -> list[str]:
@@ -181,6 +193,27 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
     assert f"ioncast: job {direct} of root: 1 outcome sent, 0 I/O nodes" in lines
     assert f"ioncast: job {unknown} of root: 1 trace sent, I/O nodes unknown" in lines
     assert not [line for line in lines if "slurmdbd" in line]
+
+
+def test_the_logs_of_a_jobs_processes_are_one_run_and_those_of_its_steps_several(
+    site: Site,
+) -> None:
+    with site.served() as served:
+        forked = site.submit("python-fork-*.darshan", "-Lionode:2", logs=_ONE_JOB)
+        both = site.submit("python-*.darshan", "-Lionode:1", logs=_ONE_JOB)
+        for job in (forked, both):
+            site.slurm.wait_for(job, "COMPLETED")
+        done = site.once()
+        assert done.returncode == 0, done.stderr
+        [application] = served.ask("/v1/applications").json["items"]
+        runs = served.ask(f"/v1/applications/{application['id']}/runs").json["items"]
+        # The logs of both jobs are the same files, and the service knows them.
+        assert [(run["job_id"], run["tasks"], run["io_nodes"]) for run in runs[1:]] == [
+            (str(forked), 1, 2)
+        ]
+        assert sum(phase["bytes"] for phase in runs[1]["phases"]) == 3_001_002
+        assert runs[0]["job_id"] == str(both)
+        assert _outcomes(served) == {str(forked): 2, str(both): 1}
 
 
 def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> None:

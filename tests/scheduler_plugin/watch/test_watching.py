@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -31,6 +32,11 @@ from tests.support.serving import PATIENCE_S, Served, running, start, stop
 pytestmark = pytest.mark.serving
 
 _LOGS = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
+# Logs of the processes of two Python programs, and the bytes that each program moved.
+_ONE_JOB = _LOGS.parents[3] / "tests" / "summario" / "fixtures" / "one-job"
+_FORKED = [f"python-fork-workers-{number}" for number in range(4)]
+_SPAWNED = [f"python-spawn-workers-{number}" for number in range(5)]
+_FORKED_BYTES, _SPAWNED_BYTES = 3_001_002, 3_008_061
 _START_S = datetime(2026, 3, 5, 10).timestamp()
 _HOUR_S = 3600.0
 _numbers = itertools.count()
@@ -48,8 +54,8 @@ class _Patient(Ioncast):
                 if error.status != 503 or time.monotonic() > give_up_at:
                     raise
             time.sleep(0.2)
-            if "files" in content:
-                content["files"]["log"][1].seek(0)
+            for _, (_, file) in content.get("files", ()):
+                file.seek(0)
 
 
 class Site:
@@ -85,7 +91,8 @@ class Site:
         day.mkdir(parents=True, exist_ok=True)
         second = when.hour * 3600 + when.minute * 60 + when.second
         name = f"ann_{source}_id{job_id}-77_{when.month}-{when.day}-{second}-1234_1.darshan"
-        return Path(shutil.copy(_LOGS / f"{source}.darshan", day / name))
+        folder = _ONE_JOB if source.startswith("python-") else _LOGS
+        return Path(shutil.copy(folder / f"{source}.darshan", day / name))
 
     def watch(self, state: WatchState, service: Any, **settings: Any) -> Watch:
         return Watch(
@@ -233,6 +240,140 @@ def test_of_several_steps_the_one_that_moved_most_tells_the_outcome(site: Site) 
     assert outcome["run_id"] == max(moved, key=lambda run: moved[run])
 
 
+def moved_bytes(run: dict[str, Any]) -> int:
+    return sum(phase["bytes"] for phase in run["phases"])
+
+
+def test_the_logs_of_a_jobs_processes_are_one_run_and_its_outcome(site: Site) -> None:
+    site.listed = [_job(tasks=1)]
+    for name in _FORKED:
+        site.log(name)
+    site.round()
+    [run], [outcome] = site.runs(), site.outcomes()
+    assert (run["job_id"], run["io_nodes"], moved_bytes(run)) == ("42", 4, _FORKED_BYTES)
+    # Slurm started one process; questions for decisions have its number.
+    assert run["tasks"] == 1
+    assert outcome["run_id"] == run["id"]
+
+
+def test_each_step_of_a_job_is_a_run_with_the_logs_of_its_processes(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    site.listed = [_job()]
+    for name in [*_FORKED, "periodic-ionodes4", *_SPAWNED]:
+        site.log(name)
+    site.round(rounds=2)
+    runs = sorted(site.runs(), key=moved_bytes)
+    assert [moved_bytes(run) for run in runs[:2]] == [_FORKED_BYTES, _SPAWNED_BYTES]
+    [outcome] = site.outcomes()
+    assert outcome["run_id"] == runs[2]["id"]
+    assert "1 outcome and 3 traces sent, 4 I/O nodes" in caplog.text
+    assert "rejected" not in caplog.text.replace("0 rejected", "")
+
+
+def test_a_damaged_log_is_rejected_and_the_others_of_its_run_are_sent(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.listed = [_job()]
+    for name in _FORKED[:3]:
+        site.log(name)
+    bad = site.log(_FORKED[3])
+    bad.write_bytes(bad.read_bytes()[:1000])
+    site.round(rounds=2)
+    [run], [outcome] = site.runs(), site.outcomes()
+    assert moved_bytes(run) == _FORKED_BYTES - 1_000_000
+    assert outcome["run_id"] == run["id"]
+    assert caplog.text.count("is rejected") == 1
+    assert f"{bad.name} is rejected" not in caplog.text
+    assert str(bad) in caplog.text
+
+
+def test_a_late_log_of_a_process_becomes_a_part_of_its_run(site: Site) -> None:
+    site.listed = [_job()]
+    for name in [*_FORKED[:3], *_SPAWNED]:
+        site.log(name)
+    site.round()
+    site.log(_FORKED[3])
+    site.round(later_s=100)
+    assert sorted(map(moved_bytes, site.runs())) == [_FORKED_BYTES, _SPAWNED_BYTES]
+    assert len(site.outcomes()) == 1
+
+
+def test_a_log_that_vanished_leaves_the_others_together(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.listed = [_job()]
+    for name in _FORKED:
+        site.log(name)
+    site.round(token="ion_wrong")  # noqa: S106
+    next((site.folder / "logs").rglob("*workers-3*")).unlink()
+    site.round(later_s=60, rounds=2)
+    [run] = site.runs()
+    assert moved_bytes(run) == _FORKED_BYTES - 1_000_000
+    assert "the file does not exist any more" in caplog.text
+
+
+@pytest.mark.parametrize("limit", [{"_MOST_LOGS": 2}, {"_MOST_BYTES": 5_000}])
+def test_more_logs_than_a_request_may_have_are_several_runs(
+    site: Site, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]
+) -> None:
+    for name, value in limit.items():
+        monkeypatch.setattr(f"scheduler_plugin.watch.watching.{name}", value)
+    site.listed = [_job()]
+    for name in _FORKED:
+        site.log(name)
+    site.round(rounds=2)
+    assert sum(map(moved_bytes, site.runs())) == _FORKED_BYTES
+    assert len(site.runs()) > 1
+    assert len(site.outcomes()) == 1
+
+
+def test_a_state_of_version_1_still_sends_its_logs(site: Site) -> None:
+    """The watch of that version sent each log by itself."""
+    path = site.folder / "watch.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript(_VERSION_1)
+    log = site.log("periodic-ionodes4")
+    job = (42, _START_S, _START_S + 590, "ann", "restart", 8, 4, "04a9")
+    connection.execute(
+        "INSERT INTO jobs (id, started_s, ended_s, user, name, nodes, io_nodes, decision_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        job,
+    )
+    connection.execute(
+        "INSERT INTO deliveries (job_id, started_s, kind, path, made_s, due_s)"
+        " VALUES (42, ?, 'outcome', ?, 0, 0)",
+        (_START_S, os.fsencode(log)),
+    )
+    connection.commit()
+    connection.close()
+    site.round()
+    assert len(site.runs()) == len(site.outcomes()) == 1
+
+
+_VERSION_1 = """
+CREATE TABLE jobs (
+    id INTEGER NOT NULL, started_s REAL NOT NULL, ended_s REAL,
+    user TEXT NOT NULL, name TEXT NOT NULL, nodes INTEGER, io_nodes INTEGER, decision_id TEXT,
+    closed_s REAL,
+    PRIMARY KEY (id, started_s)
+);
+CREATE INDEX jobs_that_are_open ON jobs (id) WHERE closed_s IS NULL;
+CREATE TABLE deliveries (
+    number INTEGER PRIMARY KEY, job_id INTEGER NOT NULL, started_s REAL NOT NULL,
+    kind TEXT NOT NULL, path TEXT NOT NULL, made_s REAL NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, due_s REAL NOT NULL, done_s REAL,
+    moved_bytes INTEGER, refused TEXT,
+    UNIQUE (job_id, started_s, kind, path),
+    FOREIGN KEY (job_id, started_s) REFERENCES jobs (id, started_s) ON DELETE CASCADE
+);
+CREATE INDEX deliveries_that_wait ON deliveries (due_s) WHERE done_s IS NULL;
+CREATE TABLE progress (name TEXT PRIMARY KEY, moment_s REAL NOT NULL);
+PRAGMA user_version = 1;
+"""
+
+
 def test_a_log_that_comes_late_is_a_trace_and_later_ones_are_not_waited_for(site: Site) -> None:
     site.listed = [_job()]
     site.log("periodic-ionodes4")
@@ -333,7 +474,7 @@ class _Warns:
         return {"bytes": 1, "warnings": ["half of it\nis missing", "all is late"]}
 
     def send_outcome(self, *_: Any) -> dict[str, Any]:
-        return {}
+        return self.send_trace()
 
 
 def test_what_the_service_warns_of_is_said_once(
@@ -570,10 +711,12 @@ for kill_at in range(1, 1000, told["step"]):
 
 
 def test_killed_anywhere_nothing_is_lost_or_doubled(site: Site) -> None:
-    jobs = [_job(), _job(id=43, licenses="ionode:2")]
+    jobs = [_job(), _job(id=43, licenses="ionode:2"), _job(id=44)]
     site.log("periodic-ionodes4")
     site.log("hacc-io-ionodes4", 43)
     site.log("multiphase-ionodes4", 43)
+    for name in _FORKED:
+        site.log(name, 44)
     told = {
         "jobs": [vars(job) for job in jobs],
         "url": site.served.url,
@@ -596,7 +739,9 @@ def test_killed_anywhere_nothing_is_lost_or_doubled(site: Site) -> None:
     assert len(systems) >= 10
     for system in systems:
         site.system = system
-        assert sorted(run["job_id"] for run in site.runs()) == ["42", "43", "43"]
+        assert sorted(run["job_id"] for run in site.runs()) == ["42", "43", "43", "44"]
+        [forked] = [run for run in site.runs() if run["job_id"] == "44"]
+        assert moved_bytes(forked) == _FORKED_BYTES
         got = {outcome["job_id"]: outcome["io_nodes"] for outcome in site.outcomes()}
-        assert got == {"42": 4, "43": 2}
-        assert len(site.outcomes()) == 2
+        assert got == {"42": 4, "43": 2, "44": 4}
+        assert len(site.outcomes()) == 3

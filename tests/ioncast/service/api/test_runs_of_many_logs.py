@@ -80,6 +80,9 @@ def test_the_logs_of_a_runs_processes_are_one_run(send: Send, service: Service) 
 
 
 def test_logs_of_different_runs_are_one_clear_line(client: FlaskClient, send: Send) -> None:
+    response = send([SPAWNED[0], *FORKED])
+    assert answer(response, 422)["type"] == "urn:ioncast:not-one-run"
+    assert answer(response, 422)["runs"] == [[0], [1, 2, 3, 4]]
     said = detail(send([*FORKED, SPAWNED[0]]))
     assert said == (
         f"{SPAWNED[0].name}: not a log of the run of {FORKED[0].name}: their job ids are 4711 and"
@@ -99,7 +102,9 @@ def test_steps_of_a_job_are_different_runs(send: Send, tmp_path: Path) -> None:
 def test_a_damaged_log_among_them_is_named(send: Send, tmp_path: Path) -> None:
     bad = tmp_path / "bad.darshan"
     bad.write_bytes(FORKED[1].read_bytes()[:1000])
-    assert detail(send([FORKED[0], bad])).startswith("bad.darshan: ")
+    response = send([FORKED[0], bad])
+    assert detail(response).startswith("bad.darshan: ")
+    assert [error["where"] for error in answer(response, 422)["errors"]] == ["form.log.1"]
     record = posix("/a", 0, 1, requests=-1)
     write_log(bad, nprocs=1, records=[record], jobid=4711, uid=0, start=(1795417262, 550_000_000))
     assert detail(send([FORKED[0], bad])).startswith("bad.darshan: a POSIX record has")
