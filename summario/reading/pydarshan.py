@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ioncast_base.errors import DamagedLogError, InputError
+from ioncast_base.limits import LARGEST_COUNT
 from summario.reading.dxt import DXT_MODULES, FIRST_WITH_THREAD
 from summario.reading.header import Header, Region
 from summario.reading.job import Job
@@ -176,7 +177,7 @@ def _header(report: Any, where: str) -> Header:
 
 def _job(report: Any, where: str) -> Job:
     job = report.metadata["job"]
-    if job["nprocs"] < 1:
+    if not 1 <= job["nprocs"] <= LARGEST_COUNT:
         raise DamagedLogError(
             f"PyDarshan finds {job['nprocs']} processes in the job record",
             where=where,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.applications.darshan_writer import write_log
 from summario.reading.pydarshan import import_pydarshan
 from tests.summario.test_phases_command import FIXTURES, run
 from tests.support.examples import examples
@@ -68,6 +69,17 @@ def test_a_log_that_pydarshan_cannot_read_has_a_line_and_the_others_are_printed(
         f"ioncast: {bzip2}: PyDarshan cannot read it: Failed to open file; {OTHER_OPINION}",
         f"ioncast: {gone}: No such file or directory",
     ]
+
+
+@pytest.mark.usefixtures("pydarshan")
+def test_more_processes_than_mpi_can_count_are_one_line(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "many.darshan", nprocs=1 << 62)
+    done = run("phases", log, "--reader", "darshan")
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line == (
+        f"ioncast: {log}: PyDarshan finds {1 << 62} processes in the job record; {OTHER_OPINION}"
+    )
 
 
 def test_without_pydarshan_one_line_says_what_to_do() -> None:
