@@ -44,10 +44,10 @@ _Number = TypeVar("_Number", np.int64, np.uint64)
 _LAYER_ORDER = ("MPIIO", "STDIO", "POSIX")
 _MAX_PARTS = 4
 
-_SYSTEM_FOLDERS = ("/proc/", "/sys/", "/dev/", "/etc/")
-_STANDARD_STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
-_CODE_SUFFIXES = (".so", ".pyc", ".pyo")
-_VERSIONED_LIBRARY = re.compile(r"\.so(?:\.\d+)+$")
+_SYSTEM_FILE = re.compile(
+    r"/(?:proc|sys|dev|etc)/ | <STD(?:IN|OUT|ERR)>\Z | .*\.(?:so(?:\.\d+)*|py[co])\Z",
+    re.DOTALL | re.VERBOSE,
+)
 
 
 def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extraction:
@@ -146,8 +146,8 @@ def _streams_of_log(run: Run, index: int, settings: ExtractionSettings) -> _LogS
         return _LogStreams(log, system_files)
     sound = sound_streams(read, log.path)
     streams = in_run(sound.streams, index, run.delays_seconds[index]) if index else sound.streams
-    used = select_layer(streams, settings.layer)
-    used = used.take(~is_among(used.file_id, system_files))
+    used = streams.take(~is_among(streams.file_id, system_files))
+    used = select_layer(used, settings.layer)
     return _LogStreams(log, system_files, streams, used, sound.warnings)
 
 
@@ -178,17 +178,8 @@ def read_streams(log: DarshanLog) -> Streams | None:
 
 def system_file_ids(log: DarshanLog) -> NDArray[np.uint64]:
     """List the record ids of files that belong to the system, not to the application."""
-    return np.array([id_ for id_, path in log.names.items() if _is_system_file(path)], np.uint64)
-
-
-def _is_system_file(path: str) -> bool:
-    # A log may name ten thousand files, so match the slow pattern only where it can match.
-    return (
-        path.startswith(_SYSTEM_FOLDERS)
-        or path in _STANDARD_STREAMS
-        or path.endswith(_CODE_SUFFIXES)
-        or (".so." in path and _VERSIONED_LIBRARY.search(path) is not None)
-    )
+    ids = [id_ for id_, path in log.names.items() if _SYSTEM_FILE.match(path)]
+    return np.array(ids, np.uint64)
 
 
 def select_layer(streams: Streams, layer: str) -> Streams:
@@ -230,7 +221,7 @@ def merge_files(
     )
     group = np.empty(len(order), np.int64)
     group[order] = ordered_group
-    first = np.flatnonzero(changes(ordered_group))
+    [first] = changes(ordered_group).nonzero()
     leader = order[first]
 
     def total(values: Ints) -> Ints:
@@ -394,7 +385,7 @@ def _modes(group: Ints, values: Ints) -> Ints:
     pair_group, pair_value, pair = _distinct_pairs(group, values)
     frequency = np.bincount(pair)
     best = np.lexsort((-pair_value.astype(np.int64), frequency, pair_group))
-    last_of_group = np.append(np.flatnonzero(changes(pair_group))[1:], len(best)) - 1
+    last_of_group = np.bincount(pair_group).cumsum() - 1
     modes: Ints = pair_value[best[last_of_group]].astype(np.int64)
     return modes
 
@@ -405,7 +396,7 @@ def _merged_parts(file_phases: FilePhases, group: Ints) -> list[tuple[Part, ...]
     order = np.lexsort((file_phases.part_size, part_group))
     size = file_phases.part_size[order]
     part_group = part_group[order]
-    first = np.flatnonzero(changes(part_group, size))
+    [first] = changes(part_group, size).nonzero()
     merged: list[list[Part]] = [[] for _ in range(int(group.max()) + 1)]
     if len(first):
         requests = np.add.reduceat(file_phases.part_requests[order], first)

@@ -91,11 +91,11 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
     order = np.lexsort((*by, streams.file_id, streams.operation, streams.api))
     streams = streams.take(order)
     new = changes(streams.api, streams.operation, streams.file_id)
-    first = np.flatnonzero(new)
+    [first] = new.nonzero()
     row = new.cumsum() - 1
     members = np.bincount(row)
     new_in_log = new | changes(streams.log) if has_several_logs else new
-    first_in_log = np.flatnonzero(new_in_log)
+    [first_in_log] = new_in_log.nonzero()
     processes_of_log = np.minimum(
         np.add.reduceat(streams.processes, first_in_log), nprocs[streams.log[first_in_log]]
     )

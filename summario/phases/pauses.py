@@ -117,7 +117,7 @@ def split_at_pauses(
     time_distance : float
         The longest time without I/O, in seconds, that is not a pause.
     """
-    long_rows = np.flatnonzero(file_phases.end - file_phases.start > time_distance)
+    [long_rows] = (file_phases.end - file_phases.start > time_distance).nonzero()
     if not len(long_rows) or not any(log.traces for log in run.logs):
         return SplitRows(file_phases)
     # A row with all requests in the trace needs no heat map.

@@ -85,7 +85,7 @@ class Streams:
         if rows.dtype == bool:
             if rows.all():
                 return self
-            rows = np.flatnonzero(rows)
+            [rows] = rows.nonzero()
         return Streams(**{name: getattr(self, name).take(rows, axis=0) for name in _COLUMNS})
 
 
@@ -182,8 +182,8 @@ def _requests(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
         # Version 1 of the POSIX module counts stdio calls separately, but adds their bytes.
         requests = records.integer(f"{api}_{plural}") + records.integer(f"{api}_F{plural}")
         return requests, np.zeros_like(requests)
-    collective = records.integers(f"MPIIO_COLL_{plural}", f"MPIIO_SPLIT_{plural}").sum(axis=1)
-    independent = records.integers(f"MPIIO_INDEP_{plural}", f"MPIIO_NB_{plural}").sum(axis=1)
+    collective = records.integer(f"MPIIO_COLL_{plural}") + records.integer(f"MPIIO_SPLIT_{plural}")
+    independent = records.integer(f"MPIIO_INDEP_{plural}") + records.integer(f"MPIIO_NB_{plural}")
     return collective + independent, collective
 
 
@@ -225,7 +225,7 @@ def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Int
         ]
         for name in (("READ", "WRITE") if operation == "read" else ("WRITE", "READ"))
     )
-    share = np.clip(own / np.maximum(own + other, 1), 0, 1)
+    share = (own / np.maximum(own + other, 1)).clip(0, 1)
     own_counts = np.zeros(counts.shape, np.int64)
     own_counts[row, slot] = np.rint(np.minimum(counts[row, slot], MOST) * share)
     return sizes, own_counts

@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,13 +60,11 @@ def library_path(purpose: str) -> str:
     MissingPyDarshanError
         When it is not installed.
     """
-    try:
-        wheel = files("darshan") or []
-    except PackageNotFoundError:
-        wheel = []
-    for file in wheel:
-        if file.name.startswith("libdarshan-util"):
-            return str(file.locate())
+    package = find_spec("darshan")
+    if package is not None and package.origin is not None:
+        # The tool that makes wheels for Linux puts libraries into a folder beside the package.
+        for library in Path(package.origin).parents[1].glob("darshan.libs/libdarshan-util*"):
+            return str(library)
     raise MissingPyDarshanError(purpose)
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError
 
 import pytest
 
 from experiments.applications import darshan_writer
-from summario.reading import pydarshan
 from summario.reading.pydarshan import MissingPyDarshanError
 
 HAS_WHEELS = sys.version_info < (3, 13)
@@ -30,12 +28,7 @@ def skipped_without_pydarshan() -> Iterator[None]:
 @contextmanager
 def without_pydarshan() -> Iterator[None]:
     """Act as if PyDarshan was not installed."""
-
-    def absent(name: str) -> None:
-        raise PackageNotFoundError(name)
-
     darshan_writer._library.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pydarshan, "files", absent)
         patch.setitem(sys.modules, "darshan", None)
         yield
