@@ -1,5 +1,6 @@
 """Commands with several logs of one run."""
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from experiments.applications.darshan_writer import Dxt, write_log
 from summario.phases.many import FEW, extract_all, find_runs
 from summario.reading.sources import find_sources
 from tests.summario.phases.test_rules import MIB, posix
+from tests.summario.test_phases_command import run
 from tests.support.command import run_ioncast
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -131,6 +133,25 @@ def test_many_runs_are_joined_on_all_cores(tmp_path: Path) -> None:
     assert len(found) == 2 * FEW
     assert {record["nprocs"] for record in found} == {2}
     assert {record["bytes"] for record in found} == {20 * MIB}
+
+
+def test_logs_of_gzip_and_standard_input_are_joined(tmp_path: Path) -> None:
+    packed = tmp_path / "packed.darshan.gz"
+    packed.write_bytes(gzip.compress(FORKED[0].read_bytes()))
+    done = run(
+        "phases",
+        packed,
+        "-",
+        FORKED[2],
+        "--join",
+        "steps",
+        "--format",
+        "json",
+        given=FORKED[1].read_bytes(),
+    )
+    written = [record for record in json.loads(done.stdout) if record["type"] == "write"]
+    assert [(record["bytes"], record["nprocs"]) for record in written] == [(2_001_000, 3)]
+    assert {record["log"] for record in written} == {f"{packed} and 2 more logs"}
 
 
 def test_a_copy_of_a_log_counts_once(tmp_path: Path) -> None:

@@ -13,7 +13,10 @@ from summario.phases.extract import extract, extract_run
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction, Phase
 from summario.reading.log import DarshanLog, read_log
+from summario.reading.operations import operations_of
 from summario.runs.logs_of_run import run_of
+from summario.runs.stacking import stacked
+from summario.traces.of_log import trace_run
 from tests.summario.phases.test_rules import MIB, heatmap, mpiio, posix, stdio
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -162,6 +165,25 @@ def test_traced_requests_of_all_logs_show_the_pause(tmp_path: Path) -> None:
         (1, 3, 4),
         (5, 6.5, 3),
     ]
+
+
+def test_trace_phases_of_a_run_tell_its_processes_apart(tmp_path: Path) -> None:
+    def traced(name: str, delay: float) -> DarshanLog:
+        writes = [(MIB * n, MIB, float(n), n + 0.5) for n in range(4)]
+        dxt = [Dxt("DXT_POSIX", f"/{name}", 0, name, writes=writes)]
+        return log(tmp_path, name, [posix(f"/{name}", 0, 3.5, requests=4)], delay, dxt=dxt)
+
+    run = run_of([traced("late", 2), traced("early", 0)])
+    [found] = trace_run(run).phases
+    assert (found.nprocs, found.log) == (2, f"{tmp_path / 'early.darshan'} and 1 more log")
+    assert (found.phase.start_seconds, found.phase.end_seconds) == (0, 5.5)
+    assert (found.phase.ranks.rank.tolist(), found.phase.ranks.requests.tolist()) == (
+        [0, 1],
+        [4, 4],
+    )
+    operations = stacked(run, [operations_of(each) for each in run.logs])
+    assert operations.hosts == ("early", "late")
+    assert operations.rank.tolist() == operations.host.tolist() == [0] * 4 + [1] * 4
 
 
 def in_one_and_apart(
