@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,9 @@ _OWN_FOLDER = pytest.StashKey[str]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background jobs ignore Ctrl-C, and so would all programs that tests interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None:
         # Each start of pytest closes its usual folder to other users, although daemons of another
         # run may use it as other users.
