@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from summario.phases.extract import extract_phases, merge_files, read_streams, select_layer
+from summario.phases.extract import extract_phases, read_streams, select_layer
+from summario.phases.grouping import merge_files
 from summario.phases.merge import merge_ranks
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
