@@ -20,6 +20,8 @@ JOINS: tuple[Join, ...] = ("steps", "job")
 
 # Schedulers and the kernel use ids again. No job waits so long between two of its programs.
 _LONGEST_GAP_SECONDS = 7 * 86400.0
+# No run has larger times, so a later start or end is damage.
+_LONGEST_RUN_SECONDS = 1e9
 # A mount of one of these types is a part of the system. Other file systems, such as / and NFS, are
 # mounted at the same path on many systems.
 _PARALLEL_FILE_SYSTEMS = frozenset(["lustre", "gpfs", "beegfs", "panfs", "pvfs2", "ceph"])
@@ -29,6 +31,7 @@ _PARALLEL_FILE_SYSTEMS = frozenset(["lustre", "gpfs", "beegfs", "panfs", "pvfs2"
 class _Group:
     """Logs that belong together so far: their places in the list, times and file systems."""
 
+    first_start: float
     members: list[int] = field(default_factory=list)
     latest_start: float = 0.0
     latest_end: float = 0.0
@@ -129,7 +132,7 @@ def _runs_of_job(places: Iterable[int], jobs: Sequence[Job], join: Join) -> list
         growing = [group for group in growing if _continues(group, job, join)]
         group = next((group for group in growing if _is_same_system(group.mounts, job)), None)
         if group is None:
-            group = _Group(latest_end=job.end_seconds)
+            group = _Group(job.start_seconds, latest_end=job.end_seconds)
             groups.append(group)
             growing.append(group)
         group.add(place, job)
@@ -137,6 +140,8 @@ def _runs_of_job(places: Iterable[int], jobs: Sequence[Job], join: Join) -> list
 
 
 def _continues(group: _Group, job: Job, join: Join) -> bool:
+    if job.start_seconds - group.first_start > _LONGEST_RUN_SECONDS:
+        return False
     if join == "job":
         return job.start_seconds <= group.latest_end + _LONGEST_GAP_SECONDS
     # Before Darshan 3.4.1 times are whole seconds. So a program that starts in the second in which

@@ -190,6 +190,14 @@ def test_a_job_is_planned_on_the_compute_nodes_that_its_log_names(
     assert row["nodes"] == nodes
 
 
+def test_the_logs_of_a_runs_processes_are_planned_as_one_job(site: Path) -> None:
+    folder = PROJECT / "tests" / "summario" / "fixtures" / "one-job"
+    arguments = ("--from-logs", str(folder), "--min-share", "0.1", "--format", "json")
+    rows = configurations(plan(site, *arguments))
+    # In both jobs three workers wrote 100,000 bytes ten times, and their parent 1,000 bytes.
+    assert {row["configuration"].partition(" ior ")[0] for row in rows} == {"mpiexec -n 4"}
+
+
 def test_what_is_measured_well_enough_is_not_planned_again(site: Path) -> None:
     unmeasured = configurations(plan(site, "--from-logs", str(LOGS), "--format", "json"))
     assert {row["known"] for row in unmeasured} == {"unknown"}

@@ -90,6 +90,11 @@ def test_an_id_that_was_used_again_after_weeks_is_another_job() -> None:
     assert grouped(job(0, 10), job(6 * DAY, 7 * DAY), join="job") == [[0, 1]]
 
 
+@pytest.mark.parametrize("join", JOINS)
+def test_impossible_times_join_nothing(join: Join) -> None:
+    assert grouped(job(0, 2.0**62), job(2.0**61, 2.0**62), job(5, 9), join=join) == [[0, 2], [1]]
+
+
 def on(*mounts: str) -> dict[str, str]:
     return {"mount_table": "\n".join(mounts)}
 
