@@ -74,12 +74,13 @@ def heatmaps_of(log: DarshanLog) -> dict[tuple[str, str], Heatmap]:
             return {}
         if api in APIS:
             rows = np.flatnonzero(ids == file_id)
-            width = float(heads[rows[:1], 2].view(np.float64)[0])
+            widths = heads[rows, 2].view(np.float64)
             at = first[rows] + _HEAD_WORDS
             write = _padded(words, at, bins[rows])
             read = _padded(words, at + bins[rows], bins[rows])
-            if not _are_possible(write) or not _are_possible(read):
+            if np.ptp(widths) > 0 or not _are_possible(write) or not _are_possible(read):
                 return {}
+            width = float(widths[0])
             heatmaps[api, "write"] = Heatmap(width, rank[rows], write)
             heatmaps[api, "read"] = Heatmap(width, rank[rows], read)
     return heatmaps

@@ -51,6 +51,15 @@ def test_an_impossible_width_means_no_heat_map(tmp_path: Path, width: float) -> 
     assert heatmaps_of(log_with(tmp_path, data)) == {}
 
 
+def test_bins_of_different_widths_mean_no_heat_map(tmp_path: Path) -> None:
+    """Darshan gives the bins of all processes one width; PyDarshan rejects others too."""
+    rows = [
+        heatmap_bytes(rank, [1, 2], [3, 4], byte_order="<", width=width)
+        for rank, width in enumerate((0.5, 1.0))
+    ]
+    assert heatmaps_of(log_with(tmp_path, b"".join(rows), nprocs=2)) == {}
+
+
 @pytest.mark.parametrize("bins", [0, -1, 3, 1 << 62])
 def test_impossible_numbers_of_bins_mean_no_heat_map(tmp_path: Path, bins: int) -> None:
     data = bytearray(heatmap_bytes(0, [1, 2], [3, 4], byte_order="<"))
