@@ -52,7 +52,8 @@ def sound_streams(streams: Streams, where: str) -> SoundStreams:
     Raises
     ------
     DamagedLogError
-        When a file with an impossible record has no records of a layer below.
+        When a file with an impossible record has no records of the same operations in a layer
+        below.
     """
     impossible = ~_possible(streams)
     streams = replace(
@@ -65,16 +66,22 @@ def sound_streams(streams: Streams, where: str) -> SoundStreams:
         return SoundStreams(streams)
     row = int(np.flatnonzero(impossible)[0])
     files = np.unique(streams.file_id[impossible])
+    in_mpiio, of_files = streams.api == _MPIIO, is_among(streams.file_id, files)
+    lost = in_mpiio & of_files
+    with_data = impossible | (streams.bytes > 0)
     below = (streams.api == _POSIX) & ~impossible
-    if (streams.api[impossible] != _MPIIO).any() or not is_among(
-        files, streams.file_id[below]
-    ).all():
+    if (impossible & ~in_mpiio).any() or not _have_all(streams, lost & with_data, below):
         raise _damaged(streams, row, where)
-    replaced = is_among(streams.file_id, files)
-    partial = streams.partial | replaced | (streams.api == _MPIIO)
-    kept = replace(streams, partial=partial).take(~(replaced & (streams.api == _MPIIO)))
+    kept = replace(streams, partial=streams.partial | of_files | in_mpiio).take(~lost)
     check_sums(kept, where)
     return SoundStreams(kept, (_replaced(len(files), _fault(streams, row)),))
+
+
+def _have_all(streams: Streams, lost: NDArray[np.bool_], below: NDArray[np.bool_]) -> bool:
+    """Whether the rows below have all files of the lost rows, with the same operations."""
+    ids = streams.file_id
+    of_operation = (streams.operation == index for index in range(len(OPERATIONS)))
+    return all(is_among(ids[lost & rows], ids[below & rows]).all() for rows in of_operation)
 
 
 def _possible(streams: Streams) -> NDArray[np.bool_]:

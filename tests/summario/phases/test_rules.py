@@ -625,6 +625,16 @@ def test_an_impossible_mpiio_record_without_posix_records_is_an_error(tmp_path: 
     assert_refused(log_of(tmp_path, [bad, posix("/good", 0, 1)]))
 
 
+@pytest.mark.parametrize("counters", [{"MPIIO_BYTES_WRITTEN": -1}, {"MPIIO_COLL_READS": -1}])
+def test_posix_records_of_another_operation_replace_no_mpiio_record(
+    tmp_path: Path, counters: dict[str, int]
+) -> None:
+    """Otherwise 10 MiB of writes would be missing."""
+    bad = mpiio("/bad", COLL=10)
+    bad = replace(bad, counters={**bad.counters, **counters})
+    assert_refused(log_of(tmp_path, [bad, posix("/bad", 0, 1, operation="READ")]))
+
+
 def test_an_impossible_record_of_both_layers_is_an_error(tmp_path: Path) -> None:
     records = [mpiio("/bad", COLL=10), posix("/bad", 0, 1)]
     names = ("MPIIO_BYTES_WRITTEN", "POSIX_BYTES_WRITTEN")
