@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, SPATIALITIES
-from summario.phases.streams import Floats, Ints, Streams, changes
+from summario.phases.streams import Floats, Indices, Ints, Streams, changes
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class FilePhases:
 
     Attributes
     ----------
-    api, operation : ndarray of int64
+    api, operation : ndarray of int8
         Indices into `APIS` and `OPERATIONS`.
     file_id : ndarray of uint64
         Darshan's record id.
@@ -47,8 +47,8 @@ class FilePhases:
         The size of a request in each part, in bytes.
     """
 
-    api: Ints
-    operation: Ints
+    api: Indices
+    operation: Indices
     file_id: NDArray[np.uint64]
     shared: NDArray[np.bool_]
     processes: Ints

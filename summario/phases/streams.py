@@ -19,6 +19,8 @@ from summario.reading.records import Records
 MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
 
 Ints = NDArray[np.int64]
+# Indices into `APIS` and `OPERATIONS`. With 64 bits, 64,000 rows take 4 ms longer.
+Indices = NDArray[np.int8]
 Floats = NDArray[np.float64]
 
 # No run has more requests or bytes.
@@ -36,7 +38,7 @@ class Streams:
 
     Attributes
     ----------
-    api, operation : ndarray of int64
+    api, operation : ndarray of int8
         Indices into `APIS` and `OPERATIONS`.
     file_id : ndarray of uint64
         Darshan's record id.
@@ -58,8 +60,8 @@ class Streams:
         with each size.
     """
 
-    api: Ints
-    operation: Ints
+    api: Indices
+    operation: Indices
     file_id: NDArray[np.uint64]
     log: Ints
     rank: Ints
@@ -154,8 +156,8 @@ def streams_of(
     consecutive, sequential = _order(records, api, operation, requests, processes)
     sizes, counts = _access_sizes(records, api, operation)
     return Streams(
-        api=np.full(len(requests), APIS.index(api)),
-        operation=np.full(len(requests), OPERATIONS.index(operation)),
+        api=np.full(len(requests), APIS.index(api), np.int8),
+        operation=np.full(len(requests), OPERATIONS.index(operation), np.int8),
         file_id=records.ids,
         log=np.zeros(len(requests), np.int64),
         rank=records.ranks,
