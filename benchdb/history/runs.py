@@ -261,20 +261,10 @@ def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
     """
     system_id = system_id_of(connection, new.system)
     digests = set(new.logs)
-    known = connection.scalars(
-        _RUNS_OF_LOGS, {"in_system": system_id, "digests": sorted(digests)}
-    ).all()
+    given = {"in_system": system_id, "digests": sorted(digests)}
+    known = connection.scalars(_RUNS_OF_LOGS, given).all()
     if not known:
-        values = {
-            "system_id": system_id,
-            "application_id": id_of_application(connection, system_id, new.executable, new.user),
-            "stored_at": now(),
-            **_values_of_logs(connection, new),
-            **new.optional_values,
-        }
-        [key] = connection.scalars(insert(runs).values(values).returning(runs.c.id))
-        _add_logs(connection, system_id, key, digests)
-        return _stored_run(connection, key), True
+        return _added(connection, system_id, new), True
     stored = set(connection.scalars(_LOGS_OF_RUN, {"id": known[0]}))
     if len(known) > 1 or not (digests <= stored or stored <= digests):
         raise ConflictError(
@@ -282,8 +272,9 @@ def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
             where=f"run {known[0]}",
             remedy="send all logs of a run together; nothing was changed",
         )
-    run = _filled_in(connection, _stored_run(connection, known[0]), new)
-    if digests <= stored:
+    grows = not digests <= stored
+    run = _filled_in(connection, _stored_run(connection, known[0]), new, grows=grows)
+    if not grows:
         return run, False
     grown = _values_of_logs(connection, new)
     for name in ("bandwidth_mib_s", "started"):
@@ -291,6 +282,19 @@ def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
     connection.execute(update(runs).where(runs.c.id == run.id).values(grown))
     _add_logs(connection, system_id, run.id, digests - stored)
     return _stored_run(connection, run.id), True
+
+
+def _added(connection: Connection, system_id: int, new: NewRun) -> Run:
+    values = {
+        "system_id": system_id,
+        "application_id": id_of_application(connection, system_id, new.executable, new.user),
+        "stored_at": now(),
+        **_values_of_logs(connection, new),
+        **new.optional_values,
+    }
+    [key] = connection.scalars(insert(runs).values(values).returning(runs.c.id))
+    _add_logs(connection, system_id, key, set(new.logs))
+    return _stored_run(connection, key)
 
 
 def _values_of_logs(connection: Connection, new: NewRun) -> dict[str, Any]:
@@ -394,15 +398,17 @@ def run_of(connection: Connection, application_id: int, run_id: int) -> Run:
     return found[0]
 
 
-def _filled_in(connection: Connection, run: Run, new: NewRun) -> Run:
+def _filled_in(connection: Connection, run: Run, new: NewRun, *, grows: bool) -> Run:
     """Store the given values that the run does not have yet, and return the run with them."""
     stored = {name: getattr(run, name) for name in new.optional_values}
     given = dict(new.optional_values)
-    if new.nodes is None:
-        given["nodes"] = run.nodes or new.named_nodes
-    elif run.nodes == new.named_nodes:
-        # The stored number is that of the log, so a given one replaces it.
+    # More logs name more compute nodes than fewer logs of the same run.
+    named_more = grows and (run.nodes or 0) < (new.named_nodes or 0)
+    if run.nodes == new.named_nodes or named_more:
+        # The stored number is that of the stored logs, so a newer one replaces it.
         stored["nodes"] = None
+    elif new.nodes is None:
+        given["nodes"] = run.nodes or new.named_nodes
     for name in _TOLD:
         if None not in {stored[name], given[name]} and stored[name] != given[name]:
             raise ConflictError(

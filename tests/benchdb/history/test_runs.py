@@ -371,6 +371,20 @@ def test_a_run_that_grows_keeps_its_application_and_what_was_told(database: Engi
     assert put_run(database, logs=[two]) == (grown, False)
 
 
+def test_more_logs_of_a_run_may_name_more_compute_nodes(database: Engine) -> None:
+    one, two = new_sha256(), new_sha256()
+    assert put_run(database, logs=[one], named_nodes=1)[0].nodes == 1
+    assert put_run(database, logs=[one, two], named_nodes=2)[0].nodes == 2
+
+
+def test_a_given_number_of_nodes_replaces_that_of_fewer_logs(database: Engine) -> None:
+    one, two = new_sha256(), new_sha256()
+    put_run(database, logs=[one], named_nodes=1)
+    assert put_run(database, logs=[one, two], named_nodes=2, nodes=4)[0].nodes == 4
+    # More logs do not contradict it.
+    assert put_run(database, logs=[one, two, new_sha256()], named_nodes=3)[0].nodes == 4
+
+
 def test_logs_of_different_runs_cannot_become_one(database: Engine) -> None:
     one, two, three = (new_sha256() for _ in range(3))
     first, _ = put_run(database, logs=[one, two])
