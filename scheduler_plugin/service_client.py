@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -23,7 +24,7 @@ _LONGEST_DETAIL = 300
 # Limits of the service's own fields.
 LONGEST_NAME, LONGEST_USER = 200, 100
 LARGEST_PAGE = 500
-_LOG_PART = "form.log."
+_LOG_PART = re.compile("form\\.log\\.([0-9]{1,9})")
 _SUCCEEDED = (200, 201)
 _NOT_FOUND = 404
 
@@ -291,12 +292,12 @@ def _runs(document: dict[str, Any]) -> list[list[int]]:
 
 def _bad_logs(document: dict[str, Any]) -> list[int]:
     errors = document.get("errors")
-    places = [
-        str(error.get("where")).removeprefix(_LOG_PART)
+    parts = [
+        _LOG_PART.fullmatch(str(error.get("where")))
         for error in (errors if isinstance(errors, list) else [])
-        if isinstance(error, dict) and str(error.get("where")).startswith(_LOG_PART)
+        if isinstance(error, dict)
     ]
-    return [int(place) for place in places if place.isascii() and place.isdecimal()]
+    return [int(part[1]) for part in parts if part]
 
 
 def _detail(document: dict[str, Any] | None, otherwise: str) -> str:

@@ -134,6 +134,7 @@ def test_a_refusal_says_why_and_when_to_come_again() -> None:
         ({"errors": [{"where": "form.log.1", "what": "it is cut"}]}, [], [1]),
         ({"errors": [{"where": "form.nodes", "what": "0"}]}, [], []),
         ({"runs": "all", "errors": "all"}, [], []),
+        ({"errors": [{"where": f"form.log.{'9' * 5000}"}]}, [], []),
         ({"runs": [0, [1]], "errors": [1, None, {}]}, [], []),
         (
             {"runs": [["a"]], "errors": [{"where": "form.log.-1"}, {"where": ["form.log.1"]}]},
