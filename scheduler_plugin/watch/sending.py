@@ -154,9 +154,9 @@ class LogSender:
                     file = stack.enter_context(open_log(path, run.user))
                 except FileNotFoundError:
                     why = "the file does not exist any more"
-                    self._give_up(delivery, path, run, why, is_log=False)
+                    self._give_up(delivery, [path], run, why, is_log=False)
                 except InputError as error:
-                    self._give_up(delivery, path, run, error.what, is_log=False)
+                    self._give_up(delivery, [path], run, error.what, is_log=False)
                 else:
                     logs.append(NamedLog(path.name, file))
                     opened.append(path)
@@ -187,45 +187,48 @@ class LogSender:
         self, delivery: Delivery, run: JobRun, paths: list[Path], error: ServiceRefusedError
     ) -> None:
         """Send the logs in other requests; give up a log that the service cannot use."""
-        if len(paths) == 1:
-            self._give_up(delivery, paths[0], run, error.detail)
-            return
         bad = [paths[place] for place in error.bad_logs if 0 <= place < len(paths)]
-        if bad:
+        if len(paths) > 1 and bad:
             for path in bad:
-                self._give_up(delivery, path, run, error.detail, is_log=False)
-            return
-        runs, places = error.runs, list(range(len(paths)))
-        if len(runs) < 2 or sorted(place for each in runs for place in each) != places:
+                self._give_up(delivery, [path], run, error.detail, is_log=False)
+        elif len(paths) > 1 and _are_runs(error.runs, len(paths)):
+            self._divide(delivery, run, [[paths[place] for place in each] for each in error.runs])
+        elif len(paths) == 1 or delivery.kind == "outcome":
+            self._give_up(delivery, paths, run, error.detail)
+        else:
             # The service does not say which logs belong together, for example because some of
             # them are stored with others.
-            runs = [[place] for place in places]
+            self._divide(delivery, run, [[path] for path in paths])
+
+    def _divide(self, delivery: Delivery, run: JobRun, requests: list[list[Path]]) -> None:
+        """Send logs as traces, in several requests."""
         now_s = self._clock()
         with self._state.transaction():
             self._state.withdraw(delivery)
-            for each in runs:
-                together = [paths[place] for place in each]
+            for together in requests:
                 self._state.add_delivery(run, "trace", together, now_s)
 
     def _give_up(
-        self, delivery: Delivery, path: Path, run: JobRun, why: str, *, is_log: bool = True
+        self, delivery: Delivery, paths: list[Path], run: JobRun, why: str, *, is_log: bool = True
     ) -> None:
-        """Never send a log again.
+        """Never send logs again as the same kind.
 
         A file that is not a log of the job (`is_log` is false) leaves the outcome to other logs.
         """
         now_s = self._clock()
         kind = delivery.kind if is_log else "trace"
         with self._state.transaction():
-            self._state.note_rejected(delivery, path, now_s, kind, why)
+            self._state.note_rejected(delivery, paths, now_s, kind, why)
             if kind == "outcome":
                 # The history can still use the run. If it has it already, sending changes nothing.
-                self._state.add_delivery(run, "trace", [path], now_s)
+                self._state.add_delivery(run, "trace", paths, now_s)
             else:
                 self._choose_outcome(run)
         self._counted["refused"] += 1
         what = "its outcome" if kind == "outcome" else "its trace"
-        where = visible(path)
+        where = visible(paths[0])
+        if len(paths) > 1:
+            where += f" and {counted(len(paths) - 1, 'more log')}"
         _LOG.warning("job %d of %s: %s is rejected (%s): %s", run.id, run.user, what, where, why)
         self._sum_up(run)
 
@@ -286,6 +289,11 @@ class LogSender:
     def _delay_s(self, failures: int, longest_s: float) -> float:
         """Seconds until the next attempt: one period, doubled with each failure before."""
         return min(self._period_s * 2.0 ** min(failures, 20), longest_s)
+
+
+def _are_runs(runs: list[list[int]], logs: int) -> bool:
+    """Whether the service divides all logs among several runs."""
+    return len(runs) > 1 and sorted(place for run in runs for place in run) == list(range(logs))
 
 
 def counted(number: int, what: str) -> str:

@@ -180,10 +180,10 @@ class WatchState:
         return before, after
 
     def rejected_paths_of(self, run: JobRun) -> set[Path]:
-        """The logs of a run that were rejected."""
+        """The logs of a run that cannot be used; those of a rejected outcome still can."""
         rows = self._database.execute(
             "SELECT path FROM deliveries WHERE job_id = ? AND started_s = ?"
-            " AND refused IS NOT NULL",
+            " AND kind = 'trace' AND refused IS NOT NULL",
             (run.id, run.started_s),
         )
         return {Path(os.fsdecode(path)) for (path,) in rows}
@@ -232,13 +232,13 @@ class WatchState:
         )
 
     def note_rejected(
-        self, delivery: Delivery, path: Path, now_s: float, kind: Kind, why: str
+        self, delivery: Delivery, paths: Iterable[Path], now_s: float, kind: Kind, why: str
     ) -> None:
-        """Note that a log is not sent any more, as this kind, and why."""
-        self._database.execute(
+        """Note that logs are not sent any more, as this kind, and why."""
+        self._database.executemany(
             "UPDATE OR REPLACE deliveries SET done_s = ?, kind = ?, moved_bytes = NULL, refused = ?"
             " WHERE batch = ? AND path = ?",
-            (now_s, kind, why, delivery.batch, os.fsencode(path)),
+            [(now_s, kind, why, delivery.batch, os.fsencode(path)) for path in paths],
         )
 
     def withdraw(self, delivery: Delivery) -> None:

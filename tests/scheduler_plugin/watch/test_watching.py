@@ -126,6 +126,19 @@ class Site:
         found = [self.ask(f"/v1/applications/{each['id']}/runs") for each in applications]
         return [run for runs in found for run in runs]
 
+    def report(self, io_nodes: int) -> None:
+        """Report the outcome of job 42, as another program may do."""
+        given = {"system": self.system, "job_id": "42", "io_nodes": io_nodes}
+        self.served.ask(
+            "/v1/outcomes",
+            method="POST",
+            body=json.dumps(given | {"bandwidth_mib_s": 100.0}).encode(),
+            headers={
+                "Authorization": f"Bearer {self.token}",
+                "Content-Type": "application/json",
+            },
+        )
+
     def outcomes(self) -> list[dict[str, Any]]:
         return self.ask(f"/v1/outcomes?system={self.system}")
 
@@ -312,6 +325,28 @@ def test_a_log_that_vanished_leaves_the_others_together(
     [run] = site.runs()
     assert moved_bytes(run) == _FORKED_BYTES - 1_000_000
     assert "the file does not exist any more" in caplog.text
+
+
+def test_a_rejected_outcome_leaves_the_logs_of_its_run_together(site: Site) -> None:
+    """Another program, for example an epilog script, may have reported the job before."""
+    site.listed = [_job()]
+    for name in _FORKED:
+        site.log(name)
+    site.report(io_nodes=2)
+    site.round(rounds=2)
+    assert [moved_bytes(run) for run in site.runs()] == [_FORKED_BYTES]
+    assert [outcome["io_nodes"] for outcome in site.outcomes()] == [2]
+
+
+def test_a_late_log_joins_a_run_whose_outcome_was_rejected(site: Site) -> None:
+    site.listed = [_job()]
+    for name in _FORKED[:3]:
+        site.log(name)
+    site.report(io_nodes=2)
+    site.round(rounds=2)
+    site.log(_FORKED[3])
+    site.round(later_s=100)
+    assert [moved_bytes(run) for run in site.runs()] == [_FORKED_BYTES]
 
 
 @pytest.mark.parametrize("limit", [{"_MOST_LOGS": 2}, {"_MOST_BYTES": 5_000}])
