@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
+from ioncast_base.limits import MOST_BYTES
 from summario.phases.metadata import metadata_times
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.records import Records
@@ -24,7 +25,7 @@ Indices = NDArray[np.int8]
 Floats = NDArray[np.float64]
 
 # No run has more requests or bytes.
-MOST = 1 << 60
+MOST = MOST_BYTES
 
 # Upper edges, inclusive, of Darshan's access size histogram (DARSHAN_BUCKET_INC).
 _SIZE_BIN_EDGES = np.array(

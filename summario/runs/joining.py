@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ioncast_base.errors import NotOneRunError
+from ioncast_base.limits import LONGEST_SECONDS
+from ioncast_base.visible_text import visible
 from summario.reading.job import Job
 
 Join = Literal["steps", "job"]
@@ -20,8 +22,6 @@ JOINS: tuple[Join, ...] = ("steps", "job")
 
 # Schedulers and the kernel use ids again. No job waits so long between two of its programs.
 _LONGEST_GAP_SECONDS = 7 * 86400.0
-# No run has larger times, so a later start or end is damage.
-_LONGEST_RUN_SECONDS = 1e9
 # A mount of one of these types is a part of the system. Other file systems, such as / and NFS, are
 # mounted at the same path on many systems.
 _PARALLEL_FILE_SYSTEMS = frozenset(["lustre", "gpfs", "beegfs", "panfs", "pvfs2", "ceph"])
@@ -109,7 +109,7 @@ def one_run(jobs: Sequence[Job], names: Sequence[str], join: Join, remedy: str) 
         else:
             why = "there is more than a week between them"
         error = NotOneRunError(
-            f"not a log of the run of {names[first]}: {why}",
+            f"not a log of the run of {visible(names[first])}: {why}",
             where=names[others[0]],
             remedy=remedy,
         )
@@ -140,7 +140,8 @@ def _runs_of_job(places: Iterable[int], jobs: Sequence[Job], join: Join) -> list
 
 
 def _continues(group: _Group, job: Job, join: Join) -> bool:
-    if job.start_seconds - group.first_start > _LONGEST_RUN_SECONDS:
+    if job.start_seconds - group.first_start > LONGEST_SECONDS:
+        # One of the two starts is damaged.
         return False
     if join == "job":
         return job.start_seconds <= group.latest_end + _LONGEST_GAP_SECONDS

@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ioncast_base.limits import MOST_BYTES
+from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
 from summario.reading.job import Job
 from summario.reading.log import DarshanLog
 from summario.reading.records import Records
 
 _BYTES = re.compile("(POSIX|MPIIO|STDIO)_BYTES_(READ|WRITTEN)")
-_MOST_BYTES = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def run_of(logs: Iterable[DarshanLog]) -> Run:
     for log in logs:
         alike = distinct.setdefault(log.job, [])
         if any(_are_copies(log, other) for other in alike):
-            copies.append(Path(log.path).name)
+            copies.append(visible(Path(log.path).name))
         else:
             alike.append(log)
     kept = [log for alike in distinct.values() for log in alike]
@@ -114,7 +115,7 @@ def _are_copies(one: DarshanLog, other: DarshanLog) -> bool:
 def _moved_bytes(records: Records) -> int:
     names = [name for name in records.columns if _BYTES.fullmatch(name)]
     # Some versions of Darshan write impossible numbers.
-    counts = np.clip(records.integers(*names), 0, _MOST_BYTES)
+    counts = np.clip(records.integers(*names), 0, MOST_BYTES)
     return int(counts.sum(dtype=np.float64))
 
 
@@ -141,7 +142,7 @@ def warned(paths: Sequence[str], warnings: Sequence[tuple[str, ...]]) -> tuple[s
     logs: dict[str, list[str]] = {}
     for path, sentences in zip(paths, warnings, strict=True):
         for sentence in sentences:
-            logs.setdefault(sentence, []).append(Path(path).name)
+            logs.setdefault(sentence, []).append(visible(Path(path).name))
     return tuple(
         sentence if len(names) == len(paths) else f"{named(names)}: {sentence}"
         for sentence, names in logs.items()

@@ -63,6 +63,21 @@ def test_without_logs_of_one_job_and_with_copies_there_is_no_hint(tmp_path: Path
     assert run_ioncast("phases", FORKED[0], tmp_path, SPAWNED[0]).stderr == ""
 
 
+def test_a_warning_quotes_the_name_of_a_log_with_control_characters(tmp_path: Path) -> None:
+    copy = shutil.copy(FORKED[0], tmp_path / "a\n\x1b[31m.darshan")
+    done = run_ioncast("phases", *FORKED, copy, "--join", "steps", "--format", "json")
+    [warning] = done.stderr.splitlines()
+    assert warning.endswith(r"'a\n\x1b[31m.darshan': a copy is not counted")
+
+
+def test_an_error_quotes_the_names_of_logs_with_control_characters(tmp_path: Path) -> None:
+    one = shutil.copy(FORKED[0], tmp_path / "a\x1b[31m.darshan")
+    done = run_ioncast("match", one, SPAWNED[0])
+    [error] = done.stderr.splitlines()
+    assert r"a\x1b[31m.darshan': their job ids are" in error
+    assert error.isprintable()
+
+
 def test_joined_logs_are_one_run_with_a_name() -> None:
     done = run_ioncast("phases", *SPAWNED, *FORKED, "--join", "steps", "--format", "json")
     assert done.stderr == ""
