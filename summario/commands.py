@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from ioncast_base.visible_text import visible
 from summario.extraction_options import extraction_options, join_option
 from summario.phases import tables
 from summario.phases.extract import extract_run
-from summario.phases.many import FEW, find_runs, from_all
+from summario.phases.many import FEW, FromRun, find_runs, from_all
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Extraction
 from summario.reading.job import Job
@@ -111,8 +111,6 @@ def phases(
     Errors in a log go to standard error. Then the exit code is 2, but the phases of the other
     logs are printed.
     """
-    exit_code = 0
-    jobs: list[Job] = []
     kind = TRACE_PHASES if is_traced else PHASES
     if is_traced:
         check_settings(extraction)
@@ -121,51 +119,71 @@ def phases(
         # The processes that read logs inherit it, so each of them starts at once.
         import_pydarshan("--reader darshan")
         other_reader = read_with_pydarshan
-
-    def found() -> Iterator[Sequence[Any]]:
-        nonlocal exit_code
-        runs = find_runs(list(find_sources(logs)), join)
-        # Rows on the same terminal show the progress themselves.
-        shows_progress = (
-            len(runs) > FEW
-            and sys.stderr.isatty()
-            and (output_format == "table" or not sys.stdout.isatty())
-        )
-        start_of_line = CLEAR_LINE if shows_progress else ""
-        with click.progressbar(
-            from_all(
-                runs,
-                partial(kind.result_of, settings=extraction),
-                other_reader=other_reader,
-            ),
-            length=len(runs),
-            label="reading logs",
-            file=sys.stderr,
-            hidden=not shows_progress,
-        ) as results:
-            for run in results:
-                for error in run.errors:
-                    click.echo(f"{start_of_line}ioncast: {error}", err=True)
-                    exit_code = error.exit_code
-                jobs.extend(run.jobs)
-                if run.result is not None:
-                    for warning in run.result.warnings:
-                        line = f"ioncast: warning: {visible(run.name)}: {warning}"
-                        click.echo(start_of_line + line, err=True)
-                    yield run.result.phases
-
+    runs = find_runs(list(find_sources(logs)), join)
+    result_of = partial(kind.result_of, settings=extraction)
+    # Rows on the same terminal show the progress themselves.
+    shows_progress = (
+        len(runs) > FEW
+        and sys.stderr.isatty()
+        and (output_format == "table" or not sys.stdout.isatty())
+    )
+    results = from_all(runs, result_of, other_reader=other_reader)
+    said = _Said(CLEAR_LINE if shows_progress else "")
+    found = map(said.phases_of, _with_progress(results, len(runs), shows_progress=shows_progress))
     if output_format == "table":
-        everything = [phase for of_log in found() for phase in of_log]
-        if everything or not exit_code:
+        everything = [phase for of_run in found for phase in of_run]
+        if everything or not said.exit_code:
             click.echo(kind.to_text(everything))
     else:
-        for text in kind.streams[output_format](found()):
+        for text in kind.streams[output_format](found):
             click.echo(text, nl=False)
         if output_format == "json":
             click.echo()
-    if join is None and (hint := join_hint(jobs)):
+    if join is None and (hint := join_hint(said.jobs)):
         click.echo(f"ioncast: hint: {hint}", err=True)
-    sys.exit(exit_code)
+    sys.exit(said.exit_code)
+
+
+@dataclass
+class _Said:
+    """The errors and warnings of runs on standard error, and the facts that the end needs.
+
+    Attributes
+    ----------
+    start_of_line : str
+        Printed before each line.
+    jobs : list of Job
+        The job records of all logs so far.
+    exit_code : int
+        The exit code of the last error so far.
+    """
+
+    start_of_line: str
+    jobs: list[Job] = field(default_factory=list)
+    exit_code: int = 0
+
+    def phases_of(self, run: FromRun[Any]) -> Sequence[Any]:
+        """Print the errors and warnings of a run, and return its phases."""
+        for error in run.errors:
+            click.echo(f"{self.start_of_line}ioncast: {error}", err=True)
+            self.exit_code = error.exit_code
+        self.jobs.extend(run.jobs)
+        if run.result is None:
+            return ()
+        for warning in run.result.warnings:
+            line = f"ioncast: warning: {visible(run.name)}: {warning}"
+            click.echo(f"{self.start_of_line}{line}", err=True)
+        phases: Sequence[Any] = run.result.phases
+        return phases
+
+
+def _with_progress(
+    results: Iterable[FromRun[Any]], number: int, *, shows_progress: bool
+) -> Iterator[FromRun[Any]]:
+    with click.progressbar(
+        results, length=number, label="reading logs", file=sys.stderr, hidden=not shows_progress
+    ) as shown:
+        yield from shown
 
 
 def join_hint(jobs: Sequence[Job]) -> str | None:

@@ -122,8 +122,11 @@ def to_text(phases: Iterable[Phase]) -> str:
         }
         for index, phase in enumerate(phases)
     ]
-    if not rows:
-        return "no I/O phases"
+    return aligned(rows) if rows else "no I/O phases"
+
+
+def aligned(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write rows as a table for people; their keys are its head."""
     # Its import takes longer than reading most logs, which CSV and JSON need not wait for.
     from tabulate import tabulate  # noqa: PLC0415
 

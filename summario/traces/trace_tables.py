@@ -8,7 +8,7 @@ from typing import Any
 
 from ioncast_base.visible_text import visible
 from summario.phases import streamed
-from summario.phases.tables import size
+from summario.phases.tables import aligned, size
 from summario.traces.of_log import TracePhaseOfLog
 from summario.traces.trace_phases import RankSums
 
@@ -68,12 +68,7 @@ def to_text(phases: Iterable[TracePhaseOfLog]) -> str:
         for index, found in enumerate(phases)
         for record in [to_record(found)]
     ]
-    if not rows:
-        return "no trace phases"
-    # Its import takes longer than reading most logs, which CSV and JSON need not wait for.
-    from tabulate import tabulate  # noqa: PLC0415
-
-    return tabulate(rows, headers="keys", disable_numparse=True)
+    return aligned(rows) if rows else "no trace phases"
 
 
 def _some(ranks: list[int]) -> str:
