@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,27 +147,9 @@ def decode_log(
     job_region = Region(header.size, job_end - header.size)
     job = parse_job(header, _compressed(file, job_region, where), where)
     names = parse_names(header, _compressed(file, header.names, where), where)
-    warnings = partial_warnings(header)
-    records: dict[str, Records] = {}
-    traces: dict[str, bytes] = {}
     left = plausible_bytes(file_bytes, max_bytes)
-    for module, region in header.modules.items():
-        if module not in modules:
-            continue
-        content = _compressed(file, region, where)
-        try:
-            if module in COUNTER_MODULES:
-                data = _inflated(inflate_together, module, content, header, left, where)
-                records[module] = parse_records(module, data, header, job.nprocs, where)
-                left -= len(data)
-            else:
-                inflated = inflate_hosts if module == APMPI else inflate_joined
-                traces[module] = _inflated(inflated, module, content, header, left, where)
-                left -= len(traces[module])
-        except InputError:
-            if module in RECORD_MODULES:
-                raise
-            warnings.append(f"the {module} data cannot be read and is not used")
+    wanted = [module for module in header.modules if module in modules]
+    records, traces, unread = _read_modules(file, header, wanted, job.nprocs, left, where)
     return DarshanLog(
         path=where,
         job=job,
@@ -175,8 +157,41 @@ def decode_log(
         traces=traces,
         names=names,
         header=header,
-        warnings=tuple(warnings),
+        warnings=(
+            *partial_warnings(header),
+            *(f"the {module} data cannot be read and is not used" for module in unread),
+        ),
     )
+
+
+def _read_modules(
+    file: IO[bytes],
+    header: Header,
+    modules: Iterable[str],
+    nprocs: int,
+    max_bytes: int,
+    where: str,
+) -> tuple[dict[str, Records], dict[str, bytes], list[str]]:
+    """Read modules: those with counters, the raw data of others, and the names of damaged ones."""
+    records: dict[str, Records] = {}
+    traces: dict[str, bytes] = {}
+    unread = []
+    for module in modules:
+        content = _compressed(file, header.modules[module], where)
+        try:
+            if module in COUNTER_MODULES:
+                data = _inflated(inflate_together, module, content, header, max_bytes, where)
+                records[module] = parse_records(module, data, header, nprocs, where)
+                max_bytes -= len(data)
+            else:
+                inflated = inflate_hosts if module == APMPI else inflate_joined
+                traces[module] = _inflated(inflated, module, content, header, max_bytes, where)
+                max_bytes -= len(traces[module])
+        except InputError:
+            if module in RECORD_MODULES:
+                raise
+            unread.append(module)
+    return records, traces, unread
 
 
 def partial_warnings(header: Header) -> list[str]:
