@@ -77,7 +77,7 @@ def extract_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Extraction
     --------
     >>> from summario.reading.log import read_log
     >>> from summario.runs.logs_of_run import run_of
-    >>> path = "tests/summario/fixtures/one-job/python-fork-workers-{}.darshan"
+    >>> path = "tests/summario/fixtures/programs/fork-workers-{}.darshan"
     >>> logs = [read_log(path.format(number)) for number in range(4)]
     >>> [(p.api, p.bytes, p.n_files) for p in extract_run(run_of(logs)).phases]
     [('STDIO', 2, 1), ('POSIX', 3001000, 4)]

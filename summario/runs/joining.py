@@ -19,6 +19,8 @@ from summario.reading.job import Job
 
 Join = Literal["steps", "job"]
 JOINS: tuple[Join, ...] = ("steps", "job")
+# The path and the type of a mounted file system.
+Mount = tuple[str, str]
 
 # Schedulers and the kernel use ids again. No job waits so long between two of its programs.
 _LONGEST_GAP_SECONDS = 7 * 86400.0
@@ -35,13 +37,13 @@ class _Group:
     members: list[int] = field(default_factory=list)
     latest_start: float = 0.0
     latest_end: float = 0.0
-    mounts: frozenset[tuple[str, str]] = frozenset()
+    mounts: frozenset[Mount] = frozenset()
 
-    def add(self, place: int, job: Job) -> None:
+    def add(self, place: int, job: Job, mounts: frozenset[Mount]) -> None:
         self.members.append(place)
         self.latest_start = job.start_seconds
         self.latest_end = max(self.latest_end, job.start_seconds, job.end_seconds)
-        self.mounts |= _parallel_mounts(job)
+        self.mounts |= mounts
 
 
 def runs_among(jobs: Sequence[Job], join: Join) -> list[list[int]]:
@@ -102,7 +104,7 @@ def one_run(jobs: Sequence[Job], names: Sequence[str], join: Join, remedy: str) 
             why = f"their job ids are {one.id} and {other.id}"
         elif one.uid != other.uid:
             why = f"their user ids are {one.uid} and {other.uid}"
-        elif not _is_same_system(_parallel_mounts(one), other):
+        elif not _is_same_system(_parallel_mounts(one), _parallel_mounts(other)):
             why = "their parallel file systems differ"
         elif join == "steps":
             why = "they do not overlap in time"
@@ -129,13 +131,14 @@ def _runs_of_job(places: Iterable[int], jobs: Sequence[Job], join: Join) -> list
     growing: list[_Group] = []
     for place in places:
         job = jobs[place]
+        mounts = _parallel_mounts(job)
         growing = [group for group in growing if _continues(group, job, join)]
-        group = next((group for group in growing if _is_same_system(group.mounts, job)), None)
+        group = next((group for group in growing if _is_same_system(group.mounts, mounts)), None)
         if group is None:
             group = _Group(job.start_seconds, latest_end=job.end_seconds)
             groups.append(group)
             growing.append(group)
-        group.add(place, job)
+        group.add(place, job, mounts)
     return [group.members for group in groups]
 
 
@@ -150,10 +153,9 @@ def _continues(group: _Group, job: Job, join: Join) -> bool:
     return job.start_seconds < group.latest_end or job.start_seconds == group.latest_start
 
 
-def _is_same_system(known: frozenset[tuple[str, str]], job: Job) -> bool:
-    mounts = _parallel_mounts(job)
+def _is_same_system(known: frozenset[Mount], mounts: frozenset[Mount]) -> bool:
     return not known or not mounts or bool(known & mounts)
 
 
-def _parallel_mounts(job: Job) -> frozenset[tuple[str, str]]:
+def _parallel_mounts(job: Job) -> frozenset[Mount]:
     return frozenset(mount for mount in job.mounts() if mount[1] in _PARALLEL_FILE_SYSTEMS)

@@ -6,6 +6,7 @@ Dask.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -86,30 +87,32 @@ class Run:
 
 def run_of(logs: Iterable[DarshanLog]) -> Run:
     """Make a run of at least one log; a copy of another one is left out, with a warning."""
-    distinct: dict[Job, list[DarshanLog]] = {}
-    copies = []
+    alike: dict[Job, list[DarshanLog]] = {}
     for log in logs:
-        alike = distinct.setdefault(log.job, [])
-        if any(_are_copies(log, other) for other in alike):
-            copies.append(visible(Path(log.path).name))
-        else:
-            alike.append(log)
-    kept = [log for alike in distinct.values() for log in alike]
+        alike.setdefault(log.job, []).append(log)
+    kept, copies = [], []
+    for of_job in alike.values():
+        seen: set[bytes] = set()
+        for log in of_job:
+            # Reading the content of a large log once more takes long, and most jobs have one log.
+            content = _digest(log) if len(of_job) > 1 else b""
+            if content in seen:
+                copies.append(visible(Path(log.path).name))
+            else:
+                seen.add(content)
+                kept.append(log)
     kept.sort(key=lambda log: log.job.start_seconds)
     return Run(tuple(kept), (f"{named(copies)}: a copy is not counted",) if copies else ())
 
 
-def _are_copies(one: DarshanLog, other: DarshanLog) -> bool:
-    """Whether two logs of equal job records have the same content."""
-    return (
-        one.names == other.names
-        and one.traces == other.traces
-        and one.records.keys() == other.records.keys()
-        and all(
-            np.array_equal(records.words, other.records[module].words)
-            for module, records in one.records.items()
-        )
-    )
+def _digest(log: DarshanLog) -> bytes:
+    """Hash the names, records and traces of a log, but not its job record."""
+    digest = hashlib.sha256(repr(sorted(log.names.items())).encode("utf-8", "surrogateescape"))
+    contents = {module: records.words.tobytes() for module, records in log.records.items()}
+    for module, content in sorted((contents | log.traces).items()):
+        digest.update(f"{module} {len(content)} ".encode())
+        digest.update(content)
+    return digest.digest()
 
 
 def _moved_bytes(records: Records) -> int:

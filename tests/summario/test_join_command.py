@@ -15,9 +15,9 @@ from tests.summario.test_phases_command import run
 from tests.support.command import run_ioncast
 
 FIXTURES = Path(__file__).parent / "fixtures"
-ONE_JOB = FIXTURES / "one-job"
-FORKED = sorted(ONE_JOB.glob("python-fork-*.darshan"))
-SPAWNED = sorted(ONE_JOB.glob("python-spawn-*.darshan"))
+ONE_JOB = FIXTURES / "programs"
+FORKED = sorted(ONE_JOB.glob("fork-workers-*.darshan"))
+SPAWNED = sorted(ONE_JOB.glob("spawn-workers-*.darshan"))
 
 
 def steps(folder: Path, *spans: tuple[int, int], job: int = 7) -> list[Path]:
@@ -121,7 +121,7 @@ def test_traces_of_impossible_bytes_together_are_left_out(tmp_path: Path) -> Non
 
 def test_the_table_names_the_runs() -> None:
     done = run_ioncast("phases", ONE_JOB, "--join", "job")
-    assert "python-spawn-workers-0.darshan and 4 more logs" in done.stdout
+    assert "spawn-workers-0.darshan and 4 more logs" in done.stdout
 
 
 def test_steps_are_runs_of_their_own_and_a_job_is_one(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_logs_that_cannot_be_found_keep_their_place(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("given", [FORKED, [str(ONE_JOB / "python-fork-*.darshan")]])
+@pytest.mark.parametrize("given", [FORKED, [str(ONE_JOB / "fork-workers-*.darshan")]])
 def test_match_joins_the_logs_of_one_run(given: list[Path | str]) -> None:
     done = run_ioncast("match", *given, "--min-share", "0.1", "--format", "json")
     assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)

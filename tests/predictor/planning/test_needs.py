@@ -191,7 +191,7 @@ def test_a_job_is_planned_on_the_compute_nodes_that_its_log_names(
 
 
 def test_the_logs_of_a_runs_processes_are_planned_as_one_job(site: Path) -> None:
-    folder = PROJECT / "tests" / "summario" / "fixtures" / "one-job"
+    folder = PROJECT / "tests" / "summario" / "fixtures" / "programs"
     arguments = ("--from-logs", str(folder), "--min-share", "0.1", "--format", "json")
     rows = configurations(plan(site, *arguments))
     # In both jobs three workers wrote 100,000 bytes ten times, and their parent 1,000 bytes.

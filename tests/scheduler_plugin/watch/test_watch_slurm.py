@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
 _LOGS = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
 _DECISION = "04a94459990f44be8a32fd781700b04e"
-_ONE_JOB = _LOGS.parents[3] / "tests" / "summario" / "fixtures" / "one-job"
+_ONE_JOB = _LOGS.parents[3] / "tests" / "summario" / "fixtures" / "programs"
 # It copies genuine logs to the place where Darshan would write them, under Darshan's names.
 _JOB = """\
 #!/bin/sh
@@ -199,8 +199,8 @@ def test_the_logs_of_a_jobs_processes_are_one_run_and_those_of_its_steps_several
     site: Site,
 ) -> None:
     with site.served() as served:
-        forked = site.submit("python-fork-*.darshan", "-Lionode:2", logs=_ONE_JOB)
-        both = site.submit("python-*.darshan", "-Lionode:1", logs=_ONE_JOB)
+        forked = site.submit("fork-workers-*.darshan", "-Lionode:2", logs=_ONE_JOB)
+        both = site.submit("*-workers-*.darshan", "-Lionode:1", logs=_ONE_JOB)
         for job in (forked, both):
             site.slurm.wait_for(job, "COMPLETED")
         done = site.once()

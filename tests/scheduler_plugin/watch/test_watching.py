@@ -33,9 +33,9 @@ pytestmark = pytest.mark.serving
 
 _LOGS = Path(__file__).resolve().parents[3] / "experiments" / "data" / "testbed" / "logs"
 # Logs of the processes of two Python programs, and the bytes that each program moved.
-_ONE_JOB = _LOGS.parents[3] / "tests" / "summario" / "fixtures" / "one-job"
-_FORKED = [f"python-fork-workers-{number}" for number in range(4)]
-_SPAWNED = [f"python-spawn-workers-{number}" for number in range(5)]
+_ONE_JOB = _LOGS.parents[3] / "tests" / "summario" / "fixtures" / "programs"
+_FORKED = [f"fork-workers-{number}" for number in range(4)]
+_SPAWNED = [f"spawn-workers-{number}" for number in range(5)]
 _FORKED_BYTES, _SPAWNED_BYTES = 3_001_002, 3_008_061
 _START_S = datetime(2026, 3, 5, 10).timestamp()
 _HOUR_S = 3600.0
@@ -91,7 +91,7 @@ class Site:
         day.mkdir(parents=True, exist_ok=True)
         second = when.hour * 3600 + when.minute * 60 + when.second
         name = f"ann_{source}_id{job_id}-77_{when.month}-{when.day}-{second}-1234_1.darshan"
-        folder = _ONE_JOB if source.startswith("python-") else _LOGS
+        folder = _ONE_JOB if "-workers-" in source else _LOGS
         return Path(shutil.copy(folder / f"{source}.darshan", day / name))
 
     def watch(self, state: WatchState, service: Any, **settings: Any) -> Watch:

@@ -241,7 +241,7 @@ def test_a_run_of_one_log_has_the_phases_of_the_log(path: Path) -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_workers_of_python_write_a_file_each(method: str) -> None:
     """Each of three workers wrote 100,000 bytes ten times, and their parent wrote 1,000 bytes."""
-    paths = sorted((FIXTURES / "one-job").glob(f"python-{method}-*.darshan"))
+    paths = sorted((FIXTURES / "programs").glob(f"{method}-workers-*.darshan"))
     found = phases_of(*map(read_log, paths))
     [phase] = [phase for phase in found if phase.operation == "write"]
     assert (phase.bytes, phase.requests, phase.n_files) == (3_001_000, 31, 4)

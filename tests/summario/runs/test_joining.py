@@ -15,7 +15,7 @@ from summario.reading.log import read_log
 from summario.runs.joining import Join, runs_among
 from summario.runs.logs_of_run import run_of
 
-ONE_JOB = Path(__file__).parents[1] / "fixtures" / "one-job"
+ONE_JOB = Path(__file__).parents[1] / "fixtures" / "programs"
 JOINS: tuple[Join, ...] = ("steps", "job")
 DAY = 86_400.0
 
@@ -43,17 +43,17 @@ def test_the_18_logs_of_dlios_processes_are_one_run(shared_data: Path, join: Joi
 @pytest.mark.parametrize("join", JOINS)
 @pytest.mark.parametrize(("method", "processes"), [("fork", 4), ("spawn", 5)])
 def test_processes_of_python_are_one_run(join: Join, method: str, processes: int) -> None:
-    logs = [read_log(path) for path in sorted(ONE_JOB.glob(f"python-{method}-*.darshan"))]
+    logs = [read_log(path) for path in sorted(ONE_JOB.glob(f"{method}-workers-*.darshan"))]
     [run] = runs_among([log.job for log in logs], join)
     assert len(run) == processes
     assert run_of([logs[place] for place in run]).nprocs == processes
 
 
 def test_logs_of_two_jobs_are_two_runs() -> None:
-    paths = sorted(ONE_JOB.glob("*.darshan"))
+    paths = sorted(ONE_JOB.glob("*-workers-*.darshan"))
     assert runs_among([read_log(path).job for path in paths], "job") == [
         [0, 1, 2, 3],
-        [4, 7, 8, 6, 5],
+        [4, 6, 5, 7, 8],
     ]
 
 

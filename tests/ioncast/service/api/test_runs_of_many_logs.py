@@ -28,9 +28,9 @@ from summario.runs.logs_of_run import run_of
 from tests.summario.phases.test_rules import posix
 
 ROOT = Path(__file__).resolve().parents[4]
-ONE_JOB = ROOT / "tests" / "summario" / "fixtures" / "one-job"
-FORKED = sorted(ONE_JOB.glob("python-fork-*.darshan"))
-SPAWNED = sorted(ONE_JOB.glob("python-spawn-*.darshan"))
+ONE_JOB = ROOT / "tests" / "summario" / "fixtures" / "programs"
+FORKED = sorted(ONE_JOB.glob("fork-workers-*.darshan"))
+SPAWNED = sorted(ONE_JOB.glob("spawn-workers-*.darshan"))
 
 Send = Callable[..., TestResponse]
 
@@ -76,7 +76,7 @@ def test_the_logs_of_a_runs_processes_are_one_run(send: Send, service: Service) 
     name = f"{SPAWNED[0].name} and 4 more logs"
     assert list(run.phases) == [to_record(phase) | {"log": name} for phase in expected]
     assert sum(phase["bytes"] for phase in run.phases) == found["bytes"] == 3_008_061
-    assert run.started == "2026-11-23T07:01:02.725942+00:00"
+    assert run.started == "2026-11-23T07:25:21.435295+00:00"
 
 
 def test_logs_of_different_runs_are_one_clear_line(client: FlaskClient, send: Send) -> None:
