@@ -18,6 +18,7 @@ from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.wording import counted
 from summario.phases.merge import FilePhases, repeat_row, rows_apart, stack_rows, take_rows
 from summario.phases.streams import Floats, Ints, Streams, changes
+from summario.phases.windows import Windows, bins_of, first_after_pauses, windows_between
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
 from summario.reading.heatmap import Heatmap, heatmaps_of
@@ -26,38 +27,10 @@ from summario.reading.operations import Operations, operations_of
 from summario.runs.logs_of_run import Run
 from summario.runs.stacking import stacked
 
-# Times of bins are multiples of a width, computed with rounding errors.
-_BIN_ROUNDING_SECONDS = 1e-6
-
 # A piece has all members and parts of its row, so a file that 10,000 processes use between 10,000
 # pauses would need gigabytes. Darshan's heat maps have 200 bins, and so no more than 100 pauses.
 _MOST_PIECES = 101
 _ALWAYS_AFFORDABLE = 4_000_000
-
-
-@dataclass(frozen=True)
-class Windows:
-    """The windows of a heat map: the times between its pauses.
-
-    Attributes
-    ----------
-    starts, ends : ndarray of float64, shape (windows,)
-        Seconds; the first start and the last end are infinite.
-    moved : ndarray of float64, shape (windows,)
-        Moved bytes, without the bytes of files that were used in only one window.
-    """
-
-    starts: Floats
-    ends: Floats
-    moved: Floats
-
-    def first_and_last(self, start: Floats, end: Floats) -> tuple[Ints, Ints]:
-        """Find the windows in which rows begin and end; `first` < `last` if a pause is between.
-
-        A start within a pause belongs to the window after it, an end to the window before it.
-        """
-        first = np.searchsorted(self.ends, start, side="right")
-        return first, np.searchsorted(self.starts, end, side="left") - 1
 
 
 @dataclass(frozen=True)
@@ -74,27 +47,6 @@ class SplitRows:
 
     file_phases: FilePhases
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Bins:
-    """The bins of heat maps in which bytes moved, from the begin to the end of the heat maps.
-
-    Attributes
-    ----------
-    start, end : ndarray of float64, shape (bins,)
-        Seconds since the run's start, by start.
-    moved : ndarray of int64, shape (bins,)
-        Bytes moved in the bin, not 0. The first and the last bin have no length and no bytes:
-        they are the begin and the end of the heat maps.
-    bin_seconds : float
-        The width of the widest bins.
-    """
-
-    start: Floats
-    end: Floats
-    moved: Ints
-    bin_seconds: float
 
 
 def split_at_pauses(
@@ -147,6 +99,7 @@ def split_at_pauses(
             f"{counted(whole, 'file')} with too many pauses are not split at them, so their phases"
             " contain pauses"
         )
+    # Without a row that needs them no heat maps were read.
     pairs = zip(run.logs, heatmaps, strict=False)
     if any(log.traces.get("HEATMAP") and not of_log for log, of_log in pairs):
         warnings.append("the HEATMAP data are damaged and not used, so pauses may be missing")
@@ -163,7 +116,7 @@ def _split_traced(
 ) -> tuple[dict[int, FilePhases], int]:
     """Split rows at the pauses of their requests; also count those with too many pauses."""
     firsts = {
-        index: _first_after_pauses(requests.start_seconds, requests.end_seconds, time_distance)
+        index: first_after_pauses(requests.start_seconds, requests.end_seconds, time_distance)
         for index, requests in traced.items()
     }
     rows = np.array([index for index, first in firsts.items() if len(first) > 1], np.int64)
@@ -220,63 +173,6 @@ def _unseen_pauses(blurred: Mapping[int, float], time_distance: float) -> Iterat
             f" although the time distance is {time_distance:.3g} s: Darshan's heat map of this run"
             f" has bins of {seconds}, and no DXT trace has all requests of these files"
         )
-
-
-def bins_of(heatmaps: Sequence[Heatmap | None], delays_seconds: Sequence[float]) -> Bins:
-    """List the bins of the heat maps of logs in which bytes moved.
-
-    Parameters
-    ----------
-    heatmaps : sequence of Heatmap or None
-        The heat map of each log; at least one log has one.
-    delays_seconds : sequence of float
-        The time from the start of the run to the start of each log.
-    """
-    starts, ends, moved, edges, widths = [], [], [], [], []
-    for heatmap, delay in zip(heatmaps, delays_seconds, strict=True):
-        if heatmap is not None:
-            total = heatmap.bytes.sum(axis=0)
-            used = np.flatnonzero(total)
-            starts.append(delay + used * heatmap.bin_seconds)
-            ends.append(delay + (used + 1) * heatmap.bin_seconds)
-            moved.append(total[used])
-            edges += [delay, delay + len(total) * heatmap.bin_seconds]
-            widths.append(heatmap.bin_seconds)
-    begin, last = [min(edges)], [max(edges)]
-    start, end = np.concatenate([begin, *starts, last]), np.concatenate([begin, *ends, last])
-    order = np.lexsort((end, start))
-    return Bins(
-        start=start[order],
-        end=end[order],
-        moved=np.concatenate([[0], *moved, [0]])[order],
-        bin_seconds=max(widths),
-    )
-
-
-def windows_between(bins: Bins, time_distance: float) -> Windows | None:
-    """Find the windows between pauses, in which no log has bytes for longer than a time.
-
-    Returns
-    -------
-    Windows or None
-        The windows with the bytes of all files; None without a pause.
-    """
-    first = _first_after_pauses(bins.start, bins.end, time_distance + _BIN_ROUNDING_SECONDS)
-    if len(first) == 1:
-        return None
-    latest = np.maximum.accumulate(bins.end)
-    return Windows(
-        starts=np.append(-np.inf, bins.start[first[1:]]),
-        ends=np.append(latest[first[1:] - 1], np.inf),
-        moved=np.add.reduceat(bins.moved.astype(np.float64), first),
-    )
-
-
-def _first_after_pauses(start: Floats, end: Floats, time_distance: float) -> Ints:
-    """Find the first row, and each row after a pause, in rows sorted by start."""
-    latest = np.maximum.accumulate(end)
-    after: Ints = np.flatnonzero(start[1:] > latest[:-1] + time_distance) + 1
-    return np.append(0, after)
 
 
 def _without_others(

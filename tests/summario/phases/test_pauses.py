@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from summario.phases.extract import extract_phases
-from summario.phases.pauses import bins_of, windows_between
 from summario.phases.settings import ExtractionSettings
+from summario.phases.windows import bins_of, windows_between
 from summario.reading.heatmap import Heatmap
 from summario.reading.log import read_log
 

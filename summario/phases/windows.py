@@ -1,0 +1,117 @@
+"""The windows between the pauses that heat maps of one api and operation show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from summario.phases.streams import Floats, Ints
+from summario.reading.heatmap import Heatmap
+
+# Times of bins are multiples of a width, computed with rounding errors.
+_BIN_ROUNDING_SECONDS = 1e-6
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The bins of heat maps in which bytes moved, from the beginning to the end of the heat maps.
+
+    Attributes
+    ----------
+    start, end : ndarray of float64, shape (bins,)
+        Seconds since the run's start, by start.
+    moved : ndarray of int64, shape (bins,)
+        Bytes moved in the bin, not 0. The first and the last bin have no length and no bytes:
+        they are the beginning and the end of the heat maps.
+    bin_seconds : float
+        The width of the widest bins.
+    """
+
+    start: Floats
+    end: Floats
+    moved: Ints
+    bin_seconds: float
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of a heat map: the times between its pauses.
+
+    Attributes
+    ----------
+    starts, ends : ndarray of float64, shape (windows,)
+        Seconds; the first start and the last end are infinite.
+    moved : ndarray of float64, shape (windows,)
+        Moved bytes, without the bytes of files that were used in only one window.
+    """
+
+    starts: Floats
+    ends: Floats
+    moved: Floats
+
+    def first_and_last(self, start: Floats, end: Floats) -> tuple[Ints, Ints]:
+        """Find the windows in which rows begin and end; `first` < `last` if a pause is between.
+
+        A start within a pause belongs to the window after it, an end to the window before it.
+        """
+        first = np.searchsorted(self.ends, start, side="right")
+        return first, np.searchsorted(self.starts, end, side="left") - 1
+
+
+def bins_of(heatmaps: Sequence[Heatmap | None], delays_seconds: Sequence[float]) -> Bins:
+    """List the bins of the heat maps of logs in which bytes moved.
+
+    Parameters
+    ----------
+    heatmaps : sequence of Heatmap or None
+        The heat map of each log; at least one log has one.
+    delays_seconds : sequence of float
+        The time from the start of the run to the start of each log.
+    """
+    starts, ends, moved, edges, widths = [], [], [], [], []
+    for heatmap, delay in zip(heatmaps, delays_seconds, strict=True):
+        if heatmap is not None:
+            total = heatmap.bytes.sum(axis=0)
+            used = np.flatnonzero(total)
+            starts.append(delay + used * heatmap.bin_seconds)
+            ends.append(delay + (used + 1) * heatmap.bin_seconds)
+            moved.append(total[used])
+            edges += [delay, delay + len(total) * heatmap.bin_seconds]
+            widths.append(heatmap.bin_seconds)
+    begin, last = [min(edges)], [max(edges)]
+    start, end = np.concatenate([begin, *starts, last]), np.concatenate([begin, *ends, last])
+    order = np.lexsort((end, start))
+    return Bins(
+        start=start[order],
+        end=end[order],
+        moved=np.concatenate([[0], *moved, [0]])[order],
+        bin_seconds=max(widths),
+    )
+
+
+def windows_between(bins: Bins, time_distance: float) -> Windows | None:
+    """Find the windows between pauses, in which no log has bytes for longer than a time.
+
+    Returns
+    -------
+    Windows or None
+        The windows with the bytes of all files; None without a pause.
+    """
+    first = first_after_pauses(bins.start, bins.end, time_distance + _BIN_ROUNDING_SECONDS)
+    if len(first) == 1:
+        return None
+    latest = np.maximum.accumulate(bins.end)
+    return Windows(
+        starts=np.append(-np.inf, bins.start[first[1:]]),
+        ends=np.append(latest[first[1:] - 1], np.inf),
+        moved=np.add.reduceat(bins.moved.astype(np.float64), first),
+    )
+
+
+def first_after_pauses(start: Floats, end: Floats, time_distance: float) -> Ints:
+    """Find the first row, and each row after a pause, in rows sorted by start."""
+    latest = np.maximum.accumulate(end)
+    after: Ints = np.flatnonzero(start[1:] > latest[:-1] + time_distance) + 1
+    return np.append(0, after)
