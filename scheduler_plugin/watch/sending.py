@@ -193,15 +193,18 @@ class LogSender:
                 self._give_up(delivery, [path], run, error.detail, is_log=False)
         elif len(paths) > 1 and _are_runs(error.runs, len(paths)):
             self._divide(delivery, run, [[paths[place] for place in each] for each in error.runs])
-        elif len(paths) == 1 or delivery.kind == "outcome":
+        elif delivery.kind == "outcome" and len(paths) > 1 and not self._state.largest_trace(run):
+            # Perhaps only the outcome contradicts stored data, not its logs.
+            self._divide(delivery, run, [paths])
+        elif delivery.kind == "outcome" or len(paths) == 1:
             self._give_up(delivery, paths, run, error.detail)
         else:
             # The service does not say which logs belong together, for example because some of
-            # them are stored with others.
+            # them are stored with others, or all are too much for it.
             self._divide(delivery, run, [[path] for path in paths])
 
     def _divide(self, delivery: Delivery, run: JobRun, requests: list[list[Path]]) -> None:
-        """Send logs as traces, in several requests."""
+        """Send logs as traces, in other requests."""
         now_s = self._clock()
         with self._state.transaction():
             self._state.withdraw(delivery)

@@ -349,6 +349,27 @@ def test_a_late_log_joins_a_run_whose_outcome_was_rejected(site: Site) -> None:
     assert [moved_bytes(run) for run in site.runs()] == [_FORKED_BYTES]
 
 
+def test_logs_that_are_too_much_for_the_service_are_sent_one_by_one(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = _Patient._send
+
+    def send_little(self: _Patient, path: str, logs: Any, fields: Any) -> Any:
+        if len(logs) > 1:
+            raise ServiceRefusedError(413, "too large", where=path)
+        return send(self, path, logs, fields)
+
+    monkeypatch.setattr(_Patient, "_send", send_little)
+    site.listed = [_job()]
+    for name in _FORKED:
+        site.log(name)
+    site.round(rounds=2)
+    assert sum(map(moved_bytes, site.runs())) == _FORKED_BYTES
+    [outcome] = site.outcomes()
+    [run] = [run for run in site.runs() if run["id"] == outcome["run_id"]]
+    assert moved_bytes(run) == 1_000_000
+
+
 @pytest.mark.parametrize("limit", [{"_MOST_LOGS": 2}, {"_MOST_BYTES": 5_000}])
 def test_more_logs_than_a_request_may_have_are_several_runs(
     site: Site, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]
