@@ -108,11 +108,11 @@ class InputError(IoncastError):
 
     Attributes
     ----------
-    items : tuple of int
-        The places of the items that cannot be used, if a list was given.
+    items : tuple of (int, str)
+        The place and the problem of each item that cannot be used, if a list was given.
     """
 
-    items: tuple[int, ...] = ()
+    items: tuple[tuple[int, str], ...] = ()
 
     http_status = 422
     kind = "unusable-input"

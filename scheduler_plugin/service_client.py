@@ -53,8 +53,8 @@ class ServiceRefusedError(ServiceError):
         Seconds after which the service wants to be asked again; None if it does not say.
     runs : list of list of int
         The places of the logs of each run, if the logs that were sent are of several runs.
-    bad_logs : list of int
-        The places of logs that cannot be used.
+    bad_logs : dict of int to str
+        The problem of each log that cannot be used, by its place.
     """
 
     def __init__(
@@ -290,19 +290,23 @@ def _runs(document: dict[str, Any]) -> list[list[int]]:
     return runs if all(isinstance(place, int) for run in runs for place in run) else []
 
 
-def _bad_logs(document: dict[str, Any]) -> list[int]:
+def _bad_logs(document: dict[str, Any]) -> dict[int, str]:
+    """Read the logs that a problem document is about; nothing in it is trusted."""
     errors = document.get("errors")
-    parts = [
-        _LOG_PART.fullmatch(str(error.get("where")))
-        for error in (errors if isinstance(errors, list) else [])
-        if isinstance(error, dict)
-    ]
-    return [int(part[1]) for part in parts if part]
+    bad = {}
+    for error in errors if isinstance(errors, list) else []:
+        if isinstance(error, dict) and (part := _LOG_PART.fullmatch(str(error.get("where")))):
+            bad[int(part[1])] = _on_a_line(str(error.get("what")))
+    return bad
 
 
 def _detail(document: dict[str, Any] | None, otherwise: str) -> str:
     detail = str((document or {}).get("detail") or otherwise)
-    return " ".join(detail.split())[:_LONGEST_DETAIL]
+    return _on_a_line(detail)
+
+
+def _on_a_line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_DETAIL]
 
 
 def _seconds(text: str | None) -> float | None:

@@ -187,10 +187,10 @@ class LogSender:
         self, delivery: Delivery, run: JobRun, paths: list[Path], error: ServiceRefusedError
     ) -> None:
         """Send the logs in other requests; give up a log that the service cannot use."""
-        bad = [paths[place] for place in error.bad_logs if 0 <= place < len(paths)]
+        bad = {place: why for place, why in error.bad_logs.items() if place < len(paths)}
         if len(paths) > 1 and bad:
-            for path in bad:
-                self._give_up(delivery, [path], run, error.detail, is_log=False)
+            for place, why in bad.items():
+                self._give_up(delivery, [paths[place]], run, why, is_log=False)
         elif len(paths) > 1 and _are_runs(error.runs, len(paths)):
             self._divide(delivery, run, [[paths[place] for place in each] for each in error.runs])
         elif delivery.kind == "outcome" and len(paths) > 1 and not self._state.largest_trace(run):

@@ -130,21 +130,21 @@ def test_a_refusal_says_why_and_when_to_come_again() -> None:
 @pytest.mark.parametrize(
     ("told", "runs", "bad"),
     [
-        ({"runs": [[0, 2], [1]]}, [[0, 2], [1]], []),
-        ({"errors": [{"where": "form.log.1", "what": "it is cut"}]}, [], [1]),
-        ({"errors": [{"where": "form.nodes", "what": "0"}]}, [], []),
-        ({"runs": "all", "errors": "all"}, [], []),
-        ({"errors": [{"where": f"form.log.{'9' * 5000}"}]}, [], []),
-        ({"runs": [0, [1]], "errors": [1, None, {}]}, [], []),
+        ({"runs": [[0, 2], [1]]}, [[0, 2], [1]], {}),
+        ({"errors": [{"where": "form.log.1", "what": "it\nis cut"}]}, [], {1: "it is cut"}),
+        ({"errors": [{"where": "form.nodes", "what": "0"}]}, [], {}),
+        ({"runs": "all", "errors": "all"}, [], {}),
+        ({"errors": [{"where": f"form.log.{'9' * 5000}"}]}, [], {}),
+        ({"runs": [0, [1]], "errors": [1, None, {}]}, [], {}),
         (
             {"runs": [["a"]], "errors": [{"where": "form.log.-1"}, {"where": ["form.log.1"]}]},
             [],
-            [],
+            {},
         ),
     ],
 )
 def test_a_refusal_says_which_logs_it_is_about(
-    told: dict[str, Any], runs: list[list[int]], bad: list[int]
+    told: dict[str, Any], runs: list[list[int]], bad: dict[int, str]
 ) -> None:
     error = ServiceRefusedError(422, "no", where="here", document=told)
     assert (error.runs, error.bad_logs) == (runs, bad)

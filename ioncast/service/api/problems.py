@@ -131,7 +131,7 @@ def of_error(error: IoncastError) -> Response:
     detail = error.in_words(as_field)
     runs: Sequence[Sequence[int]] = ()
     if isinstance(error, InputError) and error.items:
-        errors = [{"where": f"form.log.{place}", "what": error.what} for place in error.items]
+        errors = [{"where": f"form.log.{place}", "what": what} for place, what in error.items]
     if isinstance(error, NotOneRunError):
         runs = error.runs
     return problem(

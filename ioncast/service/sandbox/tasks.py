@@ -268,18 +268,29 @@ def _run(uploads: Sequence[Upload]) -> Run:
     """Read the logs of one run, which errors and phases call as the client does."""
     if len(uploads) == 1:
         return Run((_log(uploads[0]),))
-    logs = []
+    logs = _logs(uploads)
+    names = [upload.name for upload in uploads]
+    one_run([log.job for log in logs], names, "steps", "send the logs of each run by themselves")
+    return run_of(logs)
+
+
+def _logs(uploads: Sequence[Upload]) -> list[DarshanLog]:
+    """Read all logs; the error is that of the first one that cannot be used, and names all."""
+    logs, bad = [], []
+    first: InputError | None = None
     for place, upload in enumerate(uploads):
         try:
             log = _log(upload)
             check_streams(log)
         except InputError as error:
-            error.items = (place,)
-            raise
-        logs.append(log)
-    names = [upload.name for upload in uploads]
-    one_run([log.job for log in logs], names, "steps", "send the logs of each run by themselves")
-    return run_of(logs)
+            first = first or error
+            bad.append((place, error.what))
+        else:
+            logs.append(log)
+    if first is not None:
+        first.items = tuple(bad)
+        raise first
+    return logs
 
 
 def _log(upload: Upload) -> DarshanLog:

@@ -105,6 +105,12 @@ def test_a_damaged_log_among_them_is_named(send: Send, tmp_path: Path) -> None:
     response = send([FORKED[0], bad])
     assert detail(response).startswith("bad.darshan: ")
     assert [error["where"] for error in answer(response, 422)["errors"]] == ["form.log.1"]
+    worse = tmp_path / "worse.darshan"
+    worse.write_bytes(b"no log")
+    errors = answer(send([FORKED[0], worse, FORKED[2], bad]), 422)["errors"]
+    assert [error["where"] for error in errors] == ["form.log.1", "form.log.3"]
+    assert errors[0]["what"].startswith("not a Darshan log")
+    assert errors[1]["what"] != errors[0]["what"]
     record = posix("/a", 0, 1, requests=-1)
     write_log(bad, nprocs=1, records=[record], jobid=4711, uid=0, start=(1795417262, 550_000_000))
     assert detail(send([FORKED[0], bad])).startswith("bad.darshan: a POSIX record has")
