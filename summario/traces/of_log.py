@@ -11,7 +11,6 @@ from summario.phases.extract import system_file_ids
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.reading.dxt import DXT_MODULES
 from summario.reading.file_ids import is_among
-from summario.reading.log import DarshanLog
 from summario.reading.operations import operations_of
 from summario.runs.logs_of_run import Run
 from summario.runs.stacking import stacked
@@ -38,7 +37,7 @@ class TracePhaseOfLog:
 
 @dataclass(frozen=True)
 class Trace:
-    """The trace phases of a log, MPI-IO first, and warnings about its trace, a sentence each."""
+    """The trace phases of a run, MPI-IO first, and warnings about its trace, a sentence each."""
 
     phases: tuple[TracePhaseOfLog, ...]
     warnings: tuple[str, ...]
@@ -61,21 +60,16 @@ def check_settings(settings: ExtractionSettings) -> None:
         raise InputError(f"{what} means nothing for a trace", remedy=f"leave out {option}")
 
 
-def trace(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Trace:
-    """Find the phases that the trace of a log shows.
+def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
+    """Find the phases that the traces of a run show, which may have several logs.
 
     Parameters
     ----------
-    log : DarshanLog
-        The log.
+    run : Run
+        The run.
     settings : ExtractionSettings
         The time distance, the layer and `all_files` count; see `check_settings`.
     """
-    return trace_run(Run((log,)), settings)
-
-
-def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
-    """Find the phases that the traces of a run show, which may have several logs; see `trace`."""
     if not any(DXT_MODULES.values() & log.header.modules.keys() for log in run.logs):
         return Trace(
             (),
