@@ -20,7 +20,7 @@ def without_small(phases: Sequence[Phase], min_share: float) -> Extraction:
     return Extraction(
         kept,
         (
-            f"{left_out} with less than {min_share:.3g} of the bytes each are left out:"
+            f"phases with less than {min_share:.3g} of the bytes each are left out: {left_out} with"
             f" {size(lost)} of {size(moved)}",
         ),
     )
