@@ -147,6 +147,7 @@ class LogSender:
 
     def _deliver(self, delivery: Delivery, run: JobRun) -> None:
         """Send logs, then note it; if the watch is killed in between, it sends them again."""
+        locked: dict[Path, PermissionError] = {}
         with ExitStack() as stack:
             logs, opened = [], []
             for path in delivery.paths:
@@ -157,11 +158,19 @@ class LogSender:
                     self._give_up(delivery, [path], run, why, is_log=False)
                 except InputError as error:
                     self._give_up(delivery, [path], run, error.what, is_log=False)
+                except PermissionError as error:
+                    locked[path] = error
                 else:
                     logs.append(NamedLog(path.name, file))
                     opened.append(path)
             if logs:
+                # Send a log that cannot be opened later, so that it does not keep back the others.
+                due_s = self._clock() + self._delay_s(delivery.attempts, _LONGEST_WAIT_S)
+                with self._state.transaction():
+                    self._state.set_apart(delivery, locked, due_s)
                 self._send(delivery, run, opened, logs)
+        for error in locked.values():
+            raise error
 
     def _send(
         self, delivery: Delivery, run: JobRun, paths: list[Path], logs: list[NamedLog]

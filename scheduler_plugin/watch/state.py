@@ -224,6 +224,14 @@ class WatchState:
             (due_s, delivery.batch),
         )
 
+    def set_apart(self, delivery: Delivery, paths: Iterable[Path], due_s: float) -> None:
+        """Send each of some logs as a trace of its own, at a later Unix time."""
+        self._database.executemany(
+            "UPDATE OR REPLACE deliveries SET kind = 'trace', attempts = attempts + 1, due_s = ?,"
+            " batch = (SELECT max(batch) + 1 FROM deliveries) WHERE batch = ? AND path = ?",
+            [(due_s, delivery.batch, os.fsencode(path)) for path in paths],
+        )
+
     def note_sent(self, delivery: Delivery, now_s: float, moved_bytes: int | None) -> None:
         """Note that logs were sent, and how many bytes their run moved."""
         self._database.execute(

@@ -23,7 +23,7 @@ from benchdb.store.tokens import add_token
 from ioncast_base.errors import InputError
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
-from scheduler_plugin.watch.darshan_logs import LogFolder
+from scheduler_plugin.watch.darshan_logs import LogFolder, open_log
 from scheduler_plugin.watch.job_runs import io_nodes_of, job_runs
 from scheduler_plugin.watch.state import WatchState, copied_state, opened_state
 from scheduler_plugin.watch.watching import Watch
@@ -347,6 +347,26 @@ def test_a_late_log_joins_a_run_whose_outcome_was_rejected(site: Site) -> None:
     site.log(_FORKED[3])
     site.round(later_s=100)
     assert [moved_bytes(run) for run in site.runs()] == [_FORKED_BYTES]
+
+
+def test_a_log_that_cannot_be_opened_does_not_keep_back_the_others(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.listed = [_job()]
+    *_, locked = [site.log(name) for name in _FORKED]
+
+    def open_unlocked(path: Path, user: str) -> Any:
+        if path == locked:
+            raise PermissionError(13, "Permission denied", str(path))
+        return open_log(path, user)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("scheduler_plugin.watch.sending.open_log", open_unlocked)
+        site.round()
+    assert [moved_bytes(run) for run in site.runs()] == [_FORKED_BYTES - 1_000_000]
+    assert f"{locked}: cannot be read: Permission denied" in caplog.text
+    site.round(later_s=60)
+    assert sum(map(moved_bytes, site.runs())) == _FORKED_BYTES
 
 
 def test_logs_that_are_too_much_for_the_service_are_sent_one_by_one(
