@@ -169,8 +169,8 @@ class LogSender:
                 with self._state.transaction():
                     self._state.set_apart(delivery, locked, due_s)
                 self._send(delivery, run, opened, logs)
-        for error in locked.values():
-            raise error
+        for locked_error in locked.values():
+            raise locked_error
 
     def _send(
         self, delivery: Delivery, run: JobRun, paths: list[Path], logs: list[NamedLog]
