@@ -226,7 +226,7 @@ def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
     # The row moved bytes at its start and at its end, so these windows have at least one byte.
     moved = np.maximum(windows.moved[first : last + 1], [1, *np.zeros(last - first - 1), 1])
     busy = moved > 0
-    if busy.sum() > row.requests[0]:
+    if busy.sum() > row.requests[0] or row.part_requests.sum() == 0:
         return None
     return _shared_out(row, starts[busy], ends[busy], moved[busy] / moved.sum())
 
@@ -242,11 +242,14 @@ def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> F
     # A request is not split, so the bytes of a piece follow from its requests.
     bytes_until = np.rint(requests_until * (row.part_bytes / row.part_requests)).astype(np.int64)
     bytes_until[-1] = row.part_bytes
-    # Reads at the end of a file move no bytes, so they are in no part.
+    requests = np.diff(requests_until.sum(axis=1))
+    # Reads at the end of a file move no bytes, so they are in no part. They make no window of
+    # their own: the windows that move bytes share them out.
     empty = row.requests[0] - row.part_requests.sum()
-    empty_until = np.rint(until * empty).astype(np.int64)
-    requests = np.diff(requests_until.sum(axis=1) + empty_until)
-    kept = np.flatnonzero(requests)
+    has_bytes = requests > 0
+    until = np.append(0, np.cumsum(share * has_bytes / share[has_bytes].sum()))
+    requests += np.diff(np.rint(until * empty).astype(np.int64))
+    kept = np.flatnonzero(has_bytes)
     return _pieces(
         row,
         start=start[kept],

@@ -257,6 +257,10 @@ def test_dlios_processes_read_shared_files_and_move_the_bytes_of_all_logs(
     found = phases_of(*logs)
     assert sum(p.bytes for p in found) == sum(p.bytes for log in logs for p in extract(log).phases)
     assert {phase.nprocs for phase in found} == {18}
+    # Half of the reads of pyvenv.cfg are at its end. Alone they are no phase.
+    assert all(phase.bytes and phase.requests for phase in found)
+    requests = sum(phase.requests for log in logs for phase in extract(log).phases)
+    assert sum(phase.requests for phase in found) == requests
     # All processes run for 159.6 s together; the last ones start 79 s after the first ones.
     assert max(phase.end_seconds for phase in found) < 160
     samples = [phase for phase in found if phase.bytes > 1 << 30]
