@@ -23,7 +23,7 @@ from summario.reading.sources import find_sources
 from summario.runs.joining import JOINS, Join, runs_among
 from summario.second_opinion import read_with_pydarshan
 from summario.traces import trace_tables
-from summario.traces.of_log import Trace, check_settings, trace_run
+from summario.traces.of_log import Trace, check_settings, missing_traces, trace_run
 
 # Moves a terminal from the end of a progress bar to its start, and erases it (ECMA-48).
 CLEAR_LINE = "\r\x1b[K"
@@ -82,7 +82,8 @@ Examples:
     type=click.Choice(["ioncast", "darshan"]),
     default="ioncast",
     show_default=True,
-    help="Read logs with ioncast's own reader, or with PyDarshan for a second opinion.",
+    help="Read logs with ioncast's own reader, or with PyDarshan for a second opinion"
+    " on whole logs: it does not report every damage.",
 )
 @join_option("Join logs of one run")
 @extraction_options
@@ -139,6 +140,9 @@ def phases(
             click.echo(text, nl=False)
         if output_format == "json":
             click.echo()
+    if said.without_trace:
+        warning = missing_traces(said.without_trace, len(runs))
+        click.echo(f"ioncast: warning: {warning}", err=True)
     if join is None and (hint := join_hint(said.jobs)):
         click.echo(f"ioncast: hint: {hint}", err=True)
     sys.exit(said.exit_code)
@@ -156,11 +160,14 @@ class _Said:
         The job records of all logs so far.
     exit_code : int
         The exit code of the last error so far.
+    without_trace : list of str
+        The names of the runs without a trace so far, if trace phases are wanted.
     """
 
     start_of_line: str
     jobs: list[Job] = field(default_factory=list)
     exit_code: int = 0
+    without_trace: list[str] = field(default_factory=list)
 
     def phases_of(self, run: FromRun[Any]) -> Sequence[Any]:
         """Print the errors and warnings of a run, and return its phases."""
@@ -173,6 +180,8 @@ class _Said:
         for warning in run.result.warnings:
             line = f"ioncast: warning: {visible(run.name)}: {warning}"
             click.echo(f"{self.start_of_line}{line}", err=True)
+        if isinstance(run.result, Trace) and run.result.is_missing:
+            self.without_trace.append(run.name)
         phases: Sequence[Any] = run.result.phases
         return phases
 

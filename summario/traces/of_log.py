@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import Api
+from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
 from summario.phases.extract import system_file_ids
 from summario.phases.settings import DEFAULTS, ExtractionSettings
@@ -37,10 +39,15 @@ class TracePhaseOfLog:
 
 @dataclass(frozen=True)
 class Trace:
-    """The trace phases of a run, MPI-IO first, and warnings about its trace, a sentence each."""
+    """The trace phases of a run, MPI-IO first, and warnings about its trace, a sentence each.
+
+    `is_missing` says that the run has no trace. A folder may have thousands of such logs, so this
+    is not one of the warnings; see `missing_traces`.
+    """
 
     phases: tuple[TracePhaseOfLog, ...]
     warnings: tuple[str, ...]
+    is_missing: bool = False
 
 
 def check_settings(settings: ExtractionSettings) -> None:
@@ -71,13 +78,7 @@ def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
         The time distance, the layer and `all_files` count; see `check_settings`.
     """
     if not any(DXT_MODULES.values() & log.header.modules.keys() for log in run.logs):
-        return Trace(
-            (),
-            (
-                "the log has no trace: Darshan writes one if DXT_ENABLE_IO_TRACE is set"
-                " while the program runs",
-            ),
-        )
+        return Trace((), (), is_missing=True)
     tables = [operations_of(log) for log in run.logs]
     if not settings.all_files:
         tables = [
@@ -98,4 +99,22 @@ def trace_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Trace:
     return Trace(
         tuple(TracePhaseOfLog(run.first.id, run.nprocs, run.name, phase) for phase in phases),
         tuple(warnings),
+    )
+
+
+def missing_traces(names: Sequence[str], runs: int) -> str:
+    """Write one warning about all runs without a trace.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of these runs, at least one.
+    runs : int
+        The number of all runs.
+    """
+    one = f"{visible(names[0])}: the log has"
+    several = f"{len(names):,} of {runs:,} runs have"
+    return (
+        f"{one if len(names) == 1 else several} no trace: Darshan writes one if"
+        " DXT_ENABLE_IO_TRACE is set while the program runs"
     )

@@ -102,7 +102,20 @@ def test_a_log_without_a_trace_is_named(shared_data: Path) -> None:
     log = shared_data / "runs/logs/single-a.darshan"
     done = run_ioncast("phases", "--trace", log)
     assert (done.returncode, done.stdout) == (0, "no trace phases\n")
-    assert "DXT_ENABLE_IO_TRACE" in done.stderr
+    assert f"{log}: the log has no trace: Darshan writes one if DXT_ENABLE_IO_TRACE" in done.stderr
+
+
+@pytest.mark.parametrize("output_format", ["table", "csv", "json"])
+def test_logs_without_a_trace_share_a_warning(
+    shared_data: Path, tmp_path: Path, output_format: str
+) -> None:
+    for number in range(30):
+        (tmp_path / f"{number}.darshan").symlink_to(shared_data / "runs/logs/single-a.darshan")
+    traced(tmp_path / "traced.darshan", {0: [(0, 8, 0.0, 1.0)]})
+    done = run_ioncast("phases", "--trace", "--format", output_format, tmp_path)
+    assert done.returncode == 0
+    [warning] = done.stderr.splitlines()
+    assert warning.startswith("ioncast: warning: 30 of 31 runs have no trace: Darshan writes one")
 
 
 def test_damage_of_a_trace_is_a_warning(tmp_path: Path) -> None:
