@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import isnan
+from typing import Any
+
 import click
 
 # Characters. A first sentence is shorter.
@@ -46,6 +49,13 @@ class Number(click.FloatRange):
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str | None:
         """Return the placeholder in the help."""
         return "NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Reject nan too, which no comparison with a limit rejects."""
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return number
 
 
 class CommandGroup(click.Group):

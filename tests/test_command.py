@@ -845,7 +845,7 @@ def test_a_decision_follows_the_options_of_the_site(filled: Path) -> None:
     assert record["decision"]["io_nodes"] == record["best"]["io_nodes"] == 8
     assert record["decision"]["tolerance"] == 0
     none = ioncast("predict", HACC, "--system", "testbed", "--db", filled, "--tolerance", "nan")
-    assert "nan is not a tolerance" in complaint(none)
+    assert "'nan' is not a valid number" in complaint(none)
     few = predicted(HACC, filled, "--nodes", "8", "--available", "2")
     assert few["best"]["io_nodes"] == 8
     assert few["decision"]["io_nodes"] <= 2

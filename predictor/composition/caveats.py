@@ -49,7 +49,8 @@ def limits(
     warnings += _of_io_nodes(curves, knowledge, asked, ran_with)
     if nodes is None and any(curve.config.nodes for curve in curves):
         warnings.append(
-            "the number of compute nodes is not given, so benchmarks on any number of them match"
+            "the number of compute nodes is unknown, so benchmarks on any number of them match;"
+            " give it, if you know it"
         )
     warnings += metadata_warnings({item.index: item.phase for item in matched})
     for item in matched:

@@ -174,8 +174,9 @@ def metadata_warnings(phases: Mapping[int, Phase]) -> list[str]:
             small_s.append(phase.metadata_seconds)
     if small_s:
         warnings.append(
-            f"metadata calls take {in_digits(sum(small_s))} s, longer than reads and writes, in"
-            f" {counted(len(small_s), 'phase')} of little time; no benchmark matches them exactly"
+            f"{counted(len(small_s), 'phase')} of little time: metadata calls take"
+            f" {in_digits(sum(small_s))} s, longer than reads and writes, so no benchmark matches"
+            " exactly"
         )
     return warnings
 

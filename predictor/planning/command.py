@@ -134,7 +134,8 @@ def plan(
 def _jobs(folder: Path, extraction: ExtractionSettings) -> Iterator[Extraction]:
     """Read the phases of every log in a folder and below; warn of logs that cannot be used."""
     if not folder.is_dir():
-        raise InputError("this folder does not exist", where=str(folder))
+        what = "this is not a folder" if folder.exists() else "this folder does not exist"
+        raise InputError(what, where=str(folder), remedy="give the folder of the logs")
     runs = find_runs(list(logs_below(str(folder))), "steps")
     usable = 0
     with click.progressbar(

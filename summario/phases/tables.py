@@ -117,7 +117,7 @@ def to_text(phases: Iterable[Phase]) -> str:
             "requests": " + ".join(
                 f"{part.requests} × {size(part.request_bytes)}" for part in phase.parts
             ),
-            "I/O time s": f"{phase.io_time_seconds:.2f}",
+            "I/O time s": _seconds(phase.io_time_seconds),
             **({"metadata s": _seconds(phase.metadata_seconds)} if mostly_metadata else {}),
         }
         for index, phase in enumerate(phases)
@@ -134,7 +134,10 @@ def aligned(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _seconds(time: float | None) -> str:
-    return "unknown" if time is None else f"{time:.2f}"
+    if time is None:
+        return "unknown"
+    # Opening hundreds of files takes hundredths of a second, and one small request much less.
+    return f"{time:.2f}" if time >= 0.1 else f"{time:.4f}"
 
 
 def size(count: float) -> str:

@@ -121,7 +121,10 @@ def log_of_report(report: Any, where: str | None = None) -> DarshanLog:
     ]
     warnings = [
         *partial_warnings(header),
-        *(f"PyDarshan gives no records of the {module} data" for module in unread),
+        *(
+            f"PyDarshan gives no records of the {module} data; read the log with ioncast's reader"
+            for module in unread
+        ),
     ]
     traces = {
         module: _dxt_bytes(report.records[module])

@@ -32,6 +32,7 @@ GROUPS = groups(cli)
         (WholeNumber(min=1), "1.5", "'1.5' is not a valid whole number."),
         (WholeNumber(min=1), "0", "0 is not in the range x>=1."),
         (Number(0, 1), "much", "'much' is not a valid number."),
+        (Number(0, 1), "nan", "'nan' is not a valid number."),
     ],
 )
 def test_an_error_says_in_plain_words_what_a_value_is_not(

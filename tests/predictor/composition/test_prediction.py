@@ -358,8 +358,8 @@ def test_phases_of_little_time_share_a_warning_about_metadata(
     assert len(found.warnings) == 2
     assert found.warnings[0].startswith("phase 4: metadata calls")
     assert found.warnings[1] == (
-        "metadata calls take 0.006 s, longer than reads and writes, in 3 phases of little time; no"
-        " benchmark matches them exactly"
+        "3 phases of little time: metadata calls take 0.006 s, longer than reads and writes, so no"
+        " benchmark matches exactly"
     )
 
 

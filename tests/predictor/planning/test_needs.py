@@ -264,6 +264,7 @@ def test_what_cannot_be_run_is_listed_with_the_reason(site: Path) -> None:
         (("laptop", "--layer", "posix"), "--layer: a campaign has no logs"),
         (("rr9366", "--output", "x.toml"), "none of the configurations with ior: no campaign"),
         (("--from-logs", "nowhere"), "nowhere: this folder does not exist"),
+        (("--from-logs", __file__), f"{__file__}: this is not a folder"),
     ],
 )
 def test_a_plan_that_cannot_be_made_is_one_line(

@@ -142,7 +142,7 @@ def test_files_that_a_reports_filter_left_out_have_no_phases(
         report = report_of(str(path), dtype=dtype, filter_patterns=["/"])
         nothing = extract(log_of_report(report))
         assert nothing.phases == ()
-        assert nothing.warnings[0] == "PyDarshan gives no records of the POSIX data"
+        assert nothing.warnings[0].startswith("PyDarshan gives no records of the POSIX data; read")
 
 
 def test_heat_maps_that_pydarshan_rejects_are_a_warning(report_of: Report, tmp_path: Path) -> None:
