@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -191,8 +192,10 @@ def test_a_job_is_planned_on_the_compute_nodes_that_its_log_names(
 
 
 def test_the_logs_of_a_runs_processes_are_planned_as_one_job(site: Path) -> None:
-    folder = PROJECT / "tests" / "summario" / "fixtures" / "programs"
-    arguments = ("--from-logs", str(folder), "--min-share", "0.1", "--format", "json")
+    (site / "logs").mkdir()
+    for log in (PROJECT / "tests" / "summario" / "fixtures" / "programs").glob("*-workers-*"):
+        shutil.copy(log, site / "logs")
+    arguments = ("--from-logs", str(site / "logs"), "--min-share", "0.1", "--format", "json")
     rows = configurations(plan(site, *arguments))
     # In both jobs three workers wrote 100,000 bytes ten times, and their parent 1,000 bytes.
     assert {row["configuration"].partition(" ior ")[0] for row in rows} == {"mpiexec -n 4"}
