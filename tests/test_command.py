@@ -395,7 +395,7 @@ def test_a_prediction_names_the_settings_that_are_not_the_default(filled: Path) 
 
 
 def test_small_phases_are_left_out_with_a_warning(filled: Path) -> None:
-    warning = "1 phase with less than 0.3 of the bytes"
+    warning = "phases with less than 0.3 of the bytes each are left out: 1 phase with 32 MiB"
     for command in (
         ("phases", MULTIPHASE),
         ("match", MULTIPHASE),
