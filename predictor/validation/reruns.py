@@ -108,9 +108,7 @@ def _reruns(text: str, path: Path, extraction: ExtractionSettings) -> Iterator[R
                 repetition = _count(row, "repetition")
             counts[application, io_nodes] = counts.get((application, io_nodes), 0) + 1
             bandwidth, started = _outcome(row, path, extraction)
-        except InputError as error:
-            raise InputError(str(error), where=str(path), line=line) from error
-        except ValueError as error:
+        except (InputError, ValueError) as error:
             raise InputError(str(error), where=str(path), line=line) from error
         key = (application, io_nodes, repetition)
         if key in lines:

@@ -17,6 +17,8 @@ _TOKEN = "Authorization: Bearer $IONCAST_TOKEN"  # noqa: S105
 _EXAMPLES = {"integer": 1, "number": 1.0, "string": "text", "boolean": True}
 # Models in models: deeper lists are empty in examples.
 _DEEPEST = 4
+# A field of a form that takes several files.
+_FILES = "one or more files"
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,6 @@ def described(
                 )
             )
     return dict(sorted(groups.items(), key=_place))
-
-
-_FILES = "one or more files"
 
 
 def _place(group: tuple[str, list[Described]]) -> tuple[bool, bool]:
