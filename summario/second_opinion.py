@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ioncast_base.errors import DamagedLogError, IoncastError
-from summario.reading.header import MAX_HEADER_BYTES, parse_header
+from summario.reading.header import MAX_HEADER_BYTES, check_regions, parse_header
 from summario.reading.log import MAX_BYTES, DarshanLog, opened_log
 from summario.reading.packed import unpacked
 from summario.reading.pydarshan import import_pydarshan, log_of_report
@@ -35,7 +35,7 @@ def read_with_pydarshan(source: Source) -> DarshanLog:
     InputError
         When the file cannot be opened or is not a Darshan log.
     DamagedLogError
-        When PyDarshan rejects it.
+        When the file ends too early, or PyDarshan rejects it.
     MissingPyDarshanError
         When PyDarshan is not installed.
     """
@@ -62,7 +62,9 @@ def _file_of(source: Source) -> Iterator[str]:
     with _opened(source) as file:
         plain = unpacked(file, source.name, MAX_BYTES)
         plain.seek(0)
-        parse_header(plain.read(MAX_HEADER_BYTES), source.name)
+        header = parse_header(plain.read(MAX_HEADER_BYTES), source.name)
+        # The library takes a log that ends too early for one with fewer records.
+        check_regions(header, plain.seek(0, os.SEEK_END), source.name)
         if plain is file and source.content is None:
             yield source.name
             return
