@@ -253,7 +253,9 @@ def test_fixed_jobs_must_fit_into_the_pool() -> None:
 
 
 def test_a_floor_that_is_no_number_is_refused() -> None:
-    assert refused(JOBS, "--floor", "nan") == "floor: nan is not from 0 to 1"
+    found = run(JOBS, "--floor", "nan")
+    assert found.exit_code == 2
+    assert "'--floor': 'nan' is not a valid number." in found.stderr
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

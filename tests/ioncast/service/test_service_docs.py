@@ -27,6 +27,7 @@ SHELL = re.findall(r"^```sh\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 REQUESTS = [block for block in SHELL if block.startswith("curl") and "8420/readyz" not in block]
 # A log that the demonstration does not have, so that it is stored as a new run.
 LOG = PROJECT / "tests/summario/fixtures/multiphase.darshan"
+PROGRAMS = PROJECT / "tests/summario/fixtures/programs"
 
 
 def table(heading: str) -> dict[str, list[str]]:
@@ -100,6 +101,10 @@ def test_requests_can_be_pasted(served: tuple[Served, str], block: str, tmp_path
     script = block.replace("http://127.0.0.1:8420", service.url)
     script = script.replace("/run/ioncast/ioncast.sock", str(service.socket))
     shutil.copy(LOG, tmp_path / "app.darshan")
+    for name in re.findall(r"=@(\S*id4711\S*)", block):
+        # The logs of the processes of one job.
+        number = name.removesuffix(".darshan").rsplit("-", 1)[1]
+        shutil.copy(PROGRAMS / f"fork-workers-{number}.darshan", tmp_path / name)
     done = subprocess.run(
         ["sh", "-euc", script.replace("curl ", "curl -sSf ", 1)],
         cwd=tmp_path,

@@ -123,7 +123,7 @@ class Site:
             "executable": "/opt/bin/hacc_io",
             "user": "ada",
             "name": "night",
-            "sha256": f"{self._runs:064x}",
+            "logs": [f"{self._runs:064x}"],
             "tasks": 16,
             "nodes": 8,
             "started": f"2026-11-01T00:{self._runs:02d}:00+00:00",
