@@ -35,7 +35,7 @@ def exchange(
     timeout_s: float,
     **content: Any,
 ) -> Answer:
-    """Send one request over a connection of its own.
+    """Send one request over a connection of its own; a GET once more if it is not answered.
 
     The timeout of httpx limits each step of a request, so a server that sends one byte now and
     then could take forever. Here `timeout_s` limits the whole request; only the look-up of a host
@@ -56,7 +56,7 @@ def exchange(
     began = time.monotonic()
     try:
         status, body = asyncio.run(
-            asyncio.wait_for(_ask(address, method, path, headers, timeout_s, content), timeout_s)
+            asyncio.wait_for(_answer(address, method, path, headers, timeout_s, content), timeout_s)
         )
     except (asyncio.TimeoutError, httpx.TimeoutException):
         raise SlurmUnreachableError(
@@ -77,6 +77,24 @@ def exchange(
             remedy="check that slurmrestd listens there",
         ) from None
     return Answer(status, body, time.monotonic() - began)
+
+
+async def _answer(
+    address: Address,
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    timeout_s: float,
+    content: Mapping[str, Any],
+) -> tuple[int, bytes]:
+    try:
+        return await _ask(address, method, path, headers, timeout_s, content)
+    except httpx.RemoteProtocolError:
+        # A busy slurmrestd closes a connection without an answer now and then. A question may be
+        # repeated, but a change that was already made may not.
+        if method != "GET":
+            raise
+        return await _ask(address, method, path, headers, timeout_s, content)
 
 
 async def _ask(

@@ -41,12 +41,15 @@ class Slurmrestd:
         Other answers for some paths (without version): status, body, and seconds to wait before.
     asked : list of tuple
         Method, path, headers and body of each request.
+    drops : int
+        So many of the next requests get no answer: the connection is closed.
     """
 
     versions: tuple[str, ...]
     instead: dict[str, tuple[int, str, float]] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
     has_accounting: bool = True
+    drops: int = 0
 
     def paths(self) -> list[str]:
         """The paths of the requests."""
@@ -107,6 +110,10 @@ def served(slurmrestd: Slurmrestd, socket: Path | None = None) -> Iterator[str]:
 
         def _answer(self, body: Any) -> None:
             slurmrestd.asked.append((self.command, self.path, dict(self.headers), body))
+            if slurmrestd.drops:
+                slurmrestd.drops -= 1
+                self.close_connection = True
+                return
             status, text = slurmrestd.answer(self.path)
             self.send_response(status)
             self.send_header("Content-Length", str(len(text.encode())))

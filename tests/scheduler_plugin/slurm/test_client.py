@@ -379,10 +379,11 @@ def _misbehaving(how: Callable[[socket.socket], None]) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
-            connection, _ = server.accept()
-            with connection:
+            while True:
                 try:
-                    how(connection)
+                    connection, _ = server.accept()
+                    with connection:
+                        how(connection)
                 except OSError:
                     return
 
@@ -419,6 +420,36 @@ def test_what_is_no_whole_answer_is_an_error(how: Callable[[socket.socket], None
         slurm = Slurm(address, "ada", lambda: "token", 5.0)
         with pytest.raises(SlurmError):
             slurm.jobs()
+
+
+def test_a_question_whose_connection_is_dropped_is_asked_once_more(
+    slurm: Slurm, slurmrestd: Slurmrestd
+) -> None:
+    expected = slurm.jobs()
+    slurmrestd.asked.clear()
+    slurmrestd.drops = 1
+    assert slurm.jobs() == expected
+    assert slurmrestd.paths() == ["/slurm/v0.0.43/jobs"] * 2
+
+
+def test_a_question_that_is_dropped_twice_is_an_error(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurm.jobs()
+    slurmrestd.asked.clear()
+    slurmrestd.drops = 2
+    with pytest.raises(SlurmAnswerError, match="not HTTP"):
+        slurm.jobs()
+    assert len(slurmrestd.asked) == 2
+
+
+def test_a_change_whose_connection_is_dropped_is_not_repeated(
+    slurm: Slurm, slurmrestd: Slurmrestd
+) -> None:
+    slurm.jobs()
+    slurmrestd.asked.clear()
+    slurmrestd.drops = 1
+    with pytest.raises(SlurmAnswerError, match="not HTTP"):
+        slurm.change(101, held=False)
+    assert [method for method, *_ in slurmrestd.asked].count("POST") == 1
 
 
 def test_an_answer_too_large_is_not_taken(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
