@@ -113,7 +113,7 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
         bytes=np.add.reduceat(streams.bytes, first),
         requests=requests,
         counted=requests,
-        unordered=processes,
+        unordered=np.add.reduceat(streams.unordered, first),
         consecutive=np.add.reduceat(streams.consecutive, first),
         sequential=np.add.reduceat(streams.sequential, first),
         collective=np.add.reduceat(streams.collective, first),

@@ -298,7 +298,8 @@ def _pieces(
 def _first_accesses(row: FilePhases, count: int) -> Ints:
     """Count first accesses in each piece, if enough requests are left to tell the order."""
     once, requests = row.unordered[0], row.counted[0]
-    return np.full(count, once * count if once * count < requests else once)
+    pieces = max(once, row.processes[0] * count)
+    return np.full(count, pieces if pieces < requests else once)
 
 
 def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[int, Operations]:

@@ -51,6 +51,8 @@ class Streams:
         The number of ranks in the row: 1, or all ranks of the log.
     bytes, requests, consecutive, sequential, collective : ndarray of int64
         Counters of the operation.
+    unordered : ndarray of int64
+        The requests that can be neither consecutive nor sequential, see `first_accesses`.
     start, end, time, metadata : ndarray of float64
         First and last moment in seconds since the run's start; mean I/O time and mean metadata
         time of a process in seconds (see `metadata_times`).
@@ -72,6 +74,7 @@ class Streams:
     consecutive: Ints
     sequential: Ints
     collective: Ints
+    unordered: Ints
     start: Floats
     end: Floats
     time: Floats
@@ -168,6 +171,7 @@ def streams_of(
         consecutive=consecutive,
         sequential=sequential,
         collective=collective,
+        unordered=first_accesses(records, api, requests, processes),
         start=start,
         end=end,
         time=records.real(f"{api}_F_{operation.upper()}_TIME") / processes,
@@ -188,6 +192,28 @@ def _requests(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
     collective = records.integer(f"MPIIO_COLL_{plural}") + records.integer(f"MPIIO_SPLIT_{plural}")
     independent = records.integer(f"MPIIO_INDEP_{plural}") + records.integer(f"MPIIO_NB_{plural}")
     return collective + independent, collective
+
+
+def first_accesses(records: Records, api: str, requests: Ints, processes: Ints) -> Ints:
+    """Count the requests of each record that can be neither consecutive nor sequential, at most.
+
+    Darshan forgets where the last request ended when a file is opened or closed, so the first
+    request after each open is one of them.
+
+    Parameters
+    ----------
+    records : Records
+        Records of the module of `api`.
+    api : str
+        One of `APIS`. Only POSIX counts opens that way.
+    requests, processes : ndarray of int64
+        The requests of one operation, and the processes, of each record.
+    """
+    opens = records.integer("POSIX_OPENS") if api == "POSIX" else np.zeros_like(requests)
+    for name in ("POSIX_FILENOS", "POSIX_DUPS") if api == "POSIX" else ():
+        # Darshan counts these as opens too, although they begin nothing anew.
+        opens = opens - np.maximum(records.integer(name), 0)
+    return np.minimum(requests, np.maximum(processes, opens))
 
 
 def _order(

@@ -104,6 +104,30 @@ def bytes_of(phases: Iterable[Phase]) -> list[tuple[str, int]]:
     return [(phase.api, phase.bytes // MIB) for phase in phases]
 
 
+# Order
+
+
+@pytest.mark.parametrize(
+    ("opens", "expected"),
+    [
+        ({"POSIX_OPENS": 10}, "contiguous"),
+        ({"POSIX_OPENS": 1}, "random"),
+        # fileno and dup open nothing, but Darshan counts them as opens.
+        ({"POSIX_OPENS": 10, "POSIX_FILENOS": 5, "POSIX_DUPS": 4}, "random"),
+        # More opens than requests, as of a file that is read too.
+        ({"POSIX_OPENS": 1000}, "contiguous"),
+    ],
+    ids=str,
+)
+def test_the_first_request_after_each_open_has_no_order(
+    tmp_path: Path, opens: dict[str, int], expected: str
+) -> None:
+    record = posix("/a", 0, 1, requests=10, consecutive=0)
+    record = replace(record, counters={**record.counters, **opens})
+    [phase] = extract_phases(log_of(tmp_path, [record]))
+    assert phase.spatiality == expected
+
+
 # One layer only
 
 
