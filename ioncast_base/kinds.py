@@ -9,11 +9,15 @@ Operation = Literal["read", "write"]
 Api = Literal["POSIX", "MPIIO", "STDIO"]
 Spatiality = Literal["contiguous", "sequential", "random", "collective", "unknown"]
 FileAccess = Literal["shared", "unique"]
+Order = Literal["contiguous", "sequential", "random"]
+Fsync = Literal["none", "end", "each"]
 
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 APIS: tuple[Api, ...] = get_args(Api)
 SPATIALITIES: tuple[Spatiality, ...] = get_args(Spatiality)
 FILE_ACCESSES: tuple[FileAccess, ...] = get_args(FileAccess)
+ORDERS: tuple[Order, ...] = get_args(Order)
+FSYNCS: tuple[Fsync, ...] = get_args(Fsync)
 
 
 class Kind(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 import humanize
 
 from ioncast_base.errors import InputError
-from ioncast_base.kinds import APIS, FILE_ACCESSES, OPERATIONS, SPATIALITIES
+from ioncast_base.kinds import APIS, FILE_ACCESSES, FSYNCS, OPERATIONS, ORDERS, SPATIALITIES
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.visible_text import visible
 from summario.phases import streamed
@@ -35,7 +35,18 @@ COLUMNS = (
     "n_files",
     "mode_processes",
 )
-EXTRA_COLUMNS = ("processes", "nprocs", "parts", "partial", "log", "metadata_time")
+EXTRA_COLUMNS = (
+    "processes",
+    "nprocs",
+    "parts",
+    "partial",
+    "log",
+    "metadata_time",
+    "fsync",
+    "order",
+    "aggregators",
+    "elapsed",
+)
 _AS_WRITTEN = "write it as `ioncast phases --format json` does"
 
 
@@ -68,6 +79,10 @@ def to_record(phase: Phase) -> dict[str, Any]:
         "partial": phase.partial,
         "log": phase.log,
         "metadata_time": phase.metadata_seconds,
+        "fsync": phase.fsync,
+        "order": phase.order,
+        "aggregators": phase.aggregators,
+        "elapsed": phase.elapsed_seconds,
     }
 
 
@@ -216,8 +231,8 @@ def _whole(value: object) -> int:
 def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Phase:
     moved, requests = _count(row["bytes"]), _count(row["requests"])
     n_files, mode_processes = _count(row["n_files"]), _count(row["mode_processes"])
-    metadata = row.get("metadata_time") or None
-    times = [row["start"], row["end"], row["time"], *([metadata] if metadata else [])]
+    metadata, elapsed = row.get("metadata_time"), row.get("elapsed")
+    times = [row["start"], row["end"], row["time"], metadata or 0, elapsed or 0]
     if not all(math.isfinite(float(time)) for time in times):
         raise ValueError("a time is not a finite number")
     nprocs = _count(row["nprocs"]) if row.get("nprocs") else None
@@ -247,6 +262,10 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
         partial=row.get("partial") in ("1", "True", "true"),
         log=row.get("log") or "",
         metadata_seconds=float(metadata) if metadata else None,
+        fsync=_one_of(row["fsync"], *FSYNCS) if row.get("fsync") else None,
+        order=_one_of(row["order"], *ORDERS) if row.get("order") else None,
+        aggregators=_count(row["aggregators"]) if row.get("aggregators") else None,
+        elapsed_seconds=float(elapsed) if elapsed else None,
     )
 
 

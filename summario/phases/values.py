@@ -73,6 +73,18 @@ class Phase:
     metadata_seconds : float or None
         The longest time of a process in metadata calls (open, close, stat, seek and others) of
         the phase's files; None if the source does not tell.
+    fsync : str or None
+        Whether the processes call fsync: "none", once at the "end", or after "each" request; None
+        if it is not known. A read has "none".
+    order : str or None
+        The order of the requests: "contiguous", "sequential" or "random"; None if it is not known.
+        With POSIX and STDIO it is always the spatiality. A collective phase is "contiguous" if each
+        process has a block of the file, and "sequential" if the processes' requests interleave.
+    aggregators : int or None
+        The number of processes that a collective phase used for POSIX; None if it is not known.
+    elapsed_seconds : float or None
+        The time from the first open or access of the phase's files to their last access or close,
+        without longer pauses; None if it is not known.
     """
 
     job: int | str
@@ -94,6 +106,14 @@ class Phase:
     partial: bool = False
     log: str = ""
     metadata_seconds: float | None = None
+    fsync: str | None = None
+    order: str | None = None
+    aggregators: int | None = None
+    elapsed_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.api != "MPIIO":
+            object.__setattr__(self, "order", self.spatiality)
 
     @property
     def kind(self) -> Kind:

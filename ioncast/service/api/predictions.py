@@ -13,7 +13,7 @@ from ioncast.service.api.uploads import MOST_LOGS, place, uploaded
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import MOST_PHASES, Place, Upload, predict_job, predict_logs
 from ioncast.service.settings import Settings
-from ioncast_base.kinds import Api, FileAccess, Operation, Spatiality
+from ioncast_base.kinds import Api, FileAccess, Fsync, Operation, Order, Spatiality
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
 from ioncast_base.quantities import Bytes, PredictedIoNodes
 from predictor.composition.asking import Asked
@@ -81,6 +81,25 @@ class PhaseRecord(Given):
         None,
         description="The longest time of a process in metadata calls (open, close, stat and"
         " others) of the phase's files, in seconds.",
+    )
+    fsync: Fsync | None = Field(
+        None,
+        description="Whether the processes call fsync: never, once at the end, or after each"
+        " write; null if it is not known.",
+    )
+    order: Order | None = Field(
+        None,
+        description="The order of the requests; null if it is not known. With POSIX and STDIO it is"
+        " the spatiality. A collective phase is contiguous if each process has a block of the file,"
+        " and sequential if the processes' requests interleave.",
+    )
+    aggregators: _Whole | None = Field(
+        None, description="The processes that a collective phase used for POSIX."
+    )
+    elapsed: _Time | None = Field(
+        None,
+        description="Seconds from the first open or access of the phase's files to their last"
+        " access or close, without longer pauses.",
     )
 
 

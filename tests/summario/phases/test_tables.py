@@ -5,6 +5,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -64,6 +65,10 @@ def test_json_keeps_the_parts_and_the_name_of_a_job(parts: list[Part], job: int 
         ({"type": "seek"}, "'seek' is not one of read, write"),
         ({"api": "HDF5"}, "not one of"),
         ({"job": []}, "the job is neither"),
+        ({"fsync": "always"}, "'always' is not one of none, end, each"),
+        ({"api": "MPIIO", "order": "collective"}, "'collective' is not one of contiguous"),
+        ({"aggregators": -1}, "negative"),
+        ({"elapsed": float("nan")}, "not a finite number"),
         ({"parts": None}, "not iterable"),
         ({"parts": 3}, "not iterable"),
         ({"parts": [None]}, "subscriptable"),
@@ -82,6 +87,46 @@ def test_a_field_that_json_lacks_is_named() -> None:
     del record["api"]
     with pytest.raises(InputError, match="not a phase: 'api' is missing"):
         tables.from_record(record)
+
+
+KNOWN = {"fsync": "end", "order": "sequential", "aggregators": 4, "elapsed_seconds": 1.5}
+
+
+@pytest.mark.parametrize("known", [KNOWN, {"fsync": "none"}, {"elapsed_seconds": 0.0}])
+def test_csv_and_json_keep_what_is_known_of_a_phase(known: dict[str, Any], tmp_path: Path) -> None:
+    before = replace(phase((Part(1, 5),)), api="MPIIO", spatiality="collective", **known)
+    file = tmp_path / "phases.csv"
+    file.write_text(tables.to_csv([before]))
+    assert tables.read_csv(file) == [before]
+    assert tables.from_record(json.loads(tables.to_json([before]))[0]) == before
+
+
+@pytest.mark.parametrize(
+    ("api", "spatiality", "order"),
+    [
+        ("POSIX", "random", "random"),
+        ("STDIO", "sequential", "sequential"),
+        ("MPIIO", "unknown", None),
+        ("MPIIO", "collective", None),
+    ],
+)
+def test_a_record_of_an_older_version_has_only_the_order_of_posix_and_stdio(
+    api: str, spatiality: str, order: str | None
+) -> None:
+    later = ("fsync", "order", "aggregators", "elapsed")
+    record = tables.to_record(phase((Part(1, 5),))) | {"api": api, "spatiality": spatiality}
+    read = tables.from_record({name: record[name] for name in record if name not in later})
+    assert (read.fsync, read.order, read.aggregators, read.elapsed_seconds) == (
+        None,
+        order,
+        None,
+        None,
+    )
+
+
+def test_the_newest_columns_come_last() -> None:
+    header = tables.to_csv([]).splitlines()[0]
+    assert header.endswith(",metadata_time,fsync,order,aggregators,elapsed")
 
 
 @given(st.lists(st.builds(Part, requests=counts, bytes=counts), min_size=1, max_size=5))
