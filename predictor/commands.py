@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
-from sqlalchemy import Connection
 from tabulate import tabulate
 
 from benchdb.command_database import ANOTHER
 from benchdb.store.database import (
     default_location,
     missing_file,
-    opened_database,
-    transaction,
+    transaction_on,
     without_password,
 )
 from ioncast_base.command_options import Number, WholeNumber, database_option, format_option
@@ -277,17 +276,8 @@ def command_line(location: str | None) -> Frontend:
     location : str or None
         The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
     """
-
-    @contextmanager
-    def opened(*, write: bool = False) -> Iterator[Connection]:
-        with (
-            opened_database(location, create=False) as database,
-            transaction(database, write=write) as connection,
-        ):
-            yield connection
-
     return Frontend(
-        transaction=opened,
+        transaction=partial(transaction_on, location),
         choose_engine="choose with --engine",
         import_first=_how_to_import(location),
         where=without_password(location or str(default_location())),

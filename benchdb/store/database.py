@@ -158,6 +158,24 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
         ) from error
 
 
+@contextmanager
+def transaction_on(location: str | Path | None, *, write: bool = False) -> Iterator[Connection]:
+    """Run a block in one transaction on an existing database; see `transaction`.
+
+    Parameters
+    ----------
+    location : str, path or None
+        The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
+    write : bool
+        Whether the block writes.
+    """
+    with (
+        opened_database(location, create=False) as database,
+        transaction(database, write=write) as connection,
+    ):
+        yield connection
+
+
 def shown(url: URL) -> str:
     """The location of a database for messages, without secrets."""
     if url.get_backend_name() == "sqlite" and url.database:

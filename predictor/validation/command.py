@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import partial
 
 import click
 
 from ioncast_base.command_options import database_option, format_option
-from predictor.commands import at, command_line, nodes_option
-from predictor.composition.asking import configurations_of, read_knowledge, read_phases
-from predictor.composition.prediction import predict
-from predictor.matching.job_nodes import job_nodes
-from predictor.validation.one_application import check_logs, validate_application, with_dunn
-from predictor.validation.reruns import Rerun, read_reruns
+from predictor.commands import command_line, nodes_option
+from predictor.composition.asking import read_phases
+from predictor.validation.several_applications import validate_applications
+from predictor.validation.one_application import check_logs
+from predictor.validation.reruns import by_application, read_reruns
 from predictor.validation.result_tables import to_json, to_text
 from summario.extraction_options import extraction_options
 from summario.phases.settings import ExtractionSettings
@@ -83,32 +81,19 @@ def validate(
     the application's own repetitions predict each other. docs/validation.md explains the input
     and the output.
     """
-    reruns: dict[str, list[Rerun]] = {}
-    for rerun in read_reruns(reruns_csv, extraction):
-        reruns.setdefault(rerun.application, []).append(rerun)
-    warnings = check_logs(list(reruns), logs, reruns_csv)
-    jobs = {application: read_phases([logs[application]], extraction) for application in reruns}
-    nodes_of = {name: job_nodes(nodes, job.nodes) for name, job in jobs.items()}
-    wanted = [
-        config
-        for name, job in jobs.items()
-        for config in configurations_of(job.phases, nodes_of[name].number)
-    ]
-    knowledge, limits = read_knowledge(command_line(location), system, wanted, engine)
-    warnings += limits
-
-    results = []
-    for application, runs in reruns.items():
-        job, job_has = jobs[application], nodes_of[application]
-        forecast = partial(predict, knowledge=knowledge, system=system, nodes=job_has.number)
-        with at(logs[application]):
-            result, limits = validate_application(job.phases, runs, forecast, explained=explained)
-        warnings += [
-            f"{application}: {warning}" for warning in (*job.warnings, *job_has.warnings, *limits)
-        ]
-        results.append(result)
-    results, untested = with_dunn(results)
-    warnings += untested
+    reruns = read_reruns(reruns_csv, extraction)
+    applications = list(by_application(reruns))
+    warnings = check_logs(applications, logs, reruns_csv)
+    results, said = validate_applications(
+        command_line(location),
+        reruns,
+        {application: read_phases([logs[application]], extraction) for application in applications},
+        system=system,
+        nodes=nodes,
+        engine=engine,
+        explained=explained,
+    )
+    warnings += said
     if html is not None:
         # Plotly takes longer to import than most databases to read.
         from predictor.validation.report_page import write_html  # noqa: PLC0415

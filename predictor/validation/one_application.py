@@ -17,15 +17,15 @@ from summario.phases.values import Phase
 Forecast = Callable[[Sequence[Phase]], Prediction]
 
 
-def check_logs(applications: Sequence[str], logs: Mapping[str, str], where: str) -> list[str]:
+def check_logs(applications: Sequence[str], logs: Mapping[str, object], where: str) -> list[str]:
     """Check that each application with reruns has a log; warn of logs without reruns.
 
     Parameters
     ----------
     applications : sequence of str
         The applications with reruns.
-    logs : mapping of str to str
-        The log of each application.
+    logs : mapping of str to object
+        The log of each application, which is not used.
     where : str
         Name of the file with the reruns.
 

@@ -61,12 +61,33 @@ def read_reruns(path: str | Path, extraction: ExtractionSettings = DEFAULTS) -> 
         content = Path(path).read_bytes()
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from error
-    reruns = list(_reruns(_text(content, str(path)), Path(path), extraction))
+    return reruns_of_text(_text(content, str(path)), path, extraction)
+
+
+def reruns_of_text(
+    text: str, where: str | Path, extraction: ExtractionSettings = DEFAULTS
+) -> list[Rerun]:
+    """Read reruns from the text of a CSV, see `read_reruns`; `where` is its path for errors.
+
+    Raises
+    ------
+    InputError
+        When the text or a line cannot be used.
+    """
+    reruns = list(_reruns(text, Path(where), extraction))
     if not reruns:
         raise InputError(
-            "the file has no reruns", where=str(path), remedy=f"the columns are {_COLUMNS}"
+            "there are no reruns", where=str(where), remedy=f"the columns are {_COLUMNS}"
         )
     return reruns
+
+
+def by_application(reruns: Iterable[Rerun]) -> dict[str, list[Rerun]]:
+    """Collect the reruns of each application, in their order."""
+    found: dict[str, list[Rerun]] = {}
+    for rerun in reruns:
+        found.setdefault(rerun.application, []).append(rerun)
+    return found
 
 
 def cells(reruns: Iterable[Rerun]) -> dict[int, tuple[float, ...]]:

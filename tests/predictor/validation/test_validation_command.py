@@ -288,7 +288,7 @@ def test_a_log_of_several_jobs_is_named(validate: Validate, tmp_path: Path) -> N
     path.write_text(HEADER + "two,0,0,40\n", encoding="utf-8")
     result = validate(path, f"--log=two={jobs}")
     assert isinstance(result.exception, InputError)
-    assert str(result.exception).startswith(f"{jobs}: the phases are of 2 jobs")
+    assert str(result.exception).startswith("two: the phases are of 2 jobs")
 
 
 def test_reruns_that_nothing_is_predicted_for_are_named(validate: Validate, tmp_path: Path) -> None:

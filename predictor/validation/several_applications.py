@@ -1,0 +1,82 @@
+"""Validation of several applications: the way that the command line and Python share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from ioncast_base.errors import InputError
+from predictor.composition.asking import Frontend, configurations_of, read_knowledge
+from predictor.composition.prediction import predict
+from predictor.matching.job_nodes import job_nodes
+from predictor.validation.one_application import validate_application, with_dunn
+from predictor.validation.reruns import Rerun, by_application
+from predictor.validation.result_tables import Validated
+from summario.phases.values import Extraction
+
+
+def validate_applications(
+    frontend: Frontend,
+    reruns: Sequence[Rerun],
+    jobs: Mapping[str, Extraction],
+    *,
+    system: str,
+    nodes: int | None = None,
+    engine: str | None = None,
+    explained: bool = False,
+) -> tuple[list[Validated], list[str]]:
+    """Predict applications, and compare the predictions with their reruns.
+
+    Parameters
+    ----------
+    frontend : Frontend
+        The command line or Python.
+    reruns : sequence of Rerun
+        The reruns of all applications.
+    jobs : mapping of str to Extraction
+        The earlier run of each application that has reruns.
+    system : str
+        The system that the reruns ran on.
+    nodes : int, optional
+        Compute nodes of the jobs; by default those that each log names.
+    engine : str, optional
+        The program whose benchmarks to use.
+    explained : bool
+        Whether to split the errors by their sources.
+
+    Returns
+    -------
+    results : list of Validated
+        In the order in which the applications first appear.
+    warnings : list of str
+        Limits of the comparison, a sentence each.
+
+    Raises
+    ------
+    UnknownNameError
+        When nothing was measured on the system, or not with that engine.
+    InputError
+        When the phases of an application cannot be used.
+    """
+    runs_of = by_application(reruns)
+    nodes_of = {name: job_nodes(nodes, jobs[name].nodes) for name in runs_of}
+    wanted = [
+        config
+        for name in runs_of
+        for config in configurations_of(jobs[name].phases, nodes_of[name].number)
+    ]
+    knowledge, limits = read_knowledge(frontend, system, wanted, engine)
+    warnings = list(limits)
+    results = []
+    for name, runs in runs_of.items():
+        job, job_has = jobs[name], nodes_of[name]
+        forecast = partial(predict, knowledge=knowledge, system=system, nodes=job_has.number)
+        try:
+            result, limits = validate_application(job.phases, runs, forecast, explained=explained)
+        except InputError as error:
+            error.where = error.where or name
+            raise
+        warnings += [f"{name}: {said}" for said in (*job.warnings, *job_has.warnings, *limits)]
+        results.append(result)
+    results, untested = with_dunn(results)
+    return results, [*warnings, *untested]
