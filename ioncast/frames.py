@@ -24,10 +24,10 @@ from predictor.composition.prediction_formats import to_json
 from predictor.matching.configurations import configuration, metadata_warnings
 from predictor.matching.job_nodes import job_nodes
 from predictor.validation import result_tables
-from predictor.validation.several_applications import validate_applications
 from predictor.validation.one_application import check_logs
 from predictor.validation.reruns import Rerun, by_application, read_reruns, reruns_of_text
 from predictor.validation.result_tables import Validated
+from predictor.validation.several_applications import validate_applications
 from summario.phases.extract import extract_run
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.values import Extraction, Part, Phase

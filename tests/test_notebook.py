@@ -22,5 +22,5 @@ def test_the_notebook_runs_and_shows_the_measured_means() -> None:
     for cell in notebook.cells:
         cell.get("outputs", []).clear()
     NotebookClient(notebook, resources={"metadata": {"path": NOTEBOOK.parent}}).execute()
-    # The means of HACC-IO with 0, 1, 2, 4 and 8 I/O nodes in the README of experiments/data/testbed.
+    # HACC-IO with 0, 1, 2, 4 and 8 I/O nodes, from the README of experiments/data/testbed.
     assert "[44.6 26.9 52.9 70.1 77.6]" in str(notebook.cells[-1])

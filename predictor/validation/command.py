@@ -10,10 +10,10 @@ import click
 from ioncast_base.command_options import database_option, format_option
 from predictor.commands import command_line, nodes_option
 from predictor.composition.asking import read_phases
-from predictor.validation.several_applications import validate_applications
 from predictor.validation.one_application import check_logs
 from predictor.validation.reruns import by_application, read_reruns
 from predictor.validation.result_tables import to_json, to_text
+from predictor.validation.several_applications import validate_applications
 from summario.extraction_options import extraction_options
 from summario.phases.settings import ExtractionSettings
 
