@@ -13,8 +13,8 @@ from tabulate import tabulate
 from benchdb.campaigns.collecting import Result
 from benchdb.campaigns.folder import CampaignFolder, Run, obstacles
 from benchdb.campaigns.platform_file import Platform
+from benchdb.campaigns.progress import Status
 from benchdb.campaigns.progress_lines import progress_text
-from benchdb.campaigns.running import Progress
 from ior_configs import IorConfig
 
 if TYPE_CHECKING:
@@ -40,29 +40,35 @@ def resume_command(folder: CampaignFolder) -> str:
     return f"ioncast campaign resume {shlex.quote(_shown_path(folder))}"
 
 
-def status_to_json(
-    folder: CampaignFolder, progress: Progress, failed: Failures, *, is_running: bool
-) -> dict[str, Any]:
+def status_to_json(folder: CampaignFolder, status: Status) -> dict[str, Any]:
     """The status of a campaign for programs."""
+    progress = status.progress
     return {
         **_description(folder),
-        "running": is_running,
+        "state": status.state,
+        "running": status.is_running,
+        "stopped": status.stopped,
         "runs": progress.runs,
         "done": progress.done,
         "failed": progress.failed,
         "left": progress.left,
-        "failures": [_failure(*pair) for pair in failed],
+        "errors": [
+            {"error": pairs[0][1].reason, "runs": len(pairs), "log": str(_log(pairs[0][0]))}
+            for pairs in _by_error(status.failed)
+        ],
+        "failures": [_failure(*pair) for pair in status.failed],
     }
 
 
-def status_to_text(
-    folder: CampaignFolder, progress: Progress, failed: Failures, *, is_running: bool
-) -> str:
+def status_to_text(folder: CampaignFolder, status: Status) -> str:
     """The status of a campaign for people."""
-    state = "running" if is_running else "not running" if progress.left else "complete"
-    lines = [headline(folder), f"{state}: {progress_text(progress)}", *failure_lines(failed)]
-    if progress.left and not is_running:
-        lines.append(f"continue with `{resume_command(folder)}`")
+    progress = progress_text(status.progress)
+    lines = [headline(folder), f"{status.state}: {progress}", *failure_lines(status.failed)]
+    if status.stopped:
+        lines.append(f"stopped because {status.stopped}")
+    if status.progress.left and not status.is_running:
+        again = " --retry-failed" if status.state == "failed" else ""
+        lines.append(f"continue with `{resume_command(folder)}{again}`")
     return "\n".join(lines)
 
 
@@ -79,16 +85,33 @@ def report_to_text(folder: CampaignFolder, rows: Iterable[ReportRow]) -> str:
 
 
 def failure_lines(failed: Failures) -> list[str]:
-    """A line for each failed run with its reason; only the first ten are shown."""
+    """A line for each error with its number of runs and one of them; at most ten are shown."""
+    errors = _by_error(failed)
     lines = []
-    for run, result in failed[:_SHOWN]:
-        line = run.cell.config.command_line(launcher=True)
-        place = f"{run.cell.io_nodes} I/O nodes, repetition {run.repetition}"
-        lines.append(f"failed: {line}, {place}: {result.reason}; see {run.path / 'log'}")
-    if len(failed) > _SHOWN:
-        more = len(failed) - _SHOWN
-        lines.append(f"failed: {more} more, see `ioncast campaign status --format json`")
+    for pairs in errors[:_SHOWN]:
+        run, result = pairs[0]
+        times = f"{len(pairs)} times" if len(pairs) > 1 else "once"
+        example = f"{run.cell.config.command_line(launcher=True)}, {run.cell.io_nodes} I/O nodes"
+        lines.append(
+            f"failed {times}: {result.reason}; first: {example}, repetition {run.repetition};"
+            f" see {_log(run)}"
+        )
+    if len(errors) > _SHOWN:
+        more = len(errors) - _SHOWN
+        lines.append(f"failed: {more} more errors, see `ioncast campaign status --format json`")
     return lines
+
+
+def _by_error(failed: Failures) -> list[Failures]:
+    """The failed runs of each error, the most frequent error first."""
+    groups: dict[str | None, list[tuple[Run, Result]]] = {}
+    for run, result in failed:
+        groups.setdefault(result.error or result.reason, []).append((run, result))
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _log(run: Run) -> Path:
+    return run.path / "log"
 
 
 def left_out_lines(configs: Iterable[IorConfig], platform: Platform, engine: str) -> list[str]:
@@ -125,5 +148,5 @@ def _failure(run: Run, result: Result) -> dict[str, Any]:
         "repetition": run.repetition,
         "started": result.started,
         "reason": result.reason,
-        "log": str(run.path / "log"),
+        "log": str(_log(run)),
     }

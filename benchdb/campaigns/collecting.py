@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 
 from sqlalchemy import Engine
 
 from benchdb.campaigns.engines import ENGINES
+from benchdb.campaigns.failing import comparable, error_line
 from benchdb.campaigns.folder import CampaignFolder, Run, read
 from benchdb.campaigns.script import OUTPUT, job_of
 from benchdb.measurements.importers import Source, read_measurements
@@ -21,7 +23,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
 
 _RESULT = "result.json"
-_LOG_BYTES = 4096
+_LOG_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,18 @@ class Result:
     started : str or None
         Start of the benchmark, ISO 8601.
     reason : str or None
-        Reason why a run failed: the last line of its log, or the problem with its output.
+        Reason why a run failed: the line of its log that names the error, or the problem with its
+        output.
+    error : str or None
+        `reason` without what differs between runs that fail for one cause, so that equal errors
+        have equal texts.
     """
 
     state: str
     bandwidth_mib_s: float | None = None
     started: str | None = None
     reason: str | None = None
+    error: str | None = None
 
 
 def result_of(folder: CampaignFolder, run: Run) -> Result | None:
@@ -63,6 +70,37 @@ def failures(folder: CampaignFolder) -> list[tuple[Run, Result]]:
     """The failed runs of a campaign with their results."""
     results = ((run, result_of(folder, run)) for run in folder.runs)
     return [(run, result) for run, result in results if result and result.state == "failed"]
+
+
+def failures_in_a_row(folder: CampaignFolder) -> list[tuple[Run, Result]]:
+    """The last runs of a campaign, if they failed with one error and are as many as may do that.
+
+    Failures before the last start of the campaign do not count, because somebody may have removed
+    their cause.
+
+    Returns
+    -------
+    list of (Run, Result)
+        As many runs as the platform's `same_failures_limit`, the last one first; empty if one of
+        them succeeded, or if their errors differ.
+    """
+    started_ns = _written_ns(folder.path / "iops.yaml")
+    ended = ((_written_ns(run.path / "exit_code"), run) for run in folder.runs)
+    last = sorted(
+        ((when_ns, run) for when_ns, run in ended if when_ns > started_ns), key=itemgetter(0)
+    )
+    limit = folder.platform.same_failures_limit
+    results = [(run, result_of(folder, run)) for _, run in reversed(last[-limit:])]
+    failed = [(run, result) for run, result in results if result and result.state == "failed"]
+    same = len({result.error for _, result in failed}) == 1
+    return failed if same and len(failed) == limit else []
+
+
+def _written_ns(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def measurement_of(folder: CampaignFolder, run: Run) -> tuple[bytes, str, Measurement]:
@@ -129,7 +167,7 @@ def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -
         try:
             content, file_format, measured = measurement_of(folder, run)
         except (InputError, FileNotFoundError) as error:
-            _keep(run, Result("failed", started=result.started, reason=str(error)))
+            _keep(run, _failed(result.started, str(error)))
             continue
         with transaction(engine, write=True) as connection:
             store(
@@ -155,8 +193,21 @@ def bandwidth(file_path: str) -> float:
     run = next(run for run in folder.runs if run.path == path)
     result = result_of(folder, run)
     if result is None or result.bandwidth_mib_s is None:
+        stop_after_same_failures(folder)
         raise InputError(result.reason if result and result.reason else "the run has not ended")
     return result.bandwidth_mib_s
+
+
+def stop_after_same_failures(folder: CampaignFolder) -> None:
+    """Let no other run of a campaign start if its last runs failed with the same error."""
+    failed = failures_in_a_row(folder)
+    if failed:
+        run, result = failed[0]
+        write_file(
+            folder.path / "stopped",
+            f"{len(failed)} runs in a row failed with the same error: {result.reason}; see"
+            f" {run.path / 'log'}",
+        )
 
 
 def _kept(run: Run) -> Result | None:
@@ -182,13 +233,13 @@ def _judge(folder: CampaignFolder, run: Run) -> Result | None:
         return None
     started = _read(run.path / "started")
     if code != "0":
-        return Result("failed", started=started, reason=_last_line(run.path / "log", code))
+        return _why_it_failed(run, code, started)
     try:
         _, _, measured = measurement_of(folder, run)
     except FileNotFoundError:
-        return Result("failed", started=started, reason="the benchmark left no output")
+        return _failed(started, "the benchmark left no output")
     except InputError as error:
-        return Result("failed", started=started, reason=str(error))
+        return _failed(started, str(error))
     except OSError:
         # The output may be readable the next time.
         return None
@@ -202,13 +253,25 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _last_line(log: Path, code: str) -> str:
+def _why_it_failed(run: Run, code: str, started: str | None) -> Result:
+    # The script of a run writes the step that failed; the log says why.
+    step = _read(run.path / "cause")
+    log = _end_of(run.path / "log")
+    said = error_line("\n".join(line for line in log.splitlines() if line.strip() != step))
+    if step is None and said is None:
+        # Without a word, the exit code is all that tells two errors apart.
+        return Result("failed", None, started, f"exit code {code}", f"exit code {code}")
+    return _failed(started, ": ".join(text for text in (step, said) if text))
+
+
+def _failed(started: str | None, reason: str) -> Result:
+    return Result("failed", None, started, reason, comparable(reason))
+
+
+def _end_of(log: Path) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(log.stat().st_size - _LOG_BYTES, 0))
-            text = file.read().decode("utf-8", "replace")
+            return file.read().decode("utf-8", "replace")
     except OSError:
-        text = ""
-    lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
-    said = [line for line in lines if line]
-    return said[-1] if said else f"exit code {code}"
+        return ""

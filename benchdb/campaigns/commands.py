@@ -26,19 +26,14 @@ from benchdb.campaigns.campaign_formats import (
     status_to_json,
     status_to_text,
 )
-from benchdb.campaigns.collecting import failures, result_of
+from benchdb.campaigns.collecting import failures
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
+from benchdb.campaigns.progress import status_of
 from benchdb.campaigns.progress_lines import progress_text, reporting
 from benchdb.campaigns.readiness import check_directories, find_engine
-from benchdb.campaigns.running import (
-    Progress,
-    forget_failures,
-    last_error,
-    progress_of,
-    run_campaign,
-)
+from benchdb.campaigns.running import forget_failures, last_error, run_campaign
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_new_system
 from ioncast_base.command_options import CommandGroup, database_option, format_option
@@ -104,8 +99,9 @@ def run(
 
     Bundled campaigns are laptop, forwarding, rr9366 and forge; docs/campaigns.md describes them.
     Every configuration runs with each of the platform's numbers of I/O nodes, in random order.
-    A failed run does not stop the others. Ctrl-C or a crash of the machine loses only the run in
-    progress; `ioncast campaign resume` continues. The exit code is 1 if runs failed.
+    A failed run does not stop the others, but three failures in a row with the same error do
+    (same_failures_limit in the platform file). Ctrl-C or a crash of the machine loses only the run
+    in progress; `ioncast campaign resume` continues. The exit code is 1 if runs failed.
     """
     platform = read_platform(platform_file)
     planned = read_campaign(
@@ -166,15 +162,18 @@ def resume(
 @_directory
 @format_option
 def status(directory: Path, output_format: str) -> None:
-    """Show the progress of the campaign in DIR, and which runs failed and why."""
+    """Show the progress of the campaign in DIR, and which runs failed and why.
+
+    Equal errors are one line with the number of their runs. The exit code is 1 if runs failed and
+    no run succeeded, else 0.
+    """
     folder = folders.read(directory)
-    progress, failed = _progress(folder), failures(folder)
-    is_running = folders.is_running(folder)
+    found = status_of(folder)
     if output_format == "json":
-        record = status_to_json(folder, progress, failed, is_running=is_running)
-        click.echo(json.dumps(record, indent=1))
+        click.echo(json.dumps(status_to_json(folder, found), indent=1))
     else:
-        click.echo(status_to_text(folder, progress, failed, is_running=is_running))
+        click.echo(status_to_text(folder, found))
+    sys.exit(1 if found.state == "failed" else 0)
 
 
 @campaign.command(
@@ -195,7 +194,7 @@ def report(directory: Path, output_format: str, html: str | None) -> None:
     folder = folders.read(directory)
     rows = rows_of(folder)
     if html is not None:
-        write_html(folder, rows, html, progress_text(_progress(folder)))
+        write_html(folder, rows, html, progress_text(status_of(folder).progress))
     if output_format == "json":
         click.echo(json.dumps(report_to_json(folder, rows), indent=1))
     else:
@@ -225,7 +224,3 @@ def _run(folder: CampaignFolder, database: Engine) -> None:
             f" `{resume_command(folder)}` tries them again"
         )
     sys.exit(1 if progress.failed or progress.left else 0)
-
-
-def _progress(folder: CampaignFolder) -> Progress:
-    return progress_of([result_of(folder, run) for run in folder.runs])

@@ -204,6 +204,8 @@ class Platform(Table):
         contain ``{io_nodes}``. None if this machine has no such paths.
     free_space_limit : int
         Bytes that each run must leave free in the test directory.
+    same_failures_limit : int
+        A campaign stops after as many failures in a row with the same error.
     launch : str
         Template of the words in front of the benchmark's command line; may be empty.
     io_nodes_switch : Switch
@@ -232,6 +234,7 @@ class Platform(Table):
     )
     node_directory: Annotated[Line, AfterValidator(refusing(_node_directory))] | None = None
     free_space_limit: Annotated[Bytes, read_by(parse_size)] = 1 << 30
+    same_failures_limit: Count = 3
     launch: Annotated[
         str,
         AfterValidator(refusing(one_line)),

@@ -9,53 +9,31 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, groupby
 from pathlib import Path
 from types import FrameType
 
 from sqlalchemy import Engine
 
-from benchdb.campaigns.collecting import Result, failures, result_of, store_results
+from benchdb.campaigns.collecting import (
+    Result,
+    failures,
+    failures_in_a_row,
+    result_of,
+    stop_after_same_failures,
+    store_results,
+)
 from benchdb.campaigns.folder import CampaignFolder, Cell, Run, locked
 from benchdb.campaigns.iops import CACHE, write_inputs
+from benchdb.campaigns.progress import Progress, progress_of
 from ioncast_base.errors import IoncastError
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 30.0
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a campaign.
-
-    Attributes
-    ----------
-    runs, done, failed : int
-        Number of all runs, of finished runs and of failed runs.
-    seconds_left : float or None
-        Expected time until the end, computed from the runs that ended since the start of this
-        process; None before the first one.
-    """
-
-    runs: int
-    done: int
-    failed: int
-    seconds_left: float | None = None
-
-    @property
-    def left(self) -> int:
-        """Number of runs that have not ended."""
-        return self.runs - self.done - self.failed
-
-
-def progress_of(results: Sequence[Result | None]) -> Progress:
-    """Count the finished and failed runs of a campaign."""
-    states = [result.state for result in results if result]
-    return Progress(len(results), states.count("done"), states.count("failed"))
 
 
 def run_campaign(
@@ -124,8 +102,14 @@ class _Watch:
         """Cells with runs that have not ended."""
         return list(dict.fromkeys(run.cell for run in self._open))
 
-    def look(self) -> None:
-        """Store the results of runs that ended since the last look, and report the progress."""
+    def look(self) -> bool:
+        """Store the results of runs that ended since the last look, and report the progress.
+
+        Returns
+        -------
+        bool
+            Whether one of them failed.
+        """
         ended = self._ended()
         store_results(self._database, self._folder, ended)
         results = [(run, result_of(self._folder, run)) for run in ended]
@@ -141,6 +125,7 @@ class _Watch:
         self.progress = replace(counted, seconds_left=left)
         if new:
             self._report(self.progress)
+        return any(result.state == "failed" for result in new.values())
 
     def _ended(self) -> list[Run]:
         # Listing the folder once costs less than looking for each of thousands of runs.
@@ -177,19 +162,21 @@ def _orchestrate(
     try:
         while process.poll() is None and not (asked_to_stop() or stopped.exists()):
             time.sleep(_POLL_SECONDS)
-            watch.look()
+            if watch.look():
+                stop_after_same_failures(folder)
     finally:
         _stop(process)
     _wait_for_the_last(folder)
     watch.look()
     if asked_to_stop() and watch.progress.left:
         raise KeyboardInterrupt
-    if stopped.exists():
+    if stopped.exists() and watch.progress.left:
+        again = " --retry-failed" if failures_in_a_row(folder) else ""
         raise IoncastError(
             stopped.read_text(encoding="utf-8").strip(),
             where=str(folder.path),
             remedy="correct that, then continue with `ioncast campaign resume"
-            f" {shlex.quote(str(folder.path))}`",
+            f" {shlex.quote(str(folder.path))}{again}`",
         )
     if process.returncode:
         (folder.path / CACHE).unlink(missing_ok=True)

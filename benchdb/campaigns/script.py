@@ -125,7 +125,10 @@ stop() {
 exec 9>> $running
 flock 9 || stop "the file running cannot be locked: flock must work in this folder on all nodes"
 if [ -s exit_code ]; then exit "$$(cat exit_code)"; fi
+# The orchestrator may start another run before it is stopped.
+if [ -e $stopped ]; then exit 75; fi
 
+rm -f cause
 exec > log 2>&1
 record() {
     echo "$$1" > exit_code.new
@@ -133,7 +136,7 @@ record() {
     mv exit_code.new exit_code
 }
 fail() {
-    echo "$$*"
+    echo "$$*" | tee cause
     record 1
     exit 1
 }

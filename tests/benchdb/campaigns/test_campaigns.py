@@ -147,6 +147,21 @@ class Site:
         file = self.root / "here.toml"
         file.write_text(f'{file.read_text()}\n[programs]\nfio = "{slow}"\n')
 
+    def limit_files(self, most_bytes: int, same_failures: int | None = None) -> None:
+        """Let fio write files of at most so many bytes, so that the system rejects longer ones."""
+        limited = self.root / "bin" / "fio"
+        limited.parent.mkdir(exist_ok=True)
+        limited.write_text(
+            f'#!/bin/sh\ntrap "" XFSZ\nulimit -f {most_bytes >> 9}\n'
+            f'exec {shutil.which("fio")} "$@"\n'
+        )
+        limited.chmod(0o755)
+        self.platform(before="", after="")
+        file = self.root / "here.toml"
+        own = "" if same_failures is None else f"same_failures_limit = {same_failures}\n"
+        if not (self.root / "campaign").exists():
+            file.write_text(f'{own}{file.read_text()}\n[programs]\nfio = "{limited}"\n')
+
     @property
     def variables(self) -> dict[str, str]:
         return {"IONCAST_DB": str(self.root / "bench.sqlite")}
@@ -156,8 +171,9 @@ class Site:
 
     def status(self) -> dict[str, Any]:
         done = self.ioncast("status", "campaign", "--format", "json")
-        assert done.returncode == 0, done.stderr
+        assert not done.stderr
         record: dict[str, Any] = json.loads(done.stdout)
+        assert done.returncode == (record["state"] == "failed")
         return record
 
     def stored(self, database: str = "bench.sqlite") -> list[dict[str, Any]]:
@@ -205,11 +221,14 @@ def test_a_campaign_measures_every_configuration_with_every_number_of_io_nodes(
         "system": "here",
         "engine": "fio",
         "directory": "",
+        "state": "complete",
         "running": False,
+        "stopped": None,
         "runs": RUNS_OF_THRICE,
         "done": RUNS_OF_THRICE,
         "failed": 0,
         "left": 0,
+        "errors": [],
         "failures": [],
     }
 
@@ -302,6 +321,87 @@ def test_a_run_that_fails_is_kept_as_failed_and_does_not_stop_the_others(site: S
     for failure in failures:
         assert "the command before the run failed" in failure["reason"]
         assert "no such I/O nodes" in Path(failure["log"]).read_text()
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_failures_in_a_row_with_the_same_error_stop_the_campaign(
+    site: Site, limit: int | None
+) -> None:
+    site.limit_files(1 << 18, limit)
+    stopped = site.ioncast(*site.run_arguments)
+    limit = limit or 3
+    assert stopped.returncode == 2
+    [cause] = stopped.stderr.splitlines()[-1:]
+    assert f"{limit} runs in a row failed with the same error: fio: " in cause
+    assert "File too large" in cause
+    assert cause.endswith(
+        "ioncast campaign resume campaign --retry-failed`".replace(
+            "campaign --", f"{site.root}/campaign --"
+        )
+    )
+    status = site.status()
+    assert (status["done"], status["failed"], status["left"]) == (0, limit, RUNS - limit)
+    assert status["state"] == "failed"
+    assert status["stopped"] in cause
+    assert len(site.ended()) == limit
+    assert list((site.root / "scratch").iterdir()) == []
+
+
+def test_a_stopped_campaign_continues_after_the_repair(site: Site) -> None:
+    site.limit_files(1 << 18)
+    site.ioncast(*site.run_arguments)
+    # Nothing was repaired: the failures of the first attempt do not count again.
+    again = site.ioncast("resume", "campaign")
+    assert "3 runs in a row failed with the same error" in again.stderr
+    assert site.status()["failed"] == 6
+    site.limit_files(1 << 30)
+    done = site.ioncast("resume", "campaign", "--retry-failed")
+    assert done.returncode == 0, done.stderr
+    assert site.cells() == EVERY_CELL_TWICE
+    assert site.status()["state"] == "complete"
+
+
+def test_failures_with_other_errors_in_turn_do_not_stop_the_campaign(site: Site) -> None:
+    site.platform(
+        before="""
+echo >> {root}/begun
+[ $(($(wc -l < {root}/begun) % 2)) = 0 ] || { echo "no I/O node is free"; exit 3; }
+echo "license server unreachable"; exit 3
+"""
+    )
+    done = site.ioncast(*site.run_arguments)
+    assert done.returncode == 1
+    status = site.status()
+    assert (status["done"], status["failed"], status["left"]) == (0, RUNS, 0)
+    assert status["state"] == "failed"
+    assert status["stopped"] is None
+    assert [(error["error"], error["runs"]) for error in status["errors"]] == [
+        ("the command before the run failed: no I/O node is free", 4),
+        ("the command before the run failed: license server unreachable", 4),
+    ]
+
+
+def test_failures_between_runs_that_succeed_do_not_stop_the_campaign(site: Site) -> None:
+    site.platform(before="echo >> {root}/begun; [ $(($(wc -l < {root}/begun) % 3)) = 0 ] || exit 3")
+    done = site.ioncast(*site.run_arguments)
+    assert done.returncode == 1
+    status = site.status()
+    assert (status["done"], status["failed"], status["left"]) == (2, 6, 0)
+    assert status["state"] == "complete"
+
+
+def test_the_status_tells_each_error_once(site: Site) -> None:
+    site.limit_files(1 << 18)
+    site.ioncast(*site.run_arguments)
+    shown = site.ioncast("status", "campaign")
+    assert shown.returncode == 1
+    _, state, error, why, then = shown.stdout.splitlines()
+    assert state == "failed: 0 of 8 runs done, 3 failed"
+    assert error.startswith("failed 3 times: fio: ")
+    assert "File too large" in error
+    assert "repetition" in error
+    assert why.startswith("stopped because 3 runs in a row failed with the same error: fio: ")
+    assert then == "continue with `ioncast campaign resume campaign --retry-failed`"
 
 
 def test_what_failed_is_run_again_only_when_asked_for(site: Site) -> None:

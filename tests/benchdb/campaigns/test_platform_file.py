@@ -72,6 +72,7 @@ def test_keys_that_are_left_out_have_defaults(tmp_path: Path) -> None:
         'test_directory = "/tmp"\nlaunch = ""\n',
     )
     assert platform.free_space_limit == 1 << 30
+    assert platform.same_failures_limit == 3
     assert platform.slurm is None
     assert platform.node_directories(1, io_nodes=0) == ()
     assert platform.programs.get("ior") is None

@@ -1,0 +1,94 @@
+"""The status of a campaign: its progress, its state and its failed runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from benchdb.campaigns.collecting import Result, result_of
+from benchdb.campaigns.folder import CampaignFolder, Run, is_running
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a campaign.
+
+    Attributes
+    ----------
+    runs, done, failed : int
+        Number of all runs, of finished runs and of failed runs.
+    seconds_left : float or None
+        Expected time until the end, computed from the runs that ended since the start of this
+        process; None before the first one.
+    """
+
+    runs: int
+    done: int
+    failed: int
+    seconds_left: float | None = None
+
+    @property
+    def left(self) -> int:
+        """Number of runs that have not ended."""
+        return self.runs - self.done - self.failed
+
+
+def progress_of(results: Sequence[Result | None]) -> Progress:
+    """Count the finished and failed runs of a campaign."""
+    states = [result.state for result in results if result]
+    return Progress(len(results), states.count("done"), states.count("failed"))
+
+
+@dataclass(frozen=True)
+class Status:
+    """The status of a campaign.
+
+    Attributes
+    ----------
+    progress : Progress
+        The numbers of its runs.
+    is_running : bool
+        Whether an orchestrator is running in its folder.
+    stopped : str or None
+        Why it stopped by itself before its end, as a clause.
+    failed : tuple of (Run, Result)
+        The failed runs with their results.
+    """
+
+    progress: Progress
+    is_running: bool
+    stopped: str | None
+    failed: tuple[tuple[Run, Result], ...]
+
+    @property
+    def state(self) -> str:
+        """One of "running", "failed" (no run succeeded), "stopped", "not running", "complete"."""
+        if self.is_running:
+            return "running"
+        if self.progress.failed and not self.progress.done:
+            return "failed"
+        if self.progress.left:
+            return "stopped" if self.stopped else "not running"
+        return "complete"
+
+
+def status_of(folder: CampaignFolder) -> Status:
+    """Read the status of a campaign from its folder."""
+    results = [(run, result_of(folder, run)) for run in folder.runs]
+    progress = progress_of([result for _, result in results])
+    running = is_running(folder)
+    return Status(
+        progress=progress,
+        is_running=running,
+        stopped=_stopped(folder) if progress.left and not running else None,
+        failed=tuple(
+            (run, result) for run, result in results if result and result.state == "failed"
+        ),
+    )
+
+
+def _stopped(folder: CampaignFolder) -> str | None:
+    with suppress(OSError):
+        return (folder.path / "stopped").read_text(encoding="utf-8", errors="replace").strip()
+    return None
