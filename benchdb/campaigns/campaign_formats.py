@@ -13,8 +13,8 @@ from tabulate import tabulate
 from benchdb.campaigns.collecting import Result
 from benchdb.campaigns.folder import CampaignFolder, Run, obstacles
 from benchdb.campaigns.platform_file import Platform
-from benchdb.campaigns.progress import Status
 from benchdb.campaigns.progress_lines import progress_text
+from benchdb.campaigns.standing import Status
 from ior_configs import IorConfig
 
 if TYPE_CHECKING:

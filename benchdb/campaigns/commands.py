@@ -30,10 +30,10 @@ from benchdb.campaigns.collecting import failures
 from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
-from benchdb.campaigns.progress import status_of
 from benchdb.campaigns.progress_lines import progress_text, reporting
 from benchdb.campaigns.readiness import check_directories, find_engine
 from benchdb.campaigns.running import forget_failures, last_error, run_campaign
+from benchdb.campaigns.standing import status_of
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_new_system
 from ioncast_base.command_options import CommandGroup, database_option, format_option

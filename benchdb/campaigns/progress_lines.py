@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 import humanize
 
-from benchdb.campaigns.progress import Progress
+from benchdb.campaigns.standing import Progress
 
 
 def progress_text(progress: Progress) -> str:

@@ -28,7 +28,7 @@ from benchdb.campaigns.collecting import (
 )
 from benchdb.campaigns.folder import CampaignFolder, Cell, Run, locked
 from benchdb.campaigns.iops import CACHE, write_inputs
-from benchdb.campaigns.progress import Progress, progress_of
+from benchdb.campaigns.standing import Progress, progress_of
 from ioncast_base.errors import IoncastError
 
 _POLL_SECONDS = 0.5

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchdb.campaigns.progress import Progress
 from benchdb.campaigns.progress_lines import reporting
+from benchdb.campaigns.standing import Progress
 from experiments import datasets
 from experiments.applications.launching import Platform
 from experiments.applications.running import Run, run_application
