@@ -26,6 +26,7 @@ from tests.support.traced import traced_log
 PROJECT = Path(__file__).resolve().parents[1]
 TESTBED = PROJECT / "experiments" / "data" / "testbed"
 BENCHMARKS = TESTBED / "benchmarks.csv"
+APPLICATIONS = TESTBED / "applications.csv"
 HACC = TESTBED / "logs" / "hacc-io-ionodes4.darshan"
 MULTIPHASE = TESTBED / "logs" / "multiphase-ionodes4.darshan"
 IOR_JSON = PROJECT / "tests" / "ior_configs" / "fixtures" / "wr-shared.json"
@@ -615,6 +616,43 @@ def test_a_file_name_that_is_not_text_does_not_matter(database: Path, tmp_path: 
     shutil.copy(HACC, os.fsdecode(log))
     for output_format in ("table", "csv", "json"):
         assert process("phases", "--format", output_format, os.fsdecode(log)).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def of_eight_systems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with measurements of eight systems; tests must not change it."""
+    folder = tmp_path_factory.mktemp("systems")
+    for number in range(8):
+        # Files with the same content are one import.
+        (folder / "own.csv").write_text(OWN_CSV.replace("75", f"7{number}"))
+        output(
+            *("bench", "import", folder / "own.csv", "--system", f"machine-{number}x"),
+            *("--db", folder / "bench.sqlite"),
+        )
+    return folder / "bench.sqlite"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("predict", HACC),
+        ("validate", APPLICATIONS, "--log", f"hacc-io={HACC}", "--only", "hacc-io"),
+        ("model", "fit"),
+        ("model", "show"),
+        ("bench", "list"),
+        ("bench", "show", "1"),
+        ("bench", "coverage"),
+        ("bench", "export"),
+        ("experiment", "scheduling"),
+    ],
+    ids=lambda command: " ".join(map(str, command[:2])),
+)
+def test_an_unknown_system_names_the_likeliest_ones(
+    of_eight_systems: Path, command: tuple[str, ...]
+) -> None:
+    said = complaint(ioncast(*command, "--system", "Machine6x", "--db", of_eight_systems))
+    assert "'Machine6x'" in said
+    assert re.search(r"systems\D* machine-6x, (machine-\dx, ){3}machine-\dx and 3 others$", said)
 
 
 def test_list_and_show_agree_with_the_benchmarks(filled: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from uuid import uuid4
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from benchdb.store.schema import imports, longest, systems
 from ioncast_base.errors import InputError, UnknownNameError
+from ioncast_base.wording import alike_first
 
 # Statements are built once, because SQLAlchemy needs longer to build one than a database to
 # answer it.
@@ -42,11 +44,15 @@ def require_system(connection: Connection, name: str) -> str:
     """
     names = system_names(connection)
     if name not in names:
-        raise UnknownNameError(
-            f"the database has no system {name!r}",
-            remedy=f"its systems are {', '.join(names)}" if names else "import measurements first",
-        )
+        raise UnknownNameError(f"the database has no system {name!r}", remedy=_instead(name, names))
     return name
+
+
+def _instead(name: str, names: Sequence[str]) -> str:
+    if not names:
+        return "import measurements first"
+    which = "systems are" if len(names) > 1 else "only system is"
+    return f"its {which} {alike_first(name, names)}"
 
 
 def system_id_of(connection: Connection, name: str) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from benchdb.store.systems import measured_systems, require_system
 from ioncast_base.errors import DatabaseError, InputError, IoncastError, UnknownNameError, as_option
+from ioncast_base.wording import alike_first, listed
 from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.matching.basis import Basis, Survey, read_basis, read_unlearned
@@ -255,7 +256,7 @@ def _nothing_measured(
     frontend: Frontend, connection: Connection, system: str, found: Basis | Survey
 ) -> UnknownNameError:
     kind = "engines" if found.engines else "systems"
-    known = ", ".join(found.engines or measured_systems(connection))
+    known = listed(found.engines) or alike_first(system, measured_systems(connection))
     how = f" with {found.engine!r}" if found.engines else ""
     return UnknownNameError(
         f"nothing was measured on {system!r}{how}",

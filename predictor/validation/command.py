@@ -10,7 +10,7 @@ import click
 from ioncast_base.command_options import database_option, format_option
 from predictor.commands import command_line, nodes_option
 from predictor.composition.asking import read_phases
-from predictor.validation.one_application import check_logs
+from predictor.validation.one_application import choose_applications
 from predictor.validation.reruns import by_application, read_reruns
 from predictor.validation.result_tables import to_json, to_text
 from predictor.validation.several_applications import validate_applications
@@ -39,6 +39,7 @@ def parse_logs(
 Examples:
   ioncast validate reruns.csv --system mysite --log hacc-io=hacc.darshan --nodes 16
   ioncast validate reruns.csv --system mysite --log a=a.darshan --log b=b.csv --html report.html
+  ioncast validate reruns.csv --system mysite --log a=a.darshan --only a
   ioncast validate reruns.csv --system mysite --log a=a.darshan --explain-error
   ioncast validate reruns.csv --system mysite --log a=a.darshan --time-distance 5
 """,
@@ -54,6 +55,12 @@ Examples:
     metavar="APPLICATION=LOG|PHASES.csv",
     help="The earlier run from which to predict an application; once for each application.",
 )
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="APPLICATION",
+    help="Validate only this application; once for each.  [default: all in RERUNS.csv]",
+)
 @nodes_option
 @extraction_options
 @click.option("--engine", help="The program whose benchmarks to use, such as ior or fio.")
@@ -65,6 +72,7 @@ def validate(
     reruns_csv: str,
     system: str,
     logs: Mapping[str, str],
+    only: tuple[str, ...],
     nodes: int | None,
     extraction: ExtractionSettings,
     engine: str | None,
@@ -81,13 +89,21 @@ def validate(
     the application's own repetitions predict each other. docs/validation.md explains the input
     and the output.
     """
-    reruns = read_reruns(reruns_csv, extraction)
-    applications = list(by_application(reruns))
-    warnings = check_logs(applications, logs, reruns_csv)
+    warnings: list[str] = []
+
+    def choose(applications: list[str]) -> list[str]:
+        chosen, limits = choose_applications(applications, logs, only, reruns_csv)
+        warnings.extend(limits)
+        return chosen
+
+    reruns = read_reruns(reruns_csv, extraction, choose)
     results, said = validate_applications(
         command_line(location),
         reruns,
-        {application: read_phases([logs[application]], extraction) for application in applications},
+        {
+            application: read_phases([logs[application]], extraction)
+            for application in by_application(reruns)
+        },
         system=system,
         nodes=nodes,
         engine=engine,

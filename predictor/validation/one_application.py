@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
 from ioncast_base.errors import InputError
+from ioncast_base.wording import alike_first
 from predictor.composition.prediction import Prediction
 from predictor.validation.against_reruns import Expected, compare, noise_floor
 from predictor.validation.dunn import composed_repetitions, dunn
@@ -47,11 +49,62 @@ def check_logs(applications: Sequence[str], logs: Mapping[str, object], where: s
         raise InputError(
             f"there are reruns of {_quoted(missing)}, but no log to predict from{reverse}",
             where=where,
-            remedy=f"add --log '{missing[0]}=FILE.darshan', or leave the application's lines out",
+            remedy=_with_logs(missing, [each for each in applications if each in logs]),
         )
     return [
         f"{application}: {where} has no reruns of it, so it is left out" for application in unused
     ]
+
+
+def _with_logs(missing: Sequence[str], others: Sequence[str]) -> str:
+    add = f"add --log {quote(f'{missing[0]}=FILE.darshan')}"
+    only = " ".join(f"--only {quote(each)}" for each in others)
+    return f"{add}, or leave them out with {only}" if only else add
+
+
+def choose_applications(
+    applications: Sequence[str], logs: Mapping[str, object], only: Sequence[str], where: str
+) -> tuple[list[str], list[str]]:
+    """Choose the applications to validate, and check their logs.
+
+    Parameters
+    ----------
+    applications : sequence of str
+        The applications with reruns.
+    logs : mapping of str to object
+        The log of each application, which is not used.
+    only : sequence of str
+        The applications that the user names; all if it is empty.
+    where : str
+        Name of the file with the reruns.
+
+    Returns
+    -------
+    chosen : list of str
+        The applications to validate.
+    warnings : list of str
+        Warnings of applications that are left out, and of logs without reruns.
+
+    Raises
+    ------
+    InputError
+        When a chosen application has no reruns or no log.
+    """
+    unknown = [application for application in only if application not in applications]
+    if unknown:
+        raise InputError(
+            f"{where} has no reruns of {_quoted(unknown)}",
+            where="--only",
+            remedy=f"it has those of {alike_first(unknown[0], applications)}",
+        )
+    chosen = [each for each in applications if not only or each in only]
+    left_out = [each for each in applications if each not in chosen]
+    warnings = check_logs(
+        chosen, {each: logs[each] for each in logs if each not in left_out}, where
+    )
+    if left_out:
+        warnings.append(f"{where}: reruns of {_quoted(left_out)} are left out (see --only)")
+    return chosen, warnings
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NamedTuple
 
 from ioncast_base.errors import InputError
 from ioncast_base.limits import BANDWIDTHS, FASTEST_MIB_S, LARGEST_COUNT, SLOWEST_MIB_S
@@ -44,13 +45,24 @@ class Rerun:
     started: datetime | None = None
 
 
-def read_reruns(path: str | Path, extraction: ExtractionSettings = DEFAULTS) -> list[Rerun]:
+class _Row(NamedTuple):
+    line: int
+    application: str
+    cells: dict[str, str]
+
+
+def read_reruns(
+    path: str | Path,
+    extraction: ExtractionSettings = DEFAULTS,
+    choose: Callable[[list[str]], Collection[str]] = list,
+) -> list[Rerun]:
     """Read reruns from a CSV file.
 
     The columns are `application` (or `name`), `io_nodes`, `repetition` (by default counted in
     the order of the lines), `bandwidth_mib_s` or `log` (the run's Darshan log, relative to the
     CSV), and `started` (ISO 8601; by default the start in the log). Other columns are ignored.
-    `extraction` decides what a phase of these logs is.
+    `extraction` decides what a phase of these logs is. `choose` gets the names of all applications
+    and returns those whose reruns are read, before any log is.
 
     Raises
     ------
@@ -61,11 +73,14 @@ def read_reruns(path: str | Path, extraction: ExtractionSettings = DEFAULTS) -> 
         content = Path(path).read_bytes()
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from error
-    return reruns_of_text(_text(content, str(path)), path, extraction)
+    return reruns_of_text(_text(content, str(path)), path, extraction, choose)
 
 
 def reruns_of_text(
-    text: str, where: str | Path, extraction: ExtractionSettings = DEFAULTS
+    text: str,
+    where: str | Path,
+    extraction: ExtractionSettings = DEFAULTS,
+    choose: Callable[[list[str]], Collection[str]] = list,
 ) -> list[Rerun]:
     """Read reruns from the text of a CSV, see `read_reruns`; `where` is its path for errors.
 
@@ -74,12 +89,14 @@ def reruns_of_text(
     InputError
         When the text or a line cannot be used.
     """
-    reruns = list(_reruns(text, Path(where), extraction))
-    if not reruns:
+    rows = list(_rows(text, str(where)))
+    if not rows:
         raise InputError(
             "there are no reruns", where=str(where), remedy=f"the columns are {_COLUMNS}"
         )
-    return reruns
+    chosen = choose(list(dict.fromkeys(row.application for row in rows)))
+    of_chosen = (row for row in rows if row.application in chosen)
+    return list(_reruns(of_chosen, Path(where), extraction))
 
 
 def by_application(reruns: Iterable[Rerun]) -> dict[str, list[Rerun]]:
@@ -118,12 +135,12 @@ def _text(content: bytes, where: str) -> str:
         ) from error
 
 
-def _reruns(text: str, path: Path, extraction: ExtractionSettings) -> Iterator[Rerun]:
+def _reruns(rows: Iterable[_Row], path: Path, extraction: ExtractionSettings) -> Iterator[Rerun]:
     lines: dict[tuple[str, int, int], int] = {}
     counts: dict[tuple[str, int], int] = {}
-    for line, row in _rows(text, str(path)):
+    for line, application, row in rows:
         try:
-            application, io_nodes = _application(row), _count(row, "io_nodes")
+            io_nodes = _count(row, "io_nodes")
             repetition = counts.get((application, io_nodes), 0)
             if row.get("repetition"):
                 repetition = _count(row, "repetition")
@@ -144,8 +161,7 @@ def _reruns(text: str, path: Path, extraction: ExtractionSettings) -> Iterator[R
         yield Rerun(application, io_nodes, repetition, bandwidth, started)
 
 
-def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield each row with the number of its line."""
+def _rows(text: str, where: str) -> Iterator[_Row]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -158,8 +174,8 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
                     line=reader.line_num,
                 )
             if row:
-                values = (cell.strip() for cell in row)
-                yield reader.line_num, dict(zip(header, values, strict=True))
+                values = dict(zip(header, (cell.strip() for cell in row), strict=True))
+                yield _Row(reader.line_num, _application(values, where, reader.line_num), values)
     except csv.Error as error:
         raise InputError(
             f"this is not valid CSV: {error}", where=where, line=max(reader.line_num, 1)
@@ -177,10 +193,10 @@ def _check_header(header: Sequence[str], where: str) -> None:
             raise InputError(f"column {missing} is missing", where=where, line=1, remedy=remedy)
 
 
-def _application(row: dict[str, str]) -> str:
+def _application(row: dict[str, str], where: str, line: int) -> str:
     name = row.get("application") or row.get("name") or ""
     if not name or not name.isprintable():
-        raise ValueError(f"{name!r} is not the name of an application")
+        raise InputError(f"{name!r} is not the name of an application", where=where, line=line)
     return name
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.visible_text import visible
+from ioncast_base.wording import alike_first
 from scheduler_plugin.service_client import NamedLog, RunOf, ServiceRefusedError
 from scheduler_plugin.watch.darshan_logs import open_log
 from scheduler_plugin.watch.state import Delivery, JobRun, WatchState
@@ -127,11 +128,11 @@ class LogSender:
             raise
         if self._system not in measured:
             self._reject_other_spelling(measured)
-            others = f"; systems with measurements: {', '.join(measured)}" if measured else ""
+            others = alike_first(self._system, measured)
             _LOG.warning(
                 "the service has no measurements of system %r and cannot decide for its jobs%s",
                 self._system,
-                others,
+                f"; systems with measurements: {others}" if others else "",
             )
         self._is_system_checked = True
 

@@ -7,12 +7,12 @@ question, the worker only chooses among texts and joins them, which takes micros
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
-from ioncast_base.wording import counted
+from ioncast_base.wording import alike_first, counted
 from predictor.composition import prediction
 from predictor.composition.composing import Point
 from predictor.composition.decision import abstain
@@ -214,7 +214,10 @@ def answer(
 
 
 def default_answer(
-    default: int | None, available: int | None = None, unheard_of: str | None = None
+    default: int | None,
+    available: int | None = None,
+    unheard_of: str | None = None,
+    known: Iterable[str] = (),
 ) -> PreparedAnswer:
     """Make the answer for a job that no earlier run is known for.
 
@@ -226,9 +229,15 @@ def default_answer(
         The most I/O nodes that the job may get.
     unheard_of : str, optional
         The name of the system, if no run at all is known on it.
+    known : iterable of str
+        The systems with runs.
     """
     which = f"on {unheard_of}" if unheard_of else "of this executable, user or job name"
-    return _without_basis(f"no earlier run {which} is known", available, default)
+    cause = f"no earlier run {which} is known"
+    others = alike_first(unheard_of, known) if unheard_of else ""
+    return _without_basis(
+        f"{cause} (systems with runs: {others})" if others else cause, available, default
+    )
 
 
 def is_same_size(tasks: int, other_tasks: int) -> bool:

@@ -271,9 +271,10 @@ def _found(of: Service, question: Question, executables: Sequence[str | None]) -
         entry = entries.get((question.system, identity.key))
         if entry is not None:
             return answer(entry, identity.says, question.tasks, question.nodes, question.available)
-    unheard_of = None if question.system in entries.systems else question.system
     default = of.settings.default_of(question.system)
-    return default_answer(default, question.available, unheard_of)
+    if question.system in entries.systems:
+        return default_answer(default, question.available)
+    return default_answer(default, question.available, question.system, entries.systems)
 
 
 def _identities(question: Question, executables: Sequence[str | None]) -> Iterator[Identity]:

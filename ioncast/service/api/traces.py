@@ -34,6 +34,7 @@ from ioncast.service.api.uploads import MOST_LOGS, trace_of, uploaded
 from ioncast.service.context import service
 from ioncast.service.sandbox.tasks import TraceContent, Upload
 from ioncast_base.quantities import Id
+from ioncast_base.wording import alike_first
 from predictor.matching.job_nodes import job_nodes
 
 traces = Blueprint("traces", __name__)
@@ -195,7 +196,8 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
             measured = measured_systems(connection)
     warnings = [*content.warnings, *job_nodes(run.nodes, content.nodes).warnings]
     if form.system not in measured:
-        known = f"; systems with measurements: {', '.join(measured)}" if measured else ""
+        others = alike_first(form.system, measured)
+        known = f"; systems with measurements: {others}" if others else ""
         warnings.append(f"nothing was measured on {form.system!r}, so nothing is decided{known}")
     answer = TraceAnswer(
         run_id=run.id,

@@ -216,7 +216,7 @@ def test_an_impossible_id_of_a_configuration_is_rejected(filled: Engine, number:
 def test_an_empty_name_does_not_mean_all_systems(filled: Engine, command: tuple[str, ...]) -> None:
     url = filled.url.render_as_string(hide_password=False)
     result = CliRunner().invoke(bench, [*command, "--system", "", "--db", url])
-    assert str(result.exception) == "the database has no system ''; its systems are MareNostrum"
+    assert str(result.exception) == "the database has no system ''; its only system is MareNostrum"
 
 
 Damage = Callable[[str], str]

@@ -178,7 +178,7 @@ def test_a_system_that_is_not_there_lists_the_known_ones(
     error = failed(ioncast(command, "--system", "nowhere"))
     assert isinstance(error, UnknownNameError)
     assert "nowhere" in str(error)
-    assert "its systems are here" in str(error)
+    assert "its only system is here" in str(error)
 
 
 def test_an_engine_that_measured_nothing_lists_those_that_did(

@@ -236,9 +236,38 @@ def test_an_application_without_a_log_is_an_error(validate: Validate) -> None:
     assert isinstance(result.exception, InputError)
     assert str(result.exception) == (
         f"{APPLICATIONS}: there are reruns of 'multiphase', 'periodic', but no log to predict from;"
-        " add --log 'multiphase=FILE.darshan', or leave the application's lines out"
+        " add --log multiphase=FILE.darshan, or leave them out with --only hacc-io"
     )
     assert result.stdout == ""
+
+
+def test_only_chosen_applications_need_a_log(validate: Validate, tmp_path: Path) -> None:
+    every = json.loads(validate(APPLICATIONS, *LOGS, "--format", "json").stdout)
+    result = validate(APPLICATIONS, HACC, "--only", "hacc-io", "--format", "json")
+    record = json.loads(result.stdout)
+    assert record["applications"] == [
+        one for one in every["applications"] if one["application"] == "hacc-io"
+    ]
+    said = f"{APPLICATIONS}: reruns of 'multiphase', 'periodic' are left out (see --only)"
+    assert said in record["warnings"]
+    table = validate(APPLICATIONS, *LOGS, "--only", "hacc-io", "--only", "periodic")
+    assert f"warning: {APPLICATIONS}: reruns of 'multiphase' are left out" in table.stderr
+
+
+def test_logs_of_reruns_that_are_left_out_are_not_read(validate: Validate, tmp_path: Path) -> None:
+    path = tmp_path / "reruns.csv"
+    rows = f"hacc-io,4,0,{log_of('hacc-io', 4)}\nother,4,0,gone.darshan\n"
+    path.write_text(f"application,io_nodes,repetition,log\n{rows}", encoding="utf-8")
+    result = validate(path, HACC, "--only", "hacc-io")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_chosen_application_without_reruns_is_an_error(validate: Validate) -> None:
+    result = validate(APPLICATIONS, *LOGS, "--only", "multifase")
+    assert str(result.exception) == (
+        f"--only: {APPLICATIONS} has no reruns of 'multifase';"
+        " it has those of multiphase, hacc-io and periodic"
+    )
 
 
 def test_a_misspelled_application_is_named_beside_those_without_a_log(validate: Validate) -> None:

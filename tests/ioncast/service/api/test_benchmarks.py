@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -520,6 +521,16 @@ def test_only_an_admin_writes(
 @pytest.mark.parametrize("place", ["measurements", "curves", "coverage", "configurations"])
 def test_a_missing_system_is_not_found(client: FlaskClient, place: str) -> None:
     answer(client.get(f"/v1/{place}?system=mn4"), 404)
+
+
+@pytest.mark.parametrize("place", ["measurements", "curves", "coverage", "configurations"])
+def test_an_unknown_system_names_the_likeliest_ones(
+    post: Post, client: FlaskClient, place: str
+) -> None:
+    for number in range(8):
+        answer(post("/v1/systems", json={"name": f"machine-{number}x"}), 201)
+    said = answer(client.get(f"/v1/{place}?system=Machine6x"), 404)["detail"]
+    assert re.search(r"systems are machine-6x, (machine-\dx, ){3}machine-\dx and 3 others$", said)
 
 
 @pytest.mark.parametrize(
