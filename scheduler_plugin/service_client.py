@@ -98,6 +98,8 @@ class RunOf:
         The decision for the job; sent with an outcome only.
     tasks : int or None
         Processes that Slurm started; sent if a run has a log for each process.
+    started : str or None
+        When Slurm started this run of the job, ISO 8601; sent with an outcome only.
     """
 
     system: str
@@ -108,6 +110,7 @@ class RunOf:
     io_nodes: int | None = None
     decision_id: str | None = None
     tasks: int | None = None
+    started: str | None = None
 
 
 class Ioncast:
@@ -197,7 +200,8 @@ class Ioncast:
         dict
             The service's answer.
         """
-        return self._send("/v1/traces", logs, {**_fields(run), "decision_id": None})
+        facts = {**_fields(run), "decision_id": None, "started": None}
+        return self._send("/v1/traces", logs, facts)
 
     def send_outcome(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Report a job's outcome (`POST /v1/outcomes`) and add its run to the history.

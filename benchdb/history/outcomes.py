@@ -10,11 +10,13 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, func, insert, se
 from benchdb.history.applications import Application
 from benchdb.history.decisions import DecisionRow, decision_of_row
 from benchdb.history.revisions import next_revision
+from benchdb.history.same_run import SECOND, Outcome, Report, outcomes_of_run, whole_second
 from benchdb.store.accepted_values import (
     check_bandwidth,
     check_count,
     check_text,
     is_text,
+    stored_time,
 )
 from benchdb.store.schema import applications, decisions, runs, systems
 from benchdb.store.schema import outcomes as outcomes_table
@@ -22,38 +24,6 @@ from benchdb.store.systems import system_id_of
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.limits import LARGEST_ID
 from ioncast_base.times import now
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The bandwidth that a job got.
-
-    Attributes
-    ----------
-    id : int
-        The outcome's id in the database.
-    system, job_id : str
-        The job; a system has one outcome for each job.
-    decision_id : str or None
-        Id of the job's decision as it was reported; the decision may be missing in the database.
-    run_id : int or None
-        Id of the job's run, if its log is stored.
-    io_nodes : int
-        Number of I/O nodes that the job ran with.
-    bandwidth_mib_s : float
-        Bandwidth that the job got.
-    reported_at : str
-        Time of the report, ISO 8601 in UTC.
-    """
-
-    id: int
-    system: str
-    job_id: str
-    decision_id: str | None
-    run_id: int | None
-    io_nodes: int
-    bandwidth_mib_s: float
-    reported_at: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +36,7 @@ class JoinedOutcome:
         The outcome itself.
     decision : DecisionRow or None
         The reported decision; if no decision was reported, the last one that was asked for the
-        job before the outcome was reported.
+        job before the run started. If its start is unknown, before the outcome was reported.
     application : Application or None
         The application of the run, else of the decision.
     pattern : str or None
@@ -86,23 +56,36 @@ _OUTCOME_FIELDS = tuple(each.name for each in fields(Outcome))
 
 # Statements are built once, because SQLAlchemy needs longer to build one than a database to
 # answer it.
-_OUTCOMES = select(
-    outcomes_table.c.id,
-    systems.c.name.label("system"),
-    *(outcomes_table.c[name] for name in ("job_id", "decision_id", "run_id")),
-    *(outcomes_table.c[name] for name in ("io_nodes", "bandwidth_mib_s", "reported_at")),
-).join_from(outcomes_table, systems)
-_OUTCOME_OF_JOB = _OUTCOMES.where(
+_OUTCOMES = (
+    select(
+        outcomes_table.c.id,
+        systems.c.name.label("system"),
+        *(outcomes_table.c[name] for name in ("job_id", "started", "decision_id", "run_id")),
+        *(outcomes_table.c[name] for name in ("io_nodes", "bandwidth_mib_s", "reported_at")),
+        runs.c.started.label("log_started"),
+    )
+    .join_from(outcomes_table, systems)
+    .outerjoin(runs, outcomes_table.c.run_id == runs.c.id)
+)
+_OUTCOME = _OUTCOMES.where(outcomes_table.c.id == bindparam("key"))
+_OUTCOMES_OF_JOB = _OUTCOMES.where(
     outcomes_table.c.system_id == bindparam("in_system"),
     outcomes_table.c.job_id == bindparam("job"),
 )
+_START_IN_LOG = select(runs.c.started).where(
+    runs.c.id == bindparam("run"), runs.c.system_id == bindparam("in_system")
+)
 _OF_JOB = decisions.alias()
+# Schedulers tell the start of a run in whole seconds, and the question may be of the same second.
 _LAST_DECISION = (
     select(_OF_JOB.c.id)
     .where(
         _OF_JOB.c.system == systems.c.name,
         _OF_JOB.c.job_id == outcomes_table.c.job_id,
-        _OF_JOB.c.asked_at <= outcomes_table.c.reported_at,
+        func.substr(_OF_JOB.c.asked_at, 1, SECOND)
+        <= func.substr(
+            func.coalesce(outcomes_table.c.started, outcomes_table.c.reported_at), 1, SECOND
+        ),
     )
     .order_by(_OF_JOB.c.asked_at.desc(), _OF_JOB.c.id.desc())
     .limit(1)
@@ -127,7 +110,6 @@ _JOINED = (
         func.coalesce(runs.c.pattern, _NEWEST_PATTERN).label("pattern"),
         func.coalesce(runs.c.tasks, decisions.c.tasks).label("tasks"),
     )
-    .outerjoin(runs, outcomes_table.c.run_id == runs.c.id)
     .outerjoin(
         decisions,
         and_(
@@ -153,10 +135,11 @@ def store_outcome(
     job_id: str,
     io_nodes: int,
     bandwidth_mib_s: float,
+    started: str | None = None,
     decision_id: str | None = None,
     run_id: int | None = None,
 ) -> tuple[Outcome, bool]:
-    """Store the bandwidth that a job got.
+    """Store the bandwidth that a job got in one of its runs.
 
     Parameters
     ----------
@@ -166,17 +149,19 @@ def store_outcome(
         The job. The system is created if the database does not have it.
     io_nodes, bandwidth_mib_s, decision_id, run_id
         As in `Outcome`. The run must be stored; the decision may be stored later.
+    started : str, optional
+        When the scheduler started the run, ISO 8601; by default the start of the stored run.
 
     Returns
     -------
     (Outcome, bool)
-        The stored outcome, and whether it is new. If the job already has an outcome, only an
-        unknown decision or run is filled in.
+        The stored outcome, and whether it is new. If this run of the job already has an outcome
+        (see `benchdb.history.same_run`), only an unknown start, decision or run is filled in.
 
     Raises
     ------
     ConflictError
-        If the job is stored with another decision, run, number of I/O nodes or bandwidth.
+        If the run is stored with another start, decision, log, number of I/O nodes or bandwidth.
     UnknownNameError
         If the system has no such run.
     InputError
@@ -188,23 +173,28 @@ def store_outcome(
     check_text("the decision's id", decision_id, outcomes_table.c.decision_id)
     check_count("I/O nodes", io_nodes)
     check_bandwidth(bandwidth_mib_s)
+    started = whole_second(stored_time("started", started)) if started else None
     system_id = system_id_of(connection, system)
-    _check_run(connection, system_id, run_id)
+    log_started = _start_in_log(connection, system_id, run_id)
     given = {
         "decision_id": decision_id or None,
         "run_id": run_id,
         "io_nodes": io_nodes,
         "bandwidth_mib_s": bandwidth_mib_s,
     }
-    known = _outcomes_of_job(connection, system_id, job_id)
+    report = Report(started, log_started, run_id, now())
+    known = outcomes_of_run(_outcomes_of_job(connection, system_id, job_id), report)
     if known:
-        _fill_in(connection, known[0], given)
+        key = _fill_in(connection, known, report, given)
     else:
-        values = {"system_id": system_id, "job_id": job_id, "reported_at": now(), **given}
+        start = {"started": started or log_started, "reported_at": report.reported_at}
         revision = next_revision(connection, outcomes_table)
-        connection.execute(insert(outcomes_table).values(revision=revision, **values))
-    [stored] = _outcomes_of_job(connection, system_id, job_id)
-    return stored, not known
+        values = {"system_id": system_id, "job_id": job_id, "revision": revision, **start, **given}
+        [key] = connection.scalars(
+            insert(outcomes_table).values(values).returning(outcomes_table.c.id)
+        )
+    stored = connection.execute(_OUTCOME, {"key": key}).mappings().one()
+    return Outcome(**stored), not known
 
 
 def joined_outcomes(
@@ -293,38 +283,66 @@ def newest_outcomes_of(
     return [_joined(row) for row in connection.execute(query).mappings()][::-1]
 
 
-def _check_run(connection: Connection, system_id: int, run_id: int | None) -> None:
+def _start_in_log(connection: Connection, system_id: int, run_id: int | None) -> str | None:
+    """When a stored run started by its log; None without a run."""
     if run_id is None:
-        return
-    query = select(runs.c.system_id).where(runs.c.id == run_id)
-    if not 0 <= run_id <= LARGEST_ID or connection.scalar(query) != system_id:
+        return None
+    found = None
+    if 0 <= run_id <= LARGEST_ID:
+        found = connection.execute(_START_IN_LOG, {"in_system": system_id, "run": run_id}).first()
+    if found is None:
         raise UnknownNameError(f"the system has no run {run_id}")
+    return whole_second(found.started)
 
 
 def _outcomes_of_job(connection: Connection, system_id: int, job_id: str) -> list[Outcome]:
-    """List the outcome of a job, if it is stored."""
+    """List the outcomes of all jobs with this id."""
     key = {"in_system": system_id, "job": job_id}
-    return [Outcome(*row) for row in connection.execute(_OUTCOME_OF_JOB, key)]
+    return [Outcome(**row) for row in connection.execute(_OUTCOMES_OF_JOB, key).mappings()]
 
 
-def _fill_in(connection: Connection, known: Outcome, given: dict[str, Any]) -> None:
-    """Store the given values that the outcome does not have yet."""
+def _fill_in(
+    connection: Connection, known: list[Outcome], report: Report, given: dict[str, Any]
+) -> int:
+    """Store the given values that the outcome of a run does not have yet; return its id."""
+    outcome, *others = known
+    if others:
+        raise _conflict(outcome, "the log and the start are stored in two outcomes")
     added = {}
     for name, value in given.items():
-        stored = getattr(known, name)
+        stored = getattr(outcome, name)
         if value is None or value == stored:
             continue
         if stored is not None:
-            raise ConflictError(
-                f"the outcome is already stored with {name} {stored}, not {value}",
-                where=f"job {known.job_id}",
-                remedy="nothing was changed",
+            raise _conflict(
+                outcome, f"the outcome is already stored with {name} {stored}, not {value}"
             )
         added[name] = value
+    added |= _added_start(outcome, report)
     if added:
         revised = added | {"revision": next_revision(connection, outcomes_table)}
-        key = outcomes_table.c.id == known.id
+        key = outcomes_table.c.id == outcome.id
         connection.execute(update(outcomes_table).where(key).values(revised))
+    return outcome.id
+
+
+def _added_start(outcome: Outcome, report: Report) -> dict[str, Any]:
+    """The start that an outcome gets from a report: the scheduler's instead of the log's."""
+    told = report.started
+    if told and outcome.has_scheduled_start and told != outcome.started:
+        raise _conflict(
+            outcome, f"the outcome is already stored with started {outcome.started}, not {told}"
+        )
+    start = told or outcome.started or report.log_started
+    return {"started": start} if start != outcome.started else {}
+
+
+def _conflict(outcome: Outcome, why: str) -> ConflictError:
+    return ConflictError(
+        why,
+        where=f"job {outcome.job_id}",
+        remedy="nothing was changed; another run of a job needs its own start (`started`)",
+    )
 
 
 def _joined(row: RowMapping) -> JoinedOutcome:

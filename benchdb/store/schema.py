@@ -210,8 +210,10 @@ decisions = Table(
     Index(None, "application_id", "asked_at"),
 )
 
-# An outcome is the bandwidth that a job got. `decision_id` is stored as it was reported, and that
-# decision may be stored later or never. `revision` is as in `runs`.
+# An outcome is the bandwidth that a job got in one of its runs. `started` is the scheduler's start,
+# or that of the log, in whole seconds; null if neither is known, and then the constraint does not
+# count. `decision_id` is stored as it was reported, and that decision may be stored later or never.
+# `revision` is as in `runs`.
 outcomes = Table(
     "outcomes",
     metadata,
@@ -224,7 +226,8 @@ outcomes = Table(
     Column("bandwidth_mib_s", Float, nullable=False),
     Column("reported_at", String(40), nullable=False),
     Column("revision", Integer, nullable=False, index=True),
-    UniqueConstraint("system_id", "job_id"),
+    Column("started", String(40)),
+    UniqueConstraint("system_id", "job_id", "started"),
     Index(None, "system_id", "id"),
 )
 

@@ -39,6 +39,8 @@ class Judged:
         Ids in the database.
     system, job_id : str
         The system and the job's id on it.
+    started : str or None
+        When this run of the job started, ISO 8601; None if it is unknown.
     application_id, executable, user : int or None, str or None, str or None
         The application, if it is known.
     pattern : str
@@ -67,6 +69,7 @@ class Judged:
     decision_id: str
     system: str
     job_id: str
+    started: str | None
     application_id: int | None
     executable: str | None
     user: str | None
@@ -306,6 +309,7 @@ def _judge(
         decision_id=decision.id,
         system=outcome.system,
         job_id=outcome.job_id,
+        started=outcome.started,
         application_id=application.id if application else None,
         executable=application.executable if application else decision.executable,
         user=application.user if application else decision.user,

@@ -10,6 +10,7 @@ $SLURM_JOBID. A name that would be too long is shortened to ``idJOB``.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import pwd
 import re
@@ -59,12 +60,15 @@ class LogName:
     is_partial: bool
 
     def started_between(self, since_s: float, until_s: float) -> bool | None:
-        """Whether the process started between two Unix times; None for a shortened name."""
+        """Whether the process started from one Unix time on and before another one.
+
+        None for a shortened name.
+        """
         if self.month is None or self.day is None or self.second is None:
             return None
         years = {_local(since_s).year, _local(until_s).year}
         moments = (_moments(year, self.month, self.day, self.second) for year in years)
-        return any(since_s <= moment <= until_s for found in moments for moment in found)
+        return any(since_s <= moment < until_s for found in moments for moment in found)
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,11 @@ class LogFolder:
         *,
         after_s: float | None = None,
         before_s: float | None = None,
+        known_s: float = math.inf,
     ) -> FoundLogs:
         """The logs of one run of a job, by id and time, because Slurm uses ids again.
+
+        A log belongs to one run. Between two runs it belongs to the nearer one.
 
         Parameters
         ----------
@@ -140,17 +147,19 @@ class LogFolder:
             Unix times of the run.
         after_s, before_s : float, optional
             End of the run before it with this id, and start of the run after it.
+        known_s : float
+            Unix time until which all runs are known. A later log may be that of the next run.
 
         Raises
         ------
         InputError
             When a folder cannot be read.
         """
-        since_s, until_s = started_s - CLOCKS_S, ended_s + CLOCKS_S
+        since_s, until_s = started_s - CLOCKS_S, min(ended_s + CLOCKS_S, known_s)
         if after_s is not None:
-            since_s = max(since_s, min(after_s, started_s))
+            since_s = max(since_s, _border(after_s, started_s))
         if before_s is not None:
-            until_s = min(until_s, before_s)
+            until_s = min(until_s, _border(ended_s, before_s))
         paths, is_writing = set(), False
         for folder in self._folders(since_s, until_s):
             for log in self._logs_in(folder).get(job_id, ()):
@@ -185,6 +194,11 @@ class LogFolder:
         except OSError as error:
             raise _unreadable(folder, error) from error
         return logs
+
+
+def _border(ended_s: float, started_s: float) -> float:
+    """The time between the end of a run and the start of the next one, which may seem earlier."""
+    return (min(ended_s, started_s) + started_s) / 2
 
 
 def open_log(path: Path, user: str) -> BinaryIO:
@@ -250,7 +264,7 @@ def _moments(year: int, month: int, day: int, second: int) -> Iterator[float]:
 
 def _written_between(path: Path, since_s: float, until_s: float) -> bool:
     try:
-        return since_s <= path.lstat().st_mtime <= until_s
+        return since_s <= path.lstat().st_mtime < until_s
     except OSError:
         return False
 

@@ -71,6 +71,11 @@ class JobFollower:
         self._clock = clock
         self._is_without_accounting = False
 
+    @property
+    def asked_s(self) -> float:
+        """Unix time of the last answer of Slurm; runs that started later are unknown."""
+        return self._state.moment(_FOLLOWED) or 0.0
+
     def follow(self) -> None:
         """Ask Slurm for its jobs and store their runs.
 

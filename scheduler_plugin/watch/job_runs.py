@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -22,7 +22,8 @@ def job_runs(
     """Runs of the jobs that have started.
 
     The components of a heterogeneous job are one run: all their logs have the id of the first
-    component. A value that differs between components is unknown for the run.
+    component. A value that differs between components is unknown for the run. slurmdbd lists a job
+    that was put back into the queue once for each run.
 
     Parameters
     ----------
@@ -36,10 +37,12 @@ def job_runs(
         Whether the jobs come from slurmdbd. It knows no burst buffers and not always the
         licences, so the I/O nodes of a job that names none are unknown.
     """
-    components: defaultdict[int, list[Job]] = defaultdict(list)
-    for job in jobs:
-        if job.started_s and not job.is_waiting:
-            components[job.het_job_id or job.id].append(job)
+    started = [job for job in jobs if job.started_s and not job.is_waiting]
+    times_started: Counter[int] = Counter()
+    components: defaultdict[tuple[int, int], list[Job]] = defaultdict(list)
+    for job in sorted(started, key=lambda job: job.started_s or 0):
+        components[job.het_job_id or job.id, times_started[job.id]].append(job)
+        times_started[job.id] += 1
     named = named_io_nodes if are_accounted else io_nodes_of
     return [
         _job_run(
@@ -48,7 +51,7 @@ def job_runs(
             _common([named(each, licence) for each in found]),
             now_s,
         )
-        for first, found in components.items()
+        for (first, _), found in components.items()
     ]
 
 

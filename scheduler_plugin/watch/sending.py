@@ -7,10 +7,12 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
 
 from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.times import in_utc
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import alike_first
 from scheduler_plugin.service_client import NamedLog, RunOf, ServiceRefusedError
@@ -284,6 +286,9 @@ class LogSender:
             decision_id=run.decision_id,
             # A program without MPI has more processes than Slurm started.
             tasks=run.tasks if has_many_logs else None,
+            # The start tells the runs of a job id apart, because a requeued job keeps its id, and
+            # Slurm uses ids again.
+            started=in_utc(datetime.fromtimestamp(run.started_s, timezone.utc)),
         )
 
     def _put_off(self, delivery: Delivery) -> None:

@@ -148,24 +148,31 @@ class Watch:
 
     def _look(self) -> None:
         """Find the logs of ended jobs; an unreadable folder does not stop the other jobs."""
-        now_s = self._clock()
         self._logs.refresh()
         failure = None
+        asked_s = self._follower.asked_s
         for run in self._state.ended():
             try:
-                self._look_for(run, now_s)
+                self._look_for(run, asked_s)
             except InputError as error:
                 failure = failure or error
         if failure is not None:
             raise failure
 
-    def _look_for(self, run: JobRun, now_s: float) -> None:
+    def _look_for(self, run: JobRun, asked_s: float) -> None:
         assert run.ended_s is not None  # noqa: S101
+        now_s = self._clock()
         before_s, after_s = self._state.neighbours(run)
         found = self._logs.logs_of(
-            run.id, run.started_s, run.ended_s, after_s=before_s, before_s=after_s
+            run.id,
+            run.started_s,
+            run.ended_s,
+            after_s=before_s,
+            before_s=after_s,
+            known_s=asked_s,
         )
-        is_over = now_s > run.ended_s + self._wait_s
+        # While Slurm is away, the job may have been started again, and its logs would seem late.
+        is_over = asked_s > run.ended_s + self._wait_s
         # The outcome comes from the log that moved most bytes, so wait until all are complete.
         if found.is_writing and not is_over:
             return

@@ -9,8 +9,9 @@ from typing import Any
 from sqlalchemy import Engine
 
 from benchdb.history.decisions import DecisionRow, store_decisions
-from benchdb.history.outcomes import Outcome, store_outcome
+from benchdb.history.outcomes import store_outcome
 from benchdb.history.runs import NewRun, Run, store_run
+from benchdb.history.same_run import Outcome
 from benchdb.store.database import transaction
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase

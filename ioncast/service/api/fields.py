@@ -7,11 +7,13 @@ from typing import Annotated, Generic, TypeVar
 from urllib.parse import urlencode
 
 from flask import request
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
+from benchdb.store.accepted_values import stored_time
 from ioncast.service.api.framework import Given
 from ioncast_base import quantities
 from ioncast_base.quantities import Count, Id, IoNodes
+from ioncast_base.toml_files import refusing
 
 _Item = TypeVar("_Item", bound=BaseModel)
 _Row = TypeVar("_Row")
@@ -47,6 +49,19 @@ JobId = Annotated[
         description="The scheduler's id of the job.",
         examples=["4711"],
     ),
+]
+_SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_ZONE = r"(Z|[+-][0-9]{2}:[0-9]{2})"
+JobStart = Annotated[
+    str,
+    Field(
+        max_length=40,
+        pattern=rf"^{_SECOND}(\.[0-9]{{1,9}})?{_ZONE}$",
+        description="When the scheduler started this run of the job, ISO 8601 with a zone. Ids of"
+        " jobs come again, so it tells their runs apart.",
+        examples=["2026-11-21T04:15:02Z"],
+    ),
+    AfterValidator(refusing(lambda text: stored_time("the start", text))),
 ]
 DecisionId = Annotated[str, Field(max_length=32, pattern=TEXT)]
 Nodes = Annotated[Count, Field(description="Compute nodes of the job.", examples=[16])]

@@ -17,6 +17,7 @@ from ioncast.service.api.fields import (
     DecisionId,
     JobId,
     JobName,
+    JobStart,
     NodesOfLog,
     Page,
     PageQuery,
@@ -47,6 +48,7 @@ class Outcome(Given):
 
     system: SystemName
     job_id: JobId
+    started: JobStart | None = None
     io_nodes: RanWith
     bandwidth_mib_s: Bandwidth = Field(
         description="All bytes over the time of the I/O, in MiB/s.", examples=[612.5]
@@ -59,6 +61,7 @@ class OutcomeOfLog(Given):
 
     system: SystemName
     job_id: JobId
+    started: JobStart | None = None
     io_nodes: RanWith
     bandwidth_mib_s: Bandwidth | None = Field(
         None, description="In MiB/s; by default from the log."
@@ -77,7 +80,11 @@ class OutcomeAnswer(BaseModel):
 
     id: int
     system: str
-    job_id: str
+    job_id: str = Field(description="The job. Each run of a job id has an outcome of its own.")
+    started: str | None = Field(
+        description="When the run started, in whole seconds: as it was told, else by its log; null"
+        " if neither was sent."
+    )
     decision_id: str | None = Field(description="The decision that the report names.")
     run_id: int | None = Field(description="The run in the history, if its log was sent.")
     io_nodes: int
@@ -134,6 +141,9 @@ class JudgedItem(BaseModel):
     decision_id: str
     system: str
     job_id: str
+    started: str | None = Field(
+        None, description="When this run of the job started; null if it is unknown."
+    )
     application_id: int | None
     executable: str | None
     user: str | None
@@ -217,7 +227,12 @@ class AccuracyQuery(PageQuery):
     also=(404, 409, 413, 503),
 )
 def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[OutcomeAnswer, int]:
-    """Store a job's bandwidth with its decision. 200 if it was reported before."""
+    """Store a job's bandwidth with its decision. 200 if it was reported before.
+
+    Job ids come again: after a requeue, and when the scheduler counts from 1 again. So an outcome
+    is that of one run, known by system, job id and `started`. Without `started` it is the start of
+    the log; without a log, the report is about the job's newest outcome of the last four weeks.
+    """
     if body is not None:
         with transaction(service().database, write=True) as connection:
             return _stored(connection, body, None)
@@ -231,9 +246,9 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
                 where=named([upload.name for upload in uploads]),
                 remedy="send bandwidth_mib_s",
             )
-        told = Trace(**form.model_dump(exclude={"decision_id", "bandwidth_mib_s"}))
+        told = Trace(**form.model_dump(exclude={"started", "decision_id", "bandwidth_mib_s"}))
         outcome = Outcome(
-            **form.model_dump(include={"system", "job_id", "io_nodes", "decision_id"}),
+            **form.model_dump(include={"system", "job_id", "started", "io_nodes", "decision_id"}),
             bandwidth_mib_s=observed,
         )
         with transaction(service().database, write=True) as connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from benchdb.history.applications import Application, application
 from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
 from benchdb.history.runs import Run, runs_like, runs_of
+from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_second
 from ioncast.service.answering.answers import (
     Decided,
     Entry,
@@ -328,29 +329,27 @@ class Preparing:
     def _earlier(self, alike: Sequence[Run], runs: Sequence[Run]) -> list[EarlierRun]:
         """Collect the bandwidths of runs that do the same I/O, and of jobs without a log.
 
-        If a job has an outcome and a log, only the outcome counts. A job without a log counts
-        if it has the size of the runs.
+        If a run of a job has an outcome and a log, only the outcome counts. A job without a log
+        counts if it has the size of the runs.
         """
         outcomes = [
             joined
             for key in dict.fromkeys(run.application.id for run in alike)
             for joined in self._outcomes_of(alike[0].application.system, key)
         ]
-        of_run = {joined.outcome.run_id: joined.outcome for joined in outcomes}
-        of_job = {joined.outcome.job_id: joined.outcome for joined in outcomes}
-        with_log = {run.job_id for run in runs}
+        reported = _reported(runs, [joined.outcome for joined in outcomes])
+        with_log = {outcome.id for outcome in reported.values()}
         got = []
         for run in alike:
             io_nodes, bandwidth = run.io_nodes, run.bandwidth_mib_s
-            told = of_run.get(run.id) or of_job.get(run.job_id or "")
-            if told is not None:
+            if told := reported.get(run.id):
                 io_nodes, bandwidth = told.io_nodes, told.bandwidth_mib_s
             got.append((run.started or run.stored_at, io_nodes, bandwidth))
         got += [
             (joined.outcome.reported_at, joined.outcome.io_nodes, joined.outcome.bandwidth_mib_s)
             for joined in outcomes
             if joined.outcome.run_id is None
-            and joined.outcome.job_id not in with_log
+            and joined.outcome.id not in with_log
             and _is_of_size(joined, alike[0])
         ]
         known = [
@@ -383,6 +382,22 @@ def _has(run: Run, identity: Identity) -> bool:
         and identity.user in (None, of.user)
         and identity.name in (None, run.name)
     )
+
+
+def _reported(runs: Iterable[Run], outcomes: Sequence[Outcome]) -> dict[int, Outcome]:
+    """Find the outcomes of runs, by the ids of the runs; a job id may have several runs."""
+    of_job = defaultdict(list)
+    for outcome in outcomes:
+        of_job[outcome.job_id].append(outcome)
+    of_log = {outcome.run_id: outcome for outcome in outcomes}
+    found = {}
+    for run in runs:
+        start = whole_second(run.started)
+        known = of_job[run.job_id] if run.job_id else []
+        same = outcomes_of_run(known, Report(None, start, run.id, run.stored_at))
+        if told := of_log.get(run.id) or next(iter(same), None):
+            found[run.id] = told
+    return found
 
 
 def _is_of_size(joined: JoinedOutcome, run: Run) -> bool:

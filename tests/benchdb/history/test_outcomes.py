@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 
 from benchdb.history.decisions import decisions
-from benchdb.history.outcomes import JoinedOutcome, Outcome, joined_outcomes
+from benchdb.history.outcomes import JoinedOutcome, joined_outcomes, newest_outcomes
 from benchdb.history.runs import Run
+from benchdb.history.same_run import Outcome
 from benchdb.store.database import open_database, transaction
 from benchdb.store.schema import outcomes, systems
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
@@ -57,7 +58,7 @@ def test_an_outcome_comes_back_as_it_was_reported(database: Engine) -> None:
     )
     assert is_new
     assert replace(outcome, reported_at="") == Outcome(
-        1, "here", "4711", "d1", run.id, 0, 1 / 3, ""
+        1, "here", "4711", None, "d1", run.id, 0, 1 / 3, ""
     )
     moment = instant(outcome.reported_at)
     assert moment is not None
@@ -91,6 +92,76 @@ def test_another_outcome_of_the_same_job_is_a_conflict(
     assert put_outcome(database) == (first, False)
 
 
+def test_each_run_of_a_job_has_its_outcome(database: Engine) -> None:
+    """Slurm starts a requeued job again with the same id, and uses ids again after MaxJobId."""
+    first, _ = put_outcome(database, started=at(0), decision_id="d1")
+    second, is_new = put_outcome(database, started=at(600), decision_id="d1", bandwidth_mib_s=35.0)
+    assert is_new
+    assert [each.outcome for each in joined(database)] == [first, second]
+    with transaction(database) as connection:
+        assert newest_outcomes(connection, limit=10) == joined(database)
+    for started, bandwidth in ((0, 70.0), (600, 35.0)):
+        again, is_new = put_outcome(database, started=at(started), bandwidth_mib_s=bandwidth)
+        assert not is_new
+        assert again.bandwidth_mib_s == bandwidth
+        with pytest.raises(ConflictError, match="already stored with io_nodes 4, not 2"):
+            put_outcome(database, started=at(started), bandwidth_mib_s=bandwidth, io_nodes=2)
+
+
+def test_a_start_is_known_in_any_zone_and_form(database: Engine) -> None:
+    first, _ = put_outcome(database, started="2026-11-21T12:00:00Z")
+    assert first.started == "2026-11-21T12:00:00.000000+00:00"
+    assert put_outcome(database, started="2026-11-21T14:00:00.25+02:00") == (first, False)
+
+
+def test_the_start_of_a_log_is_the_start_of_its_outcome(database: Engine) -> None:
+    logs = [ran(database, started=at(0.75)), ran(database, started=at(600.5))]
+    found = [
+        put_outcome(database, run_id=run.id, bandwidth_mib_s=mib_s)
+        for run, mib_s in zip(logs, (70.0, 35.0), strict=True)
+    ]
+    assert [(outcome.started, is_new) for outcome, is_new in found] == [
+        (at(0), True),
+        (at(600), True),
+    ]
+    assert put_outcome(database, run_id=logs[0].id) == (found[0][0], False)
+
+
+def test_the_schedulers_start_replaces_that_of_the_log(database: Engine) -> None:
+    """A watch of the version before sent no start; the same log tells that it is the same run."""
+    run = ran(database, started=at(3))
+    first, _ = put_outcome(database, run_id=run.id)
+    assert put_outcome(database, run_id=run.id, started=at(0)) == (
+        replace(first, started=at(0)),
+        False,
+    )
+    assert put_outcome(database, run_id=run.id)[0].started == at(0)
+    with pytest.raises(ConflictError, match="already stored with started"):
+        put_outcome(database, run_id=run.id, started=at(60))
+
+
+def test_a_log_and_a_start_of_different_outcomes_are_a_conflict(database: Engine) -> None:
+    run = ran(database, started=at(3))
+    put_outcome(database, run_id=run.id)
+    put_outcome(database, started=at(600))
+    with pytest.raises(ConflictError, match="are stored in two outcomes"):
+        put_outcome(database, run_id=run.id, started=at(600))
+
+
+def test_a_report_without_a_start_is_about_the_newest_outcome(database: Engine) -> None:
+    put_outcome(database, started=at(0))
+    newest, _ = put_outcome(database, started=at(600), bandwidth_mib_s=35.0)
+    assert put_outcome(database, bandwidth_mib_s=35.0) == (newest, False)
+    with pytest.raises(ConflictError):
+        put_outcome(database)
+    # Five weeks later the id is another job's.
+    with transaction(database, write=True) as connection:
+        long_ago = in_utc(datetime.now(timezone.utc) - timedelta(weeks=5))
+        connection.execute(update(outcomes).values(reported_at=long_ago))
+    assert put_outcome(database)[1]
+    assert not put_outcome(database)[1]
+
+
 BAD_OUTCOMES: dict[str, dict[str, Any]] = {
     "no job": {"job_id": ""},
     "a long job": {"job_id": "1" * 101},
@@ -100,6 +171,7 @@ BAD_OUTCOMES: dict[str, dict[str, Any]] = {
     "too many I/O nodes": {"io_nodes": 2**31},
     "a bandwidth of 0": {"bandwidth_mib_s": 0.0},
     "a bandwidth of NaN": {"bandwidth_mib_s": float("nan")},
+    "a start that is not a time": {"started": "yesterday"},
     "an invalid name of a system": {"system": ""},
 }
 
@@ -202,6 +274,15 @@ def test_outcomes_are_paged_by_their_ids(database: Engine) -> None:
     assert jobs(database, system="there") == ["2"]
     assert jobs(database, system="nowhere") == jobs(database, system="\0") == []
     assert jobs(database, after=2**70) == []
+
+
+def test_an_outcome_finds_the_last_decision_before_its_start(database: Engine) -> None:
+    for key, seconds in {"d1": -600, "d2": 0.4, "d3": 300, "d4": 900}.items():
+        put_decisions(database, replace(DECISION, id=key, job_id="4711", asked_at=at(seconds)))
+    # Slurm tells whole seconds: the question of d2 is in the second of the start.
+    for started, mib_s in ((0, 70.0), (600, 35.0)):
+        put_outcome(database, started=at(started), bandwidth_mib_s=mib_s)
+    assert [each.decision and each.decision.id for each in joined(database)] == ["d2", "d3"]
 
 
 _STORE = """

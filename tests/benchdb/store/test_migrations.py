@@ -72,6 +72,10 @@ def without(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
 
 
+def sqlalchemy_url(location: str) -> str:
+    return url_of(location).replace("postgresql:", "postgresql+psycopg:")
+
+
 def url_of(location: str) -> str:
     return location if "://" in location else f"sqlite:///{location}"
 
@@ -193,6 +197,7 @@ def test_version_0004_keeps_every_row(location: str) -> None:
     open_database(location).dispose()
     after = everything(url_of(location))
     [log], [run] = after.pop("run_logs"), before["runs"]
+    before["outcomes"] = [row | {"started": None} for row in before["outcomes"]]
     assert after == before
     assert log == {
         "id": log["id"],
@@ -200,6 +205,36 @@ def test_version_0004_keeps_every_row(location: str) -> None:
         "sha256": run["sha256"],
         "run_id": run["id"],
     }
+
+
+def test_outcomes_of_version_0004_start_with_their_logs(location: str) -> None:
+    load("0004", location)
+    engine = create_engine(sqlalchemy_url(location))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE runs SET started = '2026-11-22T09:00:05.250000+00:00'"))
+        connection.execute(
+            text(
+                "INSERT INTO outcomes SELECT 2, system_id, '2', decision_id, NULL, io_nodes,"
+                " bandwidth_mib_s, reported_at, revision FROM outcomes"
+            )
+        )
+    engine.dispose()
+    open_database(location).dispose()
+    found = [row["started"] for row in everything(url_of(location))["outcomes"]]
+    assert found == ["2026-11-22T09:00:05.000000+00:00", None]
+
+
+def test_a_downgrade_keeps_the_newest_outcome_of_each_job(location: str) -> None:
+    load("0004", location)
+    engine = open_database(location)
+    told: dict[str, Any] = {"system": "testbed", "job_id": "1", "bandwidth_mib_s": 70.0}
+    with transaction(engine, write=True) as connection:
+        for minute, io_nodes in ((0, 2), (5, 8)):
+            started = f"2026-11-23T10:0{minute}:00Z"
+            store_outcome(connection, io_nodes=io_nodes, started=started, **told)
+        go_back(connection, "0006")
+    engine.dispose()
+    assert [row["io_nodes"] for row in everything(url_of(location))["outcomes"]] == [8]
 
 
 @pytest.mark.parametrize("version", ["0003", "0004"])

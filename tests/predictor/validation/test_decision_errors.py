@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from benchdb.history.applications import Application
 from benchdb.history.decisions import DecisionRow, store_decisions
-from benchdb.history.outcomes import JoinedOutcome, Outcome, joined_outcomes, store_outcome
+from benchdb.history.outcomes import JoinedOutcome, joined_outcomes, store_outcome
 from benchdb.history.runs import NewRun, store_run
+from benchdb.history.same_run import Outcome
 from benchdb.store.database import opened_database, transaction
 from predictor.validation.against_reruns import Errors, Expected
 from predictor.validation.decision_errors import (
@@ -56,6 +57,7 @@ DECISION = DecisionRow(
     why="it ran before",
     curve=((0, 50.0, 45.0, 55.0), (4, 80.0, 70.0, 100.0)),
 )
+START = "2026-11-21T10:00:05.000000+00:00"
 _numbers = count(1)
 
 
@@ -71,7 +73,7 @@ def row(
 ) -> JoinedOutcome:
     number = next(_numbers)
     outcome = Outcome(
-        number, system, f"j{number}", None, None, io_nodes, observed, f"time {number}"
+        number, system, f"j{number}", START, None, None, io_nodes, observed, f"time {number}"
     )
     return JoinedOutcome(outcome, decision, application, pattern, tasks)
 
@@ -119,6 +121,7 @@ def test_a_judgement_says_all_that_is_known() -> None:
             decision_id="d",
             system="here",
             job_id=outcome.outcome.job_id,
+            started=START,
             application_id=1,
             executable="/opt/app",
             user="ada",

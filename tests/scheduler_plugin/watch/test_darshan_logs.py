@@ -157,6 +157,47 @@ def test_a_job_that_ran_twice_has_the_logs_of_each_run(tmp_path: Path) -> None:
     assert logs.logs_of(42, again, end, after_s=again).paths == (second,)
 
 
+@pytest.mark.parametrize("pause_s", [0, 1, 60, 3600])
+@pytest.mark.parametrize("clock_s", [-2, 0, 2])
+def test_a_log_belongs_to_one_run_of_a_job_that_is_started_again(
+    tmp_path: Path, pause_s: int, clock_s: int
+) -> None:
+    """A process may start in the same second as its job, on a node whose clock differs."""
+    start = _moment("2026-03-05 10:00")
+    end, again = start + 60, start + 60 + pause_s
+    logs = LogFolder(tmp_path, _LAYOUT)
+    owners = []
+    for moment in (start, end - 3, again, again + 10):
+        when = datetime.fromtimestamp(moment + clock_s).isoformat(" ", "seconds")
+        log = _log(tmp_path, 42, when, pid=int(moment))
+        logs.refresh()
+        first = logs.logs_of(42, start, end, before_s=again).paths
+        second = logs.logs_of(42, again, again + 60, after_s=end).paths
+        assert (log in first) + (log in second) == 1
+        owners.append(2 if log in second else 1)
+    # With a clock that is slow by more than half of the pause the log is taken for the first run's.
+    expected = 1 if clock_s < 0 and pause_s < 60 else 2
+    assert owners == [1, 1, expected, 2]
+
+
+def test_the_end_of_a_run_may_be_known_only_after_the_next_start(tmp_path: Path) -> None:
+    """The watch learns of a requeue from the next run, if it was away."""
+    first, second = (_log(tmp_path, 42, f"2026-03-05 10:{minute}") for minute in ("00", "10"))
+    logs = LogFolder(tmp_path, _LAYOUT)
+    start, again, seen = (_moment(f"2026-03-05 10:{minute}") for minute in ("00", "10", "30"))
+    assert logs.logs_of(42, start, seen, before_s=again).paths == (first,)
+    assert logs.logs_of(42, again, seen, after_s=seen).paths == (second,)
+
+
+def test_a_log_that_is_newer_than_the_known_runs_waits(tmp_path: Path) -> None:
+    """The job may have been started again since Slurm was asked."""
+    first, second = (_log(tmp_path, 42, f"2026-03-05 10:00:{second}") for second in ("05", "40"))
+    logs = LogFolder(tmp_path, _LAYOUT)
+    span = (_moment("2026-03-05 10:00"), _moment("2026-03-05 10:00:30"))
+    assert logs.logs_of(42, *span, known_s=span[1] + 5).paths == (first,)
+    assert logs.logs_of(42, *span, known_s=span[1] + 60).paths == (first, second)
+
+
 def test_one_folder_may_hold_all_logs(tmp_path: Path) -> None:
     log = tmp_path / _name(42, "2025-12-31 23:59:00")
     log.write_bytes(b"log")

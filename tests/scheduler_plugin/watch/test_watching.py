@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import pytest
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from ioncast_base.errors import InputError
+from ioncast_base.times import in_utc
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
 from scheduler_plugin.watch.darshan_logs import LogFolder, open_log
@@ -129,6 +130,7 @@ class Site:
     def report(self, io_nodes: int) -> None:
         """Report the outcome of job 42, as another program may do."""
         given = {"system": self.system, "job_id": "42", "io_nodes": io_nodes}
+        given["started"] = _utc(_START_S)
         self.served.ask(
             "/v1/outcomes",
             method="POST",
@@ -166,6 +168,10 @@ def _job(**changed: Any) -> Job:
 
 
 _RUNS = {"state": "RUNNING", "ended_s": None}
+
+
+def _utc(moment_s: float) -> str:
+    return in_utc(datetime.fromtimestamp(moment_s, timezone.utc))
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +235,19 @@ def test_what_components_of_a_job_do_not_share_is_not_known_of_its_logs() -> Non
     others = {"licenses": "ionode:2", "nodes": 1, "admin_comment": "ioncast:77"}
     [run] = job_runs([first, replace(second, **others)], "ionode", 0.0)
     assert (run.id, run.io_nodes, run.nodes, run.decision_id) == (42, None, None, None)
+
+
+def test_each_run_of_a_job_that_accounting_lists_is_a_run() -> None:
+    """slurmdbd lists a job that was put back into the queue once for each of its ends."""
+    again = {"started_s": int(_START_S) + 700, "ended_s": int(_START_S) + 800}
+    first, second = _job(het_job_id=42), _job(id=43, het_job_id=42, licenses="ionode:2")
+    told = [replace(second, **again), first, replace(first, **again), second, _job(id=44)]
+    runs = job_runs(told, "ionode", 0.0, are_accounted=True)
+    assert sorted((run.id, run.started_s - _START_S, run.io_nodes) for run in runs) == [
+        (42, 0, None),
+        (42, 700, None),
+        (44, 0, 4),
+    ]
 
 
 def test_a_job_whose_io_nodes_nobody_knows_is_a_trace_without_them(site: Site) -> None:
@@ -594,9 +613,59 @@ def test_a_job_that_is_put_back_into_the_queue_is_two_runs(
     site.listed = [_job(started_s=again_s, ended_s=again_s + 5, licenses="ionode:2")]
     site.round(later_s=20)
     assert sorted(run["io_nodes"] for run in site.runs()) == [2, 4]
-    # A job id has one outcome, but both runs are in the history.
-    assert [outcome["io_nodes"] for outcome in site.outcomes()] == [4]
-    assert caplog.text.count("is rejected") == 1
+    outcomes = site.outcomes()
+    assert [outcome["io_nodes"] for outcome in outcomes] == [4, 2]
+    assert [outcome["started"] for outcome in outcomes] == [_utc(_START_S), _utc(again_s)]
+    # The job keeps its administrator's comment, and so its decision.
+    assert {outcome["decision_id"] for outcome in outcomes} == {"04a9"}
+    assert "is rejected" not in caplog.text
+
+
+def test_a_job_that_is_put_back_while_no_watch_runs_is_two_runs(site: Site) -> None:
+    site.listed = [_job(**_RUNS)]
+    site.round()
+    site.log("periodic-ionodes4")
+    again_s = int(site.now_s) + 5
+    # Its first process starts in the second in which Slurm starts the job.
+    site.log("hacc-io-ionodes4", started_s=again_s)
+    site.listed = [_job(started_s=again_s, ended_s=again_s + 5, licenses="ionode:2")]
+    site.round(later_s=20)
+    site.round(later_s=400)
+    assert sorted(run["io_nodes"] for run in site.runs()) == [2, 4]
+    assert sorted(outcome["io_nodes"] for outcome in site.outcomes()) == [2, 4]
+
+
+def test_an_id_that_slurm_uses_again_is_another_job(site: Site) -> None:
+    """Slurm counts from FirstJobId again after MaxJobId, or when it has lost its state."""
+    site.listed = [_job()]
+    site.log("periodic-ionodes4")
+    site.round()
+    later_s = int(_START_S + 3 * _HOUR_S)
+    other = {"user": "bob", "name": "other", "admin_comment": "ioncast:7777"}
+    site.listed = [_job(started_s=later_s, ended_s=later_s + 60, **other)]
+    site.log("hacc-io-ionodes4", started_s=later_s + 1)
+    site.round(later_s=3 * _HOUR_S, rounds=2)
+    outcomes = site.outcomes()
+    assert [outcome["decision_id"] for outcome in outcomes] == ["04a9", "7777"]
+    assert [outcome["started"] for outcome in outcomes] == [_utc(_START_S), _utc(later_s)]
+
+
+def test_the_logs_of_a_job_that_slurm_starts_again_unseen_wait_until_slurm_answers(
+    site: Site,
+) -> None:
+    site.listed = [_job()]
+    site.round()
+    site.failure = SlurmUnreachableError("slurmrestd cannot be reached")
+    site.log("periodic-ionodes4")
+    # Slurm starts the job again while slurmrestd is away.
+    again_s = int(site.now_s) + 20
+    site.log("hacc-io-ionodes4", started_s=again_s + 1)
+    site.round(later_s=60)
+    assert [outcome["started"] for outcome in site.outcomes()] == [_utc(_START_S)]
+    site.failure = None
+    site.listed = [_job(started_s=again_s, ended_s=again_s + 30, licenses="ionode:2")]
+    site.round(later_s=600)
+    assert [outcome["io_nodes"] for outcome in site.outcomes()] == [4, 2]
 
 
 def test_a_damaged_log_is_refused_once(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -787,8 +856,11 @@ for kill_at in range(1, 1000, told["step"]):
 
 
 def test_killed_anywhere_nothing_is_lost_or_doubled(site: Site) -> None:
-    jobs = [_job(), _job(id=43, licenses="ionode:2"), _job(id=44)]
+    again_s = int(_START_S) + 595
+    again = _job(id=42, started_s=again_s, ended_s=again_s + 3, licenses="ionode:1")
+    jobs = [_job(), again, _job(id=43, licenses="ionode:2"), _job(id=44)]
     site.log("periodic-ionodes4")
+    site.log("hacc-io-ionodes4-dxt", started_s=again_s)
     site.log("hacc-io-ionodes4", 43)
     site.log("multiphase-ionodes4", 43)
     for name in _FORKED:
@@ -815,9 +887,8 @@ def test_killed_anywhere_nothing_is_lost_or_doubled(site: Site) -> None:
     assert len(systems) >= 10
     for system in systems:
         site.system = system
-        assert sorted(run["job_id"] for run in site.runs()) == ["42", "43", "43", "44"]
+        assert sorted(run["job_id"] for run in site.runs()) == ["42", "42", "43", "43", "44"]
         [forked] = [run for run in site.runs() if run["job_id"] == "44"]
         assert moved_bytes(forked) == _FORKED_BYTES
-        got = {outcome["job_id"]: outcome["io_nodes"] for outcome in site.outcomes()}
-        assert got == {"42": 4, "43": 2, "44": 4}
-        assert len(site.outcomes()) == 3
+        got = sorted((outcome["job_id"], outcome["io_nodes"]) for outcome in site.outcomes())
+        assert got == [("42", 1), ("42", 4), ("43", 2), ("44", 4)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
 from experiments.applications.darshan_writer import write_log
 from ioncast.service.context import Service
+from ioncast_base.times import in_utc
 from predictor.composition.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.reading.log import read_log
@@ -111,6 +113,60 @@ def test_another_outcome_of_the_same_job_is_a_conflict(
     assert next(iter(change)) in said["detail"]
 
 
+def test_each_run_of_a_job_that_was_put_back_into_the_queue_is_stored(
+    report: Report, client: FlaskClient
+) -> None:
+    starts = ["2026-11-21T10:00:05Z", "2026-11-21T12:10:00+02:00"]
+    told = dict(zip(starts, [70.5, 35.25], strict=True))
+    first, second = (
+        answer(report(started=start, bandwidth_mib_s=told[start]), 201) for start in starts
+    )
+    assert first["id"] != second["id"]
+    assert first["started"] == "2026-11-21T10:00:05.000000+00:00"
+    assert second["started"] == "2026-11-21T10:10:00.000000+00:00"
+    for start in starts:
+        answer(report(started=start, bandwidth_mib_s=told[start]))
+        said = answer(report(started=start, bandwidth_mib_s=1.0), 409)
+        assert "another run of a job needs its own start (`started`)" in said["detail"]
+    # A client that does not know of starts reports the job's newest run again.
+    assert answer(report(bandwidth_mib_s=35.25)) == second
+    listed = answer(client.get("/v1/outcomes?system=mn4"))["items"]
+    assert [(each["job_id"], each["bandwidth_mib_s"]) for each in listed] == [
+        ("17", 70.5),
+        ("17", 35.25),
+    ]
+    assert [each["started"] for each in listed] == [first["started"], second["started"]]
+
+
+def test_without_a_start_the_log_tells_which_run_of_the_job_it_is(
+    report: Report, client: FlaskClient
+) -> None:
+    first = answer(report(WITH_4), 201)
+    other = answer(report(LOGS / "hacc-io-ionodes0.darshan", io_nodes=0), 201)
+    for outcome, log in ((first, WITH_4), (other, LOGS / "hacc-io-ionodes0.darshan")):
+        start = datetime.fromtimestamp(int(read_log(log).job.start_seconds), timezone.utc)
+        assert outcome["started"] == in_utc(start)
+    [application] = answer(client.get("/v1/applications"))["items"]
+    assert application["runs"] == 2
+
+
+def test_the_schedulers_start_counts_more_than_the_logs(
+    report: Report, client: FlaskClient
+) -> None:
+    """Slurm's start is that of the job, some time before the program's."""
+    before = in_utc(
+        datetime.fromtimestamp(int(read_log(WITH_4).job.start_seconds) - 9, timezone.utc)
+    )
+    found = answer(report(WITH_4, started=before), 201)
+    assert found["started"] == before
+    assert answer(report(WITH_4)) == found
+    # A log is of one run of the job, and a run has one outcome, also if it has several steps.
+    answer(report(WITH_4, started="2026-11-21T10:00:05Z"), 409)
+    answer(report(LOGS / "hacc-io-ionodes0.darshan", started=before, io_nodes=0), 409)
+    [application] = answer(client.get("/v1/applications"))["items"]
+    assert application["runs"] == 1
+
+
 def test_with_its_log_the_run_joins_the_history(
     report: Report, client: FlaskClient, service: Service
 ) -> None:
@@ -134,7 +190,7 @@ def test_the_same_log_changes_nothing_and_a_contradicting_log_stores_nothing(
     first = answer(report(WITH_4), 201)
     assert answer(report(WITH_4)) == first
     answer(report(WITH_4, io_nodes=8), 409)
-    answer(report(LOGS / "hacc-io-ionodes0.darshan", io_nodes=0), 409)
+    answer(report(WITH_4, bandwidth_mib_s=1.5), 409)
     [application] = answer(client.get("/v1/applications"))["items"]
     assert application["runs"] == 1
 
@@ -165,6 +221,11 @@ def test_the_bandwidth_of_a_log_without_io_is_unknown(report: Report, tmp_path: 
         ("bandwidth_mib_s", "NaN"),
         ("bandwidth_mib_s", 1e16),
         ("decision_id", "x" * 33),
+        ("started", "2026-11-21 10:00:05"),
+        ("started", "2026-11-21T10:00:05"),
+        ("started", "2026-13-21T10:00:05Z"),
+        ("started", "0001-01-01T00:00:00+12:00"),
+        ("started", 1795255205),
         ("user", "ada"),
     ],
 )

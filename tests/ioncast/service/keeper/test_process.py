@@ -350,6 +350,29 @@ def test_a_job_whose_log_and_outcome_are_both_known_counts_once(
     assert after["expected_mib_s"] < twice["expected_mib_s"]
 
 
+def test_each_run_of_a_job_id_that_came_again_corrects_what_is_expected(
+    site: Site, spool: SpoolWriter
+) -> None:
+    site.measure()
+    told: dict[str, Any] = {"system": "here", "job_id": "17", "io_nodes": 4}
+    run = site.run(job_id="17", io_nodes=4, bandwidth_mib_s=150.0)
+    assert run.started is not None
+    site.seconds()
+    site.decide(spool, "d1")
+    site.seconds()
+    site.write(store_outcome, bandwidth_mib_s=150.0, run_id=run.id, **told)
+    site.seconds()
+    once = site.ask()
+    # Slurm started the job again, and only its bandwidth is reported.
+    again = {"started": "2026-11-01T09:00:00Z", "decision_id": "d1", "bandwidth_mib_s": 40.0}
+    site.write(store_outcome, **told, **again)
+    site.seconds()
+    twice = site.ask()
+    assert once is not None
+    assert twice is not None
+    assert twice["expected_mib_s"] < once["expected_mib_s"]
+
+
 def test_other_measurements_give_other_answers_but_not_all_the_time(site: Site) -> None:
     site.measure()
     site.run()

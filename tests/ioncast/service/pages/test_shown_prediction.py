@@ -142,6 +142,7 @@ def judged(pattern: str, observed: float, expected: float) -> Judged:
         decision_id="d",
         system="here",
         job_id="1",
+        started=None,
         application_id=None,
         executable=None,
         user=None,

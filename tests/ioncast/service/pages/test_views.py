@@ -574,6 +574,20 @@ class TestValidation:
         )
         assert "Not found" in words(page(client, "/validation?system=nowhere", 404))
 
+    def test_tells_the_runs_of_a_job_apart(
+        self, client: FlaskClient, settings: Settings, keep: Callable[[], None]
+    ) -> None:
+        store_outcomes(settings, "here", [150.0])
+        starts = ("2026-11-21T11:00:00Z", "2026-11-21T12:30:00Z")
+        told: dict[str, Any] = {"system": "here", "job_id": "17", "decision_id": "here 0"}
+        with opened_database(settings.database) as database, transaction(database, write=True) as c:
+            for start in starts:
+                store_outcome(c, started=start, io_nodes=2, bandwidth_mib_s=90.0, **told)
+        keep()
+        text = words(page(client, "/validation?system=here"))
+        assert "17 2026-11-21 11:00" in text
+        assert "17 2026-11-21 12:30" in text
+
     def test_links_the_worst_to_their_applications(self, filled: FlaskClient) -> None:
         text = page(filled, "/validation")
         worst = text[text.index('id="worst"') :]
