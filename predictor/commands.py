@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from tabulate import tabulate
@@ -22,18 +22,24 @@ from ioncast_base.command_options import Number, WholeNumber, database_option, f
 from ioncast_base.errors import InputError
 from ioncast_base.limits import MOST_PREDICTED_IO_NODES
 from ioncast_base.wording import counted
-from predictor.composition.asking import Asked, Frontend, ask, read_phases
+from predictor.composition.asking import Asked, Frontend, ask, read_phases, run_to_verify
 from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration, metadata_warnings
 from predictor.matching.job_nodes import job_nodes
+from predictor.verification.options import VerifySettings, verify_options
+from predictor.verification.verification_formats import in_words, with_column, with_fields
 from summario.extraction_options import extraction_options, join_option
 from summario.phases import tables
+from summario.phases.extract import extract_run
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import named
+
+if TYPE_CHECKING:
+    from predictor.verification.verifying import Verified
 
 # Python raises ValueError for numbers of thousands of digits.
 _DIGITS = 10
@@ -74,6 +80,8 @@ Examples:
   ioncast match app.darshan --nodes 16
   ioncast match phases.csv --format json
   ioncast match app.darshan --layer posix --min-share 0.01
+  ioncast match app.darshan --verify --work-dir /scratch/me
+  ioncast match app.darshan --verify --platform mysite.toml
 """,
 )
 @source_argument
@@ -81,12 +89,14 @@ Examples:
 @one_run_option
 @extraction_options
 @format_option
+@verify_options
 def match(
     sources: tuple[str, ...],
     nodes: int | None,
     join: Join,
     extraction: ExtractionSettings,
     output_format: str,
+    verification: VerifySettings | None,
 ) -> None:
     """Print the IOR run that does the same I/O as each phase, ready to paste.
 
@@ -95,21 +105,31 @@ def match(
 
     A phase with several request sizes has one line for each size. A run that reads needs its
     file: run the same line with -w -k first.
+
+    --verify runs each line under Darshan and compares its log with the phase. A fidelity of 1 is
+    the same I/O. It needs IOR, its launcher and Darshan's runtime; docs/predicting.md says more.
     """
-    found = read_phases(sources, extraction, join)
+    run = None if verification is None else run_to_verify(sources, join)
+    found = extract_run(run, extraction) if run else read_phases(sources, extraction, join)
     of_job = job_nodes(nodes, found.nodes)
     mostly_metadata = metadata_warnings(dict(enumerate(found.phases)))
     for warning in (*found.warnings, *of_job.warnings, *mostly_metadata):
         click.echo(f"ioncast: warning: {warning}", err=True)
     rows = _ior_runs(found.phases, of_job.number)
+    verified: Sequence[Verified] = ()
+    if run and verification:
+        # The modules that run IOR take longer to import than most logs take to match.
+        from predictor.verification.command import verified_here  # noqa: PLC0415
+
+        verified = verified_here(run, found.phases, extraction, of_job.number, verification)
     if output_format == "json":
         sourced = [{**row, "nodes_source": of_job.source} for row in rows]
-        click.echo(json.dumps(sourced, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(with_fields(sourced, verified), indent=1, ensure_ascii=False))
     elif rows:
         shown = [{k: v for k, v in row.items() if v is not None} for row in rows]
-        click.echo(tabulate(shown, headers="keys", disable_numparse=True))
-        if of_job.in_words:
-            click.echo(f"\n{of_job.in_words}")
+        table = tabulate(with_column(shown, verified), headers="keys", disable_numparse=True)
+        notes = [of_job.in_words] if of_job.in_words else []
+        click.echo("\n\n".join([table, *notes, *in_words(verified)]))
     else:
         click.echo("no I/O phases")
 

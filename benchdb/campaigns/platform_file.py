@@ -81,7 +81,14 @@ def _shell_text(text: str) -> str:
     return text
 
 
-def _directory(path: str) -> str:
+def checked_directory(path: str) -> str:
+    """Return the path of a directory for test files if IOR accepts it.
+
+    Raises
+    ------
+    InputError
+        If the path is not absolute, or has characters that IOR does not accept.
+    """
     if not path.startswith("/"):
         raise InputError(f"must be an absolute path, not {path!r}", remedy="begin it with a slash")
     if not _PLAIN_PATH.fullmatch(path):
@@ -93,11 +100,11 @@ def _directory(path: str) -> str:
 
 
 def _test_directory(path: str) -> str:
-    return _only(_directory(path), ("io_nodes",))
+    return _only(checked_directory(path), ("io_nodes",))
 
 
 def _node_directory(path: str) -> str:
-    _only(_directory(path), ("io_nodes", "node"))
+    _only(checked_directory(path), ("io_nodes", "node"))
     if "{node}" not in path:
         raise InputError(
             "has no {node}, so all compute nodes would have one directory",

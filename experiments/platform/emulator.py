@@ -9,12 +9,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from experiments.platform import folders, remains, signals
+from experiments.platform import folders, remains
 from experiments.platform.building import build
 from experiments.platform.description import Description, check_name
 from experiments.platform.emulated import Emulated
 from experiments.platform.network import namespaces
 from experiments.platform.requirements import check_machine, check_memory, check_root
+from ioncast_base import signals
 from ioncast_base.errors import BusyError, InputError, IoncastError, UnknownNameError
 
 

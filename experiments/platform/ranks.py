@@ -13,9 +13,10 @@ from contextlib import suppress
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-from experiments.platform import remains, signals
+from experiments.platform import remains
 from experiments.platform.emulated import Emulated, Placement
 from experiments.platform.programs import marked
+from ioncast_base import signals
 from ioncast_base.errors import IoncastError
 
 _POLL_S = 0.01

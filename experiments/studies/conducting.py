@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from experiments.datasets import DataSet
-from experiments.platform import signals
 from experiments.platform.description import Description, read_description
 from experiments.platform.emulated import Emulated
 from experiments.platform.emulator import down, find, up
 from experiments.studies.run import run_study
 from experiments.studies.settings import Settings, check_new, check_settings
 from experiments.studies.study import Study
+from ioncast_base import signals
 
 if TYPE_CHECKING:
     from experiments.evaluation import Evaluation

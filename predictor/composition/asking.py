@@ -29,7 +29,7 @@ from summario.reading.log import PHASE_MODULES
 from summario.reading.sources import find_sources, read_source
 from summario.runs.hosts import HOST_MODULES
 from summario.runs.joining import Join, one_run
-from summario.runs.logs_of_run import run_of
+from summario.runs.logs_of_run import Run, run_of
 
 
 class OpenTransaction(Protocol):
@@ -223,8 +223,29 @@ def read_phases(
         When a source cannot be used, the logs are not of one run, or the settings need a log and
         it is a CSV.
     """
-    if len(sources) == 1 and Path(sources[0]).suffix.lower() == ".csv":
+    if _is_csv(sources):
         return _phases_of_csv(sources[0], settings)
+    return extract_run(_read_run(sources, join), settings)
+
+
+def run_to_verify(sources: Sequence[str], join: Join) -> Run:
+    """Read the logs of one run, whose phases are compared with their benchmarks.
+
+    Raises
+    ------
+    InputError
+        When the source is a CSV, or as in `read_phases`.
+    """
+    if _is_csv(sources):
+        raise InputError(
+            "a CSV of phases does not have the counters that --verify compares",
+            where=sources[0],
+            remedy="give the log",
+        )
+    return _read_run(sources, join)
+
+
+def _read_run(sources: Sequence[str], join: Join) -> Run:
     logs = []
     for found in find_sources(sources):
         if isinstance(found, IoncastError):
@@ -234,7 +255,11 @@ def read_phases(
         jobs = [read_source(log, modules=()).job for log in logs]
         one_run(jobs, [log.name for log in logs], join, "give the logs of one run")
     modules = (*PHASE_MODULES, *HOST_MODULES)
-    return extract_run(run_of(read_source(log, modules) for log in logs), settings)
+    return run_of(read_source(log, modules) for log in logs)
+
+
+def _is_csv(sources: Sequence[str]) -> bool:
+    return len(sources) == 1 and Path(sources[0]).suffix.lower() == ".csv"
 
 
 def _phases_of_csv(source: str, settings: ExtractionSettings) -> Extraction:

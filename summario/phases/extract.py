@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.phases.absence import why_no_phases
 from summario.phases.grouping import merge_files
-from summario.phases.merge import merge_ranks
+from summario.phases.merge import FilePhases, merge_ranks
 from summario.phases.pauses import split_at_pauses
 from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
@@ -108,6 +108,13 @@ def _phases(run: Run, settings: ExtractionSettings) -> Extraction:
     phases = merge_files(split.file_phases, run, settings.threshold, settings.time_distance)
     warnings = warned(paths, [each.warnings for each in logs])
     return Extraction(tuple(phases), (*warnings, *split.warnings))
+
+
+def file_rows(run: Run, settings: ExtractionSettings = DEFAULTS) -> FilePhases:
+    """Make the rows of the files of a run that has phases, whole as before their pauses."""
+    logs = [_streams_of_log(run, index, settings) for index in range(len(run.logs))]
+    used = [each.used for each in logs if each.used is not None]
+    return merge_ranks(concatenate(used), run.processes)
 
 
 @dataclass(frozen=True)

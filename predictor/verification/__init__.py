@@ -1,0 +1,1 @@
+"""Verification: runs proposed benchmarks under Darshan, and compares their logs with the phases."""

@@ -1,0 +1,170 @@
+"""Verifies the benchmarks of a run's phases: runs each, and compares its log with the phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ioncast_base.errors import InputError, IoncastError
+from ior_configs import IorConfig
+from predictor.matching.configurations import configuration
+from predictor.verification.facts import Facts, facts_of
+from predictor.verification.fidelity import Fidelity, compare
+from predictor.verification.traced_run import traced
+from predictor.verification.verifying_machine import Machine
+from summario.phases.extract import extract_run
+from summario.phases.settings import ExtractionSettings
+from summario.phases.values import Part, Phase
+from summario.runs.logs_of_run import Run, run_of
+
+# A slow file system may pause longer than a phase does, so no pause splits the run of a benchmark.
+_OF_BENCHMARKS = ExtractionSettings(time_distance=1e9)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A part of a phase with its benchmark.
+
+    Attributes
+    ----------
+    phase : int
+        The number of the phase in the run.
+    part : Part
+        The requests of one size.
+    config : IorConfig
+        The benchmark that does the same I/O.
+    fidelity : Fidelity or None
+        The comparison; None if this machine cannot run the benchmark.
+    hindrances : tuple of str
+        The reasons why it cannot, as clauses.
+    """
+
+    phase: int
+    part: Part
+    config: IorConfig
+    fidelity: Fidelity | None
+    hindrances: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> float | None:
+        """The fidelity as a number."""
+        return self.fidelity.value if self.fidelity else None
+
+
+def verify(
+    run: Run,
+    phases: Sequence[Phase],
+    settings: ExtractionSettings,
+    *,
+    nodes: int | None,
+    measure: Callable[[Sequence[IorConfig]], Iterable[Facts]],
+    hindrances: Callable[[IorConfig], Sequence[str]],
+) -> list[Verified]:
+    """Compare each part of the phases with the run of its benchmark.
+
+    Parts with the same benchmark share its run. Nothing runs before it is known which benchmarks
+    can run.
+
+    Parameters
+    ----------
+    run : Run
+        The logs of the run.
+    phases : sequence of Phase
+        The phases that `extract_run` found in them.
+    settings : ExtractionSettings
+        The settings of this extraction.
+    nodes : int or None
+        Compute nodes of the job, if they are known.
+    measure : callable
+        Runs benchmarks and yields the facts of the log of each, as `facts_of_runs` does.
+    hindrances : callable
+        Lists the reasons why a benchmark cannot run, such as `Machine.hindrances`.
+
+    Raises
+    ------
+    InputError
+        If no benchmark can run.
+    IoncastError
+        If a run fails.
+    """
+    parts = [
+        (index, part, configuration(phase, part, nodes), facts.of_part(part))
+        for index, (phase, facts) in enumerate(
+            zip(phases, facts_of(run, phases, settings), strict=True)
+        )
+        for part in phase.parts
+    ]
+    hindered = {config: tuple(hindrances(config)) for _, _, config, _ in parts}
+    if parts and all(hindered.values()):
+        [_, _, config, _] = parts[0]
+        raise InputError(
+            f"this machine cannot run it: {hindered[config][0]}",
+            where=config.command_line(launcher=True),
+            remedy="verify on a machine that can, or leave out large phases with --min-share",
+        )
+    possible = [config for config, reasons in hindered.items() if not reasons]
+    measured = dict(zip(possible, measure(possible), strict=True))
+    return [
+        Verified(
+            index,
+            part,
+            config,
+            compare(facts, measured[config]) if config in measured else None,
+            hindered[config],
+        )
+        for index, part, config, facts in parts
+    ]
+
+
+def facts_of_runs(
+    configs: Sequence[IorConfig],
+    machine: Machine,
+    time_limit_s: float,
+    report: Callable[[str], None],
+) -> Iterator[Facts]:
+    """Run benchmarks under Darshan, one after the other, and yield the facts of their logs.
+
+    Parameters
+    ----------
+    configs : sequence of IorConfig
+        Benchmarks that the machine can run.
+    machine : Machine
+        The machine.
+    time_limit_s : float
+        The longest time of a run, in seconds.
+    report : callable
+        Called with a sentence before each run.
+
+    Raises
+    ------
+    IoncastError
+        If a run fails, or its log does not have the I/O of its benchmark.
+    """
+    for number, config in enumerate(configs, 1):
+        line = config.command_line(launcher=True)
+        report(f"run {number} of {len(configs)} under Darshan: {line}")
+        yield facts_of_benchmark(run_of([traced(config, machine, time_limit_s)]), config)
+
+
+def facts_of_benchmark(run: Run, config: IorConfig) -> Facts:
+    """Look up the facts of the only phase of a benchmark's run.
+
+    Raises
+    ------
+    IoncastError
+        If the log does not have the I/O of the benchmark.
+    """
+    phases = extract_run(run, _OF_BENCHMARKS).phases
+    # IOR also writes its results, with STDIO.
+    own = [
+        phase for phase in phases if (phase.operation, phase.api) == (config.operation, config.api)
+    ]
+    if not own:
+        raise IoncastError(
+            f"the log of the run has no {config.operation} with {config.api}",
+            where=config.command_line(launcher=True),
+            remedy="check that Darshan's library has the modules of IOR's api",
+        )
+    largest = max(own, key=lambda phase: phase.bytes)
+    [facts] = facts_of(run, [largest], _OF_BENCHMARKS)
+    return facts

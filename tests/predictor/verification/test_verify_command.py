@@ -1,0 +1,238 @@
+"""`ioncast match --verify` runs the benchmarks and compares their logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.predictor.verification.conftest import FIXTURES, Programs, leaves_log
+from tests.support.command import run_ioncast
+
+PLAIN = FIXTURES / "variations/plain.darshan"
+READ = FIXTURES / "variations/read.darshan"
+Make = Callable[[str], Programs]
+
+
+def test_the_same_io_has_a_fidelity_of_1(programs: Make) -> None:
+    made = programs(leaves_log("plain"))
+    done = run_ioncast("match", PLAIN, *made.options)
+    assert done.returncode == 0
+    assert "phase 0: fidelity 1.00\n" in done.stdout
+    assert "run 1 of 1 under Darshan: mpiexec -n 4 ior -a POSIX -w -b 4m -t 64k" in done.stderr
+    assert list(made.work_dir.iterdir()) == []
+
+
+def test_other_io_is_explained(programs: Make) -> None:
+    made = programs(leaves_log("strided"))
+    done = run_ioncast("match", PLAIN, *made.options, "--format", "json")
+    [row] = json.loads(done.stdout)
+    assert row["fidelity"] == row["phase_fidelity"] < 0.6
+    assert "begin where the request before them ends" in row["differences"][0]
+    aspects = {each["name"]: each for each in row["aspects"]}
+    assert aspects["consecutive requests"]["phase"] == 1
+    assert aspects["consecutive requests"]["benchmark"] == 0
+    assert aspects["bytes"]["agreement"] == 1
+
+
+def test_the_file_of_a_read_is_written_first_and_without_darshan(programs: Make) -> None:
+    made = programs(
+        'echo "$DARSHAN_DISABLE ${DARSHAN_LOGFILE:+traced} $*" >> $NOTES;'
+        ' while [ "$1" != -o ]; do shift; done; echo x > "$2"; ' + leaves_log("read")
+    )
+    notes = made.folder / "notes"
+    done = run_ioncast("match", READ, *made.options, environment={"NOTES": str(notes)})
+    assert done.returncode == 0, done.stderr
+    written, read = notes.read_text().splitlines()
+    assert written.startswith("1  -a POSIX -w ")
+    assert read.startswith(" traced -a POSIX -r ")
+    assert "fidelity 1.00" in done.stdout
+
+
+def test_settings_of_the_user_for_darshan_do_not_reach_the_run(programs: Make) -> None:
+    made = programs(f"env > $NOTES; {leaves_log('plain')}")
+    notes = made.folder / "notes"
+    environment = {
+        "NOTES": str(notes),
+        "DARSHAN_ENABLE_NONMPI": "1",
+        "DARSHAN_MOD_DISABLE": "POSIX",
+        "DXT_ENABLE_IO_TRACE": "1",
+    }
+    assert run_ioncast("match", PLAIN, *made.options, environment=environment).returncode == 0
+    seen = {line.partition("=")[0] for line in notes.read_text().splitlines()}
+    assert {name for name in seen if name.startswith(("DARSHAN_", "DXT_"))} == {
+        "DARSHAN_LOGFILE",
+        "DARSHAN_MMAP_LOGPATH",
+        "DARSHAN_EXCLUDE_DIRS",
+    }
+
+
+@pytest.mark.parametrize(
+    ("ior", "said"),
+    [
+        ("echo 'ERROR: cannot create f'; exit 3", "exit code 3: ERROR: cannot create f"),
+        ("exit 255", "exit code 255 and printed nothing"),
+        ("true", "Darshan wrote no log"),
+        (
+            "echo 'darshan_library_warning: unable to create log file' >&2",
+            "Darshan wrote no log: darshan_library_warning: unable to create log file",
+        ),
+        ("echo garbage > $DARSHAN_LOGFILE", "not a Darshan log"),
+        (": > $DARSHAN_LOGFILE", "not a Darshan log"),
+        ("printf '\\033[31mred\\n'; exit 1", "exit code 1: '\\x1b[31mred'"),
+        (leaves_log("read"), "the log of the run has no write with POSIX"),
+        (
+            f"cp {FIXTURES}/again/fsync-each.darshan $DARSHAN_LOGFILE",
+            "the run had 8 processes instead of 4",
+        ),
+    ],
+)
+def test_a_run_that_fails_is_one_clear_line(programs: Make, ior: str, said: str) -> None:
+    made = programs(ior)
+    done = run_ioncast("match", PLAIN, *made.options)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    [line] = [line for line in done.stderr.splitlines() if "under Darshan" not in line]
+    assert line.startswith("ioncast: ")
+    assert said in line
+    assert list(made.work_dir.iterdir()) == []
+
+
+def test_a_library_that_is_none_is_named(programs: Make) -> None:
+    made = programs("true")
+    made.library.write_bytes(b"")
+    done = run_ioncast("match", PLAIN, *made.options)
+    assert done.returncode == 2
+    assert "cannot be preloaded" in done.stderr
+
+
+def test_a_run_that_hangs_is_stopped(programs: Make) -> None:
+    made = programs("echo $$ > $NOTES; sleep 600")
+    notes = made.folder / "notes"
+    done = run_ioncast(
+        "match", PLAIN, *made.options, "--time-limit", "1s", environment={"NOTES": str(notes)}
+    )
+    assert done.returncode == 2
+    assert "has not ended after 1 s" in done.stderr
+    assert list(made.work_dir.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(notes.read_text()), 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_the_run_and_removes_its_folder(
+    programs: Make, number: signal.Signals
+) -> None:
+    made = programs("echo $$ > $NOTES.new; mv $NOTES.new $NOTES; sleep 600")
+    notes = made.folder / "notes"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ioncast", "match", str(PLAIN), *made.options],
+        env=os.environ | {"NOTES": str(notes)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not notes.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert said.endswith("ioncast: stopped\n")
+    assert list(made.work_dir.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(notes.read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("ior", "ior is not an installed program"),
+        ("mpiexec", "the launcher mpiexec is not an installed program"),
+        ("libdarshan.so", "libdarshan.so: not a file; name Darshan's libdarshan.so with"),
+        ("runs", "the folder for the runs does not exist"),
+    ],
+)
+def test_a_missing_program_is_told_before_anything_starts(
+    programs: Make, missing: str, said: str
+) -> None:
+    made = programs("echo started > $NOTES")
+    for place in (made.folder / missing, made.folder.parent / missing):
+        if place.is_dir():
+            place.rmdir()
+        place.unlink(missing_ok=True)
+    notes = made.folder / "notes"
+    done = run_ioncast(
+        "match",
+        PLAIN,
+        *made.options,
+        environment={"PATH": str(made.folder), "NOTES": str(notes)},
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "under Darshan" not in done.stderr
+    assert not notes.exists()
+
+
+def test_more_processes_than_the_machine_can_run_are_rejected(
+    programs: Make, tmp_path: Path
+) -> None:
+    made = programs(leaves_log("plain"))
+    platform = tmp_path / "small.toml"
+    platform.write_text(
+        f"""
+system = "small"
+io_nodes = [0]
+nodes = 1
+processes_per_node = 2
+test_directory = "{made.work_dir}"
+launch = "mpiexec -n {{tasks}}"
+"""
+    )
+    done = run_ioncast("match", PLAIN, *made.options, "--platform", platform)
+    assert done.returncode == 2
+    assert "it needs 2 nodes, small has nodes = 1" in done.stderr
+
+
+def test_files_that_do_not_fit_are_rejected(programs: Make, tmp_path: Path) -> None:
+    made = programs(leaves_log("plain"))
+    platform = tmp_path / "full.toml"
+    platform.write_text(
+        f"""
+system = "full"
+io_nodes = [0]
+nodes = 1
+processes_per_node = 8
+test_directory = "{made.work_dir}"
+free_space_limit = "1000000t"
+launch = "mpiexec -n {{tasks}}"
+"""
+    )
+    done = run_ioncast("match", PLAIN, *made.options, "--platform", platform)
+    assert done.returncode == 2
+    assert "are free" in done.stderr
+
+
+def test_a_csv_of_phases_cannot_be_verified(programs: Make, tmp_path: Path) -> None:
+    made = programs(leaves_log("plain"))
+    phases = tmp_path / "phases.csv"
+    phases.write_text(run_ioncast("phases", PLAIN, "--format", "csv").stdout)
+    done = run_ioncast("match", phases, *made.options)
+    assert done.returncode == 2
+    assert "does not have the counters" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--time-limit", "1m"), ("--work-dir", "."), ("--platform", "x")],
+)
+def test_an_option_without_verify_is_rejected(option: tuple[str, str]) -> None:
+    done = run_ioncast("match", PLAIN, *option)
+    assert done.returncode == 2
+    assert f"{option[0]}: has a meaning only with --verify" in done.stderr
