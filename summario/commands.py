@@ -109,6 +109,10 @@ def phases(
     phases come from requests, not from counters, so --threshold and --min-share mean nothing for
     them. A straggler is a rank that ends much later than the others.
 
+    The table has the columns order, aggregators and fsync only where they say more than the
+    others: order and aggregators with MPI-IO, fsync where it is called or not known. CSV and JSON
+    always have them.
+
     Errors in a log go to standard error. Then the exit code is 2, but the phases of the other
     logs are printed.
     """

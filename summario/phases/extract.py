@@ -105,7 +105,9 @@ def _phases(run: Run, settings: ExtractionSettings) -> Extraction:
     split = split_at_pauses(
         merge_ranks(concatenate(used), run.processes), run, everything, settings.time_distance
     )
-    phases = merge_files(split.file_phases, run, settings.threshold, settings.time_distance)
+    phases = merge_files(
+        split.file_phases, run, everything, settings.threshold, settings.time_distance
+    )
     warnings = warned(paths, [each.warnings for each in logs])
     return Extraction(tuple(phases), (*warnings, *split.warnings))
 

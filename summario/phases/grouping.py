@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS, SPATIALITIES
+from summario.calls.fsyncs import fsyncs_of
+from summario.calls.orders import below_of
 from summario.phases.merge import FilePhases, spatialities
-from summario.phases.streams import Floats, Ints, changes
+from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.values import Part, Phase
 from summario.runs.logs_of_run import Run
 
@@ -24,9 +26,12 @@ _MAX_PARTS = 4
 
 
 def merge_files(
-    file_phases: FilePhases, run: Run, threshold: float, time_distance: float
+    file_phases: FilePhases, run: Run, streams: Streams, threshold: float, time_distance: float
 ) -> list[Phase]:
-    """Step 3: merge rows of one kind that follow each other closely to one phase."""
+    """Step 3: merge rows of one kind that follow each other closely to one phase.
+
+    `streams` are all streams of the run, also of layers that are left out.
+    """
     spatiality = spatialities(file_phases, threshold)
     kind = _kinds(file_phases, spatiality)
     order = np.lexsort((file_phases.end, file_phases.start, kind))
@@ -47,6 +52,8 @@ def merge_files(
     ranks = _distinct_ranks(members, run.processes)
     modes = _modes(group, file_phases.processes)
     parts = _merged_parts(file_phases, group)
+    fsyncs = fsyncs_of(file_phases, group, run, threshold)
+    below = below_of(file_phases, group, run, streams, threshold)
     # Several pieces of one file count as one file.
     files = np.bincount(_distinct_pairs(group, file_phases.file_id)[0], minlength=len(first))
     start = np.minimum.reduceat(file_phases.start[order], first)
@@ -78,6 +85,9 @@ def merge_files(
                 partial=bool(partial[index]),
                 log=run.name,
                 metadata_seconds=None if np.isnan(metadata[index]) else float(metadata[index]),
+                fsync=fsyncs[index],
+                order=below[index].order,
+                aggregators=below[index].aggregators,
             )
         )
     return sorted(phases, key=lambda phase: (phase.start_seconds, phase.end_seconds))

@@ -304,7 +304,7 @@ def _first_accesses(row: FilePhases, count: int) -> Ints:
 
 def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[int, Operations]:
     """Find the rows whose requests were all traced; a full buffer has only the first ones."""
-    by_file = _traced_by_file(run, file_phases.file_id[rows])
+    by_file = traced_by_file(run, file_phases.file_id[rows])
     if not by_file:
         return {}
     found = {}
@@ -320,7 +320,7 @@ def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[in
     return found
 
 
-def _traced_by_file(
+def traced_by_file(
     run: Run, file_ids: NDArray[np.uint64]
 ) -> dict[tuple[str, str, int], Operations]:
     """Decode the traced requests to some files by (api, operation, file id), sorted by start."""

@@ -209,11 +209,19 @@ def first_accesses(records: Records, api: str, requests: Ints, processes: Ints) 
     requests, processes : ndarray of int64
         The requests of one operation, and the processes, of each record.
     """
-    opens = records.integer("POSIX_OPENS") if api == "POSIX" else np.zeros_like(requests)
+    opens = opens_of(records, api) if api == "POSIX" else np.zeros_like(requests)
+    return np.minimum(requests, np.maximum(processes, opens))
+
+
+def opens_of(records: Records, api: str) -> Ints:
+    """Count the opens of each record."""
+    if api == "MPIIO":
+        return records.integer("MPIIO_INDEP_OPENS") + records.integer("MPIIO_COLL_OPENS")
+    opens = records.integer(f"{api}_OPENS")
     for name in ("POSIX_FILENOS", "POSIX_DUPS") if api == "POSIX" else ():
         # Darshan counts these as opens too, although they begin nothing anew.
         opens = opens - np.maximum(records.integer(name), 0)
-    return np.minimum(requests, np.maximum(processes, opens))
+    return opens
 
 
 def _order(

@@ -117,6 +117,9 @@ def to_text(phases: Iterable[Phase]) -> str:
     phases = list(phases)
     several = len({phase.log for phase in phases}) > 1
     mostly_metadata = any(phase.is_mostly_metadata for phase in phases)
+    ordered = any(phase.order != phase.spatiality for phase in phases)
+    synced = any(phase.fsync != "none" for phase in phases)
+    aggregated = any(phase.aggregators not in (None, phase.processes) for phase in phases)
     rows = [
         {
             "phase": index,
@@ -126,6 +129,8 @@ def to_text(phases: Iterable[Phase]) -> str:
             "type": phase.operation,
             "api": phase.api,
             "spatiality": phase.spatiality,
+            **({"order": phase.order or "unknown"} if ordered else {}),
+            **({"aggregators": phase.aggregators} if aggregated else {}),
             "files": f"{phase.n_files} {phase.file_access}",
             "ranks": phase.ranks if phase.rank is None else f"rank {phase.rank}",
             "size": size(phase.bytes),
@@ -133,6 +138,7 @@ def to_text(phases: Iterable[Phase]) -> str:
                 f"{part.requests} × {size(part.request_bytes)}" for part in phase.parts
             ),
             "I/O time s": _seconds(phase.io_time_seconds),
+            **({"fsync": phase.fsync or "unknown"} if synced else {}),
             **({"metadata s": _seconds(phase.metadata_seconds)} if mostly_metadata else {}),
         }
         for index, phase in enumerate(phases)

@@ -1,4 +1,4 @@
-"""Sets of record ids, which are hashes of the files' paths."""
+"""Sets of record ids, which are hashes of the files' paths, and values by record id."""
 
 from __future__ import annotations
 
@@ -17,3 +17,22 @@ def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[n
     nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
     found: NDArray[np.bool_] = known[nearest] == values
     return found
+
+
+def totals_of_files(
+    values: NDArray[np.float64], ids: NDArray[np.uint64], wanted: NDArray[np.uint64]
+) -> NDArray[np.float64]:
+    """Add up the values of each wanted id; 0 for an id without values.
+
+    Examples
+    --------
+    >>> ids = np.array([7, 9, 7], np.uint64)
+    >>> totals_of_files(np.array([1.0, 2.0, 3.0]), ids, np.array([9, 7, 1], np.uint64))
+    array([2., 4., 0.])
+    """
+    if not len(ids):
+        return np.zeros(len(wanted))
+    known, place = np.unique(ids, return_inverse=True)
+    totals = np.bincount(place, values)
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[place] == wanted, totals[place], 0)

@@ -176,7 +176,8 @@ def written_files(log: DarshanLog, seconds: list[tuple[float, float]], ranks: li
         "time": np.ones(len(seconds)),
     }
     run = Run((log,))
-    [phase] = merge_files(merge_ranks(type(streams)(**values), run.processes), run, 0.2, 1.0)
+    streams = type(streams)(**values)
+    [phase] = merge_files(merge_ranks(streams, run.processes), run, streams, 0.2, 1.0)
     return phase.io_time_seconds
 
 

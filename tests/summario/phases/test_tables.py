@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,22 @@ def test_a_wrong_table_of_phases_is_one_clear_line(
 
 def test_without_phases_the_text_says_so() -> None:
     assert tables.to_text([]) == "no I/O phases"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("write-block-cb2", {"order": "contiguous", "aggregators": "2"}),
+        ("write-independent-random", {"order": "random"}),
+        ("write-independent-strided-view", {"order": "unknown"}),
+        ("fsync-posix-one-Y", {"fsync": "each"}),
+        ("fsync-mpi-e", {"order": "contiguous", "fsync": "end"}),
+    ],
+)
+def test_the_table_shows_further_columns_only_where_they_say_something_new(
+    name: str, shown: dict[str, str]
+) -> None:
+    path = Path(__file__).parents[1] / "fixtures" / "ior" / f"{name}.darshan"
+    head, _, row = tables.to_text(extract_phases(read_log(path))).splitlines()
+    cells = dict(zip(re.split(r"\s{2,}", head), re.split(r"\s{2,}", row), strict=True))
+    assert {n: cells[n] for n in ("order", "aggregators", "fsync") if n in cells} == shown

@@ -1,0 +1,128 @@
+"""Whether the processes of a phase call fsync: never, at the end, or after each write.
+
+Darshan counts fsync and fdatasync in a file's POSIX record, also those of a STDIO stream and of
+MPI_File_sync, which MPI-IO counts too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.kinds import APIS, OPERATIONS
+from summario.phases.merge import FilePhases
+from summario.phases.streams import MODULE_OF_API, MOST, Floats, Ints, changes, opens_of
+from summario.reading.file_ids import is_among, totals_of_files
+from summario.runs.logs_of_run import Run
+
+_FSYNCS = {"POSIX": ("POSIX_FSYNCS", "POSIX_FDSYNCS"), "MPI-IO": ("MPIIO_SYNCS",)}
+_WORDS = (None, "none", "end", "each")
+
+
+def fsyncs_of(file_phases: FilePhases, group: Ints, run: Run, threshold: float) -> list[str | None]:
+    """Tell when the processes of each group of rows call fsync.
+
+    Parameters
+    ----------
+    file_phases : FilePhases
+        The rows; some may be pieces of a file.
+    group : ndarray of int64
+        The group of each row.
+    run : Run
+        The run of the rows.
+    threshold : float
+        The share by which a number of calls may differ from the expected one.
+
+    Returns
+    -------
+    list of str or None
+        For each group "none", "end" or "each"; None if it is not known.
+    """
+    fsyncs = _fsyncs(file_phases, run)
+    if not fsyncs.any():
+        return ["none"] * (int(group.max()) + 1)
+
+    def total(values: Floats | Ints) -> Floats:
+        return np.bincount(group, values).astype(np.float64, copy=False)
+
+    calls, processes = total(fsyncs), total(file_phases.processes)
+    in_pieces = total(file_phases.processes * _pieces(file_phases))
+    is_enough = calls >= (1 - threshold) * processes
+    code = np.select(
+        [
+            calls == 0,
+            # Comes before "each": one fsync after the only write of a process is an end.
+            is_enough & (calls <= (1 + threshold) * in_pieces),
+            calls >= (1 - threshold) * total(file_phases.counted),
+            is_enough & (calls <= (1 + threshold) * total(_opens(file_phases, run))),
+        ],
+        [_WORDS.index("none"), _WORDS.index("end"), _WORDS.index("each"), _WORDS.index("end")],
+    )
+    return [_WORDS[index] for index in code.tolist()]
+
+
+def _fsyncs(file_phases: FilePhases, run: Run) -> Floats:
+    """Count the fsyncs of each row's file; 0 for a read, NaN if the log does not tell."""
+    ids, in_mpiio = file_phases.file_id, file_phases.api == APIS.index("MPIIO")
+    calls = _calls(run, "POSIX", ids)
+    unknown = file_phases.partial | _of_logs_that_lack_posix(file_phases, run)
+    if in_mpiio.any():
+        # Files that ROMIO does not reach by POSIX have no POSIX record.
+        known = [log.records["POSIX"].ids for log in run.logs if "POSIX" in log.records]
+        of_mpiio = ids[in_mpiio]
+        unknown[in_mpiio] |= ~is_among(of_mpiio, np.concatenate([ids[:0], *known]))
+        calls[in_mpiio] = np.maximum(calls[in_mpiio], _calls(run, "MPI-IO", of_mpiio))
+    calls[unknown] = np.nan
+    calls[file_phases.operation == OPERATIONS.index("read")] = 0
+    return calls
+
+
+def _of_logs_that_lack_posix(file_phases: FilePhases, run: Run) -> NDArray[np.bool_]:
+    """Tell which rows are from a log without POSIX records, or where some are missing."""
+    lacking = np.array(
+        ["POSIX" not in log.records or log.records["POSIX"].partial for log in run.logs]
+    )
+    found = np.zeros(len(file_phases), bool)
+    if lacking.any():
+        found[file_phases.member_row[lacking[file_phases.member_log]]] = True
+    return found
+
+
+def _calls(run: Run, module: str, wanted: NDArray[np.uint64]) -> Floats:
+    """Count the calls of fsync of each wanted file; NaN if a number is impossible."""
+    ids, calls = [wanted[:0]], [np.zeros(0)]
+    for records in [log.records[module] for log in run.logs if module in log.records]:
+        for name in _FSYNCS[module]:
+            counts = records.integer(name)
+            [rows] = counts.nonzero()
+            ids.append(records.ids[rows])
+            calls.append(_possible(counts[rows]))
+    return totals_of_files(np.concatenate(calls), np.concatenate(ids), wanted)
+
+
+def _possible(counts: Ints) -> Floats:
+    return np.where((counts >= 0) & (counts <= MOST), counts, np.nan)
+
+
+def _opens(file_phases: FilePhases, run: Run) -> Floats:
+    """Count the opens of each row's file in its api."""
+    opens = np.zeros(len(file_phases))
+    for index, api in enumerate(APIS):
+        rows = file_phases.api == index
+        for log in run.logs:
+            records = log.records.get(MODULE_OF_API[api])
+            if rows.any() and records is not None:
+                of_log = _possible(opens_of(records, api))
+                opens[rows] += totals_of_files(of_log, records.ids, file_phases.file_id[rows])
+    return opens
+
+
+def _pieces(file_phases: FilePhases) -> Ints:
+    """Count the pieces of each row's file with the same api and operation."""
+    columns = (file_phases.api, file_phases.operation, file_phases.file_id)
+    order = np.lexsort(columns)
+    new = changes(*(column[order] for column in columns))
+    piece = np.empty(len(order), np.int64)
+    piece[order] = new.cumsum() - 1
+    pieces: Ints = np.bincount(piece)[piece]
+    return pieces

@@ -1,0 +1,213 @@
+"""The order of MPI-IO requests, by the POSIX calls below them.
+
+MPI-IO counts no order. If each request is one POSIX call of the same process, the POSIX records
+tell it. Collective calls may instead pass the data to a few processes, the aggregators, which read
+or write the common range of a call in pieces (two-phase I/O, see R. Thakur, W. Gropp and E. Lusk,
+"Data Sieving and Collective I/O in ROMIO", 1999).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.kinds import APIS, ORDERS, SPATIALITIES
+from summario.phases.merge import FilePhases, merge_ranks, spatialities, take_rows
+from summario.phases.streams import Ints, Streams
+from summario.reading.file_ids import is_among, totals_of_files
+from summario.runs.logs_of_run import Run
+
+UNKNOWN = -1
+_CONTIGUOUS, _SEQUENTIAL, _RANDOM = range(len(ORDERS))
+_ORDERS_OF_SPATIALITIES = np.array(
+    [ORDERS.index(name) if name in ORDERS else UNKNOWN for name in SPATIALITIES]
+)
+_STRIDES = tuple(f"POSIX_STRIDE{index}_COUNT" for index in range(1, 5))
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The calls of both layers, with the same row for the same (file, operation).
+
+    Attributes
+    ----------
+    mpiio, posix : FilePhases
+        The rows of `merge_ranks`, not split at pauses.
+    streams : Streams
+        The POSIX streams of the files.
+    has_view : ndarray of bool
+        Whether a file view may spread a request over the file.
+    has_idle : ndarray of bool
+        Whether a process made no POSIX call.
+    strided : ndarray of int64
+        How many POSIX calls left a gap behind the call before, at least.
+    """
+
+    mpiio: FilePhases
+    posix: FilePhases
+    streams: Streams
+    has_view: NDArray[np.bool_]
+    has_idle: NDArray[np.bool_]
+    strided: Ints
+
+    def __len__(self) -> int:
+        return len(self.mpiio)
+
+    def rows(self, operation: NDArray[np.int8], file_id: NDArray[np.uint64]) -> Ints:
+        """Find the row of each operation and file; -1 without POSIX calls."""
+        found = np.full(len(file_id), UNKNOWN)
+        for index in np.unique(self.mpiio.operation):
+            [own] = (self.mpiio.operation == index).nonzero()
+            [asked] = (operation == index).nonzero()
+            ids = self.mpiio.file_id[own]
+            place = np.minimum(np.searchsorted(ids, file_id[asked]), len(ids) - 1)
+            found[asked] = np.where(ids[place] == file_id[asked], own[place], UNKNOWN)
+        return found
+
+
+def layers_of(files: NDArray[np.uint64], run: Run, streams: Streams) -> Layers | None:
+    """Find the calls of both layers of some files; None if no file has POSIX calls.
+
+    Parameters
+    ----------
+    files : ndarray of uint64
+        Record ids of files that MPI-IO used.
+    run : Run
+        The run.
+    streams : Streams
+        All its streams.
+    """
+    of_files = streams.take(is_among(streams.file_id, files))
+    by_api = [of_files.take(of_files.api == APIS.index(api)) for api in ("MPIIO", "POSIX")]
+    if not all(map(len, by_api)):
+        return None
+    mpiio, posix = (merge_ranks(table, run.processes) for table in by_api)
+    # Both are sorted by operation and file, so their common rows are in the same order.
+    mpiio, posix = take_rows(mpiio, _is_in(mpiio, posix)), take_rows(posix, _is_in(posix, mpiio))
+    if not len(mpiio):
+        return None
+    ids = mpiio.file_id
+    return Layers(
+        mpiio=mpiio,
+        posix=posix,
+        streams=by_api[1],
+        has_view=_counts(run, "MPI-IO", ("MPIIO_VIEWS",), ids) != 0,
+        has_idle=(posix.processes < mpiio.processes) | is_among(ids, _with_idle_rank(run)),
+        strided=_strided(run, posix, by_api[1]),
+    )
+
+
+def _is_in(table: FilePhases, other: FilePhases) -> NDArray[np.bool_]:
+    """Tell which rows have their operation and file in another table."""
+    found = np.zeros(len(table), bool)
+    for index in np.unique(table.operation):
+        rows = table.operation == index
+        found[rows] = is_among(table.file_id[rows], other.file_id[other.operation == index])
+    return found
+
+
+def _counts(
+    run: Run, module: str, names: tuple[str, ...], wanted: NDArray[np.uint64]
+) -> NDArray[np.float64]:
+    """Add up counters of a module for each wanted file."""
+    found = np.zeros(len(wanted))
+    for records in [log.records[module] for log in run.logs if module in log.records]:
+        for name in names:
+            [rows] = is_among(records.ids, wanted).nonzero()
+            counts = records.integer(name)[rows].astype(np.float64)
+            found += totals_of_files(counts, records.ids[rows], wanted)
+    return found
+
+
+def _with_idle_rank(run: Run) -> NDArray[np.uint64]:
+    """List files of all ranks whose fastest rank moved no bytes."""
+    found = [np.zeros(0, np.uint64)]
+    for log in run.logs:
+        if (records := log.records.get("POSIX")) is not None:
+            idle = (records.ranks < 0) & (records.integer("POSIX_FASTEST_RANK_BYTES") == 0)
+            found.append(records.ids[idle])
+    return np.concatenate(found)
+
+
+def _strided(run: Run, posix: FilePhases, streams: Streams) -> Ints:
+    """Count the calls of the four most common strides; 0 if they may be of another operation."""
+    counts = _counts(run, "POSIX", _STRIDES, posix.file_id)
+    possible = (counts >= 0) & (counts <= posix.requests)
+    for index in np.unique(posix.operation):
+        rows = posix.operation == index
+        others = streams.file_id[streams.operation != index]
+        possible[rows] &= ~is_among(posix.file_id[rows], others)
+    return np.where(possible, counts, 0).astype(np.int64)
+
+
+def orders_of(layers: Layers, aggregators: Ints, threshold: float) -> Ints:
+    """Tell the order of the MPI-IO requests of each row, as an index into `ORDERS`; else -1.
+
+    Parameters
+    ----------
+    layers : Layers
+        The calls of both layers.
+    aggregators : ndarray of int64
+        The number of processes that made the POSIX calls of each row; -1 if it is not known.
+    threshold : float
+        The share of requests that may be out of order.
+    """
+    mpiio, posix = layers.mpiio, _with_fewer_firsts(layers)
+    has_idle = layers.has_idle | ((aggregators >= 0) & (aggregators < mpiio.processes))
+    # Without collective calls, an idle process had nothing to move.
+    has_idle &= mpiio.collective > 0
+    same_bytes = (posix.bytes == mpiio.bytes) & ~has_idle
+    is_cut = same_bytes & (posix.requests > mpiio.requests)
+    jumps = np.maximum(posix.requests - posix.consecutive - posix.unordered, 0)
+    is_collective = spatialities(mpiio, threshold) == SPATIALITIES.index("collective")
+    found = np.select(
+        [
+            same_bytes & (posix.requests == mpiio.requests),
+            is_cut & (jumps <= threshold * (mpiio.requests - posix.unordered)),
+            (mpiio.requests <= mpiio.processes) & ~layers.has_view,
+            is_collective & (posix.bytes >= mpiio.bytes) & (has_idle | ~layers.has_view),
+        ],
+        [
+            _ORDERS_OF_SPATIALITIES[spatialities(posix, threshold)],
+            np.full(len(layers), _CONTIGUOUS),
+            np.full(len(layers), _CONTIGUOUS),
+            _order_of_aggregators(layers, aggregators, threshold),
+        ],
+        UNKNOWN,
+    )
+    # No benchmark makes collective requests in random order.
+    known = ~mpiio.partial & ~posix.partial & ~(is_collective & (found == _RANDOM))
+    return np.where(known, found, UNKNOWN)
+
+
+def _with_fewer_firsts(layers: Layers) -> FilePhases:
+    """Leave out opens for MPI-IO's own use from the first accesses of the POSIX calls.
+
+    MPI-IO also opens a file to create it and to read its size. A call that is consecutive or
+    leaves a gap is no first access, so at most the others are.
+    """
+    posix = layers.posix
+    most = np.maximum(posix.requests - posix.consecutive - layers.strided, 0)
+    return replace(posix, unordered=np.minimum(posix.unordered, most))
+
+
+def _order_of_aggregators(layers: Layers, aggregators: Ints, threshold: float) -> Ints:
+    """Tell the order of collective requests by how often the aggregators go back in the file.
+
+    If each process has a block, each collective call begins before the end of the call before, so
+    each aggregator goes back. If the processes interleave, each call begins where the call before
+    ended, so no aggregator does.
+    """
+    mpiio, posix = layers.mpiio, layers.posix
+    calls_after_first = mpiio.requests / np.maximum(mpiio.processes, 1) - 1
+    # The call at the beginning of the file does not follow another one.
+    back = np.maximum(posix.requests - posix.sequential - 1, 0)
+    most = np.where(aggregators > 0, aggregators, mpiio.processes)
+    enough = (1 - threshold) * calls_after_first
+    return np.select(
+        [calls_after_first < 1, back < enough, back >= most * enough],
+        [UNKNOWN, _SEQUENTIAL, _CONTIGUOUS],
+        UNKNOWN,
+    )
