@@ -1,4 +1,4 @@
-"""The database that a command reads, with a warning if it does not exist."""
+"""The database that a command reads, and the line for a database that does not exist."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from contextlib import contextmanager
 import click
 from sqlalchemy import Connection
 
-from benchdb.store.database import missing_file, reading
-
-ANOTHER = "name another database with --db or IONCAST_DB"
+from benchdb.store.database import ANOTHER, missing_file, reading
 
 
 @contextmanager
 def reading_database(location: str | None) -> Iterator[Connection]:
-    """Open the database of a command to read it; a missing file reads as an empty database.
+    """Open the database of a command to read it; say if it is a new user's, which is empty.
 
     Parameters
     ----------
     location : str or None
         The database: an SQLite file or a SQLAlchemy URL; None is `default_location`.
+
+    Raises
+    ------
+    DatabaseError
+        If the user names a file that does not exist.
     """
     missing = missing_file(location)
-    if missing is not None:
+    if missing is not None and location is None:
         click.echo(
             f"ioncast: warning: {missing}: the database does not exist yet;"
             f" `ioncast bench import` creates it, or {ANOTHER}",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from tabulate import tabulate
 
-from benchdb.command_database import ANOTHER
 from benchdb.store.database import (
+    ANOTHER,
     default_location,
     missing_file,
     transaction_on,

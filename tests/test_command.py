@@ -17,6 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from benchdb.store.database import open_database
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import COMMANDS, cli
 from ior_configs import IorConfig
@@ -683,6 +684,7 @@ def test_list_and_show_agree_with_the_benchmarks(filled: Path) -> None:
 
 
 def test_an_empty_database_can_be_listed_and_exported(database: Path) -> None:
+    open_database(database).dispose()
     assert output("bench", "list", "--db", database).strip() == "no measurements"
     assert json.loads(output("bench", "list", "--format", "json", "--db", database)) == []
     assert exported(database) == []
@@ -727,13 +729,40 @@ def test_the_option_overrides_the_environment(tmp_path: Path) -> None:
 
 def test_reading_creates_no_database(tmp_path: Path) -> None:
     mistyped = tmp_path / "folder" / "typo.sqlite"
-    result = ioncast("bench", "list", "--db", mistyped)
-    assert (result.returncode, result.stdout) == (0, "no measurements\n")
-    assert f"warning: {mistyped}: the database does not exist yet" in result.stderr
     result = ioncast("predict", HACC, "--system", "x", "--db", mistyped)
     assert "the database does not exist yet" in complaint(result)
     assert str(mistyped) in result.stderr
     assert not mistyped.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("bench", "list"), ("bench", "show", "1"), ("bench", "coverage"), ("bench", "export")),
+        *(("model", "show"), ("token", "list"), ("experiment", "scheduling", "--system", "x")),
+    ],
+    ids=" ".join,
+)
+def test_a_named_database_that_does_not_exist_is_an_error(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    mistyped = tmp_path / "folder" / "typo.sqlite"
+    for result in (
+        ioncast(*command, "--db", mistyped),
+        ioncast(*command, IONCAST_DB=str(mistyped)),
+    ):
+        assert f"ioncast: {mistyped}: the database does not exist; " in complaint(result)
+        assert result.stdout == ""
+    assert not mistyped.parent.exists()
+
+
+def test_without_a_name_a_new_user_has_an_empty_database(tmp_path: Path) -> None:
+    result = ioncast("bench", "list", XDG_DATA_HOME=str(tmp_path))
+    assert (result.returncode, result.stdout) == (0, "no measurements\n")
+    assert f"warning: {tmp_path}/ioncast/ioncast.sqlite: the database does not exist yet" in (
+        result.stderr
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_wrong_import_is_named_and_can_be_corrected(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 
 from ioncast_base.errors import DatabaseError, InputError
 
+ANOTHER = "name another database with --db or IONCAST_DB"
 NEWEST = "0007"
 # The key of PostgreSQL's advisory lock; every ioncast must use the same number.
 _WRITERS_LOCK = 0x10CA57
@@ -211,7 +212,20 @@ def without_password(location: str) -> str:
 
 @contextmanager
 def reading(location: str | Path | None) -> Iterator[Connection]:
-    """Open a database to read it; a missing SQLite file reads as an empty database."""
+    """Open a database to read it; the default file reads as an empty database if it is missing.
+
+    Raises
+    ------
+    DatabaseError
+        If an SQLite file that the user names does not exist, or the database cannot be read.
+    """
+    missing = missing_file(location)
+    if missing is not None and location is not None:
+        raise DatabaseError(
+            "the database does not exist",
+            where=str(missing),
+            remedy=f"`ioncast bench import` creates it, or {ANOTHER}",
+        )
     with opened_database(location, create=False) as engine, transaction(engine) as connection:
         yield connection
 
@@ -252,7 +266,7 @@ def _make_folder(folder: Path, place: str) -> None:
         raise DatabaseError(
             f"the folder of the database cannot be created: {error.strerror}",
             where=place,
-            remedy="name another database with --db or IONCAST_DB",
+            remedy=ANOTHER,
         ) from error
 
 
@@ -302,7 +316,7 @@ def _remedy(reason: Exception) -> str:
             "it must be upgraded or recovered first: open it once as a user who may write to it, or"
             " copy it"
         )
-    return "name another database with --db or IONCAST_DB"
+    return ANOTHER
 
 
 def _is_read_only(reason: Exception) -> bool:
@@ -356,7 +370,7 @@ def _version(connection: Connection, where: str) -> str | None:
         raise DatabaseError(
             f"the database belongs to another program: it has a table {tables[0]!r}",
             where=where,
-            remedy="name another database with --db or IONCAST_DB",
+            remedy=ANOTHER,
         )
     return None
 

@@ -105,9 +105,10 @@ def _model(record: dict[str, Any]) -> Model:
     )
 
 
-def _scores(patterns: object, **shares: object) -> Scores:
+def _scores(patterns: object, small_patterns: object, **shares: object) -> Scores:
     return Scores(
         patterns=int(_number("patterns", patterns)),
+        small_patterns=int(_number("small_patterns", small_patterns)),
         **{name: _number(name, value) for name, value in shares.items()},
     )
 

@@ -123,7 +123,8 @@ def to_text(found: Sequence[Shown]) -> str:
     if not found:
         return "no models; `ioncast model fit` and `ioncast predict` fit them"
     legend = (
-        "error: of the predicted mean with each number of I/O nodes\n"
+        "error: of the predicted mean with each number of I/O nodes; a small configuration moves"
+        " less than 1% of the mean bytes of all\n"
         "regret: share of the bandwidth that is lost with the number of I/O nodes predicted best\n"
         "intervals: factor of their width, calibrated on runs that were held back, so that p10 to"
         " p90 holds four of five runs\n"
@@ -155,10 +156,13 @@ def _block(shown: Shown) -> str:
 def _scores(scores: Scores | None) -> str:
     if scores is None:
         return "not tested: too few configurations to hold one back"
-    return (
-        f"{scores.patterns} configurations, each held back: error {scores.cell_error:.1%},"
-        f" regret {scores.regret:.1%}"
+    text = (
+        f"{counted(scores.patterns, 'configuration')}, each held back: median error"
+        f" {scores.median_error:.1%}, mean regret {scores.regret:.1%}"
     )
+    if scores.small_patterns:
+        text += f" (the error without {scores.small_patterns} small ones)"
+    return text
 
 
 def _rows(fitted: Model) -> list[dict[str, str]]:

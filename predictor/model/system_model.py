@@ -38,16 +38,23 @@ class Scores:
     ----------
     cell_error : float
         Mean over cells of |predicted - measured mean| / measured mean.
+    median_error : float
+        Median over configurations of the mean of their cells, without small configurations.
     regret : float
         Mean over configurations of the share of bandwidth that is lost with the number of I/O
         nodes predicted best.
     patterns : int
         Number of configurations.
+    small_patterns : int
+        Number of small configurations: they move less than 1 % of the mean bytes of all. A run of
+        a few requests measures the start of a program, so its error can be thousands of percent.
     """
 
     cell_error: float
+    median_error: float
     regret: float
     patterns: int
+    small_patterns: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,8 +50,10 @@ def test_curves_from_the_database_are_the_same(location: str) -> None:
 
 
 def test_an_unknown_system_is_rejected(tmp_path: Path) -> None:
+    location = str(tmp_path / "bench.sqlite")
+    imported(location, BENCHMARKS)
     with pytest.raises(UnknownNameError):
-        stored_curves(str(tmp_path / "none.sqlite"), "mysite")
+        stored_curves(location, "mysite")
 
 
 def test_a_system_without_measurements_with_io_nodes_is_rejected(tmp_path: Path) -> None:

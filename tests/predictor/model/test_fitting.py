@@ -6,8 +6,9 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,12 @@ def test_the_scores_are_the_errors_when_one_configuration_after_the_other_is_lef
     found = []
     for left in range(40):
         rest = tuple(c for i, c in enumerate(synthetic.curves) if i != left)
-        found += errors(Knowledge(rest, fitted), [synthetic.curves[left]])
-    assert fitted.scores.cell_error == pytest.approx(fmean(found), rel=1e-6)
+        found.append(errors(Knowledge(rest, fitted), [synthetic.curves[left]]))
+    assert fitted.scores.cell_error == pytest.approx(fmean(chain.from_iterable(found)), rel=1e-6)
+    moved = [c.config.tasks * c.config.block_size * c.config.segments for c in synthetic.curves]
+    large = [fmean(f) for f, m in zip(found, moved, strict=True) if m >= 0.01 * fmean(moved)]
+    assert fitted.scores.small_patterns == 40 - len(large)
+    assert fitted.scores.median_error == pytest.approx(median(large), rel=1e-6)
     assert fitted.scores.regret < 0.05
 
 
