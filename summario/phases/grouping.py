@@ -19,6 +19,7 @@ from summario.phases.merge import FilePhases, spatialities
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.values import Part, Phase
 from summario.runs.logs_of_run import Run
+from summario.times.elapsed import elapsed_times
 
 _Number = TypeVar("_Number", np.int64, np.uint64)
 
@@ -49,6 +50,8 @@ def merge_files(
     members = _members(file_phases, group, has_several_logs=len(run.logs) > 1)
     time = _slowest_process(members, file_phases.time)
     metadata = _slowest_process(members, file_phases.metadata)
+    calls = _slowest_process(members, file_phases.calls)
+    elapsed = elapsed_times(file_phases, group, calls, time_distance)
     ranks = _distinct_ranks(members, run.processes)
     modes = _modes(group, file_phases.processes)
     parts = _merged_parts(file_phases, group)
@@ -88,6 +91,7 @@ def merge_files(
                 fsync=fsyncs[index],
                 order=below[index].order,
                 aggregators=below[index].aggregators,
+                elapsed_seconds=None if np.isnan(elapsed[index]) else float(elapsed[index]),
             )
         )
     return sorted(phases, key=lambda phase: (phase.start_seconds, phase.end_seconds))

@@ -64,6 +64,12 @@ class FilePhases:
     time: Floats
     partial: NDArray[np.bool_]
     metadata: Floats
+    first: Floats
+    moved_from: Floats
+    moved_until: Floats
+    last: Floats
+    calls: Floats
+    shown: NDArray[np.bool_]
     member_row: Ints
     member_log: Ints
     member_rank: Ints
@@ -102,6 +108,10 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
     processes = np.add.reduceat(processes_of_log, first_in_log.searchsorted(first))
     requests = np.add.reduceat(streams.requests, first)
     part_row, part_size, part_requests, part_bytes = _parts(streams, row)
+    start, end = (
+        np.minimum.reduceat(streams.start, first),
+        np.maximum.reduceat(streams.end, first),
+    )
     # A record that Darshan reduced over all ranks of a log comes first; it stands for all of them.
     member = (streams.rank < 0) | (streams.rank[first_in_log][new_in_log.cumsum() - 1] >= 0)
     return FilePhases(
@@ -117,11 +127,17 @@ def merge_ranks(streams: Streams, nprocs: Ints) -> FilePhases:
         consecutive=np.add.reduceat(streams.consecutive, first),
         sequential=np.add.reduceat(streams.sequential, first),
         collective=np.add.reduceat(streams.collective, first),
-        start=np.minimum.reduceat(streams.start, first),
-        end=np.maximum.reduceat(streams.end, first),
+        start=start,
+        end=end,
         time=np.maximum.reduceat(streams.time, first),
         partial=np.logical_or.reduceat(streams.partial, first),
         metadata=np.maximum.reduceat(streams.metadata, first),
+        first=np.minimum.reduceat(streams.start - streams.before, first),
+        moved_from=start,
+        moved_until=end,
+        last=np.maximum.reduceat(streams.end + streams.after, first),
+        calls=np.maximum.reduceat(streams.calls, first),
+        shown=np.zeros(len(first), bool),
         member_row=row[member],
         member_log=streams.log[member],
         member_rank=streams.rank[member],

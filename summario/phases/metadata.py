@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from summario.reading.file_ids import extremes_of_files
 from summario.reading.records import Records
 
 Floats = NDArray[np.float64]
 
 
 def metadata_times(
-    records: Records, api: str, operation: str, nprocs: int, below: Records | None
+    records: Records, api: str, share: Floats, nprocs: int, below: Records | None
 ) -> Floats:
     """Compute each record's metadata time that belongs to one operation, in seconds of a process.
 
@@ -30,8 +31,10 @@ def metadata_times(
     ----------
     records : Records
         Records of the module of `api`.
-    api, operation : str
-        One of `APIS` and of `OPERATIONS`.
+    api : str
+        One of `APIS`.
+    share : ndarray of float64
+        The share of the operation, from `share_of_operation`.
     nprocs : int
         Processes of the job.
     below : Records, optional
@@ -43,26 +46,23 @@ def metadata_times(
     with np.errstate(invalid="ignore", over="ignore"):
         times = _of_a_process(records, api, nprocs)
         if below is not None and len(below.words):
-            times = np.minimum(times, _of_slowest_process(below, records.ids, nprocs))
-        own = records.real(f"{api}_F_{operation.upper()}_TIME")
-        both = records.real(f"{api}_F_READ_TIME") + records.real(f"{api}_F_WRITE_TIME")
-        # Times below the clock's resolution are 0; then the whole metadata time belongs to both.
-        share = np.divide(own, both, out=np.ones(len(own)), where=both > 0)
+            in_posix = _of_a_process(below, "POSIX", nprocs)
+            slowest = extremes_of_files(in_posix, below.ids, records.ids, np.maximum)
+            times = np.fmin(times, slowest)
         divided: Floats = times * share
     return divided
+
+
+def share_of_operation(records: Records, api: str, operation: str) -> Floats:
+    """Divide a time that Darshan counts for reads and writes together, by the I/O times of both."""
+    own = records.real(f"{api}_F_{operation.upper()}_TIME")
+    # Impossible times are left out later (see `summario.phases.soundness`).
+    with np.errstate(invalid="ignore", over="ignore"):
+        both = own + records.real(f"{api}_F_{'WRITE' if operation == 'read' else 'READ'}_TIME")
+        # Times below the clock's resolution are 0; then the whole time belongs to both.
+        return np.divide(own, both, out=np.ones(len(own)), where=both > 0)
 
 
 def _of_a_process(records: Records, api: str, nprocs: int) -> Floats:
     """Metadata time of each record; the mean of all processes if the record is reduced."""
     return records.real(f"{api}_F_META_TIME") / np.where(records.ranks < 0, nprocs, 1)
-
-
-def _of_slowest_process(records: Records, ids: NDArray[np.uint64], nprocs: int) -> Floats:
-    """The longest metadata time of a process in POSIX, for each id; infinite without records."""
-    order = np.argsort(records.ids, kind="stable")
-    known = records.ids[order]
-    first = np.flatnonzero(np.append(True, known[1:] != known[:-1]))
-    known = known[first]
-    longest = np.maximum.reduceat(_of_a_process(records, "POSIX", nprocs)[order], first)
-    place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[place] == ids, longest[place], np.inf)

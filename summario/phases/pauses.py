@@ -26,6 +26,7 @@ from summario.reading.log import DarshanLog
 from summario.reading.operations import Operations, operations_of
 from summario.runs.logs_of_run import Run
 from summario.runs.stacking import stacked
+from summario.times.elapsed import of_pieces, within_bins
 
 # A piece has all members and parts of its row, so a file that 10,000 processes use between 10,000
 # pauses would need gigabytes. Darshan's heat maps have 200 bins, and so no more than 100 pauses.
@@ -69,11 +70,14 @@ def split_at_pauses(
     time_distance : float
         The longest time without I/O, in seconds, that is not a pause.
     """
-    [long_rows] = (file_phases.end - file_phases.start > time_distance).nonzero()
+    is_long = file_phases.end - file_phases.start > time_distance
+    file_phases = replace(file_phases, shown=~is_long)
+    [long_rows] = is_long.nonzero()
     if not len(long_rows) or not any(log.traces for log in run.logs):
         return SplitRows(file_phases)
     # A row with all requests in the trace needs no heat map.
     traced = _completely_traced(run, file_phases, long_rows)
+    file_phases.shown[list(traced)] = True
     pieces, whole = _split_traced(file_phases, traced, time_distance)
     rest = np.array([row for row in long_rows.tolist() if row not in traced], np.int64)
     heatmaps = [heatmaps_of(log) for log in run.logs] if len(rest) else []
@@ -84,6 +88,7 @@ def split_at_pauses(
         if not len(rows) or not _have_all(streams.log[_are_of(streams, kind)], of_kind):
             continue
         bins = bins_of(of_kind, run.delays_seconds)
+        file_phases.shown[rows] = bins.bin_seconds <= time_distance
         windows = windows_between(bins, time_distance)
         if windows is not None:
             windows = _without_others(windows, file_phases, streams, kind)
@@ -103,7 +108,7 @@ def split_at_pauses(
     pairs = zip(run.logs, heatmaps, strict=False)
     if any(log.traces.get("HEATMAP") and not of_log for log, of_log in pairs):
         warnings.append("the HEATMAP data are damaged and not used, so pauses may be missing")
-    return SplitRows(_with_pieces(file_phases, pieces), tuple(warnings))
+    return SplitRows(_with_pieces(file_phases, pieces, time_distance), tuple(warnings))
 
 
 def _have_all(logs: Ints, heatmaps: Sequence[Heatmap | None]) -> bool:
@@ -126,6 +131,7 @@ def _split_traced(
         index: _split_by_requests(row, traced[index], firsts[index])
         for index, row in zip(few.tolist(), rows_apart(file_phases, few), strict=True)
     }
+    file_phases.shown[[row for row in rows.tolist() if row not in split]] = False
     return split, len(rows) - len(few)
 
 
@@ -141,6 +147,7 @@ def _split_at_windows(
         for index, row in zip(few.tolist(), rows_apart(file_phases, few), strict=True)
     }
     found = {index: pieces for index, pieces in split.items() if pieces is not None}
+    file_phases.shown[[row for row in rows.tolist() if row not in found]] = False
     return found, len(rows) - len(few)
 
 
@@ -155,13 +162,16 @@ def _are_affordable(file_phases: FilePhases, rows: Ints, pieces: Ints) -> NDArra
     return affordable
 
 
-def _with_pieces(file_phases: FilePhases, pieces: Mapping[int, FilePhases]) -> FilePhases:
+def _with_pieces(
+    file_phases: FilePhases, pieces: Mapping[int, FilePhases], time_distance: float
+) -> FilePhases:
     """Replace rows by their pieces, which come last."""
     if not pieces:
         return file_phases
     whole = np.ones(len(file_phases), bool)
     whole[list(pieces)] = False
-    return stack_rows([take_rows(file_phases, whole), *(pieces[row] for row in sorted(pieces))])
+    timed = (of_pieces(pieces[row], file_phases, row, time_distance) for row in sorted(pieces))
+    return stack_rows([take_rows(file_phases, whole), *timed])
 
 
 def _unseen_pauses(blurred: Mapping[int, float], time_distance: float) -> Iterator[str]:
@@ -221,14 +231,15 @@ def _split_by_requests(row: FilePhases, traced: Operations, first: Ints) -> File
 
 def _split_by_heatmap(row: FilePhases, windows: Windows) -> FilePhases | None:
     [first], [last] = windows.first_and_last(row.start, row.end)
-    starts = np.append(row.start, windows.starts[first + 1 : last + 1])
-    ends = np.append(windows.ends[first:last], row.end)
     # The row moved bytes at its start and at its end, so these windows have at least one byte.
     moved = np.maximum(windows.moved[first : last + 1], [1, *np.zeros(last - first - 1), 1])
     busy = moved > 0
     if busy.sum() > row.requests[0] or row.part_requests.sum() == 0:
         return None
-    return _shared_out(row, starts[busy], ends[busy], moved[busy] / moved.sum())
+    starts = np.append(row.start, windows.starts[first + 1 : last + 1])
+    ends = np.append(windows.ends[first:last], row.end)
+    pieces = _shared_out(row, starts[busy], ends[busy], moved[busy] / moved.sum())
+    return within_bins(pieces, windows, first + np.searchsorted(starts, pieces.start))
 
 
 def _shared_out(row: FilePhases, start: Floats, end: Floats, share: Floats) -> FilePhases:
@@ -283,6 +294,8 @@ def _pieces(
         whole,
         start=start,
         end=end,
+        moved_from=start,
+        moved_until=end,
         requests=requests,
         unordered=_first_accesses(row, count),
         bytes=np.bincount(part_row, part_bytes, minlength=count).astype(np.int64),

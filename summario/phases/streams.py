@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
 from ioncast_base.limits import MOST_BYTES
-from summario.phases.metadata import metadata_times
+from summario.phases.metadata import metadata_times, share_of_operation
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.records import Records
+from summario.times.opens import call_times, opens_and_closes
 
 MODULE_OF_API = {"POSIX": "POSIX", "MPIIO": "MPI-IO", "STDIO": "STDIO"}
 
@@ -80,6 +81,9 @@ class Streams:
     time: Floats
     partial: NDArray[np.bool_]
     metadata: Floats
+    before: Floats
+    after: Floats
+    calls: Floats
     sizes: Ints
     counts: Ints
 
@@ -159,6 +163,10 @@ def streams_of(
     end = records.real(f"{api}_F_{operation.upper()}_END_TIMESTAMP")
     consecutive, sequential = _order(records, api, operation, requests, processes)
     sizes, counts = _access_sizes(records, api, operation)
+    before, after = opens_and_closes(records, api, operation, below)
+    time = records.real(f"{api}_F_{operation.upper()}_TIME") / processes
+    share = share_of_operation(records, api, operation)
+    metadata = metadata_times(records, api, share, nprocs, below)
     return Streams(
         api=np.full(len(requests), APIS.index(api), np.int8),
         operation=np.full(len(requests), OPERATIONS.index(operation), np.int8),
@@ -174,9 +182,12 @@ def streams_of(
         unordered=first_accesses(records, api, requests, processes),
         start=start,
         end=end,
-        time=records.real(f"{api}_F_{operation.upper()}_TIME") / processes,
+        time=time,
         partial=np.full(len(requests), records.partial),
-        metadata=metadata_times(records, api, operation, nprocs, below),
+        metadata=metadata,
+        before=before,
+        after=after,
+        calls=call_times(records, api, share, time, metadata),
         sizes=sizes,
         counts=counts,
     )

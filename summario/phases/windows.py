@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from summario.phases.streams import Floats, Ints
+from summario.phases.streams import Floats, Ints, changes
 from summario.reading.heatmap import Heatmap
 
 # Times of bins are multiples of a width, computed with rounding errors.
@@ -43,13 +43,21 @@ class Windows:
     ----------
     starts, ends : ndarray of float64, shape (windows,)
         Seconds; the first start and the last end are infinite.
+    moved_from, moved_until : ndarray of float64, shape (windows,)
+        Seconds; estimates of the first and the last moment in which bytes moved. The first bin of
+        a window is only used from a moment within it, the last one until such a moment.
     moved : ndarray of float64, shape (windows,)
         Moved bytes, without the bytes of files that were used in only one window.
+    bin_seconds : float
+        The width of the widest bins.
     """
 
     starts: Floats
     ends: Floats
+    moved_from: Floats
+    moved_until: Floats
     moved: Floats
+    bin_seconds: float
 
     def first_and_last(self, start: Floats, end: Floats) -> tuple[Ints, Ints]:
         """Find the windows in which rows begin and end; `first` < `last` if a pause is between.
@@ -83,10 +91,12 @@ def bins_of(heatmaps: Sequence[Heatmap | None], delays_seconds: Sequence[float])
     begin, last = [min(edges)], [max(edges)]
     start, end = np.concatenate([begin, *starts, last]), np.concatenate([begin, *ends, last])
     order = np.lexsort((end, start))
+    start, end = start[order], end[order]
+    [first] = changes(start, end).nonzero()
     return Bins(
-        start=start[order],
-        end=end[order],
-        moved=np.concatenate([[0], *moved, [0]])[order],
+        start=start[first],
+        end=end[first],
+        moved=np.add.reduceat(np.concatenate([[0], *moved, [0]])[order], first),
         bin_seconds=max(widths),
     )
 
@@ -103,11 +113,32 @@ def windows_between(bins: Bins, time_distance: float) -> Windows | None:
     if len(first) == 1:
         return None
     latest = np.maximum.accumulate(bins.end)
+    last = np.append(first[1:], len(bins.start)) - 1
+    moved = bins.moved.astype(np.float64)
+    widths = bins.end - bins.start
+    late = widths[first] * (1 - _used_shares(moved, first, first))
+    early = widths[last] * (1 - _used_shares(moved, first, last))
     return Windows(
         starts=np.append(-np.inf, bins.start[first[1:]]),
         ends=np.append(latest[first[1:] - 1], np.inf),
-        moved=np.add.reduceat(bins.moved.astype(np.float64), first),
+        moved_from=np.minimum(bins.start[first] + late, bins.start[np.minimum(first + 1, last)]),
+        moved_until=np.maximum(bins.end[last] - early, latest[np.maximum(last - 1, first)]),
+        moved=np.add.reduceat(moved, first),
+        bin_seconds=bins.bin_seconds,
     )
+
+
+def _used_shares(moved: Floats, first: Ints, edge: Ints) -> Floats:
+    """Estimate the used share of a bin at the edge of each window, by the mean of its other bins.
+
+    `first` and `edge` have the row of each window's first bin and of the bin at the edge.
+    """
+    bins = np.add.reduceat((moved > 0).astype(np.int64), first)
+    others = np.add.reduceat(moved, first) - moved[edge]
+    mean = others / np.maximum(bins - 1, 1)
+    ratios = np.divide(moved[edge], mean, out=np.ones(len(mean)), where=mean > 0)
+    shares: Floats = np.minimum(ratios, 1)
+    return shares
 
 
 def first_after_pauses(start: Floats, end: Floats, time_distance: float) -> Ints:

@@ -1,0 +1,124 @@
+"""The time that a phase took, from the first open of its files to their last close.
+
+Times longer than the time distance in which nothing happens are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from summario.phases.merge import FilePhases
+from summario.phases.streams import Floats, Ints, changes
+from summario.phases.windows import Windows
+
+# If hidden pauses can be no longer than this share of the time, both are close enough.
+_CLOSE_ENOUGH = 0.05
+
+
+def within_bins(pieces: FilePhases, windows: Windows, window: Ints) -> FilePhases:
+    """Estimate when the pieces of a row moved bytes in the first and the last bin of their windows.
+
+    A piece of one or two bins takes as long as its share of the row's calls, because the bins do
+    not tell how long it took.
+
+    Parameters
+    ----------
+    pieces : FilePhases
+        Pieces whose pauses a heat map shows; the row's times are in the first and last one.
+    windows : Windows
+        The windows of the heat map.
+    window : ndarray of int64
+        The window of each piece.
+    """
+    from_bin, until_bin = pieces.start == windows.starts[window], pieces.end == windows.ends[window]
+    begin, end = windows.moved_from[window], windows.moved_until[window]
+    # The estimates are of all files together, so this row may end before or begin after them.
+    begin = np.where(from_bin & (begin <= pieces.end), begin, pieces.start)
+    end = np.where(until_bin & (end >= pieces.start), end, pieces.end)
+    is_short = pieces.shown & (pieces.end - pieces.start < 2.5 * windows.bin_seconds)
+    calls = pieces.calls * pieces.bytes / pieces.bytes.sum()
+    end = np.where(is_short & until_bin, np.minimum(end, begin + calls), end)
+    begin = np.where(is_short & from_bin, np.maximum(begin, end - calls), begin)
+    return replace(pieces, moved_from=begin, moved_until=end)
+
+
+def of_pieces(pieces: FilePhases, whole: FilePhases, row: int, time_distance: float) -> FilePhases:
+    """Give the pieces of a row its open, its close and the time of its calls.
+
+    Time in calls that is not in the pieces belongs to all of them, by their bytes: Darshan's heat
+    map and traces do not have the time of fsync. If the pieces may contain pauses, they divide all
+    the time in calls.
+    """
+    pieces = replace(
+        pieces,
+        first=np.append(whole.first[row], pieces.moved_until[:-1]),
+        last=np.append(pieces.moved_from[1:], whole.last[row]),
+    )
+    begin, end = _without_pauses(pieces, time_distance)
+    busy = (end - begin) * whole.shown[row]
+    more = max(0.0, whole.calls[row] - busy.sum())
+    return replace(pieces, calls=busy + more * pieces.bytes / pieces.bytes.sum())
+
+
+def elapsed_times(
+    file_phases: FilePhases, group: Ints, slowest: Floats, time_distance: float
+) -> Floats:
+    """Compute the time that each group of rows took, in seconds; NaN if it is not known.
+
+    A group takes from the first open or access to the last access or close. A time of more than
+    `time_distance` between an open and the first access, or the last access and a close, only
+    counts as far as the calls of a file take longer than the rest: fsync, and slow opens.
+
+    The time is not known if the log does not show pauses, and more than `time_distance` and 5 % of
+    the group's time are neither reads, writes nor metadata calls of the slowest process.
+
+    Parameters
+    ----------
+    file_phases : FilePhases
+        Rows, split at the pauses that the log shows.
+    group : ndarray of int64
+        The number of each row's group.
+    slowest : ndarray of float64
+        The time of the slowest process of each group in calls, in seconds.
+    time_distance : float
+        The longest time without I/O, in seconds, that is not a pause.
+    """
+    order = np.argsort(group, kind="stable")
+    [first] = changes(group[order]).nonzero()
+
+    def over(extreme: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+        found: NDArray[Any] = extreme.reduceat(values[order], first)
+        return found
+
+    begin, end = _without_pauses(file_phases, time_distance)
+    whole = over(np.maximum, file_phases.last) - over(np.minimum, file_phases.first)
+    elapsed = over(np.maximum, end + _outside(file_phases, begin, end)) - over(np.minimum, begin)
+    elapsed = np.where(whole - elapsed <= time_distance, np.maximum(whole, elapsed), elapsed)
+    longest_hidden = np.maximum(time_distance, _CLOSE_ENOUGH * elapsed)
+    are_shown = over(np.logical_and, file_phases.shown) | (elapsed - slowest <= longest_hidden)
+    return np.where(are_shown & (whole >= 0) & (elapsed > 0), elapsed, np.nan)
+
+
+def _outside(file_phases: FilePhases, begin: Floats, end: Floats) -> Floats:
+    """How much longer than from `begin` to `end` the calls of each row take, in seconds.
+
+    The rest of them is in the times that were left out as pauses. If the log does not have the
+    close, it may be longer than these: fsync comes after the last write.
+    """
+    more = np.maximum(file_phases.calls - (end - begin), 0)
+    left_out = (begin - file_phases.first) + (file_phases.last - end)
+    return np.where(file_phases.last > file_phases.moved_until, np.minimum(more, left_out), more)
+
+
+def _without_pauses(file_phases: FilePhases, time_distance: float) -> tuple[Floats, Floats]:
+    """First open and last close of each row; first and last access if a pause is between."""
+    first, begin = file_phases.first, file_phases.moved_from
+    end, last = file_phases.moved_until, file_phases.last
+    return (
+        np.where(begin - first <= time_distance, first, begin),
+        np.where(last - end <= time_distance, last, end),
+    )

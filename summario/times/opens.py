@@ -1,0 +1,112 @@
+"""When files are opened and closed around their reads and writes, and how long the calls take.
+
+Darshan counts opens and closes of a file for reads and writes together, and only the first and the
+last of each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.limits import LONGEST_SECONDS
+from summario.reading.file_ids import extremes_of_files
+from summario.reading.records import Records
+
+Floats = NDArray[np.float64]
+
+
+def opens_and_closes(
+    records: Records, api: str, operation: str, below: Records | None
+) -> tuple[Floats, Floats]:
+    """Compute how long before its first access a file was opened, and closed after its last.
+
+    Of a file that is also read, the first open and the first close may belong to the write, the
+    last ones to the read. The operation that comes first has the first open; the other one has the
+    last open if that comes after the first access of both. Closes likewise.
+
+    Parameters
+    ----------
+    records : Records
+        Records of the module of `api`.
+    api, operation : str
+        One of `APIS` and of `OPERATIONS`.
+    below : Records, optional
+        The log's POSIX records, if `api` calls POSIX. Their opens and closes count, because
+        MPI_File_open and MPI_File_close wait for the other processes.
+
+    Returns
+    -------
+    before, after : ndarray of float64
+        Seconds for each record; 0 if the log does not tell. `after` is NaN if the log lacks the
+        end of the last access.
+    """
+    start, end = _times(records, api, operation.upper())
+    other_start, other_end = _times(records, api, "WRITE" if operation == "read" else "READ")
+    first_open, last_open, first_close, last_close = _of_files(records, api, below)
+    # Impossible times are left out later (see `summario.phases.soundness`).
+    with np.errstate(invalid="ignore", over="ignore"):
+        is_alone = ~(other_end > 0)
+        is_first = is_alone | (start <= other_start)
+        opened = np.where(is_first, first_open, last_open)
+        known = (opened > 0) & (opened <= start) & (is_first | (opened >= other_start))
+        before = np.where(known, start - opened, 0.0)
+        is_last = is_alone | (end >= other_end)
+        closed = np.where(is_last, last_close, first_close)
+        next_use = np.where(last_open > end, last_open, other_start)
+        known = (closed >= end) & (closed < LONGEST_SECONDS) & (is_last | (closed <= next_use))
+        after = np.where(known, closed - end, 0.0)
+        return before, np.where((end > 0) & (end >= start), after, np.nan)
+
+
+def _times(records: Records, api: str, call: str) -> list[Floats]:
+    """Read the start of the first call and the end of the last one; 0 if the log has neither.
+
+    The start of the first close and the end of the last open are missing in old versions.
+    """
+    names = [f"{api}_F_{call}_{side}_TIMESTAMP" for side in ("START", "END")]
+    return [
+        records.real(name) if name in records.columns else np.zeros(len(records.words))
+        for name in names
+    ]
+
+
+def _of_files(records: Records, api: str, below: Records | None) -> list[Floats]:
+    """First and last open, first and last close of each record's file; 0 if the log has none."""
+    own = [*_times(records, api, "OPEN"), *_times(records, api, "CLOSE")]
+    if below is None or not len(below.words):
+        return own
+    found = []
+    of_posix = [*_times(below, "POSIX", "OPEN"), *_times(below, "POSIX", "CLOSE")]
+    for mine, posix, extreme in zip(own, of_posix, 2 * (np.fmin, np.fmax), strict=True):
+        # Darshan writes 0 for no call.
+        moments = np.where(posix > 0, posix, np.nan)
+        of_file = extremes_of_files(moments, below.ids, records.ids, extreme)
+        found.append(np.where(of_file > 0, of_file, mine))
+    return found
+
+
+def call_times(records: Records, api: str, share: Floats, time: Floats, metadata: Floats) -> Floats:
+    """Compute how long the slowest process of each record was in calls, at least.
+
+    A record that is reduced over all ranks has the time of the slowest one. With MPI-IO this
+    contains waiting for other processes, so the mean I/O time counts.
+
+    Parameters
+    ----------
+    records : Records
+        Records of the module of `api`.
+    api : str
+        One of `APIS`.
+    share : ndarray of float64
+        The share of the operation in times of reads and writes together.
+    time, metadata : ndarray of float64
+        I/O time and metadata time of the operation, in seconds.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        calls = time + np.where((metadata >= 0) & (metadata < LONGEST_SECONDS), metadata, 0.0)
+        if api == "MPIIO":
+            return calls
+        slowest = records.real(f"{api}_F_SLOWEST_RANK_TIME") * share
+        is_possible = (records.ranks < 0) & (slowest > calls) & (slowest < LONGEST_SECONDS)
+        return np.where(is_possible, slowest, calls)
