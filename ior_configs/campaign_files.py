@@ -206,7 +206,15 @@ def _size(text: str) -> str:
     return text
 
 
+def _fsync(value: object) -> object:
+    """Read `true` as an fsync at the end, as IOR's option ``-e`` means."""
+    if isinstance(value, bool):
+        return "end" if value else "none"
+    return value
+
+
 Size = Annotated[str, read_by(_size)]
+Fsync = Annotated[Literal["none", "end", "each"], BeforeValidator(_fsync)]
 OneOrMore = Annotated[
     tuple[_Value, ...],
     Strict(False),
@@ -237,7 +245,7 @@ class _Grid(Table):
     nodes: OneOrMore[Count] | None = None
     processes_per_node: OneOrMore[Count] | None = None
     processes: OneOrMore[Count] | None = None
-    fsync: OneOrMore[bool] = (False,)
+    fsync: OneOrMore[Fsync] = ("none",)
     odirect: OneOrMore[bool] = (False,)
     reorder_tasks: OneOrMore[bool] = (False,)
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ioncast_base.errors import InputError
+from ioncast_base.sizes import parse_count
 
 _FLAGS = {
     "w": "write",
@@ -25,7 +26,8 @@ _FLAGS = {
     "c": "collective",
     "z": "random_offsets",
     "C": "reorder_tasks",
-    "e": "fsync",
+    "e": "fsync_at_end",
+    "Y": "fsync_each_write",
     "g": "intra_test_barriers",
     "k": "keep_file",
     "m": "multi_file",
@@ -54,7 +56,8 @@ _DIRECTIVES = {
     "segmentcount": "segments",
     "reordertasks": "reorder_tasks",
     "reordertasksconstant": "reorder_tasks",
-    "fsync": "fsync",
+    "fsync": "fsync_at_end",
+    "fsyncperwrite": "fsync_each_write",
     "intratestbarriers": "intra_test_barriers",
     "keepfile": "keep_file",
     "repetitions": "repetitions",
@@ -63,10 +66,12 @@ _DIRECTIVES = {
     "testfile": "test_file",
     "summaryformat": "summary_format",
     "useo_direct": "odirect",
+    "posix.odirect": "odirect",
+    "--posix.odirect": "odirect",
     "numtasks": "tasks",
     "numnodes": "nodes",
 }
-_OTHER_FLAGS = frozenset("EHIKPRSVWYZnpquvxy")
+_OTHER_FLAGS = frozenset("EHIKPRSVWZnpquvxy")
 _OTHER_VALUES = frozenset("ADGJMQTUXfjl")
 _OTHER_LONG_VALUES = frozenset({"dataPacketType", "randomPrefill", "random-offset-seed"})
 _OTHER_LONG_FLAGS = frozenset({"dryRun", "gpuDirect", "warningAsErrors"})
@@ -82,8 +87,9 @@ class Option:
     Attributes
     ----------
     name : str
-        The field of `IorConfig` that the option sets. For other options IOR's spelling:
-        ``-R``, ``--dryRun``, ``-O checkread`` (lower case).
+        The field of `IorConfig` that the option sets; ``-e`` and ``-Y``, which set one field
+        together, have names of their own. For other options IOR's spelling: ``-R``, ``--dryRun``,
+        ``-O checkread`` (lower case).
     value : str or None
         The value; None for a flag without a value.
     tokens : tuple of str
@@ -103,6 +109,10 @@ class Option:
     def on(self) -> bool:
         """Whether a flag is switched on."""
         return self.value is None or self.value.strip("0") != ""
+
+    def times(self, before: int) -> int:
+        """Count a flag as IOR does: each flag adds one, a value replaces the count."""
+        return before + 1 if self.value is None else parse_count(self.value)
 
 
 def split_options(args: Sequence[str]) -> list[Option]:

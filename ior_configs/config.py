@@ -13,12 +13,14 @@ from ioncast_base.kinds import Kind
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.sizes import format_size, parse_count, parse_size
 from ior_configs.command_grammar import Option, split_options
+from ior_configs.conditions import canonical, is_condition, spelled, tokens_of
 from ior_configs.launchers import split_command_line
 
 _API = re.compile(r"[A-Z0-9][A-Z0-9_.-]*")
 _SUMMARY_FORMATS = {name.lower(): name for name in ("default", "JSON", "CSV")}
 _CHECKS = {"write": ("-W", "-O checkwrite"), "read": ("-R", "-O checkread")}
 _ACCESS_SIZE = 8
+_FSYNC_FLAGS = {"end": "-e", "each": "-Y"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +48,11 @@ class IorConfig:
         ``-b`` and ``-t`` in bytes.
     segments : int
         ``-s``.
-    reorder_tasks, fsync, intra_test_barriers, keep_file, multi_file : bool
-        ``-C``, ``-e``, ``-g``, ``-k`` and ``-m``.
+    reorder_tasks, intra_test_barriers, keep_file, multi_file : bool
+        ``-C``, ``-g``, ``-k`` and ``-m``.
+    fsync : {"none", "end", "each", None}
+        No fsync, one at the end (``-e``), or one after each write (``-Y``, also with ``-e``); None:
+        not known, which no option of IOR says.
     repetitions : int
         ``-i``.
     inter_test_delay : int
@@ -61,6 +66,10 @@ class IorConfig:
     tasks, nodes : int or None
         Options of the launcher, not of IOR; None if unknown. IOR's ``-N`` limits the tasks that
         take part, so it is read as `tasks`.
+    conditions : tuple of str
+        Options without a field that change what the run does to storage or memory, such as ``-Z``
+        or ``-M 75%``, each in one spelling and without defaults (see `ior_configs.conditions`).
+        Conditions that change nothing for the run's operations and interface are left out.
     other_options : tuple of str
         All other options of IOR as they were given, each flag on its own.
 
@@ -88,7 +97,7 @@ class IorConfig:
     transfer_size: int = 256 << 10
     segments: int = 1
     reorder_tasks: bool = False
-    fsync: bool = False
+    fsync: str | None = "none"
     intra_test_barriers: bool = False
     keep_file: bool = False
     repetitions: int = 1
@@ -99,11 +108,14 @@ class IorConfig:
     odirect: bool = False
     tasks: int | None = None
     nodes: int | None = None
+    conditions: tuple[str, ...] = ()
     other_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         others = _other_options(self.other_options)
         _set(self, api=self.api.upper(), **_operations(self.write, self.read, others))
+        if self.conditions:
+            _set(self, conditions=_conditions(self))
         refusal = next((reason for refused, reason in _refusals(self) if refused), None)
         if refusal:
             raise InputError(refusal)
@@ -130,13 +142,17 @@ class IorConfig:
             For options or values that IOR does not accept.
         """
         values: dict[str, Any] = {}
+        conditions: list[str] = []
         others: list[str] = []
         for option in split_options(args):
             if option.known:
                 values[option.name] = _value(option, values.get(option.name, 0))
+            elif is_condition(option):
+                conditions.append(spelled(option))
             else:
                 others.extend(option.tokens)
-        return cls(**values, other_options=tuple(others))
+        fsync = _fsync(values.pop("fsync_at_end", False), values.pop("fsync_each_write", False))
+        return cls(**values, fsync=fsync, conditions=tuple(conditions), other_options=tuple(others))
 
     @classmethod
     def from_command_line(cls, text: str) -> IorConfig:
@@ -170,7 +186,7 @@ class IorConfig:
         -------
         list of str
             Arguments that `from_args` reads as this configuration, except for `tasks` and
-            `nodes`.
+            `nodes`, and for an `fsync` that is not known.
         """
         flags = {
             "-w": self.write,
@@ -179,7 +195,7 @@ class IorConfig:
             "-c": self.collective,
             "-z": self.random_offsets,
             "-C": self.reorder_tasks,
-            "-e": self.fsync,
+            **{flag: self.fsync == when for when, flag in _FSYNC_FLAGS.items()},
             "-g": self.intra_test_barriers,
             "-k": self.keep_file,
             "-m": self.multi_file,
@@ -195,7 +211,7 @@ class IorConfig:
             args += ["-o", self.test_file]
         if self.summary_format is not None:
             args += ["-O", f"summaryFormat={self.summary_format}"]
-        return [*args, *self.other_options]
+        return [*args, *tokens_of(self.conditions), *self.other_options]
 
     def command_line(self, launcher: bool = False) -> str:
         """Write the command line, quoted for a shell.
@@ -208,7 +224,8 @@ class IorConfig:
         Returns
         -------
         str
-            A line that `from_command_line` reads as this configuration, except for `nodes`.
+            A line that `from_command_line` reads as this configuration, except for `nodes` and for
+            an `fsync` that is not known.
         """
         prefix = ["mpiexec", "-n", str(self.tasks)] if launcher and self.tasks is not None else []
         return shlex.join([*prefix, "ior", *self.to_args()])
@@ -294,7 +311,7 @@ class IorConfig:
         -------
         IorConfig
             This configuration without `other_options`, and with default values for repetitions,
-            delays, the file's name and the output format.
+            delays, the file's name and the output format. The `conditions` stay.
         """
         return replace(
             self,
@@ -332,12 +349,27 @@ def _unless_default(option: str, value: int, default: int) -> list[str]:
 def _other_options(tokens: tuple[str, ...]) -> list[Option]:
     """Split options that have no field; reject options with a field and grouped flags."""
     options = split_options(tokens)
-    spelled = tuple(token for option in options for token in option.tokens)
-    if spelled != tokens or any(option.known for option in options):
+    single = tuple(token for option in options for token in option.tokens)
+    if single != tokens or any(option.known or is_condition(option) for option in options):
         raise InputError(
             f"{' '.join(tokens)!r} has options with fields of their own, or grouped flags"
         )
     return options
+
+
+def _conditions(config: IorConfig) -> tuple[str, ...]:
+    return canonical(
+        config.conditions,
+        api=config.api,
+        operations=config.operation.split("+"),
+        reordered=config.reorder_tasks,
+    )
+
+
+def _fsync(at_end: bool, each_write: bool) -> str:
+    if each_write:
+        return "each"
+    return "end" if at_end else "none"
 
 
 def _operations(write: bool, read: bool, others: list[Option]) -> dict[str, bool]:
@@ -380,6 +412,7 @@ def _refusals(config: IorConfig) -> list[tuple[bool, str]]:
             > LARGEST_BYTES,
             "IOR counts in 63 bits",
         ),
+        (c.fsync not in {None, "none", *_FSYNC_FLAGS}, f"{c.fsync!r} is not none, end or each"),
         (c.random_offsets not in {0, 1, 2}, "-z can be given once or twice"),
         (
             bool(c.random_offsets) and c.reorder_tasks and shared,
@@ -408,11 +441,6 @@ def _is_file_name(text: str) -> bool:
     return bool(text) and "\0" not in text
 
 
-def _times(option: Option, before: int) -> int:
-    """Count a flag as IOR does: each flag adds one, a value replaces the count."""
-    return before + 1 if option.value is None else parse_count(option.value)
-
-
 def _summary_format(text: str) -> str:
     if text.lower() not in _SUMMARY_FORMATS:
         raise InputError(f"{text!r} is not a summary format", remedy="use default, JSON or CSV")
@@ -436,7 +464,7 @@ _READ_TEXT: dict[str, Callable[[str], Any]] = {
 def _value(option: Option, before: int) -> Any:
     """Read the value of an option; `before` is its value by earlier arguments."""
     if option.name == "random_offsets":
-        return min(_times(option, before), 2)
+        return min(option.times(before), 2)
     if option.name in _READ_TEXT:
         return _READ_TEXT[option.name](option.value or "")
-    return _times(option, before) > 0
+    return option.times(before) > 0

@@ -24,7 +24,6 @@ _PARAMETERS: dict[str, tuple[str, type[Any]]] = {
     "repetitions": ("repetitions", int),
     "multiFile": ("multi_file", bool),
     "interTestDelay": ("inter_test_delay", int),
-    "fsync": ("fsync", bool),
     "readFile": ("read", bool),
     "writeFile": ("write", bool),
     "filePerProc": ("file_per_process", bool),
@@ -105,8 +104,16 @@ def _config(test: object, asked: IorConfig) -> IorConfig:
         if key in parameters
     }
     changes["random_offsets"] = min(_get(parameters, "randomOffset", int), 2)
+    changes["fsync"] = _fsync(parameters, asked)
     changes["tasks"] = _get(_get(test, "Options", dict), "tasks", int)
     return replace(asked, **changes)
+
+
+def _fsync(parameters: Mapping[str, Any], asked: IorConfig) -> str | None:
+    """Tell when the test calls fsync: IOR may have switched off the one at the end."""
+    if "fsync" not in parameters or parameters.get("fsyncperwrite", asked.fsync == "each"):
+        return "each" if parameters.get("fsyncperwrite") else asked.fsync
+    return "end" if _get(parameters, "fsync", int) else "none"
 
 
 def _rows(

@@ -65,8 +65,8 @@ def _read_test(
         raise InputError("there is no command line of IOR in the output")
     warnings = tuple(_warnings(above))
     config = _config(printed, config_as_printed(command, given))
-    if any(text.startswith("fsync() not supported") for text in warnings):
-        config = replace(config, fsync=False)
+    if config.fsync == "end" and any(map(_switched_off_fsync, warnings)):
+        config = replace(config, fsync="none")
     started = printed.get("starttime") or printed.get("began") or ""
     return results_of(
         config, _rows(table, parse_started(started), warnings), version=version, command=command
@@ -82,6 +82,11 @@ def _split_table(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
             "the output ends before the first result", remedy="the run may have failed: repeat it"
         )
     return lines[:start], lines[start:]
+
+
+def _switched_off_fsync(warning: str) -> bool:
+    """Whether IOR ignored ``-e``, in the words of IOR 3.1 and later or of IOR 3.0."""
+    return warning.startswith(("fsync() not supported", "fsync() only available"))
 
 
 def _fields(lines: Iterable[str]) -> dict[str, str]:

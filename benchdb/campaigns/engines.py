@@ -177,7 +177,8 @@ def _fio(job: Job, config: IorConfig) -> list[str]:
         "--create_on_open=1": config.write,
         # Without it, fio would create a file that is missing, and read that.
         "--allow_file_create=0": config.read,
-        "--end_fsync=1": config.write and config.fsync,
+        "--end_fsync=1": config.write and config.fsync == "end",
+        "--fsync=1": config.write and config.fsync == "each",
         "--direct=1": config.odirect,
         "--randrepeat=0": shuffled,
     }
@@ -227,7 +228,7 @@ def _fio_layout(config: IorConfig) -> list[str]:
 
 def _in_order(config: IorConfig) -> IorConfig:
     """The configuration that writes the file that `config` reads, in order and with fsync."""
-    return replace(config.pattern(), write=True, read=False, random_offsets=0, fsync=True)
+    return replace(config.pattern(), write=True, read=False, random_offsets=0, fsync="end")
 
 
 def _drop_from_memory(job: Job, launch: str) -> str:

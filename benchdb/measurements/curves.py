@@ -13,6 +13,7 @@ from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
 from benchdb.measurements.storing import config_of, pattern_of
 from benchdb.store.schema import configurations, measurements, systems
 from ior_configs import IorConfig
+from ior_configs.conditions import conditions_of_text
 
 # Rounding a size to whole transfers changes the bytes by less; a stone wall changes them by more.
 _STONEWALL = 0.05
@@ -56,7 +57,7 @@ class Measured(NamedTuple):
         How many numbers of I/O nodes it was measured with.
     fewest_bytes, most_bytes : int or None
         Fewest and most bytes that a run moved; None if unknown.
-    api, operation, ..., odirect : str, int or bool
+    api, operation, ..., conditions : str, int, bool or tuple of str
         As in `IorConfig`.
     """
 
@@ -76,6 +77,8 @@ class Measured(NamedTuple):
     tasks: int | None
     nodes: int | None
     odirect: bool
+    fsync: str | None
+    conditions: tuple[str, ...]
 
     @property
     def bytes_per_process(self) -> int:
@@ -192,7 +195,8 @@ def curves_of_ids(
 
 def measured(connection: Connection, system: str) -> list[Measured]:
     """The summaries of all curves of a system, without the rows that are set apart."""
-    return [Measured._make(row) for row in connection.execute(_MEASURED, {"system": system})]
+    rows = connection.execute(_MEASURED, {"system": system})
+    return [Measured._make((*known, conditions_of_text(text))) for *known, text in rows]
 
 
 def _with_configuration(

@@ -6,7 +6,7 @@ that recognises its format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,10 +27,12 @@ from benchdb.measurements.csv_rows import (
 from benchdb.measurements.progress import Progress, silently
 from benchdb.measurements.read_fio import fio_measurement, is_fio
 from benchdb.measurements.restore import Origin, Repetition
-from benchdb.measurements.storing import Measurement
+from benchdb.measurements.storing import Measurement, joined_note, unstorable
+from benchdb.store.older_rows import completed, said_by
 from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
 from ior_configs import IorConfig, read_outputs, sniff
+from ior_configs.conditions import conditions_of_text
 
 MIB = 1 << 20
 KIB = 1 << 10
@@ -83,6 +85,8 @@ _FORGE_CONFIG_COLUMNS = (
     "total",
     "operation",
 )
+_PLAIN_FIELDS = tuple(n for n in CONFIGURATION_FIELDS if n not in {"fsync", "conditions"})
+_FSYNCS = ("none", "end", "each")
 _LARGEST_REPETITION = 2**31 - 1
 _ORIGIN_COLUMNS = ("system", "file", "file_sha256", "file_format", "imported_at")
 
@@ -243,7 +247,7 @@ def read_forge(source: Source) -> list[Measurement]:
     bandwidth in MiB/s. Rows of a `population` other than A are stored but not used.
     """
     config_of_row = _memoised(
-        _FORGE_CONFIG_COLUMNS, lambda row: _located(_forge_config(row), source)
+        _cells(_FORGE_CONFIG_COLUMNS), lambda row: _located(_forge_config(row), source)
     )
 
     def read(row: Row) -> Measurement:
@@ -275,7 +279,7 @@ def read_ior(source: Source) -> list[Measurement]:
             remedy=Remedy("give it with {}", ("io_nodes",)),
         )
     return [
-        Measurement(
+        _measurement(
             config=_located(result.config.for_operation(result.operation), source),
             io_nodes=source.io_nodes,
             bandwidth_mib_s=result.bandwidth_mib_s,
@@ -304,6 +308,8 @@ def read_fio(source: Source) -> list[Measurement]:
             ),
         )
     config = _located(IorConfig.from_command_line(source.command), source)
+    if reason := unstorable(config):
+        raise InputError(reason, where=source.where, remedy="give a command without this option")
     return [
         replace(
             fio_measurement(source.text, config, io_nodes=source.io_nodes, where=source.where),
@@ -330,14 +336,10 @@ def _row_reader(source: Source) -> Callable[[Row], Measurement]:
             where=source.where,
             remedy="add the benchmark's IOR command line as column `command`",
         )
-    config_of_row = (
-        _memoised(_CONFIG_COLUMNS, lambda row: _located(_config_of_row(row), source))
-        if has_config
-        else _memoised(_COMMAND_COLUMNS, lambda row: _located(_config_of_command(row), source))
-    )
+    config_of_row = _config_reader(source, columns) if has_config else _command_reader(source)
 
     def read(row: Row) -> Measurement:
-        return Measurement(
+        return _measurement(
             config=config_of_row(row),
             io_nodes=count_cell(row, "io_nodes"),
             bandwidth_mib_s=number_cell(row, "bandwidth_mib_s"),
@@ -355,14 +357,49 @@ def _row_reader(source: Source) -> Callable[[Row], Measurement]:
     return read
 
 
+def _command_reader(source: Source) -> Callable[[Row], IorConfig]:
+    """The function that reads the configuration in a row's command."""
+    return _memoised(
+        _cells(_COMMAND_COLUMNS), lambda row: _located(_config_of_command(row), source)
+    )
+
+
+def _config_reader(source: Source, columns: set[str]) -> Callable[[Row], IorConfig]:
+    """The function that reads the configuration in a row's columns.
+
+    Exports before version 0008 have no column `conditions`, and an fsync of 0 or 1.
+    """
+    cells = _cells(_CONFIG_COLUMNS)
+    if "conditions" in columns:
+        return _memoised(cells, lambda row: _located(_config_of_row(row), source))
+    return _memoised(
+        lambda row: (cells(row), said_by(row.get("command"))),
+        lambda row: _located(_older_config(row), source),
+    )
+
+
+def _measurement(
+    config: IorConfig, *, used: bool = True, note: str | None = None, **values: Any
+) -> Measurement:
+    """A measurement; it is set apart if a condition of its run cannot be stored."""
+    if config.conditions and (reason := unstorable(config)):
+        config, used, note = replace(config, conditions=()), False, joined_note(reason, note)
+    return Measurement(config=config, used=used, note=note, **values)
+
+
+def _cells(columns: Iterable[str]) -> Callable[[Row], Hashable]:
+    names = tuple(columns)
+    return lambda row: tuple(map(row.get, names))
+
+
 def _memoised(
-    columns: Iterable[str], read: Callable[[Row], IorConfig]
+    key_of: Callable[[Row], Hashable], read: Callable[[Row], IorConfig]
 ) -> Callable[[Row], IorConfig]:
-    """A function that reads a configuration once and shares it among rows with equal `columns`."""
-    known: dict[tuple[str | None, ...], IorConfig] = {}
+    """A function that reads a configuration once and shares it among rows with equal keys."""
+    known: dict[Hashable, IorConfig] = {}
 
     def config_of_row(row: Row) -> IorConfig:
-        key = tuple(map(row.get, columns))
+        key = key_of(row)
         if key not in known:
             known[key] = read(row)
         return known[key]
@@ -383,6 +420,7 @@ def _forge_config(row: Row) -> IorConfig:
         block_size=request if strided else request * requests,
         segments=requests if strided else 1,
         odirect=flag_cell(row, "odirect"),
+        fsync=None,
         tasks=processes,
         nodes=count_cell(row, "clients"),
         write=operation == "write",
@@ -392,9 +430,25 @@ def _forge_config(row: Row) -> IorConfig:
 
 def _config_of_row(row: Row) -> IorConfig:
     operation = checked_operation(row["operation"])
-    given = (name for name in CONFIGURATION_FIELDS if name in _REQUIRED_COLUMNS or row.get(name))
+    given = (name for name in _PLAIN_FIELDS if name in _REQUIRED_COLUMNS or row.get(name))
     values: dict[str, Any] = {name: _value(row, configurations.c[name]) for name in given}
-    return IorConfig(**values, write=operation == "write", read=operation == "read")
+    return IorConfig(
+        **values,
+        fsync=row.get("fsync") or None,
+        conditions=conditions_of_text(row.get("conditions") or ""),
+        write=operation == "write",
+        read=operation == "read",
+    )
+
+
+def _older_config(row: Row) -> IorConfig:
+    """The configuration in a row without conditions, completed by its command."""
+    said = said_by(row.get("command"))
+    fsync = row.get("fsync")
+    if fsync in _FSYNCS:
+        return replace(completed(_config_of_row(row), None, said), fsync=fsync)
+    at_end = flag_cell(row, "fsync") if fsync else None
+    return completed(_config_of_row(row | {"fsync": ""}), at_end, said)
 
 
 def _value(row: Row, column: Column[Any]) -> str | int:

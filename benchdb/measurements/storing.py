@@ -26,6 +26,7 @@ from benchdb.store.systems import revise, system_id_of
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.limits import LARGEST_BYTES, LARGEST_COUNT
 from ior_configs import IorConfig
+from ior_configs.conditions import conditions_of_text, conditions_to_text, refusals
 
 _T = TypeVar("_T")
 # Number of rows in one insert, and of keys in one query; databases limit the number of parameters.
@@ -34,6 +35,7 @@ _KEYS = 500
 
 # The longest text that fits into each column.
 _LONGEST_API = longest(configurations.c.api)
+_LONGEST_CONDITIONS = longest(configurations.c.conditions)
 _TEXT_LENGTHS = {
     name: longest(measurements.c[name])
     for name in ("engine", "started", "engine_version", "command", "note", "campaign")
@@ -98,6 +100,8 @@ class Measurement:
             )
         if len(self.config.api) > _LONGEST_API or not self.config.api.isprintable():
             raise InputError(f"{self.config.api!r} is not a valid name of an api")
+        if self.config.conditions and (reason := unstorable(self.config)):
+            raise InputError(reason)
         if not 0 <= (self.bytes or 0) <= LARGEST_BYTES:
             raise InputError(f"{self.bytes} bytes, not from 0 to {LARGEST_BYTES}")
         if not 0 <= (self.time_s or 0) < math.inf:
@@ -255,7 +259,8 @@ def count(connection: Connection) -> int:
 
 def pattern_of(config: IorConfig) -> str:
     """The canonical text that identifies a configuration."""
-    return f"{config.pattern().command_line()} tasks={config.tasks} nodes={config.nodes}"
+    unsaid = " fsync=unknown" if config.fsync is None else ""
+    return f"{config.pattern().command_line()} tasks={config.tasks} nodes={config.nodes}{unsaid}"
 
 
 def ids_of_patterns(connection: Connection, patterns: Iterable[str]) -> dict[str, int]:
@@ -273,8 +278,22 @@ def ids_of_patterns(connection: Connection, patterns: Iterable[str]) -> dict[str
 def config_of(row: dict[str, Any]) -> IorConfig:
     """The configuration in a row that has the columns of `configurations`."""
     values = {name: row[name] for name in CONFIGURATION_FIELDS}
+    values["conditions"] = conditions_of_text(row["conditions"])
     operation = row["operation"]
     return IorConfig(**values, write=operation == "write", read=operation == "read")
+
+
+def unstorable(config: IorConfig) -> str | None:
+    """The reason why a run under the conditions of a configuration is in no curve, or None."""
+    text = conditions_to_text(config.conditions)
+    if len(text) > _LONGEST_CONDITIONS or not text.isprintable():
+        return f"the conditions {text[:60]!r} are too long for the database, or cannot be printed"
+    return next(iter(refusals(config.conditions)), None)
+
+
+def joined_note(reason: str, note: str | None) -> str:
+    """A note that begins with the reason why a measurement is set apart."""
+    return "; ".join(filter(None, (reason, note)))[: _TEXT_LENGTHS["note"]]
 
 
 def _cells(rows: Iterable[Measurement]) -> Counter[tuple[str, int]]:
@@ -297,6 +316,7 @@ def _cells_of_import(connection: Connection, import_id: int) -> Counter[tuple[st
 
 def _configuration_values(pattern: str, config: IorConfig) -> dict[str, Any]:
     values = {name: getattr(config, name) for name in CONFIGURATION_FIELDS}
+    values["conditions"] = conditions_to_text(config.conditions)
     return values | {"pattern": pattern, "operation": config.operation}
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData(
@@ -41,7 +42,7 @@ systems = Table(
 
 # A configuration is one benchmark run without its number of I/O nodes. `pattern` is its canonical
 # IOR command line with tasks and nodes. It makes the row unique, because tasks and nodes may be
-# null.
+# null. `conditions` are words for a shell.
 configurations = Table(
     "configurations",
     metadata,
@@ -58,9 +59,10 @@ configurations = Table(
     Column("tasks", Integer),
     Column("nodes", Integer),
     Column("odirect", Boolean, nullable=False),
-    Column("fsync", Boolean, nullable=False),
+    Column("fsync", String(10)),
     Column("reorder_tasks", Boolean, nullable=False),
     Column("intra_test_barriers", Boolean, nullable=False),
+    Column("conditions", String(250), nullable=False, server_default=text("''")),
 )
 
 # The columns that are fields of `IorConfig` by the same name. Storing, exporting and importing go

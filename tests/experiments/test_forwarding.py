@@ -273,7 +273,7 @@ def small_platform() -> Iterator[Emulated]:
 @pytest.mark.parametrize(
     "config",
     [
-        IorConfig(write=True, fsync=True, block_size=256 * KIB, tasks=4, nodes=2),
+        IorConfig(write=True, fsync="end", block_size=256 * KIB, tasks=4, nodes=2),
         IorConfig(
             write=True, block_size=8 * KIB, transfer_size=8 * KIB, segments=9, tasks=4, nodes=2
         ),

@@ -52,7 +52,7 @@ def from_words(text: str) -> IorConfig:
             IorConfig(
                 read=True,
                 reorder_tasks=True,
-                fsync=True,
+                fsync="end",
                 intra_test_barriers=True,
                 keep_file=True,
                 file_per_process=True,
@@ -69,15 +69,15 @@ def from_words(text: str) -> IorConfig:
         ),
         ("-w -O summaryFormat=CSV#comment", IorConfig(write=True, summary_format="CSV")),
         ("-w -N 8", IorConfig(write=True, tasks=8)),
-        ("-w -Q=1 -G -5 -v", IorConfig(write=True, other_options=("-Q=1", "-G", "-5", "-v"))),
+        ("-w -A=1 -G -5 -v", IorConfig(write=True, other_options=("-A=1", "-G", "-5", "-v"))),
         ("-vwv", IorConfig(write=True, other_options=("-v", "-v"))),
         (
-            "-w --dfs.pool=p --dfs.cont c --dryRun",
-            IorConfig(write=True, other_options=("--dfs.pool=p", "--dfs.cont", "c", "--dryRun")),
+            "-w --dfs.pool=p --dfs.cont c -H",
+            IorConfig(write=True, other_options=("--dfs.pool=p", "--dfs.cont", "c", "-H")),
         ),
         (
             "-w -O summaryFile=x,fsync=1",
-            IorConfig(write=True, fsync=True, other_options=("-O", "summaryFile=x")),
+            IorConfig(write=True, fsync="end", other_options=("-O", "summaryFile=x")),
         ),
         ("-w -R", IorConfig(write=True, read=True, other_options=("-R",))),
     ],
@@ -211,8 +211,118 @@ def test_the_pattern_has_no_options_that_only_control_the_run() -> None:
     assert config.pattern() == from_words("-w -C -e -g --posix.odirect")
 
 
+@pytest.mark.parametrize(
+    ("text", "fsync"),
+    [
+        ("-w", "none"),
+        ("-w -e", "end"),
+        ("-w -Y", "each"),
+        ("-w -e -Y", "each"),
+        ("-w -eY", "each"),
+        ("-w -O fsync=1", "end"),
+        ("-w -O fsyncPerWrite=1", "each"),
+        ("-w -Y=0 -e", "end"),
+        ("-w -e -O fsync=0", "none"),
+    ],
+)
+def test_fsync_is_at_the_end_or_after_each_write(text: str, fsync: str) -> None:
+    assert from_words(text).fsync == fsync
+    assert from_words(text).pattern().fsync == fsync
+
+
+def test_an_unknown_fsync_has_no_option() -> None:
+    config = replace(from_words("-w -e"), fsync=None)
+    assert config.to_args() == from_words("-w").to_args()
+    assert config.pattern().fsync is None
+    with pytest.raises(InputError):
+        IorConfig(fsync="always")
+
+
+@pytest.mark.parametrize(
+    ("spellings", "conditions"),
+    [
+        (["-r -Z", "-r -O reorderTasksRandom=1", "-r -Z -X 5", "-r -Z=1"], ("-Z",)),
+        (["-r -Z -Z", "-r -Z=2", "-r -ZZ"], ("-Z=2",)),
+        (["-r -Z -Q 2", "-r -Q=2 -O reorderTasksRandom=1"], ("-Q 2", "-Z")),
+        (["-r -C -Q 2", "-r -C -O taskPerNodeOffset=2"], ("-Q 2",)),
+        (["-w -M 75%", "-w -M=75%", "-w -O memoryPerNode=75%"], ("-M 75%",)),
+        (["-w -M 2g", "-w -M 2048m", "-w -O memoryPerNode=2147483648"], ("-M 2g",)),
+        (["-w -O memoryPerTask=1g", "-w -O MEMORYPERTASK=1024m"], ("-O memoryPerTask=1g",)),
+        (["-w -E", "-w -O useExistingTestFile=1"], ("-E",)),
+        (["-w -l i", "-w --dataPacketType=incompressible", "-w -linc"], ("-l incompressible",)),
+        (["-w -a MPIIO -V", "-w -a MPIIO --mpiio.useFileView"], ("--mpiio.useFileView",)),
+        (["-w -a MPIIO -p", "-w -a MPIIO -O preallocate=1"], ("--mpiio.preallocate",)),
+        (["-w -a MPIIO -U h", "-w -a mpiio -O hintsFileName=h"], ("--mpiio.hintsFileName=h",)),
+        (["-w -a HDF5 -n -J 1m", "-w -a HDF5 -O noFill=1,setAlignment=1024k"],
+         ("--hdf5.noFill", "--hdf5.setAlignment=1m")),
+        (["-w -O lustreStripeCount=4", "-w --posix.lustre.stripecount 4"],
+         ("--posix.lustre.stripecount=4",)),
+        (["-w -F -u -y", "-w -F -O uniqueDir=1,dualMount=1"], ("-u", "-y")),
+        (["-w -z --randomPrefill 2m", "-w -z --randomPrefill=2048k"], ("--randomPrefill=2m",)),
+        (["-w --dfs.oclass X --dfs.pool p", "-w --dfs.oclass=X --dfs.cont=c"], ("--dfs.oclass=X",)),
+    ],
+)  # fmt: skip
+def test_spellings_of_a_condition_are_one(spellings: list[str], conditions: tuple[str]) -> None:
+    found = [from_words(text).pattern() for text in spellings]
+    assert [config.conditions for config in found] == [conditions] * len(spellings)
+    assert len(set(found)) == 1
+    assert IorConfig.from_args(found[0].to_args()) == found[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Defaults.
+        "-r -Z=0", "-r -C -Q 1", "-w -l timestamp", "-w -M 0", "-w -E -E=0", "-w -a HDF5 -J 1",
+        "-w -O lustreStartOST=-1,lustreStripeCount=0",
+        # They have no effect on this operation, or with this interface.
+        "-w -Z", "-w -C -Q 2", "-r -Q 2", "-r -E", "-w -V", "-w -p", "-w -U hints", "-w -n",
+        # They control the run, its checks and its output.
+        "-w -v -v -A 3 -G 5 -H -j 3 -K -q -T 5 -x -X 1 -W", "-w -r -R",
+        "-w -D 300 -O stoneWallingWearOut=1 -O stoneWallingStatusFile=s",
+        "-w --random-offset-seed=11 -O checkWrite=1,verbose=2,outlierThreshold=3",
+        # No version of IOR obeys them.
+        "-w -a MPIIO -P -S", "-w -a HDF5 -I",
+    ],
+)  # fmt: skip
+def test_options_that_change_no_io_are_no_condition(text: str) -> None:
+    assert from_words(text).pattern().conditions == ()
+
+
+def test_each_operation_has_its_own_conditions() -> None:
+    both = from_words("-w -r -Z -E -M 1g")
+    assert both.conditions == ("-E", "-M 1g", "-Z")
+    assert both.for_operation("write").conditions == ("-E", "-M 1g")
+    assert both.for_operation("read").conditions == ("-M 1g", "-Z")
+
+
+def test_conditions_are_options_without_a_field() -> None:
+    for text in ("-w", "-v", "-b 1m", "x", "--dfs.pool=p"):
+        with pytest.raises(InputError):
+            IorConfig(write=True, conditions=(text,))
+
+
+def test_runs_with_and_without_an_fsync_after_each_write_are_different(shared_data: Path) -> None:
+    with (shared_data / "live" / "manifest.csv").open(newline="") as file:
+        runs = {row["name"]: row["command"] for row in csv.DictReader(file)}
+    fsyncs = {
+        name: IorConfig.from_command_line(command).pattern().fsync
+        for name, command in runs.items()
+        if command.startswith("ior ")
+    }
+    assert {name for name, fsync in fsyncs.items() if fsync == "each"} == {
+        "fsync-each",
+        "fsync-each-fpp",
+    }
+    assert {name for name, fsync in fsyncs.items() if fsync == "end"} == {
+        "fsync-end",
+        "fpp-fsync-end",
+        "posix-strided-e",
+    }
+
+
 def test_other_options_cannot_hide_options_with_fields() -> None:
-    for hidden in [("-w",), ("-b", "1m"), ("-O", "a=1,b=2"), ("-vv",)]:
+    for hidden in [("-w",), ("-b", "1m"), ("-O", "a=1,b=2"), ("-vv",), ("-Z",), ("-M", "1g")]:
         with pytest.raises(InputError):
             IorConfig(write=True, other_options=hidden)
 
@@ -244,6 +354,12 @@ def test_every_command_of_the_measured_runs_matches_the_run(shared_data: Path) -
         assert IorConfig.from_command_line(config.command_line(launcher=True)) == config
 
 
+# Some of them in an old spelling, or a default.
+CONDITIONS = [
+    "-Z", "-Q 3", "-Q 1", "-E", "-u", "-M 75%", "-M 1024m", "-O memoryPerTask=1g", "-l random",
+    "-l t", "-V", "--mpiio.useFileView", "-J 1m", "-U my hints", "--dfs.oclass=S 1",
+    "--posix.lustre.stripecount=-1", "-O lustreStripeCount=4", "--posix.rangelocks",
+]  # fmt: skip
 OTHERS = [("-v",), ("-G", "-5"), ("-G=7",), ("-R",), ("-W",), ("--dfs.pool=p",), ("-O", "refNum=3")]
 
 
@@ -263,10 +379,12 @@ def configs(draw: st.DrawFn) -> IorConfig:
         "summary_format": draw(st.sampled_from([None, "default", "JSON", "CSV"])),
         "tasks": draw(st.none() | st.integers(1, 1 << 20)),
         "nodes": draw(st.none() | st.integers(1, 9)),
+        "fsync": draw(st.sampled_from(["none", "end", "each"])),
+        "conditions": tuple(draw(st.lists(st.sampled_from(CONDITIONS)))),
         "other_options": sum(draw(st.lists(st.sampled_from(OTHERS))), start=()),
     }
     flags = [
-        "write", "read", "file_per_process", "collective", "reorder_tasks", "fsync",
+        "write", "read", "file_per_process", "collective", "reorder_tasks",
         "intra_test_barriers", "keep_file", "multi_file", "odirect",
     ]  # fmt: skip
     values |= {name: draw(flag) for name in flags}

@@ -112,7 +112,7 @@ def test_nodes_that_the_caller_gives_replace_those_of_the_output() -> None:
     assert read_outputs(text, where="x")[0].config.nodes == 1
     result = read_outputs(text, where="x", nodes=8)[0]
     assert result.config.nodes == 8
-    assert result.config.fsync
+    assert result.config.fsync == "end"
     assert result.config.spatiality == "sequential"
 
 
@@ -229,9 +229,12 @@ def test_text_of_a_stonewalled_run_has_the_moved_bytes() -> None:
 
 def test_options_that_ior_switched_off_are_off() -> None:
     text = (FIXTURES / "wr-shared-dxt.txt").read_text().replace(" -w -r", " -e -w -r")
-    assert read_outputs(text, where="x")[0].config.fsync
-    warning = "WARNING: fsync() not supported in selected backend.  Using value of 0.\n"
-    assert not read_outputs(warning + text, where="x")[0].config.fsync
+    assert read_outputs(text, where="x")[0].config.fsync == "end"
+    each = text.replace(" -e ", " -e -Y ")
+    for reason in ("not supported in selected backend", "only available in POSIX"):
+        warning = f"WARNING: fsync() {reason}.  Using value of 0.\n"
+        assert read_outputs(warning + text, where="x")[0].config.fsync == "none"
+        assert read_outputs(warning + each, where="x")[0].config.fsync == "each"
 
 
 def test_text_of_ior_3_0_has_clients() -> None:

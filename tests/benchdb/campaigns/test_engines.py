@@ -44,7 +44,7 @@ def posix_patterns(draw: st.DrawFn) -> IorConfig:
         transfer_size=transfer,
         block_size=transfer * draw(st.integers(2 if shuffled else 1, 4)),
         segments=1 if shuffled else draw(st.integers(1, 4)),
-        fsync=draw(st.booleans()),
+        fsync=draw(st.sampled_from(["none", "end", "each"])),
         reorder_tasks=draw(st.booleans()),
     )
 
@@ -209,7 +209,7 @@ def test_the_processes_of_fio_on_all_nodes_write_one_file(
     nodes: Path,
 ) -> None:
     """No process removes or recreates the file, so it has every byte that was written."""
-    config = pattern(tasks=5, nodes=3, segments=segments, fsync=True)
+    config = pattern(tasks=5, nodes=3, segments=segments, fsync="end")
     seen = tuple(str(nodes / f"cn{node}" / "whole") for node in range(3))
     ours = job("fio", config, nodes, test_file=str(nodes / "scratch" / "whole"), node_files=seen)
     run(ENGINES["fio"].measure(ours).replace("=global", "=global --buffer_pattern=0x5a"), nodes)
@@ -264,7 +264,7 @@ def test_fio_uses_a_new_random_order_in_each_run_and_process(
     [
         ({}, []),
         ({"segments": 4}, []),
-        ({"odirect": True, "fsync": True, "reorder_tasks": True}, []),
+        ({"odirect": True, "fsync": "end", "reorder_tasks": True}, []),
         ({"random_offsets": 1, "file_per_process": True}, []),
         ({"random_offsets": 1, "tasks": 1}, []),
         ({"api": "MPIIO"}, ["fio runs POSIX configurations, not MPIIO"]),
@@ -328,7 +328,7 @@ def test_a_write_needs_no_preparation_and_a_read_needs_files_without_holes(
         return
     written = IorConfig.from_command_line(lines[0])
     assert written.pattern() == replace(
-        config, write=True, read=False, random_offsets=0, fsync=True, nodes=None
+        config, write=True, read=False, random_offsets=0, fsync="end", nodes=None
     )
     assert written.keep_file
     assert lines[1].startswith("mpiexec -n ")
@@ -420,7 +420,7 @@ def ior() -> str:
 @pytest.mark.parametrize(
     "config",
     [
-        pattern(fsync=True),
+        pattern(fsync="end"),
         pattern(segments=3),
         pattern(file_per_process=True, random_offsets=1),
         pattern("read", segments=3, reorder_tasks=True),

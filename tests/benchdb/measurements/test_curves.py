@@ -83,7 +83,7 @@ def test_options_that_only_control_a_run_are_ignored(filled: Engine, asked: IorC
     ("config", "system"),
     [
         (replace(SHARED, nodes=4), "here"),
-        (replace(SHARED, fsync=True), "here"),
+        (replace(SHARED, fsync="end"), "here"),
         (OWN_FILES, "here"),
         (SHARED, "nowhere"),
         (SHARED, "Here"),

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ ODD = [
     Measurement(CONFIG, 0, 1 / 3, command="ior -w  -o 'a b'\nior -r\r", campaign=" größer\tals"),
     Measurement(IorConfig(read=True), 2**31 - 1, 7.0, engine="fio", started="soon", note="\r"),
     Measurement(CONFIG, 0, 2.0, engine="Fio", engine_version="fio-3.33", used=False),
+    Measurement(replace(CONFIG, fsync=None), 0, 3.0),
+    Measurement(replace(CONFIG, fsync="each", conditions=("-M 75%", "-U my hints")), 0, 3.0),
 ]
 
 
@@ -163,8 +166,8 @@ def test_an_export_gives_the_same_database_elsewhere(
     filled: str, exported: Path, other_location: str
 ) -> None:
     said = output("import", exported, db=other_location)
-    # 440 measurements of the testbed, 2 of the JSON on each system, 2 of FORGE, and 5 odd ones.
-    assert said.startswith(f"{exported}: 451 measurements of ")
+    # 440 measurements of the testbed, 2 of the JSON on each system, 2 of FORGE, and 7 odd ones.
+    assert said.startswith(f"{exported}: 453 measurements of ")
     assert contents(other_location) == contents(filled)
     assert output("export", db=other_location) == output("export", db=filled)
 
@@ -277,11 +280,11 @@ def test_parquet_has_the_types_of_the_tables(filled: str, tmp_path: Path) -> Non
     output("export", "--format", "parquet", "--output", path, db=filled)
     table = pq.read_table(path)
     assert table.column_names == list(EXPORT_COLUMNS)
-    assert table.num_rows == 451
+    assert table.num_rows == 453
     kinds = {name: table.schema.field(name).type for name in EXPORT_COLUMNS}
     whole = {"transfer_size", "block_size", "segments", "tasks", "nodes", "random_offsets"}
     whole |= {"io_nodes", "repetition", "bytes"}
-    flags = {"file_per_process", "collective", "odirect", "fsync", "reorder_tasks", "used"}
+    flags = {"file_per_process", "collective", "odirect", "reorder_tasks", "used"}
     flags |= {"intra_test_barriers"}
     assert {name for name, kind in kinds.items() if kind == pa.int64()} == whole
     assert {name for name, kind in kinds.items() if kind == pa.bool_()} == flags

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Engine
 
+from benchdb.measurements.curves import curves
 from benchdb.measurements.exports import EXPORT_COLUMNS
 from benchdb.measurements.importers import Source, read_measurements
-from benchdb.measurements.storing import Measurement
+from benchdb.measurements.storing import Measurement, store
+from benchdb.store.database import transaction
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
 
@@ -171,6 +174,114 @@ def test_own_rows_by_command() -> None:
     )
 
 
+LIVE_FSYNC = [("fsync-each", "each"), ("fsync-end", "end"), ("fsync-none", "none")]
+
+
+@pytest.mark.parametrize(("name", "fsync"), LIVE_FSYNC)
+def test_the_command_in_an_output_says_when_ior_called_fsync(
+    name: str, fsync: str, shared_data: Path
+) -> None:
+    [row] = read((shared_data / "live" / f"{name}.txt").read_text(), io_nodes=0)
+    assert row.config.fsync == fsync
+
+
+def test_runs_with_and_without_an_fsync_after_each_write_are_two_cells(
+    shared_data: Path, database: Engine
+) -> None:
+    text = (shared_data / "live" / "fsync-each.txt").read_text()
+    for name, content in (("with", text), ("without", text.replace(" -Y ", " "))):
+        with transaction(database, write=True) as connection:
+            store(
+                connection,
+                system="live",
+                file=name,
+                content=content.encode(),
+                file_format="ior",
+                rows=read(content, io_nodes=0),
+            )
+    with transaction(database) as connection:
+        found = {c.config.fsync: c.bandwidths_mib_s for c in curves(connection, "live")}
+    assert found == {"each": {0: (95.23,)}, "none": {0: (95.23,)}}
+
+
+def own(columns: dict[str, str]) -> str:
+    """A file with the configuration in columns, and more columns."""
+    header, row = OURS_WITH_CONFIGURATION.replace("read", "write").splitlines()
+    more = [",".join(["", *cells]) for cells in (columns, columns.values())]
+    return f"{header}{more[0]}\n{row}{more[1]}\n"
+
+
+RUN = "mpiexec -n 16 ior -w -b 64k -t 64k -s 32"
+
+
+@pytest.mark.parametrize(
+    ("columns", "fsync", "conditions"),
+    [
+        # Exports of this version.
+        ({"fsync": "end", "conditions": ""}, "end", ()),
+        ({"fsync": "each", "conditions": "-M 75% -l random"}, "each", ("-M 75%", "-l random")),
+        ({"fsync": "", "conditions": "", "command": f"{RUN} -e"}, None, ()),
+        # Exports before version 0008, and tables of one's own.
+        ({"fsync": "1"}, "end", ()),
+        ({"fsync": "true"}, "end", ()),
+        ({"fsync": "1", "command": f"{RUN} -e"}, "end", ()),
+        ({"fsync": "1", "command": f"{RUN} -e -Y"}, "each", ()),
+        ({"fsync": "0", "command": f"{RUN} -M 75%"}, "none", ("-M 75%",)),
+        ({"fsync": "0", "command": f"{RUN} -Y -o /x"}, "each", ()),
+        ({"fsync": "0", "command": "fio --name=global --fsync=1 --name=0"}, "each", ()),
+        ({"fsync": "0", "command": "fio --name=global --end_fsync=1 --name=0"}, "end", ()),
+        ({"fsync": "0", "command": "fio --name=global --bs=1m --name=0 --name…"}, "none", ()),
+        ({"fsync": "0", "command": "fio --name=global --bs…"}, None, ()),
+        ({"fsync": "0", "command": f"{RUN} -o /a/long/na…"}, None, ()),
+        ({"fsync": "0", "command": "./another -w"}, None, ()),
+        ({"fsync": "0"}, None, ()),
+        ({}, None, ()),
+        ({"command": f"{RUN} -e -l random"}, "end", ("-l random",)),
+        ({"fsync": "each"}, "each", ()),
+    ],
+)
+def test_fsync_and_conditions_come_from_columns_or_from_the_command(
+    columns: dict[str, str], fsync: str | None, conditions: tuple[str, ...]
+) -> None:
+    [row] = read(own(columns))
+    assert (row.config.fsync, row.config.conditions) == (fsync, conditions)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"fsync": "maybe", "conditions": ""}, "'maybe' is not none, end or each"),
+        ({"fsync": "maybe"}, "fsync is 'maybe', not"),
+        ({"fsync": "none", "conditions": "-w"}, "'-w' is not a condition"),
+        ({"fsync": "none", "conditions": "-M '75%"}, "cannot be split"),
+    ],
+)
+def test_an_fsync_or_condition_that_is_none_is_an_error(columns: dict[str, str], said: str) -> None:
+    assert said in refusal(own(columns))
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("-f script", "IOR read options from a script (-f)"),
+        ("--dryRun", "with --dryRun IOR does no I/O"),
+        (f"-a MPIIO -U {'h' * 300}", "are too long for the database"),
+    ],
+)
+def test_a_run_whose_conditions_cannot_be_stored_is_not_used(option: str, reason: str) -> None:
+    [row] = read(f"io_nodes,bandwidth_mib_s,command,note\n4,66.6,ior -w {option},odd\n")
+    assert not row.used
+    assert row.note is not None
+    assert reason in row.note
+    assert row.note.endswith("; odd")
+    assert row.config.conditions == ()
+
+
+def test_forge_does_not_say_whether_it_called_fsync() -> None:
+    [row] = read(forge({}))
+    assert row.config.fsync is None
+
+
 def test_own_rows_by_configuration() -> None:
     [row] = read(OURS_WITH_CONFIGURATION)
     assert row == Measurement(
@@ -182,6 +293,7 @@ def test_own_rows_by_configuration() -> None:
             tasks=16,
             nodes=8,
             odirect=True,
+            fsync=None,
         ),
         2,
         19.75,

@@ -61,7 +61,7 @@ def test_the_bandwidth_is_all_bytes_over_the_time_of_the_slowest_process() -> No
         IorConfig(
             write=True,
             file_per_process=True,
-            fsync=True,
+            fsync="end",
             block_size=MIB,
             transfer_size=256 * KIB,
             tasks=2,

@@ -13,15 +13,15 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, create_engine, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from benchdb.history.decisions import DecisionRow, store_decisions
 from benchdb.history.outcomes import joined_outcomes, store_outcome
 from benchdb.history.runs import NewRun, store_run
-from benchdb.measurements.storing import Measurement, store
+from benchdb.measurements.storing import Measurement, config_of, pattern_of, store
 from benchdb.store.database import NEWEST, open_database, transaction
 from benchdb.store.fitted_models import state_of, store_model, stored_models
-from benchdb.store.schema import metadata
+from benchdb.store.schema import configurations, metadata
 from benchdb.store.systems import system_names
 from benchdb.store.tokens import add_token
 from ior_configs import IorConfig
@@ -33,6 +33,11 @@ SCHEMAS = Path(__file__).parent / "schemas"
 # Created by the code of that version, and dumped by the tools of the databases.
 VERSIONS = ["0001", "0002", "0003", "0004"]
 SERVICE = ("applications", "decisions", "outcomes", "runs", "tokens")
+# Two engines measured a configuration of version 0001 in turns, without I/O nodes: the repetitions
+# of these measurements before and after.
+MIXED = {45: (0, 0), 46: (1, 0), 47: (2, 1), 48: (3, 1), 50: (4, 2), 51: (5, 2)}
+# Columns of configurations that version 0008 writes anew.
+CHANGED = ("pattern", "fsync", "conditions")
 # The first table of each later version.
 LATER = ("run_logs",)
 Rows = dict[str, list[dict[str, Any]]]
@@ -76,6 +81,12 @@ def sqlalchemy_url(location: str) -> str:
     return url_of(location).replace("postgresql:", "postgresql+psycopg:")
 
 
+def stable(rows: Rows) -> Rows:
+    """The rows without the values that version 0008 writes anew."""
+    changed = {"configurations": CHANGED, "systems": ("revision",)}
+    return {table: without(found, *changed.get(table, ())) for table, found in rows.items()}
+
+
 def url_of(location: str) -> str:
     return location if "://" in location else f"sqlite:///{location}"
 
@@ -107,11 +118,19 @@ def test_version_0001_keeps_every_row(location: str) -> None:
     }
     open_database(location).dispose()
     after = everything(url_of(location))
-    for table in ("configurations", "imports"):
-        assert after[table] == before[table]
+    assert after["imports"] == before["imports"]
+    # Of the runs of one configuration, a single one has a command.
+    *same, new = stable(after)["configurations"]
+    assert same == stable(before)["configurations"]
+    fsyncs = {row["id"]: row["fsync"] for row in after["configurations"]}
+    found = {row["id"]: fsyncs[row["configuration_id"]] for row in after["measurements"]}
+    assert {id_: found[id_] for id_ in MIXED} == dict.fromkeys(MIXED) | {48: "none"}
+    assert [row["id"] for row in after["measurements"] if row["configuration_id"] == new["id"]] == [
+        48
+    ]
     assert without(after["systems"], "revision") == before["systems"]
-    assert without(after["measurements"], "repetition", "campaign") == without(
-        before["measurements"], "repetition"
+    assert without(after["measurements"], "repetition", "campaign", "configuration_id") == without(
+        before["measurements"], "repetition", "configuration_id"
     )
     assert {row["campaign"] for row in after["measurements"]} == {None}
 
@@ -120,16 +139,14 @@ def test_version_0001_gets_repetitions_by_engine(location: str) -> None:
     before = load("0001", location)["measurements"]
     open_database(location).dispose()
     after = everything(url_of(location))["measurements"]
-    # Two engines measured this configuration in turns, without I/O nodes.
-    mixed = {45: (0, 0), 46: (1, 0), 47: (2, 1), 48: (3, 1), 50: (4, 2), 51: (5, 2)}
     found = {
         old["id"]: (old["repetition"], new["repetition"])
         for old, new in zip(before, after, strict=True)
     }
-    assert {id_: found[id_] for id_ in mixed} == mixed
+    assert {id_: found[id_] for id_ in MIXED} == MIXED
     engines = {row["id"]: row["engine"] for row in before}
-    assert [engines[id_] for id_ in mixed] == ["forge", "ior", "forge", "ior", "ior", "forge"]
-    assert all(old == new for id_, (old, new) in found.items() if id_ not in mixed)
+    assert [engines[id_] for id_ in MIXED] == ["forge", "ior", "forge", "ior", "ior", "forge"]
+    assert all(old == new for id_, (old, new) in found.items() if id_ not in MIXED)
 
 
 def test_empty_texts_of_version_0001_become_nulls(tmp_path: Path) -> None:
@@ -154,9 +171,7 @@ def test_version_0002_keeps_every_row(location: str) -> None:
     }
     open_database(location).dispose()
     after = everything(url_of(location))
-    for table in ("configurations", "imports", "measurements"):
-        assert after[table] == before[table]
-    assert after["systems"] == [row | {"revision": None} for row in before["systems"]]
+    assert stable(after).items() >= stable(before).items()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -188,7 +203,8 @@ def test_version_0003_keeps_every_row(location: str) -> None:
         "systems": 3,
     }
     open_database(location).dispose()
-    assert everything(url_of(location)) == before | {name: [] for name in (*SERVICE, *LATER)}
+    after = everything(url_of(location))
+    assert stable(after) == stable(before | {name: [] for name in (*SERVICE, *LATER)})
 
 
 def test_version_0004_keeps_every_row(location: str) -> None:
@@ -198,7 +214,7 @@ def test_version_0004_keeps_every_row(location: str) -> None:
     after = everything(url_of(location))
     [log], [run] = after.pop("run_logs"), before["runs"]
     before["outcomes"] = [row | {"started": None} for row in before["outcomes"]]
-    assert after == before
+    assert stable(after) == stable(before)
     assert log == {
         "id": log["id"],
         "system_id": run["system_id"],
@@ -315,6 +331,165 @@ def use_service_tables(connection: Connection) -> None:
     add_token(connection, "slurm", "scheduler")
 
 
+RUN = "ior -a POSIX -w -b 1m -t 32k -k -o f"
+LIVE = "ior -a POSIX -w -b 1m -t 32k -Y -k -o f"
+
+
+def add_configuration(connection: Connection, *, fsync: bool, read: bool = False) -> int:
+    """Store a configuration as versions before 0008 did; it has 8 tasks on a node."""
+    options = f"{'-r' if read else '-w'}{' -e' if fsync else ''}"
+    values = {
+        "pattern": f"ior -a POSIX {options} -b 1m -t 32k tasks=8 nodes=1",
+        "api": "POSIX",
+        "operation": "read" if read else "write",
+        **dict.fromkeys(("file_per_process", "collective", "odirect"), False),
+        **dict.fromkeys(("reorder_tasks", "intra_test_barriers"), False),
+        "random_offsets": 0,
+        "transfer_size": 32 << 10,
+        "block_size": 1 << 20,
+        "segments": 1,
+        "tasks": 8,
+        "nodes": 1,
+        "fsync": fsync,
+    }
+    return insert(connection, "configurations", values)
+
+
+def add_runs(connection: Connection, configuration: int, commands: list[str | None]) -> list[int]:
+    """Store a run with each command, numbered from 0."""
+    usual = {"system_id": 1, "import_id": 1, "io_nodes": 4, "bandwidth_mib_s": 1.0, "used": True}
+    return [
+        insert(
+            connection,
+            "measurements",
+            usual
+            | {"configuration_id": configuration, "repetition": number, "command": command}
+            | {"engine": "ior", "note": "odd" if command and "-f" in command else None},
+        )
+        for number, command in enumerate(commands)
+    ]
+
+
+def insert(connection: Connection, table: str, values: dict[str, Any]) -> int:
+    names = ", ".join(values)
+    places = ", ".join(f":{name}" for name in values)
+    query = f"INSERT INTO {table} ({names}) VALUES ({places}) RETURNING id"  # noqa: S608
+    return int(connection.execute(text(query), values).scalar_one())
+
+
+def old_database(location: str) -> Engine:
+    """A database of version 0004."""
+    load("0004", location)
+    return create_engine(sqlalchemy_url(location))
+
+
+def told(location: str) -> dict[int, tuple[str | None, str, int]]:
+    """Fsync, conditions and repetition of each measurement."""
+    rows = everything(url_of(location))
+    configs = {row["id"]: row for row in rows["configurations"]}
+    of = {row["id"]: configs[row["configuration_id"]] for row in rows["measurements"]}
+    return {
+        row["id"]: (of[row["id"]]["fsync"], of[row["id"]]["conditions"], row["repetition"])
+        for row in rows["measurements"]
+    }
+
+
+def test_version_0008_divides_configurations_by_the_commands_of_their_runs(location: str) -> None:
+    old = old_database(location)
+    with old.begin() as connection:
+        plain = add_configuration(connection, fsync=False)
+        synced = add_configuration(connection, fsync=True)
+        reading = add_configuration(connection, fsync=False, read=True)
+        lone = add_configuration(connection, fsync=True, read=True)
+        runs = add_runs(connection, plain, [RUN, RUN, LIVE, None, "srun ./mine", RUN, RUN])
+        runs += add_runs(connection, synced, [None, f"{RUN} -e", f"{RUN} -e -Y", "fio x", RUN])
+        runs += add_runs(
+            connection,
+            reading,
+            [
+                "ior -r -b 1m -t 32k -o 'my file' -Z",
+                "ior -r -b 1m -t 32k -O reorderTasksRandom=1 -v",
+                "ior -r -b 1m -t 32k -o it's -M 75%",
+                "ior -r -b 1m -t 32k -f script",
+                "fio --name=global --rw=read --name=0",
+            ],
+        )
+    old.dispose()
+    open_database(location).dispose()
+    found = told(location)
+    assert [found[id_] for id_ in runs] == [
+        ("none", "", 0),
+        ("none", "", 1),
+        ("each", "", 2),
+        (None, "", 3),
+        (None, "", 4),
+        ("none", "", 5),
+        ("none", "", 6),
+        ("end", "", 0),
+        ("end", "", 1),
+        # The other configuration has a run with this number already.
+        ("each", "", 3),
+        ("end", "", 3),
+        ("end", "", 4),
+        ("none", "-Z", 0),
+        ("none", "-Z", 1),
+        ("none", "-M 75%", 2),
+        ("none", "", 3),
+        ("none", "", 4),
+    ]
+    rows = everything(url_of(location))
+    patterns = {row["id"]: row["pattern"] for row in rows["configurations"]}
+    assert patterns[plain] == "ior -a POSIX -w -b 1m -t 32k tasks=8 nodes=1"
+    assert patterns[synced] == "ior -a POSIX -w -e -b 1m -t 32k tasks=8 nodes=1"
+    assert patterns[lone] == "ior -a POSIX -r -e -b 1m -t 32k tasks=8 nodes=1"
+    assert set(patterns.values()) >= {
+        "ior -a POSIX -w -Y -b 1m -t 32k tasks=8 nodes=1",
+        "ior -a POSIX -w -b 1m -t 32k tasks=8 nodes=1 fsync=unknown",
+        "ior -a POSIX -r -b 1m -t 32k -Z tasks=8 nodes=1",
+        "ior -a POSIX -r -b 1m -t 32k -M 75% tasks=8 nodes=1",
+        "ior -a POSIX -r -b 1m -t 32k tasks=8 nodes=1",
+    }
+    unused = [(row["id"], row["note"]) for row in rows["measurements"] if not row["used"]]
+    reason = "IOR read options from a script (-f), which the command does not show; odd"
+    assert (runs[-2], reason) in unused
+    assert not set(runs[:-2]) & {id_ for id_, _ in unused}
+
+
+def test_every_pattern_of_an_upgraded_database_is_that_of_its_columns(location: str) -> None:
+    old = old_database(location)
+    with old.begin() as connection:
+        plain = add_configuration(connection, fsync=False)
+        add_runs(connection, plain, [RUN, LIVE, None, f"{RUN} -M 75%"])
+    old.dispose()
+    engine = open_database(location)
+    with transaction(engine) as connection:
+        for row in connection.execute(configurations.select()).mappings():
+            assert pattern_of(config_of(dict(row))) == row["pattern"]
+    engine.dispose()
+
+
+def test_version_0008_can_be_downgraded_after_it_divided_configurations(location: str) -> None:
+    old = old_database(location)
+    with old.begin() as connection:
+        plain = add_configuration(connection, fsync=False)
+        add_runs(connection, plain, [LIVE, RUN, RUN, None, f"{RUN} -l random"])
+        synced = add_configuration(connection, fsync=True)
+        add_runs(connection, synced, [f"{RUN} -e", None])
+    old.dispose()
+    before = everything(url_of(location))
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        go_back(connection, "0007")
+    engine.dispose()
+    after = everything(url_of(location))
+    changed = ("fsync", "revision")
+    assert without(after["configurations"], "id") == without(before["configurations"], "id")
+    assert without(after["measurements"], "configuration_id") == without(
+        before["measurements"], "configuration_id"
+    )
+    assert without(after["systems"], *changed) == without(before["systems"], *changed)
+
+
 @pytest.mark.parametrize("version", ["0002", "0003"])
 def test_a_database_can_be_downgraded(location: str, version: str) -> None:
     before = load(version, location)
@@ -325,7 +500,12 @@ def test_a_database_can_be_downgraded(location: str, version: str) -> None:
         use_service_tables(connection)
         go_back(connection, version)
     engine.dispose()
-    assert everything(url_of(location)) == before
+    after = everything(url_of(location))
+    if version >= "0003":
+        revisions = [{row["revision"] for row in rows["systems"]} for rows in (before, after)]
+        assert revisions[0].isdisjoint(revisions[1])
+        after["systems"] = before["systems"]
+    assert after == before
 
 
 _OPEN = (

@@ -233,7 +233,7 @@ def changed(**told: Any) -> IorConfig:
         ({"tasks": 32, "nodes": 16, "transfer_size": 2 * MIB}, math.sqrt(2) * math.log(2)),
         ({"tasks": 32, "nodes": 16, "block_size": 16 * MIB}, math.hypot(math.log(2), math.log(4))),
         ({"odirect": True}, 0.0),
-        ({"fsync": True}, 0.0),
+        ({"fsync": "end"}, 0.0),
     ],
 )
 def test_the_distance_is_euclidean_in_logarithms(told: dict[str, Any], expected: float) -> None:
@@ -338,7 +338,7 @@ def test_a_phase_of_stdio_is_matched_to_posix(a_phase: MakePhase, a_curve: MakeC
     assert match(phase, phase.parts[0], [a_curve()], 8).kind == "exact"
 
 
-@pytest.mark.parametrize("told", [{"odirect": True}, {"fsync": True}, {"reorder_tasks": True}])
+@pytest.mark.parametrize("told", [{"odirect": True}, {"fsync": "end"}, {"reorder_tasks": True}])
 def test_what_the_counters_do_not_show_is_no_part_of_the_match(
     a_phase: MakePhase, a_curve: MakeCurve, told: dict[str, bool]
 ) -> None:

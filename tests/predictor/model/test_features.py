@@ -31,7 +31,9 @@ def in_numbers(line: str, nodes: int | None = 8) -> dict[str, float]:
         ("-w -a MPIIO", {"MPI-IO": 1}),
         ("-w -a MPIIO -c", {"MPI-IO": 1, "collective": 1}),
         ("-w --posix.odirect", {"O_DIRECT": 1}),
-        ("-w -e", {"fsync": 1}),
+        ("-w -e", {"fsync at the end": 1}),
+        ("-w -Y", {"fsync after each write": 1}),
+        ("-r -e", {"read": 1}),
     ],
 )
 def test_each_option_that_tells_patterns_apart_is_a_flag(
@@ -41,6 +43,12 @@ def test_each_option_that_tells_patterns_apart_is_a_flag(
     # 16 processes, 2 on each node, requests of 2^20 bytes, 2^22 bytes per process.
     sizes = dict(zip(SIZES, (4, 1, 20, 22), strict=True))
     assert found == sizes | NONE | said
+
+
+def test_an_unknown_fsync_is_between_none_and_one_at_the_end() -> None:
+    unknown = IorConfig(write=True, fsync=None)
+    found = dict(zip(FLAGS, pattern(unknown)[len(SIZES) :], strict=True))
+    assert found == NONE | {"fsync at the end": 0.5}
 
 
 def test_segments_of_one_request_are_strided_and_count_as_bytes() -> None:

@@ -178,7 +178,7 @@ def test_what_a_log_cannot_tell_is_as_in_the_benchmark(
 ) -> None:
     """A log does not show O_DIRECT and fsync."""
     curves = tuple(
-        replace(curve, config=replace(curve.config, odirect=True, fsync=True))
+        replace(curve, config=replace(curve.config, odirect=True, fsync="end"))
         for curve in synthetic.curves
     )
     direct = Knowledge(curves, knowledge.model)
