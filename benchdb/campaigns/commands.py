@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,8 +31,8 @@ from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.folder import CampaignFolder
 from benchdb.campaigns.platform_file import Platform, read_platform
 from benchdb.campaigns.progress_lines import progress_text, reporting
-from benchdb.campaigns.readiness import check_directories, find_engine
-from benchdb.campaigns.running import forget_failures, last_error, run_campaign
+from benchdb.campaigns.readiness.problems import find_engine, problems_before
+from benchdb.campaigns.running import cells_to_run, forget_failures, last_error, run_campaign
 from benchdb.campaigns.standing import status_of
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_new_system
@@ -40,7 +40,7 @@ from ioncast_base.command_options import CommandGroup, database_option, format_o
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import read_text
 from ior_configs import IorConfig
-from ior_configs.campaign_files import campaign_text, read_campaign
+from ior_configs.campaign_files import Campaign, campaign_text, read_campaign
 
 platform_option = click.option(
     "--platform",
@@ -99,6 +99,7 @@ def run(
 
     Bundled campaigns are laptop, forwarding, rr9366 and forge; docs/campaigns.md describes them.
     Every configuration runs with each of the platform's numbers of I/O nodes, in random order.
+    Programs, launcher and space are checked first; every problem is one line, and nothing starts.
     A failed run does not stop the others, but three failures in a row with the same error do
     (same_failures_limit in the platform file). Ctrl-C or a crash of the machine loses only the run
     in progress; `ioncast campaign resume` continues. The exit code is 1 if runs failed.
@@ -107,13 +108,7 @@ def run(
     planned = read_campaign(
         source, nodes=platform.nodes, processes_per_node=platform.processes_per_node
     )
-    engine, program = find_engine(platform, engine)
-    show_left_out(planned.configurations, platform, engine)
-    if all(folders.obstacles(config, platform, engine) for config in planned.configurations):
-        raise InputError(
-            f"{platform.system} cannot run any of its configurations with {engine}", where=source
-        )
-    check_directories(platform)
+    engine, program = _ready(platform, engine, planned, source)
     with opened_database(location) as database:
         with transaction(database) as connection:
             check_new_system(connection, platform.system)
@@ -145,12 +140,15 @@ def resume(
 ) -> None:
     """Continue the campaign in DIR where it stopped.
 
-    Measurements are stored in the database that the campaign began with, unless --db names
-    another one.
+    Programs, launcher and space are checked first, as by `ioncast campaign run`. Measurements are
+    stored in the database that the campaign began with, unless --db names another one.
     """
     folder = folders.read(directory)
-    if retry_failed:
-        with folders.locked(folder):
+    with folders.locked(folder):
+        cells = cells_to_run(folder, retry_failed=retry_failed)
+        if cells:
+            _refuse(problems_before(folder.platform, folder.engine, folder.program, cells, _warn))
+        if retry_failed:
             forget_failures(folder)
     if context.get_parameter_source("location") is not ParameterSource.COMMANDLINE:
         location = folder.database or location
@@ -204,7 +202,40 @@ def report(directory: Path, output_format: str, html: str | None) -> None:
 def show_left_out(configs: Iterable[IorConfig], platform: Platform, engine: str) -> None:
     """Warn about configurations that platform or engine cannot run."""
     for line in left_out_lines(configs, platform, engine):
-        click.echo(f"ioncast: warning: {line}", err=True)
+        _warn(line)
+
+
+def _ready(
+    platform: Platform, asked: str | None, planned: Campaign, source: str
+) -> tuple[str, str]:
+    """Choose the engine and check everything that runs need; return engine and program."""
+    problems = []
+    engine, program = asked or next(iter(ENGINES)), None
+    try:
+        engine, program = find_engine(platform, asked)
+    except InputError as error:
+        problems.append(error)
+    show_left_out(planned.configurations, platform, engine)
+    cells = folders.cells_of(planned, platform, engine)
+    if not cells:
+        raise InputError(
+            f"{platform.system} cannot run any of its configurations with {engine}", where=source
+        )
+    problems += problems_before(platform, engine, program, cells, _warn)
+    _refuse(problems)
+    return engine, program or ""
+
+
+def _refuse(problems: Sequence[InputError]) -> None:
+    """End the command with a line for each problem, if there is one."""
+    for problem in problems[:-1]:
+        click.echo(f"ioncast: {problem}", err=True)
+    for problem in problems[-1:]:
+        raise problem
+
+
+def _warn(sentence: str) -> None:
+    click.echo(f"ioncast: warning: {sentence}", err=True)
 
 
 def _run(folder: CampaignFolder, database: Engine) -> None:

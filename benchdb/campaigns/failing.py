@@ -35,10 +35,18 @@ def error_line(log: str) -> str | None:
     >>> error_line("ior: cannot open x\nPlease see the FAQ page")
     'ior: cannot open x'
     """
+    return named_error(log) or next(iter(_said(log)[-1:]), None)
+
+
+def named_error(log: str) -> str | None:
+    """The first line of a log with a word for an error that is not a warning; None if none has."""
+    said = (line for line in _said(log) if _ERROR.search(line) and not _WARNING.search(line))
+    return next(said, None)
+
+
+def _said(log: str) -> list[str]:
     lines = ("".join(c for c in line if c.isprintable()).strip() for line in log.splitlines())
-    said = [line for line in lines if line]
-    errors = [line for line in said if _ERROR.search(line) and not _WARNING.search(line)]
-    return next(iter([*errors, *said[-1:]]), None)
+    return [line for line in lines if line]
 
 
 def comparable(error: str) -> str:

@@ -76,6 +76,11 @@ class Cell:
         """Size of the test files together."""
         return self.tasks * self.config.bytes_per_process
 
+    @property
+    def files(self) -> int:
+        """Number of the test files."""
+        return self.tasks if self.config.file_per_process else 1
+
 
 @dataclass(frozen=True)
 class Run:
@@ -229,12 +234,17 @@ def read(path: Path) -> CampaignFolder:
         campaign=campaign,
         platform=platform,
         **settings,
-        cells=tuple(
-            Cell(f"{digest_of(config)}-n{io_nodes}", config, io_nodes)
-            for config in campaign.configurations
-            if not obstacles(config, platform, settings["engine"])
-            for io_nodes in platform.io_nodes
-        ),
+        cells=cells_of(campaign, platform, settings["engine"]),
+    )
+
+
+def cells_of(campaign: Campaign, platform: Platform, engine: str) -> tuple[Cell, ...]:
+    """Every configuration that can run on the platform, with each number of I/O nodes."""
+    return tuple(
+        Cell(f"{digest_of(config)}-n{io_nodes}", config, io_nodes)
+        for config in campaign.configurations
+        if not obstacles(config, platform, engine)
+        for io_nodes in platform.io_nodes
     )
 
 

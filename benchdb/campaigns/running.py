@@ -77,6 +77,14 @@ def run_campaign(
     return watch.progress
 
 
+def cells_to_run(folder: CampaignFolder, *, retry_failed: bool) -> list[Cell]:
+    """Cells with runs that have not ended; if wanted, also those with failed runs."""
+    again = [None, "failed"] if retry_failed else [None]
+    results = ((run, result_of(folder, run)) for run in folder.runs)
+    cells = (run.cell for run, result in results if (result and result.state) in again)
+    return list(dict.fromkeys(cells))
+
+
 def forget_failures(folder: CampaignFolder) -> None:
     """Rename the folders of failed runs, so that they are run again."""
     for run, _ in failures(folder):

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from collections.abc import Callable
+from functools import partial
 from string import Template
 
 from benchdb.campaigns.engines import ENGINES, Job
 from benchdb.campaigns.folder import CampaignFolder, Cell, digest_of
-from benchdb.campaigns.platform_file import fill
+from benchdb.campaigns.platform_file import Platform, fill
 
 OUTPUT = "output.json"
 
@@ -42,10 +44,7 @@ def cell_script(folder: CampaignFolder, cell: Cell) -> str:
         stopped=shlex.quote(str(folder.path / "stopped")),
         directory=shlex.quote(filled(platform.test_directory, cell)),
         needed=cell.bytes + platform.free_space_limit,
-        environment="\n".join(
-            f"export {name}={_in_double_quotes(filled(value, cell))}"
-            for name, value in switch.environment.items()
-        ),
+        environment=exports(platform, partial(filled, cell=cell)),
         before=filled(switch.before, cell),
         after=filled(switch.after, cell),
         prepare="\n".join(f"{line} || return" for line in engine.prepare(job)) or ":",
@@ -87,6 +86,14 @@ def filled(template: str, cell: Cell) -> str:
         nodes=cell.nodes,
         processes_per_node=cell.processes_per_node,
         io_nodes=cell.io_nodes,
+    )
+
+
+def exports(platform: Platform, fill_in: Callable[[str], str]) -> str:
+    """The commands that set the environment variables of a run; `fill_in` fills a template."""
+    return "\n".join(
+        f"export {name}={_in_double_quotes(fill_in(value))}"
+        for name, value in platform.io_nodes_switch.environment.items()
     )
 
 

@@ -1,0 +1,1 @@
+"""Checks before the first run of a campaign."""

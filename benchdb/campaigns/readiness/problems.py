@@ -1,0 +1,123 @@
+"""Checks before the first run of a campaign: engine, commands, launcher and directories."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+
+from benchdb.campaigns.engines import ENGINES
+from benchdb.campaigns.folder import Cell
+from benchdb.campaigns.readiness.starts import (
+    find_program,
+    launch_problems,
+    missing_here,
+    unknown_commands,
+)
+from benchdb.campaigns.platform_file import Platform
+from benchdb.campaigns.readiness.room import room_problems
+from ioncast_base.errors import InputError
+
+# IOPS submits, follows and cancels jobs with them.
+_SLURM_COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
+
+
+def find_engine(platform: Platform, engine: str | None) -> tuple[str, str]:
+    """Choose the engine and find its program.
+
+    Parameters
+    ----------
+    platform : Platform
+        The platform. A program that its file names is not looked for, because it may exist only
+        on the compute nodes.
+    engine : str or None
+        The engine that the user asks for; None for the first one that this machine has.
+
+    Returns
+    -------
+    engine, program : str
+        The name of the engine, and the path or name of its program.
+
+    Raises
+    ------
+    InputError
+        If no program is found, or the number of I/O nodes would not change the engine's runs.
+    """
+    for name in [engine] if engine else ENGINES:
+        program = find_program(platform, name)
+        if program:
+            _check_tells_io_nodes(platform, name)
+            return name, program
+    missing = engine or " and ".join(ENGINES)
+    raise InputError(
+        f"not found on this machine: {missing}",
+        remedy="install it, or name it in the platform file's table [programs]",
+    )
+
+
+def problems_before(
+    platform: Platform,
+    engine: str,
+    program: str | None,
+    cells: Sequence[Cell],
+    warn: Callable[[str], None],
+) -> list[InputError]:
+    """Everything that would let runs fail, as far as this machine can tell before the first one.
+
+    Jobs of Slurm run on other machines, so for them only the commands of Slurm are looked for. A
+    command before each run may create the directories and start what the launcher needs. With such
+    a command, neither the directories nor a launcher that fails are a problem.
+
+    Parameters
+    ----------
+    platform : Platform
+        The platform.
+    engine : str
+        The name of the engine.
+    program : str or None
+        Path or name of its program; None if it was not found.
+    cells : sequence of Cell
+        The cells that will run, at least one.
+    warn : callable
+        A function that is called with a sentence for each check that was not possible.
+
+    Returns
+    -------
+    list of InputError
+        The problems; empty if the campaign can start.
+    """
+    if platform.slurm is not None:
+        return list(_missing_slurm_commands())
+    commands = list(unknown_commands(platform, engine, program, cells[0]))
+    room = [] if platform.io_nodes_switch.before else room_problems(platform, cells)
+    launch: list[InputError] = []
+    if ENGINES[engine].launched and commands:
+        launch = list(missing_here(program))
+    elif ENGINES[engine].launched:
+        launch = launch_problems(platform, program, cells, warn)
+    known = {problem.where for problem in room}
+    return [*commands, *(problem for problem in launch if problem.where not in known), *room]
+
+
+def _missing_slurm_commands() -> Iterator[InputError]:
+    for command in _SLURM_COMMANDS:
+        if shutil.which(command) is None:
+            yield InputError(
+                "not found on this machine",
+                where=command,
+                remedy="run the campaign where Slurm's commands are, or remove [slurm] from the"
+                " platform file",
+            )
+
+
+def _check_tells_io_nodes(platform: Platform, engine: str) -> None:
+    launched = ENGINES[engine].launched
+    if platform.tells_io_nodes(launched=launched):
+        return
+    directory = "node_directory" if platform.node_directory else "test_directory"
+    own = "test_directory, launch" if launched else directory
+    raise InputError(
+        f"with {engine} every number of I/O nodes would give the same run: no setting that"
+        f" {engine} uses contains {{io_nodes}}",
+        where=platform.system,
+        remedy=f"put {{io_nodes}} into {own} or [io_nodes_switch] of the platform file",
+    )
