@@ -54,10 +54,13 @@ def fsyncs_of(file_phases: FilePhases, group: Ints, run: Run, threshold: float) 
             # Comes before "each": one fsync after the only write of a process is an end.
             is_enough & (calls <= (1 + threshold) * in_pieces),
             calls >= (1 - threshold) * total(file_phases.counted),
-            is_enough & (calls <= (1 + threshold) * total(_opens(file_phases, run))),
         ],
-        [_WORDS.index("none"), _WORDS.index("end"), _WORDS.index("each"), _WORDS.index("end")],
+        [_WORDS.index("none"), _WORDS.index("end"), _WORDS.index("each")],
     )
+    several = is_enough & (code == _WORDS.index(None))
+    if several.any():
+        before_closes = calls <= (1 + threshold) * total(_opens(file_phases, run))
+        code[several & before_closes] = _WORDS.index("end")
     return [_WORDS[index] for index in code.tolist()]
 
 
@@ -90,14 +93,13 @@ def _of_logs_that_lack_posix(file_phases: FilePhases, run: Run) -> NDArray[np.bo
 
 def _calls(run: Run, module: str, wanted: NDArray[np.uint64]) -> Floats:
     """Count the calls of fsync of each wanted file; NaN if a number is impossible."""
-    ids, calls = [wanted[:0]], [np.zeros(0)]
+    totals = np.zeros(len(wanted))
     for records in [log.records[module] for log in run.logs if module in log.records]:
         for name in _FSYNCS[module]:
             counts = records.integer(name)
-            [rows] = counts.nonzero()
-            ids.append(records.ids[rows])
-            calls.append(_possible(counts[rows]))
-    return totals_of_files(np.concatenate(calls), np.concatenate(ids), wanted)
+            if counts.any():
+                totals += totals_of_files(_possible(counts), records.ids, wanted)
+    return totals
 
 
 def _possible(counts: Ints) -> Floats:

@@ -42,8 +42,10 @@ def below_of(
     """
     groups = int(group.max()) + 1
     of_mpiio = file_phases.api == APIS.index("MPIIO")
+    if not of_mpiio.any():
+        return [Below()] * groups
     files = np.unique(file_phases.file_id[of_mpiio])
-    layers = layers_of(files, run, streams) if len(files) else None
+    layers = layers_of(files, run, streams)
     if layers is None:
         return [Below()] * groups
     table, group = take_rows(file_phases, of_mpiio), group[of_mpiio]

@@ -167,6 +167,8 @@ def spatialities(file_phases: FilePhases, threshold: float) -> Ints:
 
 def take_rows(table: FilePhases, rows: NDArray[np.bool_]) -> FilePhases:
     """Select rows by a mask, with their members and parts."""
+    if rows.all():
+        return table
     renumbered = np.cumsum(rows) - 1
     members, parts = rows[table.member_row], rows[table.part_row]
     values = {}
