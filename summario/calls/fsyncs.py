@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ioncast_base.kinds import APIS, OPERATIONS
 from summario.phases.merge import FilePhases
 from summario.phases.streams import MODULE_OF_API, MOST, Floats, Ints, changes, opens_of
-from summario.reading.file_ids import is_among, totals_of_files
+from summario.reading.file_ids import is_among, values_of_files
 from summario.runs.logs_of_run import Run
 
 _FSYNCS = {"POSIX": ("POSIX_FSYNCS", "POSIX_FDSYNCS"), "MPI-IO": ("MPIIO_SYNCS",)}
@@ -98,7 +98,7 @@ def _calls(run: Run, module: str, wanted: NDArray[np.uint64]) -> Floats:
         for name in _FSYNCS[module]:
             counts = records.integer(name)
             if counts.any():
-                totals += totals_of_files(_possible(counts), records.ids, wanted)
+                totals += values_of_files(_possible(counts), records.ids, wanted, np.add, without=0)
     return totals
 
 
@@ -115,7 +115,8 @@ def _opens(file_phases: FilePhases, run: Run) -> Floats:
             records = log.records.get(MODULE_OF_API[api])
             if rows.any() and records is not None:
                 of_log = _possible(opens_of(records, api))
-                opens[rows] += totals_of_files(of_log, records.ids, file_phases.file_id[rows])
+                wanted = file_phases.file_id[rows]
+                opens[rows] += values_of_files(of_log, records.ids, wanted, np.add, without=0)
     return opens
 
 

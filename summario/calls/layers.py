@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ioncast_base.kinds import APIS, ORDERS, SPATIALITIES
 from summario.phases.merge import FilePhases, merge_ranks, spatialities, take_rows
 from summario.phases.streams import Ints, Streams
-from summario.reading.file_ids import is_among, totals_of_files
+from summario.reading.file_ids import is_among, values_of_files
 from summario.runs.logs_of_run import Run
 
 UNKNOWN = -1
@@ -117,7 +117,7 @@ def _counts(
         for name in names:
             [rows] = is_among(records.ids, wanted).nonzero()
             counts = records.integer(name)[rows].astype(np.float64)
-            found += totals_of_files(counts, records.ids[rows], wanted)
+            found += values_of_files(counts, records.ids[rows], wanted, np.add, without=0)
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from summario.reading.file_ids import extremes_of_files
+from summario.reading.file_ids import values_of_files
 from summario.reading.records import Records
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ def metadata_times(
         times = _of_a_process(records, api, nprocs)
         if below is not None and len(below.words):
             in_posix = _of_a_process(below, "POSIX", nprocs)
-            slowest = extremes_of_files(in_posix, below.ids, records.ids, np.maximum)
+            slowest = values_of_files(in_posix, below.ids, records.ids, np.maximum)
             times = np.fmin(times, slowest)
         divided: Floats = times * share
     return divided

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.limits import LONGEST_SECONDS
-from summario.reading.file_ids import extremes_of_files
+from summario.reading.file_ids import values_of_files
 from summario.reading.records import Records
 
 Floats = NDArray[np.float64]
@@ -81,7 +81,7 @@ def _of_files(records: Records, api: str, below: Records | None) -> list[Floats]
     for mine, posix, extreme in zip(own, of_posix, 2 * (np.fmin, np.fmax), strict=True):
         # Darshan writes 0 for no call.
         moments = np.where(posix > 0, posix, np.nan)
-        of_file = extremes_of_files(moments, below.ids, records.ids, extreme)
+        of_file = values_of_files(moments, below.ids, records.ids, extreme)
         found.append(np.where(of_file > 0, of_file, mine))
     return found
 
