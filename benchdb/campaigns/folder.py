@@ -4,6 +4,7 @@ campaign.toml, platform.toml   copies of the files given to `ioncast campaign ru
 settings.json                  engine, program and database; written last
 cells/CELL.sh                  the script of a cell: it runs the benchmark once
 runs/CELL-rREPETITION/         one run: its log, the output of the benchmark, its exit code
+results.csv                    the finished runs, for `iops report`
 iops.yaml, iops.log, iops/     the orchestrator's configuration, log and working folder
 """
 

@@ -28,6 +28,7 @@ from benchdb.campaigns.collecting import (
 )
 from benchdb.campaigns.folder import CampaignFolder, Cell, Run, locked
 from benchdb.campaigns.iops import CACHE, write_inputs
+from benchdb.campaigns.iops_report import write_iops_report
 from benchdb.campaigns.standing import Progress, progress_of
 from ioncast_base.errors import IoncastError
 
@@ -67,10 +68,13 @@ def run_campaign(
     with locked(folder) as lock, _noting_signals() as asked_to_stop:
         watch = _Watch(folder, database, report)
         watch.look()
-        if watch.progress.left:
-            write_inputs(folder, watch.open_cells)
-            (folder.path / "stopped").unlink(missing_ok=True)
-            _orchestrate(folder, lock, watch, asked_to_stop)
+        try:
+            if watch.progress.left:
+                write_inputs(folder, watch.open_cells)
+                (folder.path / "stopped").unlink(missing_ok=True)
+                _orchestrate(folder, lock, watch, asked_to_stop)
+        finally:
+            write_iops_report(folder)
         if watch.progress.left:
             # The cache may have results of runs whose folders were removed later.
             (folder.path / CACHE).unlink(missing_ok=True)

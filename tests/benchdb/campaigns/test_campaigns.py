@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -74,6 +75,10 @@ RUNS_OF_THRICE = 12
 SMALLEST = CAMPAIGN.replace("repetitions = 2", "repetitions = 1").replace(
     '["unique", "shared"]', '"unique"'
 )
+
+
+def cell(row: dict[str, Any]) -> tuple[bool, int]:
+    return (row["file_per_process"], row["io_nodes"])
 
 
 class Site:
@@ -184,7 +189,7 @@ class Site:
         return rows
 
     def cells(self) -> Counter[tuple[bool, int]]:
-        return Counter((row["file_per_process"], row["io_nodes"]) for row in self.stored())
+        return Counter(cell(row) for row in self.stored())
 
     def switched(self) -> list[str]:
         return (self.root / "switched").read_text().splitlines()
@@ -688,6 +693,8 @@ def test_a_campaign_that_grew_runs_only_the_new_repetitions(site: Site) -> None:
     (site.root / "campaign" / "campaign.toml").write_text(THRICE)
     assert site.ioncast("resume", "campaign").returncode == 0
     assert set(site.cells().values()) == {3}
+    results = (site.root / "campaign" / "results.csv").read_text().splitlines()
+    assert len(results) == 1 + RUNS_OF_THRICE
 
 
 def test_the_report_shows_every_measured_cell(finished: Site) -> None:
@@ -718,3 +725,36 @@ def test_iops_accepts_its_configuration(finished: Site) -> None:
         cwd=finished.root,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_iops_reports_on_the_folder_with_variables_for_people(
+    finished: Site, tmp_path: Path
+) -> None:
+    made = subprocess.run(
+        [
+            *(sys.executable, "-m", "iops", "report", str(finished.root / "campaign")),
+            *("-o", "page.html"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert made.returncode == 0
+    assert "Report generated" in made.stdout + made.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert "Error" not in page
+    assert "4 × 3 = 12" in page
+    for name, kind, values in [
+        ("file_access", "str", "shared, unique"),
+        ("request_size", "str", "64 KiB"),
+        ("processes", "int", "2"),
+        ("io_nodes", "int", "0, 2"),
+    ]:
+        assert f"<strong>{name}</strong></td><td>{kind}</td><td>{values}</td>" in page
+    means = [
+        mean([row["bandwidth_mib_s"] for row in finished.stored() if cell(row) == one])
+        for one in finished.cells()
+    ]
+    assert f"{max(means):.4f}" in page
+    assert "mpiexec -n 2 ior -a POSIX -w -F -b 1m -t 64k" in page
