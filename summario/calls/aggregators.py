@@ -11,7 +11,7 @@ from ioncast_base.kinds import OPERATIONS
 from summario.calls.layers import UNKNOWN, Layers
 from summario.calls.traced import Traced
 from summario.phases.merge import FilePhases
-from summario.phases.streams import Floats, Ints
+from summario.phases.streams import Floats, Ints, Streams
 from summario.reading.heatmap import Heatmap, heatmaps_of
 from summario.runs.logs_of_run import Run
 
@@ -74,15 +74,24 @@ class _OfRecords:
     """The bytes that each process moved, by the POSIX records of ranks."""
 
     def __init__(self, layers: Layers) -> None:
-        row = layers.rows(layers.streams.operation, layers.streams.file_id)
+        self._layers = layers
+
+    @cached_property
+    def _streams(self) -> tuple[Ints, Streams]:
+        """The row of each stream in the layers, and the streams, both sorted by row."""
+        streams = self._layers.streams
+        row = self._layers.rows(streams.operation, streams.file_id)
         order = np.argsort(row, kind="stable")
-        self._row, self._streams = row[order], layers.streams.take(order)
+        return row[order], streams.take(order)
 
     def bytes_of_processes(self, files: Ints) -> Floats | None:
         """Add up the bytes of some rows; None if a record is of all ranks."""
-        first, end = (np.searchsorted(self._row, files, side) for side in ("left", "right"))
+        if (self._layers.streams.rank < 0).all():
+            return None
+        row, streams = self._streams
+        first, end = (np.searchsorted(row, files, side) for side in ("left", "right"))
         pairs = zip(first.tolist(), end.tolist(), strict=True)
-        streams = self._streams.take(np.concatenate([np.arange(*pair) for pair in pairs]))
+        streams = streams.take(np.concatenate([np.arange(*pair) for pair in pairs]))
         if (streams.rank < 0).any():
             return None
         processes = np.stack([streams.log, streams.rank])

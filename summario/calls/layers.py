@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ioncast_base.kinds import APIS, ORDERS, SPATIALITIES
+from ioncast_base.kinds import APIS, OPERATIONS, ORDERS, SPATIALITIES
 from summario.phases.merge import FilePhases, merge_ranks, spatialities, take_rows
 from summario.phases.streams import Ints, Streams
 from summario.reading.file_ids import is_among, values_of_files
@@ -58,9 +58,11 @@ class Layers:
     def rows(self, operation: NDArray[np.int8], file_id: NDArray[np.uint64]) -> Ints:
         """Find the row of each operation and file; -1 without POSIX calls."""
         found = np.full(len(file_id), UNKNOWN)
-        for index in np.unique(self.mpiio.operation):
+        for index in range(len(OPERATIONS)):
             [own] = (self.mpiio.operation == index).nonzero()
             [asked] = (operation == index).nonzero()
+            if not len(own) or not len(asked):
+                continue
             ids = self.mpiio.file_id[own]
             place = np.minimum(np.searchsorted(ids, file_id[asked]), len(ids) - 1)
             found[asked] = np.where(ids[place] == file_id[asked], own[place], UNKNOWN)
@@ -102,7 +104,7 @@ def layers_of(files: NDArray[np.uint64], run: Run, streams: Streams) -> Layers |
 def _is_in(table: FilePhases, other: FilePhases) -> NDArray[np.bool_]:
     """Tell which rows have their operation and file in another table."""
     found = np.zeros(len(table), bool)
-    for index in np.unique(table.operation):
+    for index in range(len(OPERATIONS)):
         rows = table.operation == index
         found[rows] = is_among(table.file_id[rows], other.file_id[other.operation == index])
     return found
@@ -114,10 +116,10 @@ def _counts(
     """Add up counters of a module for each wanted file."""
     found = np.zeros(len(wanted))
     for records in [log.records[module] for log in run.logs if module in log.records]:
-        for name in names:
-            [rows] = is_among(records.ids, wanted).nonzero()
-            counts = records.integer(name)[rows].astype(np.float64)
-            found += values_of_files(counts, records.ids[rows], wanted, np.add, without=0)
+        [rows] = is_among(records.ids, wanted).nonzero()
+        of_files = replace(records, words=records.words[rows])
+        counts = of_files.integers(*names).astype(np.float64).sum(axis=1)
+        found += values_of_files(counts, of_files.ids, wanted, np.add, without=0)
     return found
 
 
@@ -135,7 +137,7 @@ def _strided(run: Run, posix: FilePhases, streams: Streams) -> Ints:
     """Count the calls of the four most common strides; 0 if they may be of another operation."""
     counts = _counts(run, "POSIX", _STRIDES, posix.file_id)
     possible = (counts >= 0) & (counts <= posix.requests)
-    for index in np.unique(posix.operation):
+    for index in range(len(OPERATIONS)):
         rows = posix.operation == index
         others = streams.file_id[streams.operation != index]
         possible[rows] &= ~is_among(posix.file_id[rows], others)
