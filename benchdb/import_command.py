@@ -17,11 +17,12 @@ from benchdb.measurements.file_imports import (
     Told,
     read_file,
 )
-from benchdb.measurements.progress import counted
+from benchdb.measurements.progress import counting
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_system_name
 from ioncast_base.command_options import WholeNumber, database_option
 from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.wording import counted
 
 
 @click.command(
@@ -102,7 +103,7 @@ def _complain(error: IoncastError) -> int:
 
 def _read(file: str, told: Told) -> MeasurementsFile | ExportFile:
     try:
-        return read_file(file, told, progress=counted(f"reading {file}"))
+        return read_file(file, told, progress=counting(f"reading {file}"))
     except OSError as error:
         raise InputError(error.strerror or str(error), where=file) from error
 
@@ -111,7 +112,7 @@ def _store(
     engine: Engine, file: str, read: MeasurementsFile | ExportFile, replace: bool
 ) -> StoredFile:
     with transaction(engine, write=True) as connection:
-        return read.store(connection, replace=replace, progress=counted(f"storing {file}"))
+        return read.store(connection, replace=replace, progress=counting(f"storing {file}"))
 
 
 def _result(file: StoredFile, system: str | None) -> str:
@@ -123,12 +124,15 @@ def _result(file: StoredFile, system: str | None) -> str:
         place = "the database" if is_export else system
         thing = "these measurements" if is_export else "this file"
         return f"{place} already has {thing}, nothing changed"
-    line = f"{file.stored.measurements} measurements of {file.stored.configurations} configurations"
-    line += f" from {file.imports} imports restored" if is_export else f" ({file.file_format})"
+    found = file.stored
+    line = counted(found.measurements, "measurement")
+    line += f" of {counted(found.configurations, 'configuration')}"
+    imports = f" from {counted(file.imports, 'import')} restored"
+    line += imports if is_export else f" ({file.file_format})"
     if file.replaced:
         line += f", replacing {file.replaced}"
     if file.known_imports:
-        line += f", {file.known_imports} imports were already there"
+        line += f", {counted(file.known_imports, 'import')} already there"
     return line + _reservations(file.stored)
 
 
@@ -137,3 +141,6 @@ def _reservations(stored: Counts) -> str:
     if stored.lacks_tasks:
         line += "; the number of processes is unknown (see --tasks), so no match can be exact"
     return line
+
+
+# FIX

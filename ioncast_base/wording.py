@@ -1,31 +1,48 @@
-"""Numbers and lists of names in sentences."""
+"""Numbers, sizes and lists of names in sentences."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from math import floor, isfinite, log2, log10
 
 # More names in a message hide the right one. Comparing longer names takes too long.
 _MOST_NAMES, _MOST_COMPARED = 5, 64
+_MOST_DECIMALS = 12
+_KIB, _UNITS = 1024, ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def in_words(number: int) -> str:
     """Write a number of I/O nodes; 0 is "direct access"."""
     if number == 0:
         return "direct access"
-    return "1 I/O node" if number == 1 else f"{number} I/O nodes"
+    return counted(number, "I/O node")
 
 
-def counted(number: int, what: str) -> str:
-    """Write a number with a noun whose plural ends in "s".
+def each_in_words(numbers: Sequence[int]) -> str:
+    """Write several numbers of I/O nodes.
 
     Examples
     --------
-    >>> counted(1, "configuration"), counted(2000, "configuration")
-    ('1 configuration', '2,000 configurations')
+    >>> each_in_words([0, 4, 8]), each_in_words([1]), each_in_words([0])
+    ('0, 4, 8 I/O nodes', '1 I/O node', 'direct access')
     """
-    return f"{number:,} {what if number == 1 else f'{what}s'}"
+    if len(numbers) == 1:
+        return in_words(numbers[0])
+    return f"{', '.join(map(str, numbers))} I/O nodes"
+
+
+def counted(number: int, what: str) -> str:
+    """Write a number with a noun whose plural ends in "s", or in "es" after an "s".
+
+    Examples
+    --------
+    >>> counted(1, "configuration"), counted(2000, "configuration"), counted(2, "process")
+    ('1 configuration', '2,000 configurations', '2 processes')
+    """
+    plural = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{number:,} {what if number == 1 else plural}"
 
 
 def listed(words: Sequence[str]) -> str:
@@ -61,6 +78,32 @@ def alike_first(name: str, known: Iterable[str]) -> str:
     return listed([*words, counted(more, "other")] if more else words)
 
 
-def in_digits(value: float) -> str:
-    """Write a quantity with three significant digits, or from 100 on as a whole number."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+def in_digits(value: float, digits: int = 3) -> str:
+    """Write a quantity with three significant digits, and all digits before the point.
+
+    It never has the scientific notation of the format ``g``, such as 1.02e+03.
+
+    Examples
+    --------
+    >>> in_digits(0.01234), in_digits(7.0), in_digits(1019.6), in_digits(12345.6, 4)
+    ('0.0123', '7', '1,020', '12,346')
+    """
+    if not value or not isfinite(value):
+        return f"{value:g}"
+    decimals = digits - 1 - floor(log10(abs(value)))
+    text = f"{value:,.{min(max(decimals, 0), _MOST_DECIMALS)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def size(count_bytes: float) -> str:
+    """Write bytes for people, in binary units.
+
+    Examples
+    --------
+    >>> size(1), size(47008), size(1023.4 * 2**20), size(2**30)
+    ('1 byte', '45.9 KiB', '1,023 MiB', '1 GiB')
+    """
+    if count_bytes < _KIB:
+        return counted(round(count_bytes), "byte")
+    powers = min(int(log2(count_bytes) / 10), len(_UNITS))
+    return f"{in_digits(count_bytes / _KIB**powers)} {_UNITS[powers - 1]}"

@@ -12,6 +12,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.kinds import Kind
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.sizes import format_size, parse_count, parse_size
+from ioncast_base.wording import counted
 from ior_configs.command_grammar import Option, split_options
 from ior_configs.conditions import canonical, is_condition, spelled, tokens_of
 from ior_configs.launchers import split_command_line
@@ -432,7 +433,7 @@ def _refusals(config: IorConfig) -> list[tuple[bool, str]]:
         (c.nodes is not None and c.nodes < 1, "the number of nodes must be positive"),
         (
             c.tasks is not None and c.nodes is not None and c.nodes > c.tasks,
-            f"{c.nodes} nodes are more than {c.tasks} tasks",
+            f"{counted(c.nodes or 0, 'node')} are more than {counted(c.tasks or 0, 'task')}",
         ),
     ]
 

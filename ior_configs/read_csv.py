@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.sizes import parse_count
+from ioncast_base.wording import counted
 from ior_configs.config import IorConfig
 from ior_configs.outputs import reader
 from ior_configs.results import IorResult, Row, expected_bytes, read_number, results_of
@@ -142,9 +143,10 @@ def _rank_result(
 ) -> IorResult:
     if {rank.number for rank in ranks} != set(range(len(ranks))):
         raise InputError("lines of some ranks are missing", remedy="give the whole file")
-    if asked.tasks not in {None, len(ranks)}:
+    if asked.tasks is not None and asked.tasks != len(ranks):
         raise InputError(
-            f"the file has {len(ranks)} ranks but the command line says {asked.tasks} tasks"
+            f"the file has {counted(len(ranks), 'rank')}, but the command line says"
+            f" {counted(asked.tasks, 'task')}"
         )
     config = replace(asked, tasks=len(ranks))
     slowest = max(rank.time_s for rank in ranks)

@@ -21,7 +21,7 @@ from benchdb.store.database import (
 from ioncast_base.command_options import Number, WholeNumber, database_option, format_option
 from ioncast_base.errors import InputError
 from ioncast_base.limits import MOST_PREDICTED_IO_NODES
-from ioncast_base.wording import counted
+from ioncast_base.wording import counted, size
 from predictor.composition.asking import Asked, Frontend, ask, read_phases, run_to_verify
 from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy
@@ -31,7 +31,6 @@ from predictor.matching.job_nodes import job_nodes
 from predictor.verification.options import VerifySettings, verify_options
 from predictor.verification.verification_formats import in_words, with_column, with_fields
 from summario.extraction_options import extraction_options, join_option
-from summario.phases import tables
 from summario.phases.extract import extract_run
 from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
@@ -141,7 +140,7 @@ def _ior_runs(phases: Sequence[Phase], nodes: int | None) -> list[dict[str, Any]
             "type": phase.operation,
             "api": phase.api,
             "spatiality": phase.spatiality,
-            "requests": f"{part.requests} × {tables.size(part.request_bytes)}",
+            "requests": f"{part.requests} × {size(part.request_bytes)}",
             "nodes": nodes,
             "ior": configuration(phase, part, nodes).command_line(launcher=True),
         }

@@ -15,6 +15,7 @@ from benchdb.campaigns.folder import CampaignFolder, Run, obstacles
 from benchdb.campaigns.platform_file import Platform
 from benchdb.campaigns.progress_lines import progress_text
 from benchdb.campaigns.standing import Status
+from ioncast_base.wording import in_words
 from ior_configs import IorConfig
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def failure_lines(failed: Failures) -> list[str]:
     for pairs in errors[:_SHOWN]:
         run, result = pairs[0]
         times = f"{len(pairs)} times" if len(pairs) > 1 else "once"
-        example = f"{run.cell.config.command_line(launcher=True)}, {run.cell.io_nodes} I/O nodes"
+        example = f"{run.cell.config.command_line(launcher=True)}, {in_words(run.cell.io_nodes)}"
         lines.append(
             f"failed {times}: {result.reason}; first: {example}, repetition {run.repetition};"
             f" see {_log(run)}"

@@ -39,6 +39,7 @@ from benchdb.store.systems import check_new_system
 from ioncast_base.command_options import CommandGroup, database_option, format_option
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import read_text
+from ioncast_base.wording import counted
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, campaign_text, read_campaign
 
@@ -251,7 +252,7 @@ def _run(folder: CampaignFolder, database: Engine) -> None:
         click.echo(line)
     if progress.left:
         click.echo(
-            f"{progress.left} runs did not finish: {last_error(folder)};"
-            f" `{resume_command(folder)}` tries them again"
+            f"{counted(progress.left, 'run')} did not finish: {last_error(folder)};"
+            f" `{resume_command(folder)}` tries again"
         )
     sys.exit(1 if progress.failed or progress.left else 0)

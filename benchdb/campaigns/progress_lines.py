@@ -10,11 +10,12 @@ import click
 import humanize
 
 from benchdb.campaigns.standing import Progress
+from ioncast_base.wording import counted
 
 
 def progress_text(progress: Progress) -> str:
     """The progress in words, such as ``3 of 8 runs done, 1 failed, 2 minutes left``."""
-    text = f"{progress.done} of {progress.runs} runs done"
+    text = f"{progress.done} of {counted(progress.runs, 'run')} done"
     if progress.failed:
         text += f", {progress.failed} failed"
     if progress.left and progress.seconds_left is not None:

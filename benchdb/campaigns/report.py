@@ -16,6 +16,7 @@ from benchdb.campaigns.folder import CampaignFolder
 from benchdb.measurements.cells import spread
 from ioncast_base.errors import InputError
 from ioncast_base.offline_pages import laid_out, paragraph, write_page
+from ioncast_base.wording import in_digits
 from ior_configs import IorConfig
 
 _PLOT_HEIGHT = 260
@@ -156,7 +157,7 @@ def _cell(values: Sequence[float], failed: int) -> str:
     text = "-"
     if values:
         varies = spread(values)
-        text = f"{statistics.fmean(values):.4g}"
+        text = in_digits(statistics.fmean(values), 4)
         text += f" ±{varies:.0%}" if varies is not None else ""
         text += f" ({len(values)})"
     return f"{text}, {failed} failed" if failed else text

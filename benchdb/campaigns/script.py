@@ -15,6 +15,7 @@ from string import Template
 from benchdb.campaigns.engines import ENGINES, Job
 from benchdb.campaigns.folder import CampaignFolder, Cell, digest_of
 from benchdb.campaigns.platform_file import Platform, fill
+from ioncast_base.wording import in_words
 
 OUTPUT = "output.json"
 
@@ -38,7 +39,7 @@ def cell_script(folder: CampaignFolder, cell: Cell) -> str:
     job = job_of(folder, cell)
     switch = platform.io_nodes_switch
     return _SCRIPT.substitute(
-        what=f"{cell.config.command_line(launcher=True)} with {cell.io_nodes} I/O nodes",
+        what=f"{cell.config.command_line(launcher=True)} with {in_words(cell.io_nodes)}",
         runs=shlex.quote(str(folder.path / "runs" / cell.name)),
         running=shlex.quote(str(folder.path / "running")),
         stopped=shlex.quote(str(folder.path / "stopped")),

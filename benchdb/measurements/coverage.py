@@ -18,6 +18,7 @@ from benchdb.measurements.storing import config_of, ids_of_patterns, pattern_of
 from benchdb.store.schema import configurations, imports, measurements, systems
 from benchdb.store.systems import require_system
 from ioncast_base.times import instant
+from ioncast_base.wording import counted
 from ior_configs import IorConfig
 
 _ROWS_AT_ONCE = 10_000
@@ -145,10 +146,12 @@ class Summary:
     few: int
 
     def __str__(self) -> str:
+        numbers = "1 number" if self.io_nodes == 1 else f"{self.io_nodes} numbers"
         return (
-            f"{self.configurations} configurations × {self.io_nodes} numbers of I/O nodes:"
-            f" {self.missing} cells missing, {self.few} with fewer than {ENOUGH} repetitions,"
-            f" {self.with_outliers} with outliers, {self.bimodal} bimodal, {self.stale} stale"
+            f"{counted(self.configurations, 'configuration')} × {numbers} of I/O nodes:"
+            f" {counted(self.missing, 'cell')} missing, {self.few} with fewer than {ENOUGH}"
+            f" repetitions, {self.with_outliers} with outliers, {self.bimodal} bimodal,"
+            f" {self.stale} stale"
         )
 
 

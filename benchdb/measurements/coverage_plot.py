@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import Cell, CoverageRow, blocks, summarise
 from ioncast_base.offline_pages import heading, laid_out, paragraph, write_page
+from ioncast_base.wording import counted, in_digits, in_words
 
 # From light to dark, so that colour-blind readers can read it.
 _COLOURS = ("#fff7bc", "#fec44f", "#d95f0e", "#7f2704")
@@ -188,17 +189,18 @@ def _text(cell: Cell) -> str:
 
 def _hover(row: CoverageRow, cell: Cell) -> str:
     lines = [
-        f"<b>{cell.io_nodes} I/O nodes: {cell.repetitions} repetitions</b>",
+        f"<b>{in_words(cell.io_nodes)}: {counted(cell.repetitions, 'repetition')}</b>",
         *(html.escape(line) for line in wrap(_label(row), _HOVER_WIDTH)),
     ]
     if cell.set_apart:
         lines.append(f"{cell.set_apart} more set apart")
-    if not cell.missing:
-        lines.append(f"mean {cell.mean_mib_s:.4g} MiB/s, median {cell.median_mib_s:.4g}")
+    if cell.mean_mib_s is not None and cell.median_mib_s is not None:
+        mean, median = in_digits(cell.mean_mib_s, 4), in_digits(cell.median_mib_s, 4)
+        lines.append(f"mean {mean} MiB/s, median {median}")
     if cell.spread is not None:
         lines.append(f"spread {cell.spread:.1%} (coefficient of variation)")
     if cell.outliers_mib_s:
-        values = ", ".join(f"{value:.4g}" for value in cell.outliers_mib_s)
+        values = ", ".join(in_digits(value, 4) for value in cell.outliers_mib_s)
         lines += [f"outliers: {values} MiB/s", *wrap(f"by {OUTLIER_RULE}", _HOVER_WIDTH)]
     if cell.bimodal:
         lines.append("bimodal")

@@ -11,6 +11,7 @@ from tabulate import tabulate
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import Cell, CoverageRow, blocks, summarise
 from benchdb.measurements.curves import Curve
+from ioncast_base.wording import in_digits
 
 # A curve with the name of its system.
 SystemCurve = tuple[str, Curve]
@@ -99,14 +100,14 @@ def _curve_text(system: str, curve: Curve) -> str:
         {
             "I/O nodes": n,
             "runs": len(values),
-            "mean MiB/s": statistics.fmean(values),
-            "median": statistics.median(values),
-            "min": min(values),
-            "max": max(values),
+            "mean MiB/s": in_digits(statistics.fmean(values), 4),
+            "median": in_digits(statistics.median(values), 4),
+            "min": in_digits(min(values), 4),
+            "max": in_digits(max(values), 4),
         }
         for n, values in curve.bandwidths_mib_s.items()
     ]
-    table = tabulate(rows, headers="keys", floatfmt=".4g")
+    table = tabulate(rows, headers="keys", disable_numparse=True, stralign="right")
     return f"{system}, {curve.engine}: {curve.config.command_line(launcher=True)}\n{table}\n"
 
 

@@ -18,7 +18,7 @@ def silently(rows: Iterable[Any]) -> Iterable[Any]:
     return rows
 
 
-def counted(label: str) -> Progress:
+def counting(label: str) -> Progress:
     """Make a function that passes rows on and shows their number on standard error.
 
     It shows nothing if standard error is not a terminal.

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from benchdb.measurements.storing import Measurement
 from ioncast_base.errors import InputError
 from ioncast_base.limits import LARGEST_BYTES
+from ioncast_base.wording import counted
 from ior_configs import IorConfig
 
 _Kind = TypeVar("_Kind")
@@ -96,9 +97,10 @@ def _done(config: IorConfig, operation: str, processes: int) -> IorConfig:
             f"the operation is {operation} in fio's JSON, but {config.operation} in the command",
             remedy="correct the command",
         )
-    if config.tasks not in (None, processes):
+    if config.tasks is not None and config.tasks != processes:
         raise InputError(
-            f"the JSON has {processes} jobs, but the command has {config.tasks} tasks",
+            f"the JSON has {counted(processes, 'job')}, but the command has"
+            f" {counted(config.tasks, 'task')}",
             remedy="correct the number of tasks, and run fio without group_reporting",
         )
     one = config.for_operation(operation)

@@ -24,6 +24,7 @@ from benchdb.store.schema import imports, longest, measurements
 from benchdb.store.systems import check_system_name, revise, system_id_of
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.times import instant
+from ioncast_base.wording import in_words
 
 Repetition = tuple[int, Measurement]
 _Place = tuple[Any, ...]
@@ -223,4 +224,4 @@ def _clash(
 
 
 def _said(row: Measurement, place: _Place) -> str:
-    return f"repetition {place[-1]} of `{pattern_of(row.config)}` with {row.io_nodes} I/O nodes"
+    return f"repetition {place[-1]} of `{pattern_of(row.config)}` with {in_words(row.io_nodes)}"

@@ -12,6 +12,7 @@ from typing import Protocol
 from experiments.applications import rank
 from experiments.applications.spec import Application
 from ioncast_base.errors import IoncastError
+from ioncast_base.wording import in_words
 
 _PATIENCE_S = 10.0
 # Leave out all files but the application's: Python also reads its own modules.
@@ -86,7 +87,7 @@ class Launch:
             nodes=self.application.nodes,
             mpi=mpi,
         )
-        where = f"{self.application.name} with {self.io_nodes} I/O nodes"
+        where = f"{self.application.name} with {in_words(self.io_nodes)}"
         return _output(command, self.limit_s, where)
 
     def _tracing(self) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from experiments.platform.description import Description
 from experiments.platform.folders import folder_of, mount_of, platform_file_of, scratch_of
 from ioncast_base.errors import InputError
+from ioncast_base.wording import counted, in_words
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class Emulated:
         nodes = most if nodes is None else nodes
         if not 1 <= nodes <= most:
             raise InputError(
-                f"{nodes} compute nodes are not possible",
+                f"it cannot use {counted(nodes, 'compute node')}",
                 where=f"platform {self.name}",
                 remedy=f"choose 1 to {most}",
             )
@@ -161,7 +162,7 @@ class Emulated:
         if io_nodes not in self.description.io_nodes:
             known = ", ".join(map(str, self.description.io_nodes))
             raise InputError(
-                f"it has no runs with {io_nodes} I/O nodes",
+                f"it has no runs with {in_words(io_nodes)}",
                 where=f"platform {self.name}",
                 remedy=f"choose one of {known}",
             )

@@ -7,11 +7,10 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-import humanize
-
 from experiments.platform.description import Description
 from experiments.platform.programs import system_path
 from ioncast_base.errors import InputError, IoncastError
+from ioncast_base.wording import size
 
 # Debian's package of each program.
 _PACKAGES = {
@@ -78,11 +77,9 @@ def check_memory(description: Description) -> None:
     """
     wanted_bytes, there_bytes = description.storage.memory, _memory_bytes()
     if wanted_bytes > there_bytes:
-        wanted, there = (
-            humanize.naturalsize(size, binary=True) for size in (wanted_bytes, there_bytes)
-        )
         raise InputError(
-            f"its storage may hold {wanted}, but this machine's memory and swap only {there}",
+            f"its storage may hold {size(wanted_bytes)}, but this machine's memory"
+            f" and swap only {size(there_bytes)}",
             where=f"platform {description.name}",
             remedy="write less as `storage.memory` in its description",
         )

@@ -13,7 +13,7 @@ from tabulate import tabulate
 
 from experiments.scheduling.comparison import PoliciesCompared
 from experiments.scheduling.measures import Measures
-from ioncast_base.wording import in_digits
+from ioncast_base.wording import counted, in_digits
 
 Format = Literal["text", "csv", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -56,7 +56,7 @@ def described(compared: PoliciesCompared) -> str:
     queue = settings.queue or f"A synthetic queue (load {settings.load:g})"
     least, most = settings.io_share
     return (
-        f"{queue} with {len(compared.work):,} jobs;"
+        f"{queue} with {counted(len(compared.work), 'job')};"
         f" curves of {settings.system or 'the shipped testbed'};"
         f" share of I/O {least:.0%} to {most:.0%}; seed {settings.seed}"
     )

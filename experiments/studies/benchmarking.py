@@ -18,6 +18,7 @@ from experiments.studies.settings import Settings
 from experiments.studies.study import Study
 from ioncast_base.errors import IoncastError
 from ioncast_base.sizes import format_size
+from ioncast_base.wording import counted, in_words
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign
 from predictor.planning.needs import wanted_of
@@ -91,13 +92,15 @@ def run_benchmarks(campaign: CampaignFolder) -> list[str]:
         left = run_campaign(campaign, database, report).left
     failed = failures(campaign)
     if left:
-        raise IoncastError(f"{left} benchmarks have no result", where=str(campaign.path))
+        raise IoncastError(
+            f"{counted(left, 'benchmark')} without a result", where=str(campaign.path)
+        )
     if len(failed) == len(campaign.runs):
         reason = failed[0][1].reason
         raise IoncastError(f"every benchmark failed: {reason}", where=str(campaign.path))
     return [
         f"a benchmark failed: {run.cell.config.command_line(launcher=True)} with"
-        f" {run.cell.io_nodes} I/O nodes, repetition {run.repetition}: {result.reason}"
+        f" {in_words(run.cell.io_nodes)}, repetition {run.repetition}: {result.reason}"
         for run, result in failed
     ]
 

@@ -18,9 +18,9 @@ from experiments.published_tables import variation
 from experiments.studies.rr9366 import reported
 from experiments.studies.side_by_side import REPORT, direct_runs, phase_rows, rerun_error_rows
 from ioncast_base.offline_pages import bullets, heading, laid_out, paragraph, table, write_page
+from ioncast_base.wording import in_digits, size
 from predictor.composition.drawing import PRINTED, Y_AXIS, boxes, by_io_nodes, expected
 from predictor.validation.result_tables import Validated, curve_rows, decision_rows, error_rows
-from summario.phases.tables import size
 
 _BENCHMARKS = "#d98200"
 _SECONDS = ("start", "end", "time")
@@ -176,7 +176,7 @@ def _phase_cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell(runs: Sequence[float]) -> str:
-    return f"{fmean(runs):.4g} ±{variation(runs):.0%} ({len(runs)})" if runs else ""
+    return f"{in_digits(fmean(runs), 4)} ±{variation(runs):.0%} ({len(runs)})" if runs else ""
 
 
 def _curve_point(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
 from ioncast_base.limits import FASTEST_MIB_S, SLOWEST_MIB_S
+from ioncast_base.wording import counted
 
 PolicyName = Literal["mckp", "best", "static", "equal"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
@@ -417,7 +418,7 @@ def _free(jobs: Iterable[JobCurve], pool: int) -> int:
     held = sum(job.current or 0 for job in jobs if job.is_fixed)
     if held > pool:
         raise InputError(
-            f"fixed jobs have {held} I/O nodes, more than the pool, which has {pool}",
+            f"fixed jobs have {counted(held, 'I/O node')}, more than the pool, which has {pool}",
             where="pool",
             remedy="give the size of the whole pool, or leave out jobs that have ended",
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchdb.measurements.curves import Curve
+from ioncast_base.wording import counted, each_in_words, in_digits, in_words, size
 from predictor.matching.configurations import MatchedPhase, metadata_warnings
 from predictor.model.system_model import Knowledge
-from summario.phases.tables import size
 
 # A warning names benchmarks with a size that is this many times larger or smaller than wanted.
 _FAR = 4.0
@@ -71,8 +71,8 @@ def limits(
                 name: ratio for name, ratio in found.ratios.items() if not 1 / _FAR <= ratio <= _FAR
             }
             if far and part.bytes >= 0.01 * total:
-                listed = ", ".join(f"{ratio:.2g} × the {name}" for name, ratio in far.items())
-                requests = f"{part.requests} requests of {size(part.request_bytes)}"
+                listed = ", ".join(f"{in_digits(by, 2)} × the {name}" for name, by in far.items())
+                requests = f"{counted(part.requests, 'request')} of {size(part.request_bytes)}"
                 warnings.append(
                     f"phase {index}, {requests}: the nearest benchmark is far off, with {listed}"
                 )
@@ -88,7 +88,7 @@ def _of_io_nodes(
     unreached = [n for n in asked if knowledge.model and not knowledge.reaches(n)]
     if unreached:
         what = "with direct access" if unreached == [0] else "through I/O nodes"
-        yield f"nothing was measured {what}, so the curve leaves out {_listed(unreached)} I/O nodes"
+        yield f"nothing was measured {what}, so the curve leaves out {each_in_words(unreached)}"
     missing = [
         n
         for n in asked
@@ -96,7 +96,7 @@ def _of_io_nodes(
     ]
     if missing:
         filled = "; the model fills in" if knowledge.model else ""
-        yield f"not every matched benchmark was measured with {_listed(missing)} I/O nodes{filled}"
+        yield f"not every matched benchmark was measured with {each_in_words(missing)}{filled}"
     measured = knowledge.range_of_io_nodes
     beyond = [n for n in missing if n not in measured]
     if knowledge.model and beyond:
@@ -105,12 +105,12 @@ def _of_io_nodes(
             f"only {range_} I/O nodes were measured, so the bandwidth with {_listed(beyond)} is a"
             " guess, and no decision chooses it"
         )
-    if any(ran_with not in (None, *curve.bandwidths_mib_s) for curve in curves):
-        known = knowledge.model and ran_with is not None and knowledge.reaches(ran_with)
+    if ran_with is not None and any(ran_with not in curve.bandwidths_mib_s for curve in curves):
+        known = knowledge.model and knowledge.reaches(ran_with)
         outcome = "; the model fills in" if known else ", so its bandwidth is not used"
         yield (
-            f"not every matched benchmark was measured with the {ran_with} I/O nodes that the"
-            f" earlier run had{outcome}"
+            f"not every matched benchmark was measured with {in_words(ran_with)},"
+            f" the number that the earlier run had{outcome}"
         )
 
 

@@ -9,12 +9,11 @@ from statistics import fmean, median
 from typing import TypeVar
 
 from benchdb.measurements.cells import modes
-from ioncast_base.wording import in_digits, in_words, listed
+from ioncast_base.wording import counted, each_in_words, in_digits, in_words, listed, size
 from predictor.composition.composing import Point
 from predictor.composition.overlap import timeline_of
 from predictor.composition.prediction import Prediction
 from predictor.matching.configurations import Match, MatchedPhase
-from summario.phases.tables import size
 from summario.phases.values import Part
 
 _T = TypeVar("_T")
@@ -165,7 +164,9 @@ def _named(group: Sequence[_Share]) -> str:
     for share in group:
         request = size(share.part.request_bytes)
         requests[request] = requests.get(request, 0) + share.part.requests
-    listed = _listed([f"{count} requests of {request}" for request, count in requests.items()])
+    listed = _listed(
+        [f"{counted(count, 'request')} of {request}" for request, count in requests.items()]
+    )
     return f"{listed} in {phases}"
 
 
@@ -182,21 +183,23 @@ def _basis(match: Match, io_nodes: int) -> str:
         )
     if match.is_mostly_metadata:
         return f"predicted from {benchmark}, which has its sizes but not its metadata calls"
-    differing = _listed([f"{ratio:.3g} × the {name}" for name, ratio in match.ratios.items()])
+    differing = _listed(
+        [f"{in_digits(ratio)} × the {name}" for name, ratio in match.ratios.items()]
+    )
     known = f"not measured, but between measured sizes; the nearest is {benchmark}"
     return f"{known} with {differing}" if differing else known
 
 
 def _reach(name: str, ratio: float) -> str:
-    return f"{name} {1 / ratio:.3g} × the {'largest' if ratio < 1 else 'smallest'}"
+    return f"{name} {in_digits(1 / ratio)} × the {'largest' if ratio < 1 else 'smallest'}"
 
 
 def _runs(match: Match, io_nodes: int) -> str:
     """Say how often and how fast the benchmark ran with a number of I/O nodes."""
     values = match.repetitions.get(io_nodes, ())
     if not values:
-        listed = _listed([str(n) for n in sorted(match.repetitions)])
-        return f"only with {listed} I/O nodes, so the model predicts the other numbers"
+        measured = each_in_words(sorted(match.repetitions))
+        return f"only with {measured}, so the model predicts the other numbers"
     if len(values) == 1:
         return f"1 run with {in_words(io_nodes)}, {in_digits(values[0])} MiB/s"
     lowest, highest = in_digits(min(values)), in_digits(max(values))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
-from ioncast_base.wording import in_digits
+from ioncast_base.wording import each_in_words, in_digits
 from predictor.composition.caveats import limits
 from predictor.composition.composing import (
     MIB,
@@ -400,8 +400,7 @@ def _best(curve: Sequence[Point], asked: Sequence[int], moved: int, known: int) 
     if not known:
         return Best(None, None, "nothing in the database resembles any phase")
     if not curve:
-        listed = ", ".join(map(str, asked))
-        return Best(None, None, f"the matched benchmarks do not cover {listed} I/O nodes")
+        return Best(None, None, f"the matched benchmarks do not cover {each_in_words(asked)}")
     points = {point.io_nodes: point for point in curve}
     means = {n: point.bandwidth_mib_s.mean for n, point in points.items()}
     top = points[fewest_near_best(means, 0)]

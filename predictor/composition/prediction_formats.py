@@ -7,11 +7,10 @@ from typing import Any
 
 from tabulate import tabulate
 
-from ioncast_base.wording import counted
+from ioncast_base.wording import counted, size
 from predictor.composition.decision import decision_record
 from predictor.composition.prediction import Prediction
 from predictor.matching.configurations import Match
-from summario.phases import tables
 from summario.phases.tables import to_record, whole
 
 
@@ -21,7 +20,7 @@ def to_text(prediction: Prediction) -> str:
         {
             "phase": matched.index,
             "type": matched.phase.operation,
-            "size": tables.size(part.bytes),
+            "size": size(part.bytes),
             "match": found.kind,
             "distance": "" if found.distance is None else f"{found.distance:.2f}",
             "benchmark": _benchmark(found),

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from tabulate import tabulate
 
 from benchdb.store.fitted_models import StoredModel, state_of
-from ioncast_base.wording import counted
+from ioncast_base.wording import counted, in_digits
 from predictor.matching.nearest import SIZES
 from predictor.model.features import FLAGS
 from predictor.model.gaussian import Hyperparameters, matern
@@ -185,7 +185,7 @@ def _rows(fitted: Model) -> list[dict[str, str]]:
 def _reach_text(reach: Reach) -> str:
     if reach.name in _YES_OR_NO:
         return ""
-    return "far" if reach.reaches is None else f"× {reach.reaches:.3g}"
+    return "far" if reach.reaches is None else f"× {in_digits(reach.reaches)}"
 
 
 def to_json(shown: Shown) -> dict[str, Any]:

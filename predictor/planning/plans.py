@@ -14,6 +14,7 @@ from benchdb.campaigns.folder import obstacles
 from benchdb.campaigns.platform_file import Platform
 from ioncast_base.errors import InputError
 from ioncast_base.files import write_file
+from ioncast_base.wording import counted
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign, to_toml
 from predictor.matching.job_nodes import job_nodes
@@ -155,7 +156,7 @@ def write_campaign(path: Path, plan: Plan) -> None:
         raise InputError(f"{_nothing(plan)}: no campaign was written", where=str(path))
     comments = {
         need.config: f"{need.known}, expected error {need.error:.0%}"
-        + (f", {need.wanted.jobs} jobs" if need.wanted else "")
+        + (f", {counted(need.wanted.jobs, 'job')}" if need.wanted else "")
         for need in plan.chosen
     }
     configurations = tuple(need.config for need in plan.chosen)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from shlex import quote
 
 from ioncast_base.errors import InputError
-from ioncast_base.wording import alike_first
+from ioncast_base.wording import alike_first, each_in_words
 from predictor.composition.prediction import Prediction
 from predictor.validation.against_reruns import Expected, compare, noise_floor
 from predictor.validation.dunn import composed_repetitions, dunn
@@ -219,5 +219,4 @@ def _not_compared(prediction: Prediction, reruns: Sequence[Rerun]) -> tuple[str,
     missing = [n for n in cells(reruns) if n not in predicted]
     if not missing:
         return ()
-    listed = ", ".join(map(str, missing))
-    return (f"the reruns with {listed} I/O nodes have no prediction and are not compared",)
+    return (f"the reruns with {each_in_words(missing)} have no prediction and are not compared",)

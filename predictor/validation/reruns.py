@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ioncast_base.errors import InputError
 from ioncast_base.limits import BANDWIDTHS, FASTEST_MIB_S, LARGEST_COUNT, SLOWEST_MIB_S
 from ioncast_base.times import instant
+from ioncast_base.wording import in_words
 from predictor.composition.composing import observed_mib_s
 from summario.phases.extract import extract_phases
 from summario.phases.settings import DEFAULTS, ExtractionSettings
@@ -151,7 +152,7 @@ def _reruns(rows: Iterable[_Row], path: Path, extraction: ExtractionSettings) ->
         key = (application, io_nodes, repetition)
         if key in lines:
             raise InputError(
-                f"repetition {repetition} of {application!r} with {io_nodes} I/O nodes is"
+                f"repetition {repetition} of {application!r} with {in_words(io_nodes)} is"
                 f" already in line {lines[key]}",
                 where=str(path),
                 line=line,

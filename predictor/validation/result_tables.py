@@ -10,6 +10,7 @@ from typing import Any
 from tabulate import tabulate
 
 from ioncast_base.kinds import Kind
+from ioncast_base.wording import in_digits
 from predictor.composition.decision import TOLERANCE, fewest_near_best
 from predictor.validation.against_reruns import (
     Comparison,
@@ -31,6 +32,10 @@ from predictor.validation.error_sources import (
 )
 
 PREDICTION, FLOOR, ALL = "prediction", "noise floor", "all"
+
+
+# Smaller p-values say nothing more to a reader.
+_SMALLEST_P = 0.0001
 
 
 @dataclass(frozen=True)
@@ -181,16 +186,17 @@ def curve_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
         {
             "application": one.application,
             "I/O nodes": n,
-            "predicted MiB/s": f"{one.expected[n].mean:.4g}",
-            "p10 to p90": f"{one.expected[n].p10:.4g} to {one.expected[n].p90:.4g}",
-            "measured MiB/s": f"{measured:.4g}",
+            "predicted MiB/s": in_digits(speed.mean, 4),
+            "p10 to p90": f"{in_digits(speed.p10, 4)} to {in_digits(speed.p90, 4)}",
+            "measured MiB/s": in_digits(measured, 4),
             "runs": len(one.reruns[n]),
             "error": f"{one.prediction.cell_errors[n][0]:.3f}",
             FLOOR: _text(next(iter(one.floor.cell_errors.get(n, ())), None), ".3f"),
-            "Dunn's p": _text((one.dunn_p_values or {}).get(n), ".2g"),
+            "Dunn's p": _p_value((one.dunn_p_values or {}).get(n)),
         }
         for one in results
         for n, measured in mean_of_cells({n: one.reruns[n] for n in one.compared}).items()
+        for speed in (one.expected[n],)
     ]
 
 
@@ -274,7 +280,7 @@ def _mean(found: Errors | None) -> str:
 def _drift(sources: ErrorSources) -> str:
     if sources.trend is None:
         return _testable(sources.drift)
-    p_value = f"p {sources.trend.p_value:.2g}"
+    p_value = f"p {_p_value(sources.trend.p_value)}"
     if sources.trend.p_value >= SIGNIFICANCE:
         return f"none ({p_value})"
     return f"{sources.drift:.3f} ({p_value}, {sources.trend.change:+.0%})"
@@ -282,6 +288,12 @@ def _drift(sources: ErrorSources) -> str:
 
 def _testable(value: float | None) -> str:
     return "not testable" if value is None else f"{value:.3f}"
+
+
+def _p_value(value: float | None) -> str:
+    if value is None:
+        return ""
+    return in_digits(value, 2) if value >= _SMALLEST_P else f"< {_SMALLEST_P}"
 
 
 def _text(value: float | None, form: str) -> str:

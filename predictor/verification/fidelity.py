@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ioncast_base.wording import counted, in_digits
+from ioncast_base.wording import counted, in_digits, size
 from predictor.verification.facts import Facts
-from summario.phases import tables
 
 # Two runs of one command differ by less.
 _AGREES = 0.98
@@ -183,7 +182,7 @@ _RULES = (
         0.5,
         _of_amounts,
         lambda facts: facts.bytes,
-        tables.size,
+        size,
     ),
     _Rule(
         "requests",
@@ -199,7 +198,7 @@ _RULES = (
         0.8,
         _of_amounts,
         lambda facts: facts.request_bytes,
-        tables.size,
+        size,
     ),
     _Rule(
         "processes",
@@ -257,7 +256,7 @@ _RULES = (
         0.2,
         _of_amounts,
         lambda facts: facts.gap_bytes,
-        tables.size,
+        size,
     ),
     _Rule(
         "alignment",

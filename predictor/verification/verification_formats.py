@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from summario.phases import tables
+from ioncast_base.wording import size
 
 if TYPE_CHECKING:
     from predictor.verification.verifying import Verified
@@ -49,8 +49,8 @@ def in_words(verified: Sequence[Verified]) -> Iterator[str]:
         for each in parts:
             sentences = each.fidelity.differences if each.fidelity else []
             not_run = [f"this machine cannot run it: {why}" for why in each.hindrances]
-            size = tables.size(each.part.request_bytes)
-            place = f"{each.part.requests} × {size}: " if len(parts) > 1 else ""
+            requests = f"{each.part.requests} × {size(each.part.request_bytes)}"
+            place = f"{requests}: " if len(parts) > 1 else ""
             lines += [f"  {place}{sentence}" for sentence in (*sentences, *not_run)]
         yield "\n".join(lines)
 

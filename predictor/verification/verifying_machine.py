@@ -15,8 +15,8 @@ from benchdb.campaigns.folder import Cell, obstacles
 from benchdb.campaigns.platform_file import Platform, checked_directory, read_platform
 from benchdb.campaigns.script import filled
 from ioncast_base.errors import InputError
+from ioncast_base.wording import size
 from ior_configs import IorConfig
-from summario.phases import tables
 
 _LIBRARY = "libdarshan.so"
 _IOR: Engine = ENGINES["ior"]
@@ -84,8 +84,8 @@ class Machine:
         free = shutil.disk_usage(self.test_directory).free
         if free < needed:
             found.append(
-                f"it needs {tables.size(needed)} in {self.test_directory}, with the space that must"
-                f" stay free, and {tables.size(free)} are free"
+                f"it needs {size(needed)} in {self.test_directory}, with the space that must"
+                f" stay free, and {size(free)} are free"
             )
         return found
 

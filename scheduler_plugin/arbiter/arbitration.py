@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ioncast_base.allocation.dividing import JobCurve, Share, allocate
+from ioncast_base.wording import in_digits
 from scheduler_plugin.marks import Mark, mark_of, without_hold
 from scheduler_plugin.settings import ArbitrateSettings
 from scheduler_plugin.slurm.jobs import Job
@@ -236,7 +237,8 @@ def _waiting(job: Job, curves: Curves, pool: _Pool, weight: float) -> JobCurve:
 
 
 def _given(job: Job, share: Share, curves: Curves, pool: _Pool, policy: str) -> Iterator[Change]:
-    io_nodes, why = share.io_nodes, f"{policy}, {share.expected_mib_s:.4g} MiB/s expected"
+    expected = in_digits(share.expected_mib_s or 0, 4)
+    io_nodes, why = share.io_nodes, f"{policy}, {expected} MiB/s expected"
     if io_nodes is None:
         if not _is_held(job):
             return

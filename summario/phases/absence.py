@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS
-from ioncast_base.wording import counted, listed
+from ioncast_base.wording import counted, listed, size
 from summario.phases.settings import ExtractionSettings
 from summario.phases.streams import MODULE_OF_API, MOST, Streams
-from summario.phases.tables import size
 from summario.reading.file_ids import is_among
 from summario.reading.log import DarshanLog
 from summario.reading.records import Records

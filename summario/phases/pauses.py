@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS
-from ioncast_base.wording import counted
+from ioncast_base.wording import counted, in_digits
 from summario.phases.merge import FilePhases, repeat_row, rows_apart, stack_rows, take_rows
 from summario.phases.streams import Floats, Ints, Streams, changes
 from summario.phases.windows import Windows, bins_of, first_after_pauses, windows_between
@@ -177,11 +177,11 @@ def _with_pieces(
 def _unseen_pauses(blurred: Mapping[int, float], time_distance: float) -> Iterator[str]:
     """Warn of files with pauses that may be shorter than the bins of the heat map, in seconds."""
     if blurred:
-        seconds = f"{max(blurred.values()):.3g} s"
+        seconds = f"{in_digits(max(blurred.values()))} s"
         yield (
             f"pauses shorter than {seconds} cannot be seen in {counted(len(blurred), 'file')},"
-            f" although the time distance is {time_distance:.3g} s: Darshan's heat map of this run"
-            f" has bins of {seconds}, and no DXT trace has all requests of these files"
+            f" although the time distance is {in_digits(time_distance)} s: Darshan's heat map of"
+            f" this run has bins of {seconds}, and no DXT trace has all requests of these files"
         )
 
 

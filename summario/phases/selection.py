@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioncast_base.wording import counted
-from summario.phases.tables import size
+from ioncast_base.wording import counted, in_digits, size
 from summario.phases.values import Extraction, Phase
 
 
@@ -20,7 +19,7 @@ def without_small(phases: Sequence[Phase], min_share: float) -> Extraction:
     return Extraction(
         kept,
         (
-            f"phases with less than {min_share:.3g} of the bytes each are left out: {left_out} with"
-            f" {size(lost)} of {size(moved)}",
+            f"phases with less than {in_digits(min_share)} of the bytes each are left out:"
+            f" {left_out} with {size(lost)} of {size(moved)}",
         ),
     )

@@ -10,12 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import humanize
-
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, FILE_ACCESSES, FSYNCS, OPERATIONS, ORDERS, SPATIALITIES
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.visible_text import visible
+from ioncast_base.wording import size
 from summario.phases import streamed
 from summario.phases.values import Part, Phase
 
@@ -159,11 +158,6 @@ def _seconds(time: float | None) -> str:
         return "unknown"
     # Opening hundreds of files takes hundredths of a second, and one small request much less.
     return f"{time:.2f}" if time >= 0.1 else f"{time:.4f}"
-
-
-def size(count: float) -> str:
-    """Write bytes for people, in binary units."""
-    return humanize.naturalsize(count, binary=True, format="%.3g")
 
 
 def read_csv(path: str | Path) -> list[Phase]:

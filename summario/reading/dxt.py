@@ -139,7 +139,7 @@ def read_dxt_module(log: DarshanLog, api: str, hosts: dict[str, int]) -> DxtModu
         count = int(np.count_nonzero(~possible))
         warnings.append(
             f"{counted(count, f'{module} record')} left out: the rank is outside the job's"
-            f" {log.job.nprocs} processes"
+            f" {counted(log.job.nprocs, 'process')}"
         )
         records = records.take(possible)
     if module in log.header.partial_modules:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.errors import DamagedLogError, InputError
+from ioncast_base.wording import counted
 from summario.reading.header import Header
 from summario.reading.layouts import FILE_ID, Layout, layout_of, newest_version
 
@@ -115,7 +116,7 @@ def parse_records(
     )
     if not _are_ranks(records.ranks, nprocs):
         raise DamagedLogError(
-            f"a {module} record has a rank outside the job's {nprocs} processes",
+            f"a {module} record has a rank outside the job's {counted(nprocs, 'process')}",
             where=where,
             remedy="fetch the log again",
         )

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ioncast_base.visible_text import visible
+from ioncast_base.wording import size
 from summario.phases import streamed
-from summario.phases.tables import aligned, size
+from summario.phases.tables import aligned
 from summario.traces.of_log import TracePhaseOfLog
 from summario.traces.trace_phases import RankSums
 

@@ -225,7 +225,7 @@ def test_match_joins_the_logs_of_one_run(given: list[Path | str]) -> None:
     # Three workers wrote 10 x 100,000 bytes each, the parent 1,000 bytes, to a file each.
     assert [row["requests"] for row in json.loads(done.stdout)] == [
         "30 × 97.7 KiB",
-        "1 × 1000 Bytes",
+        "1 × 1,000 bytes",
     ]
     assert all("-n 4 " in row["ior"] and " -F " in row["ior"] for row in json.loads(done.stdout))
 

@@ -88,7 +88,7 @@ def test_each_api_has_its_phases(shared_data: Path) -> None:
 def test_system_files_count_only_if_wanted(tmp_path: Path) -> None:
     log = traced(tmp_path / "a", {0: [(0, 8, 0.0, 1.0)]}, "/proc/cpuinfo")
     assert run_ioncast("phases", "--trace", log).stdout == "no trace phases\n"
-    assert "8 Bytes" in run_ioncast("phases", "--trace", "--all-files", log).stdout
+    assert "8 bytes" in run_ioncast("phases", "--trace", "--all-files", log).stdout
 
 
 def test_a_shorter_time_distance_makes_more_phases(tmp_path: Path) -> None:

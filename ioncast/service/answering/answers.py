@@ -294,7 +294,7 @@ def _distance(asked: int | None, known: int | None) -> float:
 
 def _size(tasks: int, nodes: int | None, runs: int, alike: int, scaled_from: int | None) -> str:
     processes = scaled_from or tasks
-    size = "1 process" if processes == 1 else f"{processes} processes"
+    size = counted(processes, "process")
     if nodes is not None and scaled_from is None:
         size += f" on {counted(nodes, 'node')}"
     if alike < runs:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from benchdb.measurements.cells import outliers
 from benchdb.measurements.curves import Curve
 from ioncast_base.kinds import kind_of_record
+from ioncast_base.wording import counted, in_digits, size
 from predictor.composition.composing import Point
 from predictor.composition.drawing import Y_AXIS, Colours, Trace, by_io_nodes, curve, runs
-from summario.phases.tables import size
 
 Figure = dict[str, Any]
 
@@ -304,9 +304,9 @@ def _told(number: int, phase: Mapping[str, Any]) -> str:
     """The text of a phase's bar. It has no text from the log, which might be HTML."""
     lines = [
         f"<b>Phase {number}</b>: {kind_of_record(phase)}",
-        f"{phase['start']:.2f} to {phase['end']:.2f} s, {phase['time']:.3g} s of I/O",
-        f"{size(phase['bytes'])} in {phase['requests']} requests",
-        f"{phase['processes']} processes, {phase['n_files']} files",
+        f"{phase['start']:.2f} to {phase['end']:.2f} s, {in_digits(phase['time'])} s of I/O",
+        f"{size(phase['bytes'])} in {counted(phase['requests'], 'request')}",
+        f"{counted(phase['processes'], 'process')}, {counted(phase['n_files'], 'file')}",
     ]
     return "<br>".join(lines)
 

@@ -19,8 +19,7 @@ from ioncast.service.context import service
 from ioncast.service.pages.assets import asset_url
 from ioncast_base.errors import DatabaseError, IoncastError
 from ioncast_base.times import instant
-from ioncast_base.wording import counted, in_digits, in_words
-from summario.phases.tables import size
+from ioncast_base.wording import counted, in_digits, in_words, size
 
 _HTML = "text/html"
 # Media types for programs; they win over HTML if a client accepts both equally.

@@ -10,9 +10,8 @@ from typing import Any
 
 from ioncast.service.pages.figures import Figure, curve_figure, timeline_figure
 from ioncast_base.kinds import kind_of_record
-from ioncast_base.wording import in_digits, in_words
+from ioncast_base.wording import counted, in_digits, in_words, size
 from predictor.composition.composing import MIB, Bandwidth, Point
-from summario.phases.tables import size
 
 Measured = Mapping[int, Sequence[float]]
 
@@ -281,7 +280,7 @@ def slowest_of(phases: Sequence[PhaseRow]) -> str:
     share = "All" if len(times_s) == 1 else f"{time_s / total_s:.0%}"
     return (
         f"{share} of the {in_digits(total_s)} s of I/O went into one kind, {kind}:"
-        f" {requests:,} request{'' if requests == 1 else 's'} of {size(mean)} on average."
+        f" {counted(requests, 'request')} of {size(mean)} on average."
     )
 
 
@@ -339,7 +338,8 @@ def _compared(ratio: float, decided: int, before: int) -> str:
     if abs(ratio - 1) < _SMALLEST_GAIN:
         return f"With {names[0]} it is expected to be about as fast as with {names[1]}."
     if ratio > 1:
-        return f"With {names[0]} it is expected to be {ratio:.2g} times as fast as with {names[1]}."
+        times = in_digits(ratio, 2)
+        return f"With {names[0]} it is expected to be {times} times as fast as with {names[1]}."
     return f"With {names[0]} it is expected to be slower than with {names[1]}: {ratio:.0%}."
 
 

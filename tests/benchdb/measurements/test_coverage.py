@@ -356,7 +356,7 @@ def test_the_page_grows_with_the_rows_and_leaves_out_those_beyond_a_thousand(
     )
     page = write([a_row(FULL)] * 1005, tmp_path / "coverage.html")
     assert "5 more are in the table" in page
-    assert "1005 configurations" in page
+    assert "1,005 configurations" in page
     assert "more are in the table" not in write([a_row(FULL)] * 25, tmp_path / "coverage.html")
 
 

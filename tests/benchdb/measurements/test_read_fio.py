@@ -119,7 +119,7 @@ def test_messages_around_the_json_are_ignored(around: str) -> None:
         (output(job(write=job()["read"])), {}, "neither wrote nor read"),
         (output(job(), job(write=job()["read"])), {}, "job 1 of fio moved nothing"),
         (output(job(write={"io_bytes": 8, "runtime": 0})), {"command": "ior -w"}, "0 ms"),
-        (output(job()), {}, "the JSON has 1 jobs, but the command has 2 tasks"),
+        (output(job()), {}, "the JSON has 1 job, but the command has 2 tasks"),
         (output(job(), job()), {"tasks": 4}, "the JSON has 2 jobs, but the command has 4 tasks"),
         (
             output(job(), job()),

@@ -566,7 +566,7 @@ def test_doubts_about_phases_that_are_nearly_the_same_do_not_average_out(
     ("measured", "left_out", "told"),
     [
         ((0,), (1, 4), "through I/O nodes, so the curve leaves out 1, 4 I/O nodes"),
-        ((1, 4), (0,), "with direct access, so the curve leaves out 0 I/O nodes"),
+        ((1, 4), (0,), "with direct access, so the curve leaves out direct access"),
     ],
     ids=["only direct", "never direct"],
 )

@@ -113,7 +113,7 @@ def test_a_partial_module_is_said_too(tmp_path: Path) -> None:
         ),
         (
             "runtime_heatmap_inactive_ranks/treddy_runtime_heatmap_inactive_ranks",
-            "system files and standard streams (1 file, 495 Bytes), which --all-files counts",
+            "system files and standard streams (1 file, 495 bytes), which --all-files counts",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def phase(moved: int) -> Phase:
 
 @pytest.mark.parametrize(
     ("small", "told"),
-    [((512, 488), "2 phases with 1000 Bytes of 9.77 KiB"), ((488,), "1 phase with 488 Bytes of")],
+    [((512, 488), "2 phases with 1,000 bytes of 9.77 KiB"), ((488,), "1 phase with 488 bytes of")],
 )
 def test_small_phases_are_left_out_with_their_number_and_bytes(
     small: tuple[int, ...], told: str
