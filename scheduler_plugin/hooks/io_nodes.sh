@@ -89,6 +89,13 @@ end_io_nodes() {
     [ "$ended" -eq 0 ] || fail "job $1: $SITE_SCRIPT end $1 $2 $3 failed"
 }
 
+# end_left_behind JOB: take back the I/O nodes of an earlier job with this id. If slurmctld loses its state, it
+# runs no epilog for running jobs and uses their ids again.
+end_left_behind() {
+    left_behind=$(started_count "$1") || return 0
+    end_io_nodes "$1" "$left_behind" ""
+}
+
 # started_count JOB: print the number of I/O nodes that start_io_nodes gave the job; fail if it is unknown.
 started_count() {
     [ -n "$JOBS_FOLDER" ] && [ -r "$JOBS_FOLDER/$1.count" ] &&

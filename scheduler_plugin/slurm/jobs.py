@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# slurmdbd's state of a run that has ended and whose job was put back into the queue.
+REQUEUED = "REQUEUED"
 ENDED = frozenset(
     {
         "BOOT_FAIL",
@@ -14,6 +16,7 @@ ENDED = frozenset(
         "NODE_FAIL",
         "OUT_OF_MEMORY",
         "PREEMPTED",
+        REQUEUED,
         "REVOKED",
         "TIMEOUT",
     }
@@ -30,7 +33,8 @@ class Job:
         Slurm's id, as in SLURM_JOB_ID.
     state : str
         Slurm's base state in capitals, such as PENDING, RUNNING, COMPLETED, FAILED, TIMEOUT,
-        CANCELLED or NODE_FAIL; COMPLETING while Slurm cleans up its nodes.
+        CANCELLED or NODE_FAIL; COMPLETING while Slurm cleans up its nodes; REQUEUED for a run of
+        slurmdbd after which the job was put back into the queue.
     reason : str
         Slurm's reason for the state, such as Licenses; "None" without a reason.
     is_held : bool
@@ -39,6 +43,7 @@ class Job:
         Slurm's priority; None if Slurm does not give it.
     submitted_s, started_s, ended_s : int or None
         Unix times. None for an expected time: the start of a waiting job, the end of a running job.
+        While a job that was put back into the queue completes, its start is the present time.
     nodes, tasks : int or None
         Compute nodes and processes; while the job waits, the numbers that it asked for.
     licenses : str

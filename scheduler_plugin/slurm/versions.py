@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from scheduler_plugin.slurm.jobs import ENDED, Job
+from scheduler_plugin.slurm.jobs import ENDED, REQUEUED, Job
 from scheduler_plugin.slurm.licences import Licence
 
 # 22.05 and 23.02 give only one state. While one of these flags is set they give the flag instead of
@@ -21,7 +21,7 @@ _BASE_STATES = {
     "SIGNALING": "RUNNING",
     "STOPPED": "RUNNING",
     "STAGE_OUT": "COMPLETING",
-    "REQUEUED": "PENDING",
+    REQUEUED: "PENDING",
     "REQUEUE_FED": "PENDING",
     "REQUEUE_HOLD": "PENDING",
     "RESV_DEL_HOLD": "PENDING",
@@ -112,7 +112,7 @@ class Version38:
 
     def accounted_job(self, entry: Mapping[str, Any]) -> Job:
         """Read a job of slurmdbd."""
-        state = self.state(entry["state"]["current"])
+        state = self.accounted_state(entry["state"]["current"])
         times, array = entry["time"], entry.get("array") or {}
         return Job(
             id=int(entry["job_id"]),
@@ -146,6 +146,10 @@ class Version38:
     def state(self, value: Any) -> str:
         """Read a job's base state."""
         return _BASE_STATES.get(str(value), str(value))
+
+    def accounted_state(self, value: Any) -> str:
+        """Read the state of a run of slurmdbd."""
+        return REQUEUED if value == REQUEUED else self.state(value)
 
     def licenses(self, entry: Mapping[str, Any]) -> str:
         """Licences that a job has, or asks for while it waits."""
@@ -189,6 +193,10 @@ class Version40(Version39):
             raise TypeError("the state is not a list")
         unfinished = [state for state in value if state in _NOT_OVER]
         return super().state((unfinished or value)[0])
+
+    def accounted_state(self, value: Any) -> str:
+        """Read the state of a run of slurmdbd; REQUEUED is one of its flags."""
+        return REQUEUED if REQUEUED in value else self.state(value)
 
 
 class Version43(Version40):

@@ -12,7 +12,7 @@ from scheduler_plugin.rounds import Failures
 from scheduler_plugin.slurm import Job, SlurmAnswerError
 from scheduler_plugin.watch.darshan_logs import CLOCKS_S
 from scheduler_plugin.watch.job_runs import job_runs
-from scheduler_plugin.watch.state import WatchState
+from scheduler_plugin.watch.state import JobRun, WatchState
 
 _LOG = logging.getLogger("ioncast.watch")
 # If slurm.conf's MinJobAge is longer than three rounds, slurmctld still knows every job that ended
@@ -85,7 +85,7 @@ class JobFollower:
             If slurmctld's jobs cannot be read.
         """
         now_s = self._clock()
-        runs = job_runs(self._slurm.jobs(), self._licence, now_s)
+        runs = self._runs(self._slurm.jobs(), now_s)
         with self._state.transaction():
             before_s = self._state.moment(_FOLLOWED)
             if before_s is not None and now_s - before_s > _ROUNDS_OF_JOBS * self._period_s:
@@ -99,6 +99,20 @@ class JobFollower:
             # slurmctld has forgotten these runs, or their job was put back into the queue.
             gone = [run for run in running if (run.id, run.started_s) not in listed]
             self._state.fill_in([replace(run, ended_s=now_s) for run in gone])
+
+    def _runs(self, jobs: list[Job], now_s: float) -> list[JobRun]:
+        """The runs of slurmctld's jobs, without jobs that complete with an unknown start.
+
+        While a job that was put back into the queue completes, Slurm gives the present time as its
+        start. Each round would find another run.
+        """
+        completing = {job.het_job_id or job.id for job in jobs if job.state == "COMPLETING"}
+        known = {(run.id, run.started_s) for run in self._state.running()}
+        return [
+            run
+            for run in job_runs(jobs, self._licence, now_s)
+            if run.id not in completing or (run.id, run.started_s) in known
+        ]
 
     def _fill_gap(self, now_s: float) -> None:
         """Ask slurmdbd for jobs that started and ended while no watch ran."""

@@ -233,6 +233,30 @@ def test_the_sites_script_is_called_at_start_and_end(site: Site) -> None:
     assert site.files() == set()
 
 
+@pytest.mark.parametrize("licences", ["", "matlab:2"])
+def test_a_job_without_io_nodes_gets_no_number_of_an_earlier_job_with_its_id(
+    site: Site, licences: str
+) -> None:
+    """slurmctld that has lost its state runs no epilog, and uses ids again."""
+    site.use_script()
+    site.prolog(7, "ionode:4")
+    assert site.prolog(7, licences).returncode == 0
+    assert site.calls()[1:] == ["end 7 4 "]
+    assert site.files() == set()
+    assert site.tells_tasks(7) == {}
+
+
+@pytest.mark.parametrize("licences", ["", "matlab:2"])
+def test_a_job_without_io_nodes_starts_although_an_earlier_job_cannot_be_ended(
+    site: Site, licences: str
+) -> None:
+    site.use_script()
+    site.prolog(7, "ionode:4")
+    (site.folder / "broken").touch()
+    assert site.prolog(7, licences).returncode == 0
+    assert site.files() == set()
+
+
 def test_another_name_of_the_licence_can_be_set(site: Site) -> None:
     site.configure(LICENCE="fwd", SITE_SCRIPT=site.folder / "site.sh")
     site.prolog(7, "ionode:4,fwd:2")
@@ -680,6 +704,31 @@ def test_a_running_job_keeps_its_daemons_when_slurmctld_restarts(real: RealSite)
     assert (real.jobs / f"{job}.hosts").read_text() == before
     go.touch()
     real.finish(job)
+    assert not list(real.jobs.glob(f"{job}.*"))
+
+
+@pytest.mark.slurm
+def test_a_job_that_is_put_back_into_the_queue_ends_before_it_starts_again(real: RealSite) -> None:
+    # `end` takes half a second; it must not remove the files of the second run.
+    began, go = real.output("again"), real.output("go-again")
+    script = f"#!/bin/sh\n{TELL} >>{began}\nwhile [ ! -e {go} ]; do sleep 0.1; done\n"
+    job = real.slurm.submit("-L", "ionode:2", "--requeue", script=script)
+    real.slurm.wait(lambda: began.exists() and began.read_text(), "job that runs")
+    real.slurm.run("scontrol", "requeue", str(job))
+
+    def runs_again() -> bool:
+        # Slurm would wait two minutes.
+        real.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+        return len(began.read_text().splitlines()) == 2
+
+    real.slurm.wait(runs_again, "job that runs again")
+    assert {path.name for path in real.jobs.glob(f"{job}.*")} == {
+        f"{job}.{kind}" for kind in ("count", "hosts", "map")
+    }
+    go.touch()
+    real.finish(job)
+    assert [line.split()[0] for line in real.calls_of(job)] == ["start", "end"] * 2
+    assert [line.split()[:2] for line in began.read_text().splitlines()] == [["2", "2"]] * 2
     assert not list(real.jobs.glob(f"{job}.*"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from scheduler_plugin.slurm import Job, Licence, Slurm
 from scheduler_plugin.slurm.versions import NEWEST_FIRST
-from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, served
+from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, recorded, served
 
 _JOB = Job(
     id=0,
@@ -159,6 +160,19 @@ def test_jobs_of_slurmdbd_are_the_same_in_every_version(slurm: Slurm) -> None:
 
 def test_jobs_of_slurmdbd_ended_within_the_span(slurm: Slurm) -> None:
     assert [job.id for job in slurm.ended_jobs(_T + 100, _T + 200)] == [90, 93]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_run_that_was_put_back_into_the_queue_has_ended(version: str, tmp_path: Path) -> None:
+    """Slurm 22.05 gives such a run of slurmdbd the state REQUEUED, for which 0.0.40 has a flag."""
+    document = json.loads(recorded(version, "accounted_jobs"))
+    [job] = [job for job in document["jobs"] if job["job_id"] == 90]
+    job["state"]["current"] = "REQUEUED" if version < "0.0.40" else ["PENDING", "REQUEUED"]
+    told = {"jobs": (200, json.dumps(document), 0.0)}
+    with served(Slurmrestd((version,), told), tmp_path / "rest.sock") as address:
+        found = Slurm(address, "ada", lambda: "token").ended_jobs(_T, _T + 1000)
+    assert found == [replace(ENDED_JOBS[0], state="REQUEUED"), *ENDED_JOBS[1:]]
+    assert found[0].has_ended
 
 
 def test_licences_are_the_same_in_every_version(slurm: Slurm) -> None:

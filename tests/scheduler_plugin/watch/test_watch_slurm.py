@@ -13,12 +13,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
+from ioncast_base.times import in_utc
+from scheduler_plugin.watch.state import copied_state
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import (
     WATCH_USER,
@@ -50,7 +53,10 @@ for source in {sources}; do
     cp $source $log.darshan_partial
     mv $log.darshan_partial ${{log}}_1.darshan
 done
+while [ -e {lasting} ]; do sleep 0.1; done
 """
+# In the first run of a job, and after it was put back into the queue.
+_LOG_OF_RUN = "${SLURM_RESTART_COUNT:-0}.darshan"
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +107,14 @@ class Site:
         *options: str | bytes,
         awaited: Path = Path("/"),
         logs: Path = _LOGS,
+        lasting: Path = Path("/never"),
     ) -> int:
-        """Submit a job that ends when a file exists, with the logs that a pattern names."""
+        """Submit a job that writes the logs that a pattern names.
+
+        It waits for a file before, and ends when another file does not exist any more.
+        """
         told = {"folder": self.folder, "sources": logs / source, "awaited": awaited}
+        told["lasting"] = lasting
         return self.slurm.submit(*options, script=_JOB.format(**told))
 
     def watch(self, *options: str) -> list[str]:
@@ -119,16 +130,70 @@ class Site:
         # One worker: of two, one could know the token later than the other.
         return running(self.folder, "--db", self.database, "--workers", "1")
 
+    def logs_by_run(self, *names: str) -> Path:
+        """A folder with the log of each run of a job; no two runs write the same log."""
+        folder = self.folder / "by-run"
+        folder.mkdir()
+        for number, name in enumerate(names):
+            shutil.copy(_LOGS / f"{name}.darshan", folder / f"{number}.darshan")
+        return folder
+
+    def wait_for_logs(self, job: int, count: int) -> None:
+        """Wait until a job has written as many logs."""
+        logs = self.folder / "logs"
+        wait_for(lambda: len(list(logs.rglob(f"*_id{job}-*_1.darshan"))) == count, "log")
+
+    def start_of(self, job: int) -> str:
+        """The start of a job as scontrol prints it, in the form of the service."""
+        local = datetime.fromisoformat(self.slurm.job(job)["StartTime"])
+        return in_utc(local.astimezone(timezone.utc))
+
+    def put_back(self, job: int) -> None:
+        """Put a job back into the queue, and wait until it starts again."""
+        self.slurm.run("scontrol", "requeue", str(job))
+
+        def is_started() -> bool:
+            # Slurm would wait two minutes.
+            soon = ("scontrol", "update", f"JobId={job}", "StartTime=now")
+            self.slurm.run(*soon, check=False)
+            return self.slurm.job(job)["JobState"] in {"RUNNING", "COMPLETED"}
+
+        self.slurm.wait(is_started, "start")
+
+    def is_followed(self, job: int) -> bool:
+        """Whether the watch's state has a run of the job that is running."""
+        with copied_state(str(self.folder / "state" / "watch.sqlite")) as state:
+            return job in {run.id for run in state.running()}
+
 
 @pytest.fixture
 def site(slurm: Cluster, tmp_path: Path) -> Site:
     return Site(slurm, tmp_path)
 
 
+def _outcomes_of(served: Served, job: int) -> list[tuple[str, int, str | None]]:
+    """Start, number of I/O nodes and decision of each outcome of a job id."""
+    items = served.ask("/v1/outcomes").json["items"]
+    return sorted(
+        (item["started"], item["io_nodes"], item["decision_id"])
+        for item in items
+        if item["job_id"] == str(job)
+    )
+
+
 def _outcomes(served: Served) -> dict[str, int]:
     items = served.ask("/v1/outcomes").json["items"]
     found = {item["job_id"]: item["io_nodes"] for item in items}
     assert len(found) == len(items)
+    return found
+
+
+def _runs_of(served: Served, job: int) -> list[int]:
+    """The ids of the stored runs of a job id."""
+    found = []
+    for application in served.ask("/v1/applications").json["items"]:
+        runs = served.ask(f"/v1/applications/{application['id']}/runs").json["items"]
+        found += [run["id"] for run in runs if run["job_id"] == str(job)]
     return found
 
 
@@ -214,6 +279,103 @@ def test_the_logs_of_a_jobs_processes_are_one_run_and_those_of_its_steps_several
         assert sum(phase["bytes"] for phase in runs[1]["phases"]) == 3_001_002
         assert runs[0]["job_id"] == str(both)
         assert _outcomes(served) == {str(forked): 2, str(both): 1}
+
+
+def test_a_running_job_that_is_put_back_into_the_queue_has_two_outcomes(site: Site) -> None:
+    """The watch is killed while the first run is running, and starts after the second one."""
+    stay = site.folder / "stay"
+    stay.touch()
+    logs = site.logs_by_run("hacc-io-ionodes4", "periodic-ionodes4")
+    with site.served() as served:
+        with subprocess.Popen(site.watch(), stderr=subprocess.DEVNULL) as first:
+            job = site.submit(_LOG_OF_RUN, "-Lionode:4", "--requeue", logs=logs, lasting=stay)
+            mark = f"AdminComment=ioncast:{_DECISION}"
+            site.slurm.run("scontrol", "update", f"JobId={job}", mark)
+            site.wait_for_logs(job, 1)
+            wait_for(lambda: site.is_followed(job), "run in the state")
+            first.kill()
+        starts = [site.start_of(job)]
+        site.put_back(job)
+        site.wait_for_logs(job, 2)
+        starts.append(site.start_of(job))
+        stay.unlink()
+        site.slurm.wait_for(job, "COMPLETED")
+        assert not _outcomes_of(served, job)
+        done = site.once()
+        assert done.returncode == 0, done.stderr
+        # The job keeps its administrator's comment.
+        assert _outcomes_of(served, job) == [(start, 4, _DECISION) for start in starts]
+        again = site.once()
+        assert "0 traces and 0 outcomes sent, 0 rejected, 0 waiting" in again.stderr
+        assert len(_outcomes_of(served, job)) == 2
+
+
+def test_a_finished_job_that_is_put_back_into_the_queue_has_two_outcomes(site: Site) -> None:
+    """The watch follows both runs, and is killed between them."""
+    logs = site.logs_by_run("hacc-io-ionodes4", "periodic-ionodes4")
+    log = (site.folder / "watch.log").open("ab")
+    with log, site.served() as served:
+        with subprocess.Popen(site.watch(), stderr=log) as first:
+            job = site.submit(_LOG_OF_RUN, "-Lionode:2", "--requeue", logs=logs)
+            wait_for(lambda: len(_outcomes_of(served, job)) == 1, "outcome")
+            starts = [site.start_of(job)]
+            site.put_back(job)
+            first.kill()
+        with subprocess.Popen(site.watch(), stderr=log) as second:
+            wait_for(lambda: len(_outcomes_of(served, job)) == 2, "outcome of the second run")
+            starts.append(site.start_of(job))
+            second.terminate()
+        assert [start for start, *_ in _outcomes_of(served, job)] == starts
+        assert len(_runs_of(served, job)) == 2
+        lines = (site.folder / "watch.log").read_text()
+        assert lines.count(f"job {job} of root: 1 outcome sent, 2 I/O nodes") == 2
+        assert "rejected (" not in lines
+
+
+def test_both_runs_of_a_job_are_known_from_slurmdbd_if_no_watch_ran(tmp_path: Path) -> None:
+    with cluster(tmp_path / "slurm", nodes=1, rest=True, accounting=True) as slurm:
+        site = Site(slurm, tmp_path)
+        logs = site.logs_by_run("hacc-io-ionodes4", "periodic-ionodes4")
+        with site.served() as served:
+            assert site.once().returncode == 0
+            job = site.submit(_LOG_OF_RUN, "-Lionode:2", "--requeue", logs=logs)
+            slurm.wait_for(job, "COMPLETED")
+            starts = [site.start_of(job)]
+            site.put_back(job)
+            slurm.wait_for(job, "COMPLETED")
+            starts.append(site.start_of(job))
+            site.wait_for_logs(job, 2)
+            done = site.once()
+            assert done.returncode == 0, done.stderr
+            found = _outcomes_of(served, job)
+            assert [(start, count) for start, count, _ in found] == [(each, 2) for each in starts]
+
+
+def test_a_job_id_that_comes_again_after_slurm_lost_its_state_is_another_job(
+    tmp_path: Path,
+) -> None:
+    with cluster(tmp_path / "slurm", nodes=1, rest=True) as slurm:
+        site = Site(slurm, tmp_path)
+        with site.served() as served:
+            first = site.submit("hacc-io-ionodes4.darshan", "-Lionode:4")
+            slurm.wait_for(first, "COMPLETED")
+            starts = [site.start_of(first)]
+            assert site.once().returncode == 0
+            slurm.stop("slurmctld")
+            state = slurm.folder / "state"
+            shutil.rmtree(state)
+            state.mkdir()
+            shutil.chown(state, "slurm")
+            slurm.start("slurmctld")
+            slurm.wait(lambda: "idle" in slurm.run("sinfo", "-ho%t").stdout, "idle node")
+            second = site.submit("periodic-ionodes4.darshan", "-Lionode:1")
+            slurm.wait_for(second, "COMPLETED")
+            assert second == first
+            starts.append(site.start_of(second))
+            for _ in range(2):
+                assert site.once().returncode == 0
+            found = _outcomes_of(served, first)
+            assert [(start, count) for start, count, _ in found] == [(starts[0], 4), (starts[1], 1)]
 
 
 def test_one_round_can_be_tried_without_sending_and_then_done(site: Site) -> None:

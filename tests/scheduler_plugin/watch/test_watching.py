@@ -621,6 +621,22 @@ def test_a_job_that_is_put_back_into_the_queue_is_two_runs(
     assert "is rejected" not in caplog.text
 
 
+def test_a_job_that_completes_before_it_is_queued_again_is_no_further_run(site: Site) -> None:
+    """Slurm 22.05 then gives the present time as its start: 5, 6 and 7 s after the first run."""
+    site.listed = [_job(**_RUNS)]
+    site.round()
+    # On a node whose clock is fast the last step seems to start when the job completes.
+    site.log("periodic-ionodes4", started_s=site.now_s + 6)
+    for _ in range(3):
+        site.listed = [_job(state="COMPLETING", started_s=int(site.now_s) + 5, ended_s=None)]
+        site.round(later_s=5)
+    site.listed = [_job(**{**_RUNS, "state": "PENDING", "started_s": None})]
+    site.round(later_s=30)
+    assert [outcome["started"] for outcome in site.outcomes()] == [_utc(_START_S)]
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        assert len([*state.running(), *state.ended()]) == 1
+
+
 def test_a_job_that_is_put_back_while_no_watch_runs_is_two_runs(site: Site) -> None:
     site.listed = [_job(**_RUNS)]
     site.round()
