@@ -58,27 +58,79 @@ def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
         yield environment
 
 
-def test_the_runs_are_jobs_that_get_their_io_nodes_as_licences(
-    tmp_path: Path, cluster: dict[str, str]
-) -> None:
-    (tmp_path / "scratch").mkdir()
-    (tmp_path / "jobs.toml").write_text(CAMPAIGN)
-    (tmp_path / "cluster.toml").write_text(PLATFORM.format(root=tmp_path))
+class Cluster:
+    """A real Slurm, with a campaign and a platform in a folder."""
 
-    def ioncast(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def __init__(self, root: Path, environment: dict[str, str]) -> None:
+        self.root, self.environment = root, environment
+        (root / "scratch").mkdir()
+        (root / "jobs.toml").write_text(CAMPAIGN)
+        (root / "cluster.toml").write_text(PLATFORM.format(root=root))
+
+    def ioncast(
+        self, *arguments: str, within: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "ioncast", "campaign", *arguments],
-            cwd=tmp_path,
-            env={**cluster, "IONCAST_DB": str(tmp_path / "bench.sqlite")},
+            [*within, sys.executable, "-m", "ioncast", "campaign", *arguments],
+            cwd=self.root,
+            env={**self.environment, "IONCAST_DB": str(self.root / "bench.sqlite")},
             capture_output=True,
             text=True,
             check=False,
             timeout=600,
         )
 
-    done = ioncast(
-        *("run", "jobs.toml", "--platform", "cluster.toml", "--dir", "folder", "--engine", "fio")
+    def run(self, *more: str, within: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        place = ("--platform", "cluster.toml", "--dir", "folder")
+        return self.ioncast("run", "jobs.toml", *place, *more, within=within)
+
+
+@pytest.fixture
+def site(tmp_path: Path, cluster: dict[str, str]) -> Cluster:
+    return Cluster(tmp_path, cluster)
+
+
+def test_jobs_that_fail_with_the_same_error_stop_the_campaign(site: Cluster) -> None:
+    file = site.root / "cluster.toml"
+    switch = '\n[io_nodes_switch]\nbefore = "echo no forwarding daemon; exit 3"\n'
+    file.write_text(file.read_text().replace("[0, 4, 9]", "[0, 1, 2, 3, 4]") + switch)
+    done = site.run("--engine", "fio")
+    assert done.returncode == 2
+    cause = done.stderr.splitlines()[-1]
+    assert "3 runs in a row failed with the same error" in cause
+    assert "no forwarding daemon" in cause
+    status = json.loads(site.ioncast("status", "folder", "--format", "json").stdout)
+    assert status["state"] == "failed"
+    assert status["done"] == 0
+    # Another job may start before ioncast sees that the third one failed.
+    assert 3 <= status["failed"] < status["runs"]
+
+
+def test_srun_in_an_allocation_that_is_too_small_is_found_before_the_first_run(
+    site: Cluster,
+) -> None:
+    file = site.root / "cluster.toml"
+    text, _, _ = file.read_text().partition("[slurm]")
+    file.write_text(
+        text.replace('launch = ""', 'launch = "srun -n {tasks}"').replace("[0, 4, 9]", "[0]")
+        + '[programs]\nior = "true"\n'
     )
+    small = site.run("--engine", "ior", within=("salloc", "--quiet", "--ntasks=1"))
+    assert small.returncode == 2
+    [problem] = [line for line in small.stderr.splitlines() if line.startswith("ioncast: ")]
+    assert problem.startswith("ioncast: srun -n 2: cannot start 2 processes: srun: error: ")
+    assert "More processors requested than permitted" in problem
+    assert not (site.root / "folder").exists()
+    # The processes start in a larger one. `true` leaves no measurements, so the runs fail.
+    large = site.run("--engine", "ior", within=("salloc", "--quiet", "--ntasks=2"))
+    assert large.returncode == 1
+    assert "failed 2 times: the benchmark left no output" in large.stdout
+
+
+def test_the_runs_are_jobs_that_get_their_io_nodes_as_licences(
+    site: Cluster, tmp_path: Path, cluster: dict[str, str]
+) -> None:
+    done = site.run("--engine", "fio")
     # The cluster has eight licences: Slurm rejects a job that asks for nine, so it never runs.
     assert done.returncode == 1, done.stderr
     assert "4 of 6 runs done" in done.stdout
@@ -98,5 +150,5 @@ def test_the_runs_are_jobs_that_get_their_io_nodes_as_licences(
     ).stdout
     assert jobs.count("Licenses=ionode:4") == 2
     assert jobs.count("JobState=COMPLETED") == 4
-    status = json.loads(ioncast("status", "folder", "--format", "json").stdout)
+    status = json.loads(site.ioncast("status", "folder", "--format", "json").stdout)
     assert (status["done"], status["left"]) == (4, 2)
