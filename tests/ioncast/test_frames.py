@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -62,6 +63,18 @@ def test_the_interface_has_what_it_names_and_nothing_else() -> None:
         assert name in dir(ioncast)
     with pytest.raises(AttributeError, match="no attribute 'phase'"):
         ioncast.phase  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_example_in_the_readme_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    monkeypatch.chdir(PROJECT)
+    exec(example, {})  # noqa: S102
+    shown = capsys.readouterr().out
+    assert "463453184" in shown
+    assert "mpiexec -n 16 ior -a POSIX -w -F" in shown
 
 
 def test_phases_have_the_bytes_of_the_program_and_units_in_their_columns() -> None:

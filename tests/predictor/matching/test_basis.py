@@ -151,7 +151,7 @@ def test_an_engine_that_measured_nothing_is_an_error(mixed: Path, phases_csv: Pa
     assert isinstance(result.exception, UnknownNameError)
     assert result.stdout == ""
     assert "on 'here' with 'iperf'" in str(result.exception)
-    assert "engines with measurements: fio, forge, ior" in str(result.exception)
+    assert "engines with measurements: fio, forge and ior" in str(result.exception)
 
 
 # More cells than a prediction can use.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -182,14 +181,3 @@ def test_the_command_loads_pydarshan_only_when_it_is_asked_for() -> None:
         [sys.executable, "-c", program], capture_output=True, check=True, cwd=PROJECT, text=True
     )
     assert done.stdout == "set()\n"
-
-
-@pytest.mark.usefixtures("report_of")
-def test_the_example_in_the_readme_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    monkeypatch.chdir(PROJECT)
-    exec(example, {})  # noqa: S102
-    assert capsys.readouterr().out == "write 463453184 16\n"
