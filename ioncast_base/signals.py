@@ -1,4 +1,4 @@
-"""Turns the signals that stop a program into exceptions, or ignores them."""
+"""Turns the signals that stop a program into exceptions, notes them, or ignores them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,26 @@ def raised() -> AbstractContextManager[None]:
 def ignored() -> AbstractContextManager[None]:
     """Ignore these signals, for work that must not be left half done."""
     return _handling(signal.SIG_IGN)
+
+
+@contextmanager
+def noted() -> Iterator[Callable[[], bool]]:
+    """Note the first of these signals instead of raising it anywhere; raise a second one at once.
+
+    Yields
+    ------
+    callable
+        Tells whether a signal came.
+    """
+    numbers: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        if numbers:
+            raise KeyboardInterrupt
+        numbers.append(number)
+
+    with _handling(note):
+        yield lambda: bool(numbers)
 
 
 @contextmanager

@@ -80,7 +80,7 @@ Examples:
   ioncast match phases.csv --format json
   ioncast match app.darshan --layer posix --min-share 0.01
   ioncast match app.darshan --verify --work-dir /scratch/me
-  ioncast match app.darshan --verify --platform mysite.toml
+  ioncast match app.darshan --verify --platform mysite.toml --system mysite
 """,
 )
 @source_argument

@@ -9,12 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count, groupby
 from pathlib import Path
-from types import FrameType
 
 from sqlalchemy import Engine
 
@@ -30,11 +29,11 @@ from benchdb.campaigns.folder import CampaignFolder, Cell, Run, locked
 from benchdb.campaigns.iops import CACHE, write_inputs
 from benchdb.campaigns.iops_report import write_iops_report
 from benchdb.campaigns.standing import Progress, progress_of
+from ioncast_base import signals
 from ioncast_base.errors import IoncastError
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 30.0
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_campaign(
@@ -65,7 +64,7 @@ def run_campaign(
     KeyboardInterrupt
         If a signal (SIGINT, SIGTERM, SIGHUP) stopped it; only the current run is lost.
     """
-    with locked(folder) as lock, _noting_signals() as asked_to_stop:
+    with locked(folder) as lock, signals.noted() as asked_to_stop:
         watch = _Watch(folder, database, report)
         watch.look()
         try:
@@ -146,24 +145,6 @@ class _Watch:
             some = [run for run in self._open if run.path.name in begun]
             return [run for run in some if result_of(self._folder, run)]
         return []
-
-
-@contextmanager
-def _noting_signals() -> Iterator[Callable[[], bool]]:
-    """Remember a signal to stop instead of raising it anywhere; raise a second one at once."""
-    noted: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        if noted:
-            raise KeyboardInterrupt
-        noted.append(number)
-
-    before = {number: signal.signal(number, note) for number in _STOPPING}
-    try:
-        yield lambda: bool(noted)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _orchestrate(

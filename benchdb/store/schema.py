@@ -131,6 +131,23 @@ models = Table(
 )
 
 
+# A fidelity tells how far the run of a configuration agreed with a phase of an application.
+# `pattern` is that of a configuration, which may not be measured yet. `aspects` is JSON; only the
+# predictor reads it.
+fidelities = Table(
+    "fidelities",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system_id", ForeignKey("systems.id"), nullable=False),
+    Column("pattern", String(500), nullable=False),
+    Column("fidelity", Float, nullable=False),
+    Column("log", String(1000), nullable=False),
+    Column("phase", Integer, nullable=False),
+    Column("verified_at", String(40), nullable=False),
+    Column("aspects", Text, nullable=False),
+    UniqueConstraint("system_id", "pattern"),
+)
+
 # An application is a program of a user. `program` is the executable without its folder, because job
 # scripts seldom name the folder.
 applications = Table(

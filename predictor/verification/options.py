@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ioncast_base.command_options import database_option
 from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError, as_option
 
@@ -51,6 +52,11 @@ _OPTIONS = (
         help=f"With --verify: the longest time of a run, such as 90s or 1h.  [default:"
         f" {_TIME_LIMIT}]",
     ),
+    click.option(
+        "--system",
+        help="With --verify: store the fidelities for predictions on this system of the database.",
+    ),
+    database_option,
 )
 
 
@@ -60,8 +66,8 @@ class VerifySettings:
 
     Attributes
     ----------
-    platform, work_dir, darshan_lib : str or None
-        Platform file, folder for runs, and Darshan's library.
+    platform, work_dir, darshan_lib, system, location : str or None
+        Platform file, folder for runs, Darshan's library, system and database.
     time_limit_s : int
         The longest time of a run, in seconds.
     """
@@ -69,6 +75,8 @@ class VerifySettings:
     platform: str | None
     work_dir: str | None
     darshan_lib: str | None
+    system: str | None
+    location: str | None
     time_limit_s: int
 
 
@@ -84,7 +92,7 @@ def verify_options(command: Command) -> Command:
             for field in fields(VerifySettings)
             if field.name != "time_limit_s"
         }
-        useless = [name for name in ("platform", "work_dir") if given[name]]
+        useless = [name for name in ("platform", "work_dir", "system") if given[name]]
         if limit is not None:
             useless.append("time_limit")
         if useless and not wanted:

@@ -7,20 +7,23 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchdb.campaigns.engines import ENGINES
+from benchdb.campaigns.failing import error_line
+from ioncast_base import signals
 from ioncast_base.errors import IoncastError
-from ioncast_base.visible_text import visible
 from ior_configs import IorConfig
 from predictor.verification.verifying_machine import Machine
 from summario.reading.log import DarshanLog, read_log
 
 # Launchers need a moment to end the processes that they started.
 _STOP_SECONDS = 10.0
+_POLL_SECONDS = 0.1
 _LONGEST_SHOWN = 300
 _DARSHANS_OWN = ("DARSHAN_", "DXT_")
 
@@ -45,21 +48,25 @@ def traced(config: IorConfig, machine: Machine, time_limit_s: float) -> DarshanL
     IoncastError
         If IOR fails or does not end, or Darshan writes no log that can be used.
     """
-    with tempfile.TemporaryDirectory(prefix="ioncast-verify-", dir=machine.test_directory) as path:
+    parent = machine.platform.test_directory
+    with tempfile.TemporaryDirectory(prefix="ioncast-verify-", dir=parent) as path:
         return _run(config, machine, Path(path), time_limit_s)
 
 
 def _run(config: IorConfig, machine: Machine, folder: Path, time_limit_s: float) -> DarshanLog:
     engine, job, file = ENGINES["ior"], machine.job(config, folder), folder / "run.darshan"
+    shell = _Shell(
+        folder, time_limit_s, machine.environment, where=config.command_line(launcher=True)
+    )
     # The site's or the user's settings may leave files out of the log, or put it elsewhere.
     plain = {
         name: value for name, value in os.environ.items() if not name.startswith(_DARSHANS_OWN)
     }
     for command in engine.prepare(job):
-        _finish(command, plain | {"DARSHAN_DISABLE": "1"}, folder, time_limit_s)
+        shell.run(command, plain | {"DARSHAN_DISABLE": "1"})
     settings = _settings(machine.darshan, file, plain.get("LD_PRELOAD"))
     under_darshan = replace(job, launch=f"{job.launch} {settings}".strip())
-    said = _finish(engine.measure(under_darshan), plain, folder, time_limit_s)
+    said = shell.run(engine.measure(under_darshan), plain)
     if not file.exists():
         raise IoncastError(
             f"IOR ended, but Darshan wrote no log{_quoted(said, 'darshan')}",
@@ -89,43 +96,68 @@ def _settings(library: str, log: Path, preloaded: str | None) -> str:
     return shlex.join(["env", *(f"{name}={value}" for name, value in variables.items())])
 
 
-def _finish(command: str, environment: Mapping[str, str], folder: Path, time_limit_s: float) -> str:
-    """Run a shell command to its end, and return what it printed.
+@dataclass(frozen=True)
+class _Shell:
+    """Runs commands in a folder, each at most for the time limit; `where` names them in errors.
 
-    Raises
-    ------
-    IoncastError
-        If it fails, or has not ended after the time limit.
+    `exports` are shell commands before each.
     """
-    output = folder / "said"
-    with output.open("wb") as file:
-        process = subprocess.Popen(  # noqa: S603 - the user's launcher and programs
-            ["/bin/bash", "-c", command],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            code = process.wait(time_limit_s)
-        except subprocess.TimeoutExpired:
+
+    folder: Path
+    time_limit_s: float
+    exports: str
+    where: str
+
+    def run(self, command: str, environment: Mapping[str, str]) -> str:
+        """Run a command to its end, and return what it printed.
+
+        Raises
+        ------
+        IoncastError
+            If it fails, or has not ended after the time limit.
+        """
+        output = self.folder / "said"
+        with output.open("wb") as file, signals.noted() as asked_to_stop:
+            process = subprocess.Popen(  # noqa: S603 - the user's launcher and programs
+                ["/bin/bash", "-c", f"{self.exports}\n{command}".strip()],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                code = _wait(process, self.time_limit_s, asked_to_stop)
+            finally:
+                _stop(process)
+        if asked_to_stop():
+            raise KeyboardInterrupt
+        said = output.read_text(encoding="utf-8", errors="replace")
+        if code is None:
             raise IoncastError(
-                f"the run has not ended after {time_limit_s:.0f} s",
-                where=command,
+                f"the run has not ended after {self.time_limit_s:.0f} s",
+                where=self.where,
                 remedy="give it more time with --time-limit, or verify a smaller run",
-            ) from None
-        finally:
-            _stop(process)
-    said = output.read_text(encoding="utf-8", errors="replace")
-    if code:
-        raise IoncastError(
-            f"the run failed with exit code {code}{_quoted(said, 'error')}",
-            where=command,
-            remedy="try this command by itself",
-        )
-    return said
+            )
+        if code:
+            raise IoncastError(
+                f"the run failed with exit code {code}{_quoted(said)}",
+                where=self.where,
+                remedy="try this command by itself",
+            )
+        return said
+
+
+def _wait(
+    process: subprocess.Popen[bytes], time_limit_s: float, asked_to_stop: Callable[[], bool]
+) -> int | None:
+    """Wait for the exit code; None if a signal or the time limit comes first."""
+    deadline = time.monotonic() + time_limit_s
+    while not asked_to_stop() and time.monotonic() < deadline:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(_POLL_SECONDS)
+    return process.poll()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -139,8 +171,8 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.wait(_STOP_SECONDS)
 
 
-def _quoted(said: str, word: str) -> str:
-    """Quote the first line with a word, or else the last line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = next((line for line in lines if word in line.casefold()), "".join(lines[-1:]))
-    return f": {visible(telling[:_LONGEST_SHOWN])}" if telling else " and printed nothing"
+def _quoted(said: str, word: str = "") -> str:
+    """Quote the lines with a word, or else the line that names the error."""
+    lines = [line for line in said.splitlines() if word in line]
+    telling = error_line("\n".join(lines)) or error_line(said)
+    return f": {telling[:_LONGEST_SHOWN]}" if telling else " and printed nothing"

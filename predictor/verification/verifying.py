@@ -100,7 +100,7 @@ def verify(
         raise InputError(
             f"this machine cannot run it: {hindered[config][0]}",
             where=config.command_line(launcher=True),
-            remedy="verify on a machine that can, or leave out large phases with --min-share",
+            remedy="verify on a machine that can, or choose another folder with --work-dir",
         )
     possible = [config for config, reasons in hindered.items() if not reasons]
     measured = dict(zip(possible, measure(possible), strict=True))
@@ -133,13 +133,15 @@ def facts_of_runs(
     time_limit_s : float
         The longest time of a run, in seconds.
     report : callable
-        Called with a sentence before each run.
+        Called with a sentence before each run, and for each check that was not possible.
 
     Raises
     ------
     IoncastError
-        If a run fails, or its log does not have the I/O of its benchmark.
+        If the launcher cannot start the processes, a run fails, or its log does not have the I/O
+        of its benchmark.
     """
+    machine.check(configs, report)
     for number, config in enumerate(configs, 1):
         line = config.command_line(launcher=True)
         report(f"run {number} of {len(configs)} under Darshan: {line}")

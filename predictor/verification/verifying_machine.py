@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from benchdb.campaigns.engines import ENGINES, Engine, Job
+from benchdb.campaigns.engines import Job
 from benchdb.campaigns.folder import Cell, obstacles
-from benchdb.campaigns.platform_file import Platform, checked_directory, read_platform
-from benchdb.campaigns.script import filled
+from benchdb.campaigns.platform_file import Platform, Switch, checked_directory, read_platform
+from benchdb.campaigns.readiness.prerequisites import problems_before
+from benchdb.campaigns.readiness.room import room_problems
+from benchdb.campaigns.readiness.starts import find_program
+from benchdb.campaigns.script import exports, filled
 from ioncast_base.errors import InputError
-from ioncast_base.wording import size
 from ior_configs import IorConfig
 
 _LIBRARY = "libdarshan.so"
-_IOR: Engine = ENGINES["ior"]
 # More processes than that spend their time in waiting for a core.
 _PROCESSES_PER_CORE = 32
 _COMMON_PLACES = (
@@ -52,18 +53,13 @@ class Machine:
     is_described: bool
 
     def cell(self, config: IorConfig) -> Cell:
-        """A configuration as the platform runs it, with its fewest I/O nodes."""
+        """A configuration with the number of nodes on which it runs."""
         tasks = config.tasks or 1
         fewest = -(-tasks // self.platform.processes_per_node)
         nodes = (config.nodes or min(fewest, tasks)) if self.is_described else 1
         return Cell(
             "verify", replace(config, tasks=tasks, nodes=nodes), min(self.platform.io_nodes)
         )
-
-    @property
-    def test_directory(self) -> str:
-        """The folder in which each run gets a folder of its own."""
-        return self.platform.test_directory.replace("{io_nodes}", str(min(self.platform.io_nodes)))
 
     def job(self, config: IorConfig, folder: Path) -> Job:
         """The run of a configuration in a folder."""
@@ -76,22 +72,38 @@ class Machine:
             output="output.json",
         )
 
+    @property
+    def environment(self) -> str:
+        """Shell commands that set the platform's environment variables."""
+        return exports(self.platform, partial(filled, cell=self.cell(IorConfig())))
+
     def hindrances(self, config: IorConfig) -> list[str]:
         """List the reasons why the machine cannot run a configuration, as clauses."""
         cell = self.cell(config)
-        found = obstacles(cell.config, self.platform, "ior")
-        needed = cell.bytes + self.platform.free_space_limit
-        free = shutil.disk_usage(self.test_directory).free
-        if free < needed:
-            found.append(
-                f"it needs {size(needed)} in {self.test_directory}, with the space that must"
-                f" stay free, and {size(free)} are free"
-            )
-        return found
+        room = room_problems(self.platform, [cell])
+        return [
+            *obstacles(cell.config, self.platform, "ior"),
+            *(f"{problem.where}: {problem.what}" for problem in room),
+        ]
+
+    def check(self, configs: Sequence[IorConfig], warn: Callable[[str], None]) -> None:
+        """Check that the launcher starts the processes of some configurations, with IOR.
+
+        Raises
+        ------
+        InputError
+            The first problem; `warn` is called with the others.
+        """
+        cells = [self.cell(config) for config in configs]
+        problems = problems_before(self.platform, "ior", self.ior, cells, warn)
+        for problem in problems[1:]:
+            warn(str(problem))
+        for problem in problems[:1]:
+            raise problem
 
 
 def find_machine(platform_file: str | None, work_dir: str | None, library: str | None) -> Machine:
-    """Find the programs and the folder for runs, and check that they exist.
+    """Find the programs and the folder for runs.
 
     Parameters
     ----------
@@ -106,29 +118,26 @@ def find_machine(platform_file: str | None, work_dir: str | None, library: str |
     Raises
     ------
     InputError
-        If a program, the library or the folder is missing.
+        If IOR or the library is missing, or the platform file or the folder is not valid.
     """
     folder = None if work_dir is None else checked_directory(str(Path(work_dir).absolute()))
     if platform_file is None:
         platform = _this_machine(folder or checked_directory(tempfile.gettempdir()))
     else:
-        platform = read_platform(platform_file)
-        if folder is not None:
-            platform = platform.model_copy(update={"test_directory": folder})
-    machine = Machine(
+        platform = _without_io_nodes(read_platform(platform_file), folder)
+    ior = find_program(platform, "ior")
+    if ior is None:
+        raise InputError(
+            "IOR is not found on this machine",
+            remedy="put its folder on the PATH, or name it as programs.ior in a platform file"
+            " (--platform)",
+        )
+    return Machine(
         platform=platform,
-        ior=_program(platform.programs.ior or "ior"),
+        ior=ior,
         darshan=_darshan(library),
         is_described=platform_file is not None,
     )
-    _check_launcher(machine)
-    if not os.access(machine.test_directory, os.W_OK | os.X_OK):
-        raise InputError(
-            "the folder for the runs does not exist or cannot be written to",
-            where=machine.test_directory,
-            remedy="create it, or name another one with --work-dir",
-        )
-    return machine
 
 
 def _this_machine(folder: str) -> Platform:
@@ -142,26 +151,17 @@ def _this_machine(folder: str) -> Platform:
     )
 
 
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise InputError(
-            f"{name} is not an installed program",
-            remedy="put IOR's folder on the PATH, or name IOR as programs.ior in a platform file"
-            " (--platform)",
-        )
-    return found
-
-
-def _check_launcher(machine: Machine) -> None:
-    words = shlex.split(machine.job(IorConfig(), Path("/")).launch)
-    program = next((word for word in words if "=" not in word), None)
-    if program is not None and shutil.which(program) is None:
-        raise InputError(
-            f"the launcher {program} is not an installed program",
-            remedy="put its folder on the PATH, or name another one as launch in a platform file"
-            " (--platform)",
-        )
+def _without_io_nodes(platform: Platform, folder: str | None) -> Platform:
+    """The platform as it runs processes from here, with its fewest I/O nodes."""
+    fewest = min(platform.io_nodes)
+    return platform.model_copy(
+        update={
+            "io_nodes": (fewest,),
+            "io_nodes_switch": Switch(environment=platform.io_nodes_switch.environment),
+            "slurm": None,
+            "test_directory": folder or platform.test_directory.replace("{io_nodes}", str(fewest)),
+        }
+    )
 
 
 def _darshan(given: str | None) -> str:

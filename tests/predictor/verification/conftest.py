@@ -10,8 +10,17 @@ from pathlib import Path
 import pytest
 
 FIXTURES = Path(__file__).parent / "fixtures"
-# Starts a program once: `mpiexec -n 4 PROGRAM …`.
-_LAUNCHER = '#!/bin/bash\nshift 2\nexec "$@"\n'
+# `mpiexec -n 4 PROGRAM …` starts the program four times, one after the other.
+_LAUNCHER = """#!/bin/bash
+export PMI_RANK=$(($2 - 1))
+shift 2
+while ((PMI_RANK > 0)); do "$@" || exit; export PMI_RANK=$((PMI_RANK - 1)); done
+exec "$@"
+"""
+# Only the first process of IOR does something.
+_IOR = """#!/bin/bash
+[ "$PMI_RANK" = 0 ] || exit 0
+"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,10 @@ class Programs:
     folder: Path
     library: Path
     work_dir: Path
+
+    def behave(self, script: str) -> None:
+        """Let IOR run a shell script."""
+        program(self.folder / "ior", f"{_IOR}{script}\n")
 
     @property
     def options(self) -> list[str]:
@@ -59,7 +72,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         made.work_dir.mkdir()
         shutil.copy(_any_library(), made.library)
         program(made.folder / "mpiexec", _LAUNCHER)
-        program(made.folder / "ior", f"#!/bin/bash\n{ior}\n")
+        made.behave(ior)
         monkeypatch.setenv("PATH", str(made.folder), prepend=":")
         return made
 

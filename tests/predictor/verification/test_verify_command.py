@@ -1,4 +1,4 @@
-"""`ioncast match --verify` runs the benchmarks and compares their logs."""
+"""`ioncast match --verify` runs the benchmarks, compares their logs, and stores the fidelities."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from benchdb.measurements.storing import pattern_of
+from benchdb.store.database import transaction_on
+from benchdb.store.fidelities import fidelities_of
+from ior_configs import IorConfig
 from tests.predictor.verification.conftest import FIXTURES, Programs, leaves_log
 from tests.support.command import run_ioncast
 
@@ -86,7 +90,7 @@ def test_settings_of_the_user_for_darshan_do_not_reach_the_run(programs: Make) -
         ),
         ("echo garbage > $DARSHAN_LOGFILE", "not a Darshan log"),
         (": > $DARSHAN_LOGFILE", "not a Darshan log"),
-        ("printf '\\033[31mred\\n'; exit 1", "exit code 1: '\\x1b[31mred'"),
+        ("printf '\\033[31mred\\n'; exit 1", "exit code 1: [31mred"),
         (leaves_log("read"), "the log of the run has no write with POSIX"),
         (
             f"cp {FIXTURES}/again/fsync-each.darshan $DARSHAN_LOGFILE",
@@ -103,6 +107,15 @@ def test_a_run_that_fails_is_one_clear_line(programs: Make, ior: str, said: str)
     assert line.startswith("ioncast: ")
     assert said in line
     assert list(made.work_dir.iterdir()) == []
+
+
+def test_a_launcher_that_starts_other_processes_is_told(programs: Make) -> None:
+    made = programs(leaves_log("plain"))
+    (made.folder / "mpiexec").write_text('#!/bin/bash\nshift 2\nexec "$@"\n')
+    done = run_ioncast("match", PLAIN, *made.options)
+    assert done.returncode == 2
+    assert "mpiexec -n 4: starts 1 of 4 processes" in done.stderr
+    assert "under Darshan" not in done.stderr
 
 
 def test_a_library_that_is_none_is_named(programs: Make) -> None:
@@ -153,10 +166,10 @@ def test_a_signal_stops_the_run_and_removes_its_folder(
 @pytest.mark.parametrize(
     ("missing", "said"),
     [
-        ("ior", "ior is not an installed program"),
-        ("mpiexec", "the launcher mpiexec is not an installed program"),
+        ("ior", "IOR is not found on this machine"),
+        ("mpiexec", "mpiexec: not found on this machine"),
         ("libdarshan.so", "libdarshan.so: not a file; name Darshan's libdarshan.so with"),
-        ("runs", "the folder for the runs does not exist"),
+        ("runs", "runs: the test directory does not exist or cannot be written to"),
     ],
 )
 def test_a_missing_program_is_told_before_anything_starts(
@@ -216,7 +229,7 @@ launch = "mpiexec -n {{tasks}}"
     )
     done = run_ioncast("match", PLAIN, *made.options, "--platform", platform)
     assert done.returncode == 2
-    assert "are free" in done.stderr
+    assert "and must leave 976.6 PiB free" in done.stderr
 
 
 def test_a_csv_of_phases_cannot_be_verified(programs: Make, tmp_path: Path) -> None:
@@ -230,9 +243,40 @@ def test_a_csv_of_phases_cannot_be_verified(programs: Make, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "option",
-    [("--time-limit", "1m"), ("--work-dir", "."), ("--platform", "x")],
+    [("--system", "mysite"), ("--time-limit", "1m"), ("--work-dir", "."), ("--platform", "x")],
 )
 def test_an_option_without_verify_is_rejected(option: tuple[str, str]) -> None:
     done = run_ioncast("match", PLAIN, *option)
     assert done.returncode == 2
     assert f"{option[0]}: has a meaning only with --verify" in done.stderr
+
+
+def with_system(location: str) -> None:
+    benchmarks = "experiments/data/testbed/benchmarks.csv"
+    nodes = ("--tasks", "16", "--nodes", "8")
+    done = run_ioncast(
+        "bench", "import", benchmarks, "--system", "mysite", *nodes, "--db", location
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_fidelities_are_stored_and_replaced(programs: Make, location: str) -> None:
+    with_system(location)
+    made = programs(leaves_log("strided"))
+    wanted = IorConfig.from_command_line("mpiexec -n 4 ior -w -b 4m -t 64k")
+    stored = ("--system", "mysite", "--db", location)
+    for ior, expected in (("strided", 0.5), ("plain", 1)):
+        made.behave(leaves_log(ior))
+        assert run_ioncast("match", PLAIN, *made.options, *stored).returncode == 0
+        with transaction_on(location) as connection:
+            found = fidelities_of(connection, "mysite", [pattern_of(wanted), "another"])
+        assert found == {pattern_of(wanted): pytest.approx(expected)}
+
+
+def test_an_unknown_system_is_told_before_anything_starts(programs: Make, location: str) -> None:
+    with_system(location)
+    made = programs(leaves_log("plain"))
+    done = run_ioncast("match", PLAIN, *made.options, "--system", "mysight", "--db", location)
+    assert done.returncode == 2
+    assert "no system 'mysight'; its only system is mysite" in done.stderr
+    assert "under Darshan" not in done.stderr
