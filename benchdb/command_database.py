@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
 from sqlalchemy import Connection
 
 from benchdb.store.database import ANOTHER, missing_file, reading
+from ioncast_base.command_options import warn
 
 
 @contextmanager
@@ -27,10 +27,9 @@ def reading_database(location: str | None) -> Iterator[Connection]:
     """
     missing = missing_file(location)
     if missing is not None and location is None:
-        click.echo(
-            f"ioncast: warning: {missing}: the database does not exist yet;"
-            f" `ioncast bench import` creates it, or {ANOTHER}",
-            err=True,
+        warn(
+            f"{missing}: the database does not exist yet;"
+            f" `ioncast bench import` creates it, or {ANOTHER}"
         )
     with reading(location) as connection:
         yield connection

@@ -20,7 +20,7 @@ from benchdb.measurements.file_imports import (
 from benchdb.measurements.progress import counting
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_system_name
-from ioncast_base.command_options import WholeNumber, database_option
+from ioncast_base.command_options import WholeNumber, complain, database_option
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.wording import counted
 
@@ -97,7 +97,7 @@ def _check(system: str) -> None:
 
 
 def _complain(error: IoncastError) -> int:
-    click.echo(f"ioncast: {error}", err=True)
+    complain(str(error))
     return error.exit_code
 
 

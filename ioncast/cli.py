@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 import click
 
-from ioncast_base.command_options import CommandGroup
+from ioncast.next_steps import suggest_next
+from ioncast_base.command_options import CommandGroup, complain
 from ioncast_base.errors import IoncastError
 
 # A command is imported when it is used, so it starts without the libraries of other rooms.
@@ -110,6 +111,16 @@ def cli() -> None:
     """Predict I/O bandwidth with 0, 1, 2, 4, 8 … I/O nodes from a Darshan log."""
 
 
+def _run() -> None:
+    try:
+        code = cli.main(prog_name="ioncast", standalone_mode=False)
+    except SystemExit as ended:
+        code = ended.code
+    if not code:
+        suggest_next(sys.argv[1:])
+    sys.exit(code)
+
+
 def main() -> None:
     """Run the command; a problem that a user can solve is one line and exit code 2."""
     # At its end Python searches all objects for cycles, which takes a tenth of a command's time.
@@ -120,9 +131,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        sys.exit(cli.main(prog_name="ioncast", standalone_mode=False))
+        _run()
     except IoncastError as error:
-        click.echo(f"ioncast: {error}", err=True)
+        complain(str(error))
         sys.exit(error.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
@@ -131,10 +142,10 @@ def main() -> None:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "ioncast"
         message = " ".join(error.format_message().split()).rstrip(".")
-        click.echo(f"ioncast: {message}; see `{command} --help`", err=True)
+        complain(f"{message}; see `{command} --help`")
         sys.exit(2)
     except click.Abort:
-        click.echo("ioncast: stopped", err=True)
+        complain("stopped")
         sys.exit(130)
     except BrokenPipeError:
         # The reader of the output closed the pipe, as `head` does. Python must not flush into it
@@ -150,5 +161,5 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"ioncast: {where}{error.strerror or error}", err=True)
+        complain(f"{where}{error.strerror or error}")
         sys.exit(2)

@@ -1,11 +1,13 @@
-"""Options of several commands, types of their values, and the form of a group's help."""
+"""Parts of several commands: options, types of values, groups, and coloured warnings and errors."""
 
 from __future__ import annotations
 
+import os
 from math import isnan
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 # Characters. A first sentence is shorter.
 _LONGEST_SENTENCE = 300
@@ -61,6 +63,12 @@ class Number(click.FloatRange):
 class CommandGroup(click.Group):
     """A group whose help shows the first sentence of each command as a whole; click cuts it."""
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of commands; click imports each command for its help, for seconds."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*map(CompletionItem, names), *options]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names of the commands, and what each does."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
@@ -72,3 +80,32 @@ class CommandGroup(click.Group):
                     if command and not command.hidden
                 ]
             )
+
+
+def warn(sentence: str, start: str = "") -> None:
+    """Print a warning; `start` clears a line of progress before it."""
+    _say(f"{start}ioncast: {click.style('warning:', fg='yellow', bold=True)} {sentence}")
+
+
+def complain(sentence: str, start: str = "") -> None:
+    """Print an error; `start` clears a line of progress before it."""
+    _say(f"{start}{click.style('ioncast:', fg='red', bold=True)} {sentence}")
+
+
+def suggest(sentence: str) -> None:
+    """Print a next step, less visible than the output of the command."""
+    _say(click.style(f"ioncast: next: {sentence}", dim=True))
+
+
+def emphasised(text: str) -> str:
+    """Mark the most important line of an output; `in_colour` says whether it is printed so."""
+    return click.style(text, fg="green", bold=True)
+
+
+def in_colour() -> bool | None:
+    """Never, if NO_COLOR (https://no-color.org) is set; else None: only on a terminal."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True, color=in_colour())

@@ -18,7 +18,15 @@ from benchdb.store.database import (
     transaction_on,
     without_password,
 )
-from ioncast_base.command_options import Number, WholeNumber, database_option, format_option
+from ioncast_base.command_options import (
+    Number,
+    WholeNumber,
+    database_option,
+    emphasised,
+    format_option,
+    in_colour,
+    warn,
+)
 from ioncast_base.errors import InputError
 from ioncast_base.limits import MOST_PREDICTED_IO_NODES
 from ioncast_base.wording import counted, size
@@ -113,7 +121,7 @@ def match(
     of_job = job_nodes(nodes, found.nodes)
     mostly_metadata = metadata_warnings(dict(enumerate(found.phases)))
     for warning in (*found.warnings, *of_job.warnings, *mostly_metadata):
-        click.echo(f"ioncast: warning: {warning}", err=True)
+        warn(warning)
     rows = _ior_runs(found.phases, of_job.number)
     verified: Sequence[Verified] = ()
     if run and verification:
@@ -259,11 +267,11 @@ def predict_command(
             record["explanation"] = explain(prediction)
         click.echo(json.dumps(record, indent=1))
         return
-    click.echo(to_text(prediction))
+    click.echo(to_text(prediction, emphasised), color=in_colour())
     if explained:
         click.echo("\n" + "\n".join(explain(prediction)))
     for warning in prediction.warnings:
-        click.echo(f"ioncast: warning: {warning}", err=True)
+        warn(warning)
 
 
 @contextmanager

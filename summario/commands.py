@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ioncast_base.command_options import complain, warn
 from ioncast_base.visible_text import visible
 from summario.extraction_options import extraction_options, join_option
 from summario.phases import tables
@@ -146,7 +147,7 @@ def phases(
             click.echo()
     if said.without_trace:
         warning = missing_traces(said.without_trace, len(runs))
-        click.echo(f"ioncast: warning: {warning}", err=True)
+        warn(warning)
     if join is None and (hint := join_hint(said.jobs)):
         click.echo(f"ioncast: hint: {hint}", err=True)
     sys.exit(said.exit_code)
@@ -176,14 +177,13 @@ class _Said:
     def phases_of(self, run: FromRun[Any]) -> Sequence[Any]:
         """Print the errors and warnings of a run, and return its phases."""
         for error in run.errors:
-            click.echo(f"{self.start_of_line}ioncast: {error}", err=True)
+            complain(str(error), self.start_of_line)
             self.exit_code = error.exit_code
         self.jobs.extend(run.jobs)
         if run.result is None:
             return ()
         for warning in run.result.warnings:
-            line = f"ioncast: warning: {visible(run.name)}: {warning}"
-            click.echo(f"{self.start_of_line}{line}", err=True)
+            warn(f"{visible(run.name)}: {warning}", self.start_of_line)
         if isinstance(run.result, Trace) and run.result.is_missing:
             self.without_trace.append(run.name)
         phases: Sequence[Any] = run.result.phases

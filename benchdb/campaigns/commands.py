@@ -36,7 +36,13 @@ from benchdb.campaigns.running import cells_to_run, forget_failures, last_error,
 from benchdb.campaigns.standing import status_of
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_new_system
-from ioncast_base.command_options import CommandGroup, database_option, format_option
+from ioncast_base.command_options import (
+    CommandGroup,
+    complain,
+    database_option,
+    format_option,
+    warn,
+)
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import read_text
 from ioncast_base.wording import counted
@@ -230,13 +236,13 @@ def _ready(
 def _refuse(problems: Sequence[InputError]) -> None:
     """End the command with a line for each problem, if there is one."""
     for problem in problems[:-1]:
-        click.echo(f"ioncast: {problem}", err=True)
+        complain(str(problem))
     for problem in problems[-1:]:
         raise problem
 
 
 def _warn(sentence: str) -> None:
-    click.echo(f"ioncast: warning: {sentence}", err=True)
+    warn(sentence)
 
 
 def _run(folder: CampaignFolder, database: Engine) -> None:

@@ -16,7 +16,7 @@ from experiments.scheduling.queues import Job, poisson_queue
 from experiments.scheduling.replayed_machine import check_pool
 from experiments.scheduling.sacct import COMMAND, read_extract
 from experiments.scheduling.workload import workload
-from ioncast_base.command_options import Number, WholeNumber, database_option
+from ioncast_base.command_options import Number, WholeNumber, database_option, warn
 from ioncast_base.errors import InputError
 
 _JOBS, _LOAD = 10_000, 0.8
@@ -201,4 +201,4 @@ def _jobs(settings: Settings, count: int | None, load: float | None) -> Sequence
 
 
 def _warn(message: str) -> None:
-    click.echo(f"ioncast: warning: {message}", err=True)
+    warn(message)

@@ -14,7 +14,7 @@ import click
 from benchdb.campaigns.commands import engine_option
 from experiments.platform.description import BUNDLED
 from experiments.studies.study import Study
-from ioncast_base.command_options import Number, WholeNumber, format_option
+from ioncast_base.command_options import Number, WholeNumber, format_option, warn
 from predictor.validation.result_tables import to_json, to_text
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _show(data: DataSet, evaluation: Evaluation, output_format: str) -> None:
     from experiments.studies.conducting import REPORT  # noqa: PLC0415  # it has been loaded
 
     for note in data.provenance.notes:
-        click.echo(f"ioncast: warning: {note}", err=True)
+        warn(note)
     results = list(evaluation.validated.values())
     if output_format == "json":
         click.echo(json.dumps({"folder": str(data.folder), **to_json(results)}, indent=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -14,8 +15,8 @@ from predictor.matching.configurations import Match
 from summario.phases.tables import to_record, whole
 
 
-def to_text(prediction: Prediction) -> str:
-    """Show a prediction to people: matches, curve and decision."""
+def to_text(prediction: Prediction, emphasised: Callable[[str], str] = str) -> str:
+    """Show a prediction to people: matches, curve and decision; `emphasised` marks the choices."""
     matches = [
         {
             "phase": matched.index,
@@ -45,11 +46,12 @@ def to_text(prediction: Prediction) -> str:
     ]
     best, decision = prediction.best, prediction.decision
     lines = [prediction.nodes.in_words] if prediction.nodes.in_words else []
-    lines.append(f"{_choice('best', best.io_nodes) or 'no prediction'} ({best.why})")
+    chosen = _choice("best", best.io_nodes)
+    lines.append(f"{emphasised(chosen) if chosen else 'no prediction'} ({best.why})")
     decided = _choice("decision", decision.io_nodes)
     # Without a prediction there is no decision for the same reason, so say it once.
     if decided or best.io_nodes is not None:
-        lines.append(f"{decided or 'no decision'} ({decision.why})")
+        lines.append(f"{emphasised(decided) if decided else 'no decision'} ({decision.why})")
     return "\n\n".join([*blocks, "\n".join(lines)])
 
 

@@ -12,7 +12,7 @@ import click
 from benchdb.campaigns.commands import engine_option, platform_option, show_left_out
 from benchdb.campaigns.platform_file import read_platform
 from benchdb.campaigns.readiness.prerequisites import find_engine
-from ioncast_base.command_options import WholeNumber, database_option, format_option
+from ioncast_base.command_options import WholeNumber, database_option, format_option, warn
 from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError, as_option
 from ior_configs import IorConfig
@@ -112,7 +112,7 @@ def plan(
     possible = possible_on(platform, engine, wanted)
     basis, warnings = read_and_fit(command_line(location), platform.system, possible, engine)
     for warning in warnings:
-        click.echo(f"ioncast: warning: {warning}", err=True)
+        warn(warning)
     found = make_plan(
         platform,
         campaign,
@@ -147,7 +147,7 @@ def _jobs(folder: Path, extraction: ExtractionSettings) -> Iterator[Extraction]:
     ) as results:
         for run in results:
             for error in run.errors:
-                click.echo(f"ioncast: warning: {error}", err=True)
+                warn(str(error))
             if run.result is not None:
                 usable += 1
                 yield run.result

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import click
 
-from ioncast_base.command_options import database_option, format_option
+from ioncast_base.command_options import database_option, format_option, warn
 from predictor.commands import command_line, nodes_option
 from predictor.composition.asking import read_phases
 from predictor.validation.one_application import choose_applications
@@ -123,4 +123,4 @@ def validate(
         return
     click.echo(to_text(results))
     for warning in warnings:
-        click.echo(f"ioncast: warning: {warning}", err=True)
+        warn(warning)

@@ -20,7 +20,7 @@ from benchdb.store.database import existing_database, opened_database, transacti
 from ioncast.service.keeper.known_database import is_known
 from ioncast.service.running.binding import check_binds
 from ioncast.service.settings import Settings, read_settings
-from ioncast_base.command_options import database_option
+from ioncast_base.command_options import database_option, warn
 from ioncast_base.errors import DatabaseError, InputError
 
 # After a service was killed, its workers release the lock within a second.
@@ -169,7 +169,7 @@ def _prepare_database(settings: Settings) -> None:
         with opened_database(settings.database):
             pass
     except DatabaseError as error:
-        click.echo(f"ioncast: warning: {error}; the service starts without it", err=True)
+        warn(f"{error}; the service starts without it")
 
 
 def _refuse_to_replace(settings: Settings) -> None:

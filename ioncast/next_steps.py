@@ -1,0 +1,65 @@
+"""The next step after each command, for people who see its output on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ioncast_base.command_options import suggest
+
+_PREDICT = "`ioncast predict LOG --system SYSTEM` predicts an application"
+_CHECK = "`ioncast experiment check` compares the published tables with the measurements"
+# None: the command runs until it is stopped, or nothing follows.
+NEXT_STEPS: dict[str, str | None] = {
+    "phases": "`ioncast match LOG` prints the benchmarks that do the same I/O",
+    "match": "`ioncast bench import FILE --system SYSTEM --io-nodes N` stores their results",
+    "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",
+    "validate": "`ioncast campaign plan --from-logs FOLDER --platform FILE` lists what to measure",
+    "model fit": _PREDICT,
+    "model show": _PREDICT,
+    "bench import": _PREDICT,
+    "bench list": "`ioncast bench show ID` shows the curves of a configuration",
+    "bench show": "`ioncast bench coverage` tells where measurements are missing or old",
+    "bench coverage": "`ioncast campaign plan --from-logs FOLDER --platform FILE` lists what to"
+    " measure",
+    "bench export": "`ioncast bench import FILE --db OTHER` restores it in another database",
+    "campaign plan": "`ioncast campaign run CAMPAIGN --platform FILE` measures it",
+    "campaign run": "`ioncast campaign report FOLDER` shows its curves",
+    "campaign status": "`ioncast campaign resume FOLDER` continues a campaign that stopped",
+    "campaign resume": "`ioncast campaign report FOLDER` shows its curves",
+    "campaign report": _PREDICT,
+    "serve": None,
+    "token add": "`ioncast token list` names all tokens",
+    "token list": "`ioncast token revoke NAME` makes one invalid",
+    "token revoke": "`ioncast token list` names all tokens",
+    "allocate": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
+    "slurm watch": None,
+    "slurm arbitrate": None,
+    "platform up": "`ioncast platform exec --io-nodes N -- COMMAND` runs a program on it",
+    "platform status": "`ioncast platform down` removes it",
+    "platform exec": None,
+    "platform down": None,
+    "experiment single": _CHECK,
+    "experiment periodic": _CHECK,
+    "experiment hacc": _CHECK,
+    "experiment applications": _CHECK,
+    "experiment check": None,
+    "experiment scheduling": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
+}
+
+
+def suggest_next(words: Sequence[str]) -> None:
+    """Suggest the step after a command that ended well.
+
+    Nothing is printed unless standard output and standard error are terminals, or after `--help`.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The command line after the program.
+    """
+    if "--help" in words or not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return
+    step = NEXT_STEPS.get(" ".join(words[:2])) or NEXT_STEPS.get(" ".join(words[:1]))
+    if step is not None:
+        suggest(step)
