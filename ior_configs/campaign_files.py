@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_valid
 
 from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError
-from ioncast_base.kinds import FileAccess
+from ioncast_base.kinds import FileAccess, Fsync
 from ioncast_base.quantities import Count
 from ioncast_base.sizes import parse_size
 from ioncast_base.toml_files import (
@@ -214,7 +214,7 @@ def _fsync(value: object) -> object:
 
 
 Size = Annotated[str, read_by(_size)]
-Fsync = Annotated[Literal["none", "end", "each"], BeforeValidator(_fsync)]
+_Fsync = Annotated[Fsync, BeforeValidator(_fsync)]
 OneOrMore = Annotated[
     tuple[_Value, ...],
     Strict(False),
@@ -245,7 +245,7 @@ class _Grid(Table):
     nodes: OneOrMore[Count] | None = None
     processes_per_node: OneOrMore[Count] | None = None
     processes: OneOrMore[Count] | None = None
-    fsync: OneOrMore[Fsync] = ("none",)
+    fsync: OneOrMore[_Fsync] = ("none",)
     odirect: OneOrMore[bool] = (False,)
     reorder_tasks: OneOrMore[bool] = (False,)
 

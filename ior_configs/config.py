@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ioncast_base.errors import InputError
-from ioncast_base.kinds import Kind
+from ioncast_base.kinds import FSYNCS, Kind
 from ioncast_base.limits import LARGEST_BYTES
 from ioncast_base.sizes import format_size, parse_count, parse_size
 from ioncast_base.wording import counted
@@ -413,7 +413,7 @@ def _refusals(config: IorConfig) -> list[tuple[bool, str]]:
             > LARGEST_BYTES,
             "IOR counts in 63 bits",
         ),
-        (c.fsync not in {None, "none", *_FSYNC_FLAGS}, f"{c.fsync!r} is not none, end or each"),
+        (c.fsync not in {None, *FSYNCS}, f"{c.fsync!r} is not none, end or each"),
         (c.random_offsets not in {0, 1, 2}, "-z can be given once or twice"),
         (
             bool(c.random_offsets) and c.reorder_tasks and shared,

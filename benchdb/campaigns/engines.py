@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from benchdb.measurements.storing import unstorable
 from ior_configs import IorConfig, format_size
 
 # Slurm, Open MPI, MPICH and PALS number the tasks of a node, so only task 0 continues. With other
@@ -20,6 +21,13 @@ _FIRST_OF_NODE = (
     "${MPI_LOCALRANKID:-${PALS_LOCAL_RANKID:-0}}}};"
     " [ $local = 0 ] || exit 0; "
 )
+_UNKNOWN_FSYNC = "it is not known when the benchmark calls fsync"
+# The reasons why a campaign, which makes and removes the files of a run, cannot keep a condition.
+_UNFIT = {
+    "-E": "-E needs a file that is there before the run",
+    "-u": "-u puts files into folders, which a campaign does not remove",
+    "-y": "-y needs a second mount of the file system",
+}
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,11 @@ def _ior_refusals(config: IorConfig) -> list[str]:
         f"--posix.odirect has no effect with {c.api}": c.odirect and c.api != "POSIX",
         "-c has no effect with POSIX": c.collective and c.api == "POSIX",
         "-z is not available with -c": c.collective and bool(c.random_offsets),
+        _UNKNOWN_FSYNC: c.fsync is None,
+        **{clause: option in c.conditions for option, clause in _UNFIT.items()},
     }
+    if reason := unstorable(c):
+        return [reason]
     return [*c.problems(), *(clause for clause, refused in rules.items() if refused)]
 
 
@@ -119,6 +131,8 @@ def _fio_refusals(config: IorConfig) -> list[str]:
         f"fio runs POSIX configurations, not {c.api}": c.api != "POSIX",
         "-c has no effect with POSIX": c.collective,
         "fio has no barriers within a run (-g)": c.intra_test_barriers,
+        f"fio has no {' '.join(c.conditions)}": bool(c.conditions),
+        _UNKNOWN_FSYNC: c.fsync is None,
         "fio cannot choose the overlapping blocks of -z given twice": c.random_offsets == 2,
         "fio cannot distribute the requests of a shared file at random (-z)": (
             c.random_offsets == 1 and c.file_access == "shared"
@@ -177,8 +191,9 @@ def _fio(job: Job, config: IorConfig) -> list[str]:
         "--create_on_open=1": config.write,
         # Without it, fio would create a file that is missing, and read that.
         "--allow_file_create=0": config.read,
-        "--end_fsync=1": config.write and config.fsync == "end",
+        # After the last write, only the fsync at the end comes.
         "--fsync=1": config.write and config.fsync == "each",
+        "--end_fsync=1": config.write and config.fsync in {"end", "each"},
         "--direct=1": config.odirect,
         "--randrepeat=0": shuffled,
     }

@@ -31,6 +31,7 @@ from benchdb.measurements.storing import Measurement, joined_note, unstorable
 from benchdb.store.older_rows import completed, said_by
 from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
+from ioncast_base.kinds import FSYNCS
 from ior_configs import IorConfig, read_outputs, sniff
 from ior_configs.conditions import conditions_of_text
 
@@ -74,7 +75,9 @@ _importers: dict[str, tuple[Callable[[str], bool], Importer]] = {}
 # are required, or an IOR command line with its surroundings.
 _CONFIG_COLUMNS = ("operation", *CONFIGURATION_FIELDS)
 _REQUIRED_COLUMNS = {"api", "operation", "transfer_size", "block_size"}
-_COMMAND_COLUMNS = ("command", "operation", "tasks", "nodes", "bytes")
+_COMMAND_COLUMNS = ("command", "operation", "tasks", "nodes", "bytes", "fsync")
+# The word beside a command that does not tell whether the run called fsync.
+UNKNOWN_FSYNC = "unknown"
 _FORGE_CONFIG_COLUMNS = (
     "clients",
     "processes",
@@ -86,7 +89,6 @@ _FORGE_CONFIG_COLUMNS = (
     "operation",
 )
 _PLAIN_FIELDS = tuple(n for n in CONFIGURATION_FIELDS if n not in {"fsync", "conditions"})
-_FSYNCS = ("none", "end", "each")
 _LARGEST_REPETITION = 2**31 - 1
 _ORIGIN_COLUMNS = ("system", "file", "file_sha256", "file_format", "imported_at")
 
@@ -445,7 +447,7 @@ def _older_config(row: Row) -> IorConfig:
     """The configuration in a row without conditions, completed by its command."""
     said = said_by(row.get("command"))
     fsync = row.get("fsync")
-    if fsync in _FSYNCS:
+    if fsync in FSYNCS:
         return replace(completed(_config_of_row(row), None, said), fsync=fsync)
     at_end = flag_cell(row, "fsync") if fsync else None
     return completed(_config_of_row(row | {"fsync": ""}), at_end, said)
@@ -467,8 +469,10 @@ def _config_of_command(row: Row) -> IorConfig:
         # Unless the run was cut short, its bytes are a multiple of the bytes of a process.
         processes, rest = divmod(count_cell(row, "bytes"), config.bytes_per_process)
         tasks = None if rest else processes or None
+    known = {UNKNOWN_FSYNC: None} | dict(zip(FSYNCS, FSYNCS, strict=True))
     return replace(
         config.for_operation(operation),
+        fsync=known.get(row.get("fsync") or "", config.fsync),
         tasks=tasks,
         nodes=count_cell(row, "nodes") if row.get("nodes") else config.nodes,
     )

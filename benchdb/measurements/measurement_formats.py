@@ -27,6 +27,7 @@ def list_to_json(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
             "configuration": curve.config.command_line(),
             "tasks": curve.config.tasks,
             "nodes": curve.config.nodes,
+            "fsync": curve.config.fsync,
             "spatiality": curve.config.spatiality,
             "repetitions": {n: len(values) for n, values in curve.bandwidths_mib_s.items()},
         }
@@ -52,6 +53,7 @@ def curves_to_json(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
             "command": curve.config.command_line(),
             "tasks": curve.config.tasks,
             "nodes": curve.config.nodes,
+            "fsync": curve.config.fsync,
             "bandwidths_mib_s": {str(n): list(v) for n, v in curve.bandwidths_mib_s.items()},
         }
         for system, curve in curves
@@ -76,6 +78,7 @@ def coverage_to_json(rows: Sequence[CoverageRow], stale_after_s: float) -> dict[
                 "command": row.config.command_line(),
                 "tasks": row.config.tasks,
                 "nodes": row.config.nodes,
+                "fsync": row.config.fsync,
                 "cells": [_cell_record(cell) for cell in row.cells],
             }
             for row in rows
@@ -108,7 +111,9 @@ def _curve_text(system: str, curve: Curve) -> str:
         for n, values in curve.bandwidths_mib_s.items()
     ]
     table = tabulate(rows, headers="keys", disable_numparse=True, stralign="right")
-    return f"{system}, {curve.engine}: {curve.config.command_line(launcher=True)}\n{table}\n"
+    unsaid = "" if curve.config.fsync else ", fsync not known"
+    line = curve.config.command_line(launcher=True)
+    return f"{system}, {curve.engine}: {line}{unsaid}\n{table}\n"
 
 
 def _block_text(system: str, engine: str, rows: Sequence[CoverageRow]) -> str:
@@ -117,6 +122,7 @@ def _block_text(system: str, engine: str, rows: Sequence[CoverageRow]) -> str:
             "id": row.id,
             "configuration": row.config.command_line(launcher=True),
             "nodes": row.config.nodes,
+            "fsync": row.config.fsync,
             **{str(cell.io_nodes): _cell_text(cell) for cell in row.cells},
         }
         for row in rows

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import STALE_AFTER_S
+from benchdb.measurements.importers import UNKNOWN_FSYNC
 from ioncast.service.api.fields import (
     TEXT,
     Bandwidth,
@@ -19,6 +20,7 @@ from ioncast.service.api.fields import (
     SystemName,
 )
 from ioncast.service.api.framework import Given
+from ioncast_base.kinds import Fsync
 from ioncast_base.quantities import Bytes, Count, Id, IoNodes
 
 _MOST_ROWS = 10_000
@@ -36,6 +38,10 @@ Command = Annotated[
         description="An IOR command line of one operation.",
         examples=["mpiexec -n 16 ior -a POSIX -w -F -b 24m -t 24m"],
     ),
+]
+_Fsync = Annotated[
+    Fsync | None,
+    Field(description="When it calls fsync: never, at the end, after each write; null if unknown."),
 ]
 _Tasks = Annotated[Count, Field(description="Processes; they replace those of the command line.")]
 _Nodes = Annotated[
@@ -106,6 +112,7 @@ class ConfigurationItem(BaseModel):
     command: str = Field(description="The IOR command line.")
     tasks: int | None
     nodes: int | None
+    fsync: _Fsync
     measured: list[MeasuredOn]
 
 
@@ -181,6 +188,7 @@ class MeasurementItem(BaseModel):
     command: str = Field(description="The configuration's IOR command line.")
     tasks: int | None
     nodes: int | None
+    fsync: _Fsync
     io_nodes: int
     repetition: int = Field(description="The number of the repetition in its cell, from 0.")
     bandwidth_mib_s: float
@@ -218,6 +226,7 @@ class CurveItem(BaseModel):
     command: str = Field(description="The configuration's IOR command line.")
     tasks: int | None
     nodes: int | None
+    fsync: _Fsync
     engine: str
     stonewalled: bool = Field(
         description="Whether a time limit ended runs before they moved all bytes."
@@ -235,12 +244,17 @@ class NewCell(Given):
 class NewCurve(NewConfiguration):
     """A curve of a configuration, for example from a report or a paper."""
 
+    fsync: Fsync | None = Field(
+        None, description="When it calls fsync: as the command says if left out; null if not known."
+    )
     engine: _Engine | None = None
     cells: list[NewCell] = Field(min_length=1, max_length=_MOST_CELLS)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a measurement for each repetition."""
         told = self.model_dump(exclude={"cells"}, exclude_none=True)
+        if "fsync" in self.model_fields_set:
+            told["fsync"] = self.fsync or UNKNOWN_FSYNC
         return [
             {**told, "io_nodes": cell.io_nodes, "bandwidth_mib_s": bandwidth_mib_s}
             for cell in self.cells
@@ -305,6 +319,7 @@ class CoverageItem(BaseModel):
     command: str = Field(description="The configuration's IOR command line.")
     tasks: int | None
     nodes: int | None
+    fsync: _Fsync
     engine: str
     cells: list[CellItem] = Field(
         description="A cell for each number of I/O nodes on the page; some may be missing."
@@ -351,6 +366,7 @@ class WantedItem(BaseModel):
     command: str = Field(description="The configuration's IOR command line.")
     tasks: int | None
     nodes: int | None
+    fsync: _Fsync
     engine: str | None = Field(description="Null if nothing was measured on the system.")
     cells: list[CellItem] = Field(
         description="A cell for each number of I/O nodes in the request; some may be missing."

@@ -304,7 +304,12 @@ def _stored(file: StoredFile) -> tuple[MeasurementsAnswer, int]:
 
 def _named(config: IorConfig) -> dict[str, Any]:
     """The fields of an answer that describe a configuration."""
-    return {"command": config.command_line(), "tasks": config.tasks, "nodes": config.nodes}
+    return {
+        "command": config.command_line(),
+        "tasks": config.tasks,
+        "nodes": config.nodes,
+        "fsync": config.fsync,
+    }
 
 
 def _configuration(row: listing.StoredConfiguration) -> ConfigurationItem:

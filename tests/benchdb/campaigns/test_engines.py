@@ -218,6 +218,14 @@ def test_the_processes_of_fio_on_all_nodes_write_one_file(
     whole.unlink()
 
 
+@pytest.mark.parametrize(("fsync", "calls"), [("none", 0), ("end", 2), ("each", 8)])
+def test_fio_calls_fsync_as_ior_does(fsync: str, calls: int, fio: str, tmp_path: Path) -> None:
+    config = pattern(tasks=2, block_size=64 * KIB, transfer_size=16 * KIB, fsync=fsync)
+    command = ENGINES["fio"].measure(job("fio", config, tmp_path))
+    run(f"strace -f -e trace=fsync -o trace {command}", tmp_path)
+    assert (tmp_path / "trace").read_text().count("fsync(") == calls
+
+
 @pytest.mark.parametrize("operation", ["write", "read"])
 @pytest.mark.parametrize("file_per_process", [False, True])
 def test_a_node_that_does_not_have_the_test_directory_fails_the_run(
@@ -265,11 +273,14 @@ def test_fio_uses_a_new_random_order_in_each_run_and_process(
         ({}, []),
         ({"segments": 4}, []),
         ({"odirect": True, "fsync": "end", "reorder_tasks": True}, []),
+        ({"fsync": "each"}, []),
         ({"random_offsets": 1, "file_per_process": True}, []),
         ({"random_offsets": 1, "tasks": 1}, []),
         ({"api": "MPIIO"}, ["fio runs POSIX configurations, not MPIIO"]),
         ({"collective": True}, ["-c has no effect with POSIX"]),
         ({"intra_test_barriers": True}, ["fio has no barriers within a run (-g)"]),
+        ({"conditions": ("-M 75%", "-l random")}, ["fio has no -M 75% -l random"]),
+        ({"fsync": None}, ["it is not known when the benchmark calls fsync"]),
         (
             {"random_offsets": 1},
             ["fio cannot distribute the requests of a shared file at random (-z)"],
@@ -298,6 +309,13 @@ def test_fio_rejects_configurations_that_it_cannot_run_exactly(
         ({"random_offsets": 2}, None),
         ({"random_offsets": 1, "block_size": 16 * KIB}, "-z shuffles within a block"),
         ({"collective": True}, "-c has no effect with POSIX"),
+        ({"fsync": "each", "conditions": ("-M 75%", "-l random")}, None),
+        ({"fsync": None}, "it is not known when the benchmark calls fsync"),
+        ({"conditions": ("-E",)}, "-E needs a file that is there"),
+        ({"conditions": ("-u",)}, "-u puts files into folders"),
+        ({"conditions": ("-y",)}, "-y needs a second mount"),
+        ({"conditions": ("--dryRun",)}, "with --dryRun IOR does no I/O"),
+        ({"conditions": ("-f script",)}, "IOR read options from a script"),
         ({"api": "MPIIO", "odirect": True}, "--posix.odirect has no effect with MPIIO"),
         ({"api": "MPIIO", "collective": True, "random_offsets": 1}, "-z is not available with -c"),
     ],
@@ -421,6 +439,11 @@ def ior() -> str:
     "config",
     [
         pattern(fsync="end"),
+        pattern(fsync="each"),
+        pattern(conditions=("-M 1%", "-l random")),
+        pattern(random_offsets=2, conditions=("--randomPrefill=64k",)),
+        pattern("read", conditions=("-Z",)),
+        pattern(api="MPIIO", conditions=("--mpiio.useFileView",)),
         pattern(segments=3),
         pattern(file_per_process=True, random_offsets=1),
         pattern("read", segments=3, reorder_tasks=True),

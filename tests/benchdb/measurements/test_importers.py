@@ -248,6 +248,16 @@ def test_fsync_and_conditions_come_from_columns_or_from_the_command(
 
 
 @pytest.mark.parametrize(
+    ("cell", "fsync"), [("", "end"), ("none", "none"), ("each", "each"), ("unknown", None)]
+)
+def test_a_column_beside_the_command_may_say_when_fsync_was_called(
+    cell: str, fsync: str | None
+) -> None:
+    [row] = read(f"io_nodes,bandwidth_mib_s,command,fsync\n4,66.6,ior -w -e,{cell}\n")
+    assert row.config.fsync == fsync
+
+
+@pytest.mark.parametrize(
     ("columns", "said"),
     [
         ({"fsync": "maybe", "conditions": ""}, "'maybe' is not none, end or each"),

@@ -177,6 +177,9 @@ def test_configurations_say_where_they_were_measured(
     [of_mn4] = everything(client, "/v1/configurations?system=mn4")
     assert of_mn4 == found[15]
     assert of_mn4["command"] == "ior -a MPIIO -r -c -b 8m -t 1m"
+    # The benchmarks of the testbed wrote with -e, as its README says.
+    assert of_mn4["fsync"] == "none"
+    assert {item["fsync"] for item in found if " -w " in item["command"]} == {"end"}
     assert of_mn4["measured"] == [
         {"system": "mn4", "engine": "ior", "io_nodes": [4], "repetitions": 1, "set_apart": 0}
     ]
