@@ -123,6 +123,8 @@ def phase_of(
         n_files=tasks if config.file_per_process else 1,
         mode_processes=1 if config.file_per_process else tasks,
         parts=(Part(requests, moved),),
+        fsync=config.fsync if config.write else "none",
+        order=config.order,
     )
 
 

@@ -21,7 +21,7 @@ from predictor.composition.asking import Asked, Frontend, ask, read_phases
 from predictor.composition.composing import Point
 from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json
-from predictor.matching.configurations import configuration, metadata_warnings
+from predictor.matching.configurations import configuration, match_warnings
 from predictor.matching.job_nodes import job_nodes
 from predictor.validation import result_tables
 from predictor.validation.one_application import check_logs
@@ -276,7 +276,7 @@ def match(
     """
     found = _extraction(log, join, settings)
     of_job = job_nodes(nodes, found.nodes)
-    _warn((*found.warnings, *of_job.warnings, *metadata_warnings(dict(enumerate(found.phases)))))
+    _warn((*found.warnings, *of_job.warnings, *match_warnings(found.phases)))
     rows = [
         _request_size(index, phase, part, of_job.number)
         for index, phase in enumerate(found.phases)

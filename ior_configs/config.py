@@ -264,12 +264,19 @@ class IorConfig:
     def spatiality(self) -> str:
         """The spatiality of the run by Darshan's counters.
 
-        MPI-IO is ``collective`` or ``unknown``. With other interfaces a strided run whose blocks
-        have several requests is ``contiguous`` if at least four fifths of the requests, the first
-        one left out, begin where the request before them ends.
+        MPI-IO is ``collective`` or ``unknown``; with other interfaces it is the `order`.
         """
         if self.api == "MPIIO":
             return "collective" if self.collective else "unknown"
+        return self.order
+
+    @property
+    def order(self) -> str:
+        """The order of requests by Darshan's counters: contiguous, sequential or random.
+
+        A strided run whose blocks have several requests is ``contiguous`` if at least four fifths
+        of the requests, the first one left out, begin where the request before them ends.
+        """
         if self.layout != "1d-strided":
             return self.layout
         requests = self.requests_per_process

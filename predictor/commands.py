@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ from predictor.composition.asking import Asked, Frontend, ask, read_phases, run_
 from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json, to_text
-from predictor.matching.configurations import configuration, metadata_warnings
+from predictor.matching.configurations import configuration, match_warnings
 from predictor.matching.job_nodes import job_nodes
 from predictor.verification.options import VerifySettings, verify_options
 from predictor.verification.verification_formats import in_words, with_column, with_fields
@@ -119,8 +119,7 @@ def match(
     run = None if verification is None else run_to_verify(sources, join)
     found = extract_run(run, extraction) if run else read_phases(sources, extraction, join)
     of_job = job_nodes(nodes, found.nodes)
-    mostly_metadata = metadata_warnings(dict(enumerate(found.phases)))
-    for warning in (*found.warnings, *of_job.warnings, *mostly_metadata):
+    for warning in (*found.warnings, *of_job.warnings, *match_warnings(found.phases)):
         warn(warning)
     rows = _ior_runs(found.phases, of_job.number)
     verified: Sequence[Verified] = ()
@@ -133,7 +132,7 @@ def match(
         sourced = [{**row, "nodes_source": of_job.source} for row in rows]
         click.echo(json.dumps(with_fields(sourced, verified), indent=1, ensure_ascii=False))
     elif rows:
-        shown = [{k: v for k, v in row.items() if v is not None} for row in rows]
+        shown = [_shown(row) for row in rows]
         table = tabulate(with_column(shown, verified), headers="keys", disable_numparse=True)
         notes = [of_job.in_words] if of_job.in_words else []
         click.echo("\n\n".join([table, *notes, *in_words(verified)]))
@@ -148,6 +147,8 @@ def _ior_runs(phases: Sequence[Phase], nodes: int | None) -> list[dict[str, Any]
             "type": phase.operation,
             "api": phase.api,
             "spatiality": phase.spatiality,
+            "order": phase.order,
+            "fsync": phase.fsync,
             "requests": f"{part.requests} × {size(part.request_bytes)}",
             "nodes": nodes,
             "ior": configuration(phase, part, nodes).command_line(launcher=True),
@@ -155,6 +156,12 @@ def _ior_runs(phases: Sequence[Phase], nodes: int | None) -> list[dict[str, Any]
         for index, phase in enumerate(phases)
         for part in phase.parts
     ]
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out unknown values, and those that other columns show too."""
+    same = {"fsync"} | ({"order"} if row["order"] == row["spatiality"] else set())
+    return {k: v for k, v in row.items() if v is not None and k not in same}
 
 
 @click.command(

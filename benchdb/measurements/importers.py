@@ -422,7 +422,8 @@ def _forge_config(row: Row) -> IorConfig:
         block_size=request if strided else request * requests,
         segments=requests if strided else 1,
         odirect=flag_cell(row, "odirect"),
-        fsync=None,
+        # No version of FORGE calls fsync (github.com/jeanbez/forge, all commits up to 3c39204).
+        fsync="none",
         tasks=processes,
         nodes=count_cell(row, "clients"),
         write=operation == "write",

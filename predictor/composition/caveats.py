@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import counted, each_in_words, in_digits, in_words, size
+from predictor.composition.differing import differing
 from predictor.matching.configurations import MatchedPhase, metadata_warnings
 from predictor.model.system_model import Knowledge
 
@@ -52,6 +53,7 @@ def limits(
             "the number of compute nodes is unknown, so benchmarks on any number of them match;"
             " give it, if you know it"
         )
+    warnings += differing(matched, knowledge)
     warnings += metadata_warnings({item.index: item.phase for item in matched})
     for item in matched:
         index = item.index

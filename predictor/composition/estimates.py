@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from benchdb.measurements.cells import modes
 from predictor.model.gaussian import Posterior
+from predictor.model.standing_in import together
 
 Array = NDArray[np.float64]
 
 DRAWS = 1000
+_SEED = 9366
 # An application differs from its benchmarks even if all parts were measured: the standard deviation
 # of the logarithm of their ratio, over the applications of experiments/data/testbed.
 _UNLIKE_BENCHMARK = 0.06
@@ -64,10 +66,12 @@ def as_measured(
     repetitions: Mapping[int, Sequence[float]],
     io_nodes: Sequence[int],
     random: np.random.Generator,
+    variance: float = 0.0,
 ) -> Estimate:
     """Estimate from a measured curve alone, without a model.
 
-    The typical bandwidth is the harmonic mean of the repetitions, because times add up.
+    The typical bandwidth is the harmonic mean of the repetitions, because times add up. The doubts
+    of all estimates are drawn together.
 
     Parameters
     ----------
@@ -77,12 +81,14 @@ def as_measured(
         The numbers of I/O nodes to estimate; all were measured.
     random : Generator
         Draws the modes.
+    variance : float
+        Variance of the doubt about the logarithm of the typical bandwidth.
     """
     cells = [_as_measured(repetitions[n], random) for n in io_nodes]
     typical, mode, noise = zip(*cells, strict=True)
     return Estimate(
         typical_mib_s=np.array(typical),
-        doubt=np.zeros((DRAWS, len(io_nodes))),
+        doubt=_doubts(variance, io_nodes),
         run=np.zeros((DRAWS, len(io_nodes))),
         mode=np.column_stack(mode),
         noise=noise,
@@ -153,6 +159,15 @@ def _as_measured(
     shares = [len(mode) / len(values) for mode in found]
     drawn = random.choice(len(found), DRAWS, p=shares)
     return typical, drawn, tuple(np.log(np.array(mode) / typical) for mode in found)
+
+
+def _doubts(variance: float, io_nodes: Sequence[int]) -> Array:
+    """Draw doubts that are correlated over numbers of I/O nodes; the same ones for all parts."""
+    if not variance:
+        return np.zeros((DRAWS, len(io_nodes)))
+    normal = np.random.default_rng(_SEED).standard_normal((DRAWS, len(io_nodes)))
+    drawn: Array = normal @ _root(variance * together(io_nodes)).T
+    return drawn
 
 
 def _root(covariance: Array) -> Array:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from statistics import fmean, median
 from typing import TypeVar
 
 from benchdb.measurements.cells import modes
-from ioncast_base.wording import counted, each_in_words, in_digits, in_words, listed, size
+from ioncast_base.wording import counted, each_in_words, in_digits, in_words, size
 from predictor.composition.composing import Point
+from predictor.composition.differing import names_of
 from predictor.composition.overlap import timeline_of
 from predictor.composition.prediction import Prediction
 from predictor.matching.configurations import Match, MatchedPhase
+from predictor.matching.naming import phases_named, shortened
 from summario.phases.values import Part
 
 _T = TypeVar("_T")
 
 # Parts with a smaller share of the time (of the bytes, if the time is unknown) are not mentioned.
 _SMALLEST_SHARE = 0.05
-# Most names in a list.
-_LISTED = 6
 # With 1,000 draws, a probability closer to 1 is not reliable.
 _SURE = 0.99
 
@@ -76,7 +75,7 @@ class _Alike:
         return sum(phase.time_s[io_nodes] for phase in self.phases)
 
     def __str__(self) -> str:
-        return f"{_phases(item.index for item in self.phases)} ({self.phases[0].phase.kind})"
+        return f"{phases_named(item.index for item in self.phases)} ({self.phases[0].phase.kind})"
 
 
 def _deciding(prediction: Prediction, point: Point) -> Iterator[str]:
@@ -157,14 +156,14 @@ def _bases(prediction: Prediction, point: Point) -> Iterator[str]:
 
 def _named(group: Sequence[_Share]) -> str:
     """Name whole phases by their numbers, parts of phases also by their requests."""
-    phases = _phases(dict.fromkeys(share.phase for share in group))
+    phases = phases_named(dict.fromkeys(share.phase for share in group))
     if all(share.alone for share in group):
         return phases
     requests: dict[str, int] = {}
     for share in group:
         request = size(share.part.request_bytes)
         requests[request] = requests.get(request, 0) + share.part.requests
-    listed = _listed(
+    listed = shortened(
         [f"{counted(count, 'request')} of {request}" for request, count in requests.items()]
     )
     return f"{listed} in {phases}"
@@ -176,18 +175,19 @@ def _basis(match: Match, io_nodes: int) -> str:
     if match.kind == "exact":
         return f"measured by {benchmark}: {_runs(match, io_nodes)}"
     if match.kind == "model":
-        beyond = _listed([_reach(name, ratio) for name, ratio in match.beyond.items()])
+        beyond = shortened([_reach(name, ratio) for name, ratio in match.beyond.items()])
         return (
             f"predicted by the model, beyond the measured sizes ({beyond}); the nearest is"
             f" {benchmark}"
         )
     if match.is_mostly_metadata:
         return f"predicted from {benchmark}, which has its sizes but not its metadata calls"
-    differing = _listed(
-        [f"{in_digits(ratio)} × the {name}" for name, ratio in match.ratios.items()]
-    )
+    ratios = shortened([f"{in_digits(ratio)} × the {name}" for name, ratio in match.ratios.items()])
+    if match.differences and not ratios:
+        other = names_of(match.differences)
+        return f"predicted from {benchmark}, which has its sizes but not its {other}"
     known = f"not measured, but between measured sizes; the nearest is {benchmark}"
-    return f"{known} with {differing}" if differing else known
+    return f"{known} with {ratios}" if ratios else known
 
 
 def _reach(name: str, ratio: float) -> str:
@@ -227,7 +227,7 @@ def _together(prediction: Prediction, point: Point) -> Iterator[str]:
     if added_s * (1 - _SMALLEST_SHARE) > point.time_s:
         shared = timeline_of([item.phase for item in prediction.phases]).shared
         yield (
-            f"{_capital(_phases(prediction.phases[i].index for i in shared))} ran at the same"
+            f"{_capital(phases_named(prediction.phases[i].index for i in shared))} ran at the same"
             f" time as others: one after the other, all phases would take {in_digits(added_s)} s"
             f" instead of {in_digits(point.time_s)} s."
         )
@@ -236,13 +236,14 @@ def _together(prediction: Prediction, point: Point) -> Iterator[str]:
 def _unknown(prediction: Prediction) -> Iterator[str]:
     parts = [(item.index, *pair) for item in prediction.phases for pair in item.parts]
     total = sum(part.bytes for _, part, _ in parts)
-    unknown = [(index, part) for index, part, match in parts if match.curve is None]
-    moved = sum(part.bytes for _, part in unknown)
+    unknown = [(index, part, match) for index, part, match in parts if match.curve is None]
+    moved = sum(part.bytes for _, part, _ in unknown)
     if moved and moved >= _SMALLEST_SHARE * total:
-        phases = _phases(dict.fromkeys(index for index, _ in unknown))
+        phases = phases_named(dict.fromkeys(index for index, _, _ in unknown))
+        fsync = " and fsync" if any(match.differences for _, _, match in unknown) else ""
         yield (
             f"{moved / total:.0%} of the bytes, in {phases}, are unknown: nothing of their kind"
-            " was measured, so the prediction leaves them out."
+            f"{fsync} was measured, so the prediction leaves them out."
         )
 
 
@@ -266,29 +267,6 @@ def _grouped(pairs: Iterable[tuple[tuple[str, int | None, bool], _T]]) -> list[t
     for key, item in pairs:
         groups.setdefault(key, []).append(item)
     return [tuple(items) for items in groups.values()]
-
-
-def _phases(indices: Iterable[int]) -> str:
-    """Name phases by their numbers; three or more consecutive ones as a range."""
-    ordered = sorted(indices)
-    runs = [
-        [index for _, index in run]
-        for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])
-    ]
-    names = [
-        name
-        for run in runs
-        for name in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))
-    ]
-    return f"phase{'s' if len(ordered) > 1 else ''} {_listed(names)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """List names as in a sentence: a, b and c."""
-    shown = list(names)
-    if len(shown) > _LISTED:
-        shown = [*shown[: _LISTED - 1], f"{len(shown) - _LISTED + 1} more"]
-    return listed(shown)
 
 
 def _probability(value: float) -> str:

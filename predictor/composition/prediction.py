@@ -35,6 +35,7 @@ from predictor.composition.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchedPhase, MatchKey, configuration
 from predictor.matching.job_nodes import JobNodes
 from predictor.matching.same_application import weights
+from predictor.model.standing_in import doubt_about
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
 
@@ -283,7 +284,12 @@ def _estimates(
     if knowledge.model is None:
         random = np.random.default_rng(_SEED)
         return {
-            found.key: as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
+            found.key: as_measured(
+                found.curve.bandwidths_mib_s,
+                io_nodes,
+                random,
+                doubt_about(knowledge.unlearned(found)),
+            )
             for found in matches
             if found.curve
         }

@@ -5,12 +5,14 @@ Source: Inria RR-9366, §6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import counted, in_digits
 from ior_configs import IorConfig
+from predictor.matching.naming import phases_named
 from summario.phases.values import Part, Phase
 
 # IOR rejects sizes that are not a multiple of its offset type, 8 bytes.
@@ -19,7 +21,26 @@ _ACCESS_BYTES = 8
 # A phase with a smaller share of the run's time has no warning of its own about its metadata.
 _LITTLE_TIME = 0.01
 
-MatchKey = tuple[IorConfig, str]
+
+@dataclass(frozen=True)
+class Difference:
+    """A property in which a benchmark differs from the wanted I/O, or may differ.
+
+    Attributes
+    ----------
+    name : str
+        "fsync" (of writes), "order" (of requests) or "conditions" (options of IOR that change
+        what a run does to the storage).
+    wanted, measured : str or None
+        The values of the phase and of the benchmark; None if it is not known.
+    """
+
+    name: Literal["fsync", "order", "conditions"]
+    wanted: str | None
+    measured: str | None
+
+
+MatchKey = tuple[IorConfig, str, tuple[Difference, ...]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +65,9 @@ class Match:
         The sizes that lie beyond all measured ones of its kind: nearest measured / wanted.
     is_mostly_metadata : bool
         Whether it would be exact, if the phase had less metadata (see `for_phase`).
+    differences : tuple of Difference
+        The properties in which the benchmark differs, or may differ. An "unknown" match has one if
+        I/O of its kind was measured, but none that can stand in.
     """
 
     kind: str
@@ -53,21 +77,29 @@ class Match:
     ratios: dict[str, float] = field(default_factory=dict)
     beyond: dict[str, float] = field(default_factory=dict)
     is_mostly_metadata: bool = False
+    differences: tuple[Difference, ...] = ()
 
     @property
     def key(self) -> MatchKey:
         """Matches with the same key are equal, so that they share an estimate."""
-        return self.wanted, self.kind
+        return self.wanted, self.kind, self.differences
 
     def for_phase(self, phase: Phase) -> Match:
-        """Match a phase: not exactly, if it spends more time in metadata calls than in I/O.
+        """Match a phase: not exactly, if the benchmark of its sizes may not do the same I/O.
 
-        IOR measures how long bytes take, and opens each file once. So its run may be of the same
-        sizes, but it is not the same I/O.
+        IOR measures how long bytes take, and opens each file once. So if a phase spends more time
+        in metadata calls than in I/O, the run of its sizes is not the same I/O. If the order of
+        its requests is not known, the run may have another order.
         """
-        if self.kind == "exact" and phase.is_mostly_metadata:
-            return replace(self, kind="interpolated", is_mostly_metadata=True)
-        return self
+        found = self
+        if phase.order is None and found.curve is not None:
+            unsure = Difference("order", None, found.curve.config.order)
+            known = [one for one in found.differences if one.name != "order"]
+            kind = "interpolated" if found.kind == "exact" else found.kind
+            found = replace(found, kind=kind, differences=(*known, unsure))
+        if found.kind == "exact" and phase.is_mostly_metadata:
+            found = replace(found, kind="interpolated", is_mostly_metadata=True)
+        return found
 
     @property
     def repetitions(self) -> dict[int, tuple[float, ...]]:
@@ -126,13 +158,13 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
     IorConfig
         Its sizes are rounded to values that IOR accepts: multiples of 8 bytes, blocks of whole
         transfers, and at least two transfers if they are shuffled. POSIX stands in for STDIO,
-        because IOR has no stdio engine.
+        because IOR has no stdio engine. Contiguous requests stand in for an unknown order.
     """
     processes = tasks(phase)
     transfer = max(round(part.request_bytes / _ACCESS_BYTES), 1) * _ACCESS_BYTES
     transfers = max(round(part.bytes / processes / transfer), 1)
-    random = phase.spatiality == "random"
-    strided = phase.spatiality == "sequential"
+    random = phase.order == "random"
+    strided = phase.order == "sequential"
     if random:
         transfers = max(transfers, 2)
     return IorConfig(
@@ -145,9 +177,21 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
         transfer_size=transfer,
         block_size=transfer if strided else transfer * transfers,
         segments=transfers if strided else 1,
+        fsync=_fsync(phase),
         tasks=processes,
         nodes=min(nodes, processes) if nodes else None,
     )
+
+
+def _fsync(phase: Phase) -> str | None:
+    """When the phase calls fsync; IOR never does for reads."""
+    return phase.fsync if phase.operation == "write" else "none"
+
+
+def match_warnings(phases: Sequence[Phase]) -> list[str]:
+    """Warn of the phases of a run that no benchmark matches exactly, whatever was measured."""
+    numbered = dict(enumerate(phases))
+    return [*_unknown_warnings(numbered), *metadata_warnings(numbered)]
 
 
 def metadata_warnings(phases: Mapping[int, Phase]) -> list[str]:
@@ -177,6 +221,24 @@ def metadata_warnings(phases: Mapping[int, Phase]) -> list[str]:
             f"{counted(len(small_s), 'phase')} of little time: metadata calls take"
             f" {in_digits(sum(small_s))} s, longer than reads and writes, so no benchmark matches"
             " exactly"
+        )
+    return warnings
+
+
+def _unknown_warnings(phases: Mapping[int, Phase]) -> list[str]:
+    """Warn of phases whose fsync or order of requests is not known."""
+    unsynced = [i for i, phase in phases.items() if _fsync(phase) is None]
+    unordered = [i for i, phase in phases.items() if phase.order is None]
+    warnings = []
+    if unsynced:
+        warnings.append(
+            f"{phases_named(unsynced)}: it is not known whether the writes end with an fsync; the"
+            " IOR run has none, so no benchmark matches exactly"
+        )
+    if unordered:
+        warnings.append(
+            f"{phases_named(unordered)}: the order of the MPI-IO requests is unknown; the IOR run"
+            " has contiguous ones, so no benchmark matches exactly"
         )
     return warnings
 

@@ -1,17 +1,19 @@
 """The nearest benchmark: which measured configuration stands for a wanted one.
 
 Only configurations of the same kind are compared: the same operation, api, file access and
-spatiality. The nearest in the logarithms of the sizes stands in (see `distance` and `_rank`).
-Array operations first reduce the candidates to those at the smallest distance, so that a search
-among 100,000 configurations takes less than a millisecond.
+spatiality. Of those, only writes that call fsync after each request stand for such writes. Equal
+properties (see `Properties`) count before the distance: the nearest in the logarithms of the sizes
+stands in (see `distance` and `_rank`). Array operations first reduce the candidates to those at
+the smallest distance, so that a search among 100,000 configurations takes less than a millisecond.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +21,25 @@ from numpy.typing import NDArray
 from benchdb.measurements.curves import Curve, Measured
 from ioncast_base.kinds import Kind
 from ior_configs import IorConfig
-from predictor.matching.configurations import Match, configuration
+from predictor.matching.configurations import Difference, Match, configuration
 from summario.phases.values import Part, Phase
 
 Array = NDArray[np.float64]
 Comparable = IorConfig | Measured
 Benchmark = TypeVar("Benchmark", bound=Curve | Measured)
 
+# The kind of a configuration, and whether it calls fsync after each write. Such a write waits for
+# the storage each time, so its bandwidth tells nothing about other writes, nor the reverse.
+GroupKey = tuple[Kind, bool]
+
 # The sizes by which configurations of one kind are compared.
 SIZES = ("processes", "processes per node", "request size", "bytes per process")
 # Equal distances differ by less than this through rounding; other ones differ by far more.
 _ROUNDING = 1e-9
-# Answers of `_kind_and_layout` that are kept; each takes about 300 bytes.
+# Answers of `_kind_and_orders` that are kept; each takes about 300 bytes.
 _MOST_KINDS = 50_000
+# The names of properties (see `Properties`); the first changes bandwidth most.
+_NAMES: tuple[Literal["fsync", "order", "conditions"], ...] = ("fsync", "order", "conditions")
 
 
 def features(config: Comparable, *, stonewalled: bool = False) -> dict[str, float | None]:
@@ -71,6 +79,53 @@ def ratios(
     }
 
 
+class Properties(NamedTuple):
+    """The properties of a configuration, beside its kind and its sizes, that change bandwidth.
+
+    Attributes
+    ----------
+    fsync : str or None
+        See `IorConfig.fsync`; "none" for reads, because IOR calls fsync only for writes.
+    order : str
+        See `IorConfig.order`. Only MPI-IO of one kind has several orders.
+    conditions : tuple of str
+        See `IorConfig.conditions`.
+    """
+
+    fsync: str | None
+    order: str
+    conditions: tuple[str, ...]
+
+
+def properties(config: IorConfig) -> Properties:
+    """Read the properties of a configuration that either reads or writes."""
+    fsync = config.fsync if config.write else "none"
+    return Properties(fsync, config.order, config.conditions)
+
+
+def differences(wanted: Properties, measured: Properties) -> tuple[Difference, ...]:
+    """List the properties that differ; a value that is not known may differ."""
+    pairs = {
+        "fsync": (wanted.fsync, measured.fsync),
+        "order": (wanted.order, measured.order),
+        "conditions": (" ".join(wanted.conditions), " ".join(measured.conditions)),
+    }
+    return tuple(
+        Difference(name, *pairs[name])
+        for name in _NAMES
+        if pairs[name][0] is None or pairs[name][0] != pairs[name][1]
+    )
+
+
+def group_of(config: IorConfig) -> GroupKey:
+    """Name the benchmarks that may stand for a configuration."""
+    return _key(config.kind, properties(config))
+
+
+def _key(kind: Kind, its: Properties) -> GroupKey:
+    return kind, its.fsync == "each"
+
+
 class Traits(NamedTuple):
     """The properties of a benchmark that the rule uses.
 
@@ -80,6 +135,8 @@ class Traits(NamedTuple):
         The configuration, for its sizes.
     kind : Kind
         See `IorConfig.kind`.
+    properties : Properties
+        Its properties.
     layout : str
         See `IorConfig.layout`.
     stonewalled : bool
@@ -92,6 +149,7 @@ class Traits(NamedTuple):
 
     config: Comparable
     kind: Kind
+    properties: Properties
     layout: str
     stonewalled: bool
     coverage: int
@@ -99,7 +157,7 @@ class Traits(NamedTuple):
 
 
 def _rank(wanted: IorConfig, traits: Traits) -> tuple[bool, float, int, bool, bool, int, int]:
-    """Rank a benchmark of the wanted kind: the one with the lowest rank stands in.
+    """Rank a benchmark among those with the same differences: the lowest rank stands in.
 
     Benchmarks with an unknown number of processes come last. Then the distance decides. Equally
     near benchmarks are ranked by, in this order: fewer unknown sizes, the same layout, no
@@ -117,8 +175,8 @@ def _rank(wanted: IorConfig, traits: Traits) -> tuple[bool, float, int, bool, bo
     )
 
 
-class _OfKind(Generic[Benchmark]):
-    """Benchmarks of one kind, and the logarithms of their sizes, shape (sizes, benchmarks)."""
+class _Alike(Generic[Benchmark]):
+    """Benchmarks with the same properties, and the logarithms of their sizes, shape (sizes, n)."""
 
     def __init__(self, benchmarks: list[Benchmark], sizes: list[list[float]]) -> None:
         self.benchmarks = benchmarks
@@ -138,6 +196,47 @@ class _OfKind(Generic[Benchmark]):
             distances[unknown_tasks] = np.inf
         return distances
 
+    def nearest(self, wanted: IorConfig) -> list[Benchmark]:
+        """The benchmarks at the smallest distance."""
+        distances = self.distances(wanted)
+        [as_near_as_any] = np.nonzero(distances <= distances.min() + _ROUNDING)
+        return [self.benchmarks[place] for place in as_near_as_any]
+
+
+class _Group(Generic[Benchmark]):
+    """The benchmarks that may stand for each other, by their properties."""
+
+    def __init__(self, found: dict[Properties, tuple[list[Benchmark], list[list[float]]]]) -> None:
+        self._sets = {own: _Alike(*alike) for own, alike in found.items()}
+        self.benchmarks = [one for alike in self._sets.values() for one in alike.benchmarks]
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Logarithms of the sizes of all benchmarks, shape (sizes, benchmarks)."""
+        return np.concatenate([alike.sizes for alike in self._sets.values()], axis=1)
+
+    def distances(self, wanted: IorConfig) -> Array:
+        """Distance to each benchmark, in base-2 logarithms."""
+        return np.concatenate([alike.distances(wanted) for alike in self._sets.values()])
+
+    def nearest(self, wanted: IorConfig) -> list[Benchmark]:
+        """The nearest benchmarks of those that differ least in their properties."""
+        ours = properties(wanted)
+        ranks = {own: _unlike(ours, own) for own in self._sets}
+        least = min(ranks.values())
+        return [
+            benchmark
+            for own, alike in self._sets.items()
+            if ranks[own] == least
+            for benchmark in alike.nearest(wanted)
+        ]
+
+
+def _unlike(wanted: Properties, measured: Properties) -> tuple[bool, ...]:
+    """Rank properties: the fewer and the less important differ, the lower."""
+    found = {one.name for one in differences(wanted, measured)}
+    return tuple(name in found for name in _NAMES)
+
 
 class Catalogue(Generic[Benchmark]):
     """The benchmarks of one engine on a system, arranged by kind.
@@ -153,23 +252,24 @@ class Catalogue(Generic[Benchmark]):
     def __init__(
         self, benchmarks: Iterable[Benchmark], traits: Callable[[Benchmark], Traits]
     ) -> None:
-        found: dict[Kind, tuple[list[Benchmark], list[list[float]]]] = {}
+        found: dict[GroupKey, dict[Properties, tuple[list[Benchmark], list[list[float]]]]] = {}
         for benchmark in benchmarks:
             its = traits(benchmark)
-            same_kind, sizes = found.setdefault(its.kind, ([], []))
-            same_kind.append(benchmark)
+            group = found.setdefault(_key(its.kind, its.properties), {})
+            alike, sizes = group.setdefault(its.properties, ([], []))
+            alike.append(benchmark)
             sizes.append(logarithms(its.config, stonewalled=its.stonewalled))
         self._traits = traits
-        self._kinds = {name: _OfKind(*of_kind) for name, of_kind in found.items()}
+        self._groups = {key: _Group(group) for key, group in found.items()}
 
-    def of_kind(self, kind: Kind) -> list[Benchmark]:
-        """All benchmarks of a kind."""
-        found = self._kinds.get(kind)
+    def group(self, wanted: IorConfig) -> list[Benchmark]:
+        """All benchmarks that may stand for a configuration: those of its kind and fsync."""
+        found = self._groups.get(group_of(wanted))
         return found.benchmarks if found else []
 
-    def sizes(self, kind: Kind) -> Array:
-        """`logarithms` of all benchmarks of a kind, shape (n, len(SIZES))."""
-        return self._kinds[kind].sizes.T
+    def sizes(self, wanted: IorConfig) -> Array:
+        """`logarithms` of all benchmarks that `group` lists, shape (n, len(SIZES))."""
+        return self._groups[group_of(wanted)].sizes.T
 
     def nearest(self, wanted: IorConfig) -> Benchmark | None:
         """Find the benchmark that stands for a configuration.
@@ -182,29 +282,31 @@ class Catalogue(Generic[Benchmark]):
         Returns
         -------
         Curve, Measured or None
-            The nearest of its kind; None if nothing of its kind was measured.
+            The nearest of those that differ least; None if nothing that may stand in was measured.
         """
-        found = self._kinds.get(wanted.kind)
+        found = self._groups.get(group_of(wanted))
         if found is None:
             return None
-        return found.benchmarks[self._nearest(found, wanted)]
+        return self._first(wanted, found)
 
     def near(self, wanted: IorConfig, count: int) -> list[Benchmark]:
-        """Find the `count` nearest benchmarks of the same kind, in any order.
+        """Find the `count` nearest benchmarks that may stand in, in any order.
 
-        The result of `nearest` is one of them. If there are fewer, all are returned.
+        The result of `nearest` is one of them. The others may differ in their properties: from
+        them a model learns how much a property changes. If there are fewer, all are returned.
         """
-        found = self._kinds.get(wanted.kind)
+        found = self._groups.get(group_of(wanted))
         if found is None:
             return []
         if len(found.benchmarks) <= count:
             return list(found.benchmarks)
         by_distance = np.argsort(found.distances(wanted), kind="stable")
-        places = {self._nearest(found, wanted), *map(int, by_distance[: count - 1])}
-        return [found.benchmarks[place] for place in places]
+        near = [found.benchmarks[place] for place in by_distance[: count - 1]]
+        nearest = self._first(wanted, found)
+        return near if nearest in near else [nearest, *near]
 
     def beyond(self, wanted: IorConfig) -> dict[str, float]:
-        """Compare a configuration with the smallest and largest measured sizes of its kind.
+        """Compare a configuration with the smallest and largest measured sizes of its `group`.
 
         Returns
         -------
@@ -212,7 +314,7 @@ class Catalogue(Generic[Benchmark]):
             The sizes that are smaller than the smallest or larger than the largest measured
             one, as nearest measured / wanted. Sizes that are unknown on either side are left out.
         """
-        measured, sizes = self.sizes(wanted.kind), logarithms(wanted)
+        measured, sizes = self.sizes(wanted), logarithms(wanted)
         lowest, highest = np.fmin.reduce(measured, axis=0), np.fmax.reduce(measured, axis=0)
         limits = np.clip(sizes, lowest, highest)
         return {
@@ -221,13 +323,8 @@ class Catalogue(Generic[Benchmark]):
             if abs(limit - size) > 0
         }
 
-    def _nearest(self, found: _OfKind[Benchmark], wanted: IorConfig) -> int:
-        distances = found.distances(wanted)
-        [as_near_as_any] = np.nonzero(distances <= distances.min() + _ROUNDING)
-        return min(
-            map(int, as_near_as_any),
-            key=lambda place: _rank(wanted, self._traits(found.benchmarks[place])),
-        )
+    def _first(self, wanted: IorConfig, found: _Group[Benchmark]) -> Benchmark:
+        return min(found.nearest(wanted), key=lambda one: _rank(wanted, self._traits(one)))
 
 
 def catalogue_of_curves(curves: Iterable[Curve]) -> Catalogue[Curve]:
@@ -254,26 +351,38 @@ def find(wanted: IorConfig, curves: Iterable[Curve] | Catalogue[Curve]) -> Match
     -------
     Match
         Its kind is "exact", "interpolated" or "unknown". A benchmark with an unknown number of
-        processes is never exact.
+        processes, or with other or unknown properties, is never exact.
     """
     catalogue = curves if isinstance(curves, Catalogue) else catalogue_of_curves(curves)
-    nearest = catalogue.nearest(wanted)
+    nearest, ours = catalogue.nearest(wanted), properties(wanted)
     if nearest is None:
-        return Match("unknown", wanted)
+        return Match("unknown", wanted, differences=_forbidding(wanted, catalogue))
+    differing = differences(ours, properties(nearest.config))
     away = distance(wanted, nearest.config, stonewalled=nearest.stonewalled)
+    same = not (away or differing) and nearest.config.tasks is not None
     return Match(
-        kind="interpolated" if away or nearest.config.tasks is None else "exact",
+        kind="exact" if same else "interpolated",
         wanted=wanted,
         curve=nearest,
         distance=away,
         ratios=ratios(wanted, nearest.config, stonewalled=nearest.stonewalled),
+        differences=differing,
     )
+
+
+def _forbidding(wanted: IorConfig, catalogue: Catalogue[Curve]) -> tuple[Difference, ...]:
+    """The fsync of the benchmarks of the wanted kind that may not stand in; empty without any."""
+    other = replace(wanted, fsync="end" if wanted.fsync == "each" else "each")
+    found = catalogue.nearest(other)
+    if found is None:
+        return ()
+    return (Difference("fsync", wanted.fsync, properties(found.config).fsync),)
 
 
 def match(phase: Phase, part: Part, curves: Iterable[Curve], nodes: int | None = None) -> Match:
     """Match a part of a phase: find the benchmark that stands for its configuration.
 
-    O_DIRECT and fsync do not count, because Darshan's counters do not show them.
+    O_DIRECT does not count, because Darshan's counters do not show it.
 
     Parameters
     ----------
@@ -292,6 +401,7 @@ def _of_curve(curve: Curve) -> Traits:
     return Traits(
         config=config,
         kind=config.kind,
+        properties=properties(config),
         layout=config.layout,
         stonewalled=curve.stonewalled,
         coverage=len(curve.bandwidths_mib_s),
@@ -300,7 +410,7 @@ def _of_curve(curve: Curve) -> Traits:
 
 
 def _of_row(row: Measured) -> Traits:
-    found, layout = _kind_and_layout(
+    found, order, layout = _kind_and_orders(
         row.api,
         row.operation,
         row.file_per_process,
@@ -310,11 +420,13 @@ def _of_row(row: Measured) -> Traits:
         row.block_size // row.transfer_size,
         row.segments,
     )
-    return Traits(row, found, layout, row.stonewalled, row.coverage, row.id)
+    fsync = row.fsync if row.operation == "write" else "none"
+    own = Properties(fsync, order, row.conditions)
+    return Traits(row, found, own, layout, row.stonewalled, row.coverage, row.id)
 
 
 @lru_cache(_MOST_KINDS)
-def _kind_and_layout(
+def _kind_and_orders(
     api: str,
     operation: str,
     file_per_process: bool,
@@ -323,8 +435,8 @@ def _kind_and_layout(
     alone: bool,
     requests_of_a_block: int,
     segments: int,
-) -> tuple[Kind, str]:
-    """Compute kind and layout from few values, so that many configurations share an answer."""
+) -> tuple[Kind, str, str]:
+    """Compute kind, order and layout from few values: many configurations share an answer."""
     smallest = 8
     config = IorConfig(
         api=api,
@@ -338,4 +450,4 @@ def _kind_and_layout(
         segments=segments,
         tasks=1 if alone else None,
     )
-    return config.kind, config.layout
+    return config.kind, config.order, config.layout

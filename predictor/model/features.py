@@ -15,8 +15,14 @@ Array = NDArray[np.float64]
 # Properties that a configuration has or does not have.
 FLAGS = (
     *("file per process", "1D-strided", "random", "collective", "MPI-IO"),
-    *("read", "O_DIRECT", "fsync at the end", "fsync after each write"),
+    *("read", "O_DIRECT", "fsync at the end", "fsync after each write", "conditions"),
 )
+# The flags of each property (see `predictor.matching.nearest.Properties`).
+FLAGS_OF = {
+    "fsync": ("fsync at the end", "fsync after each write"),
+    "order": ("1D-strided", "random"),
+    "conditions": ("conditions",),
+}
 # A configuration whose fsync is not known lies between the runs with and without one at the end.
 # Runs with an fsync after each write are rare and several times slower, so it is far from them.
 # Reads never call fsync.
@@ -43,13 +49,14 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
     """
     flags = (
         config.file_per_process,
-        config.spatiality == "sequential",
-        bool(config.random_offsets),
+        config.order == "sequential",
+        config.order == "random",
         config.collective,
         config.api == "MPIIO",
         config.operation == "read",
         config.odirect,
         *_FSYNC_FLAGS["none" if config.operation == "read" else config.fsync],
+        bool(config.conditions),
     )
     return np.array([*logarithms(config, stonewalled=stonewalled), *map(float, flags)])
 

@@ -17,17 +17,13 @@ from benchdb.measurements.cells import bimodal
 from benchdb.measurements.curves import Curve
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
-from predictor.matching.configurations import Match
-from predictor.matching.nearest import SIZES, Catalogue, catalogue_of_curves, find
-from predictor.model.features import FEATURES, pattern, with_io_nodes
+from predictor.matching.configurations import Difference, Match
+from predictor.matching.nearest import SIZES, Catalogue, catalogue_of_curves, find, group_of
+from predictor.model.features import FEATURES, FLAGS_OF, pattern, with_io_nodes
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
+from predictor.model.standing_in import Taught, doubt_about, taught, together
 
 Array = NDArray[np.float64]
-
-# Correlation between the errors of direct access and of I/O nodes, at a size that was never
-# measured. Measured on FORGE, with each request size left out; between two numbers of I/O nodes it
-# is 0.9, for which 1 is taken.
-_DIRECT_AND_FORWARDED = 0.6
 
 
 @dataclass(frozen=True)
@@ -147,15 +143,34 @@ class Knowledge:
 
     def io_nodes(self, matches: Iterable[Match]) -> list[int]:
         """List the numbers of I/O nodes that were measured for the kinds of some matches."""
-        kinds = {match.wanted.kind for match in matches}
+        groups = {group_of(match.wanted): match.wanted for match in matches}
         return sorted(
             {
                 n
-                for kind in kinds
-                for curve in self._catalogue.of_kind(kind)
+                for wanted in groups.values()
+                for curve in self._catalogue.group(wanted)
                 for n in curve.bandwidths_mib_s
             }
         )
+
+    def unlearned(self, found: Match) -> tuple[Difference, ...]:
+        """List the differences of a match whose effect the model did not learn.
+
+        It learned an effect if benchmarks on the system have the wanted value, of whatever kind (an
+        order counts only for the same api), and others do not.
+        """
+        return tuple(one for one in found.differences if not self._learned(found.wanted, one))
+
+    def _learned(self, wanted: IorConfig, difference: Difference) -> bool:
+        if self.model is None or None in (difference.wanted, difference.measured):
+            return False
+        differing = set(FLAGS_OF[difference.name]) & set(self.model.features)
+        return bool(differing) and taught(wanted, difference.name) in self._taught
+
+    @cached_property
+    def _taught(self) -> frozenset[Taught]:
+        configs = [curve.config for curve in self.curves]
+        return frozenset(taught(config, name) for config in configs for name in FLAGS_OF)
 
     @cached_property
     def range_of_io_nodes(self) -> range:
@@ -200,19 +215,34 @@ class Knowledge:
             If there is no model.
         """
         assert self.model is not None  # noqa: S101
-        rows = np.array([_row(found) for found in matches])
+        rows = np.array([self._row(found) for found in matches])
         places = self.model.places(
             np.repeat(rows, len(io_nodes), axis=0), [*io_nodes] * len(matches)
         )
         posterior = self._process.posterior(places)
         measured = [n in found.repetitions for found in matches for n in io_nodes]
         factor = np.where(measured, self.model.known_factor, self.model.new_factor)
-        beyond = self._beyond(matches, rows, io_nodes)
+        covariance = posterior.covariance + self._beyond(matches, rows, io_nodes)
         return Posterior(
             mean=posterior.mean,
-            covariance=np.outer(factor, factor) * (posterior.covariance + beyond),
+            covariance=np.outer(factor, factor) * covariance + self._stood_in(matches, io_nodes),
             noise=factor**2 * posterior.noise,
         )
+
+    def _row(self, found: Match) -> Array:
+        """Turn the wanted configuration into numbers.
+
+        O_DIRECT is that of its benchmark, and so are properties whose effect was not learned.
+        """
+        assert found.curve is not None  # noqa: S101
+        if found.kind == "exact":
+            return pattern(found.curve.config, stonewalled=found.curve.stonewalled)
+        benchmark = found.curve.config
+        row, theirs = pattern(replace(found.wanted, odirect=benchmark.odirect)), pattern(benchmark)
+        for one in self.unlearned(found):
+            columns = [FEATURES.index(name) for name in FLAGS_OF[one.name]]
+            row[columns] = theirs[columns]
+        return row
 
     def _beyond(self, matches: Sequence[Match], rows: Array, io_nodes: Sequence[int]) -> Array:
         """Compute the additional covariance of configurations beyond the measured sizes.
@@ -220,15 +250,17 @@ class Knowledge:
         Configurations that are far in the same size have correlated errors.
         """
         assert self.model is not None  # noqa: S101
-        kinds = [found.wanted.kind for found in matches]
         rates = np.sqrt([self.model.widening[name] for name in SIZES])
         steps = rates * [
-            gaps(row, self._catalogue.sizes(kind)) for row, kind in zip(rows, kinds, strict=True)
+            gaps(row, self._catalogue.sizes(found.wanted))
+            for row, found in zip(rows, matches, strict=True)
         ]
-        alike = np.array([[one == other for other in kinds] for one in kinds])
-        direct = np.equal(io_nodes, 0)
-        together = np.where(direct[:, None] == direct, 1.0, _DIRECT_AND_FORWARDED)
-        return np.kron((steps @ steps.T) * alike, together)
+        return _of_cells(steps @ steps.T, matches, io_nodes)
+
+    def _stood_in(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Array:
+        """Compute the additional covariance of configurations whose benchmark is of other I/O."""
+        doubts = np.sqrt([doubt_about(self.unlearned(found)) for found in matches])
+        return _of_cells(np.outer(doubts, doubts), matches, io_nodes)
 
     @cached_property
     def _process(self) -> Conditioned:
@@ -293,10 +325,8 @@ def gaps(row: Array, measured: Array) -> Array:
     return np.nan_to_num(distances)
 
 
-def _row(found: Match) -> Array:
-    """Turn the wanted configuration into numbers, with O_DIRECT and fsync of its benchmark."""
-    assert found.curve is not None  # noqa: S101
-    if found.kind == "exact":
-        return pattern(found.curve.config, stonewalled=found.curve.stonewalled)
-    benchmark = found.curve.config
-    return pattern(replace(found.wanted, odirect=benchmark.odirect, fsync=benchmark.fsync))
+def _of_cells(covariance: Array, matches: Sequence[Match], io_nodes: Sequence[int]) -> Array:
+    """Spread a covariance of configurations over their cells; other kinds are independent."""
+    groups = [group_of(found.wanted) for found in matches]
+    alike = np.array([[one == other for other in groups] for one in groups])
+    return np.kron(covariance * alike, together(io_nodes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -97,7 +97,7 @@ def wanted_of(
         moved: dict[IorConfig, int] = {}
         for phase in job.phases:
             for part in phase.parts:
-                config = configuration(phase, part, nodes(job.nodes, tasks(phase)))
+                config = _run(configuration(phase, part, nodes(job.nodes, tasks(phase))))
                 moved[config] = moved.get(config, 0) + part.bytes
         for config, count in moved.items():
             before = totals.get(config, Wanted(0, 0))
@@ -160,6 +160,11 @@ def within(needs: Iterable[Need], budget_s: float) -> list[Need]:
             taken.append(need)
             left -= need.seconds
     return taken
+
+
+def _run(config: IorConfig) -> IorConfig:
+    """The run to measure: IOR either calls fsync or not, and most applications do not."""
+    return replace(config, fsync=config.fsync or "none")
 
 
 def _missing(match: Match, io_nodes: Collection[int], repetitions: int) -> list[int]:

@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def a_phase() -> Callable[..., Phase]:
-    """Make a phase: by default 16 processes write 64 MiB in requests of 1 MiB."""
+    """Make a phase: by default 16 processes write 64 MiB in requests of 1 MiB, without fsync."""
 
     def make(*parts: tuple[int, int], **told: Any) -> Phase:
         made = tuple(Part(requests, moved) for requests, moved in parts or ((64, 64 * MIB),))
@@ -43,6 +43,8 @@ def a_phase() -> Callable[..., Phase]:
             "n_files": 1 if shared else 16,
             "mode_processes": 16 if shared else 1,
             "parts": made,
+            "fsync": "none",
+            "order": "contiguous",
         }
         return Phase(**(values | told))
 

@@ -22,7 +22,10 @@ _MOST_NUMBERS = 6
 _SMALLEST_GAIN = 0.05
 _MATCHES = {
     "exact": ("good", "exact", "a benchmark with the same I/O was run"),
-    "interpolated": ("info", "interpolated", "between benchmarks of the same kind"),
+    "interpolated": (
+        *("info", "interpolated"),
+        "between benchmarks of the same kind, or with another fsync or order of requests",
+    ),
     "model": ("warn", "model", "beyond all benchmarks of the same kind; the model extends them"),
     "unknown": ("bad", "unknown", "no benchmark of the same kind was run"),
 }

@@ -287,9 +287,9 @@ def test_a_run_whose_conditions_cannot_be_stored_is_not_used(option: str, reason
     assert row.config.conditions == ()
 
 
-def test_forge_does_not_say_whether_it_called_fsync() -> None:
+def test_forge_never_calls_fsync() -> None:
     [row] = read(forge({}))
-    assert row.config.fsync is None
+    assert row.config.fsync == "none"
 
 
 def test_own_rows_by_configuration() -> None:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from benchdb.measurements.curves import Curve
 from ioncast.cli import cli
-from predictor.composition.explanation import _phases, explain
+from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.composition.prediction_formats import to_json
+from predictor.matching.naming import phases_named
 from predictor.model.system_model import Knowledge, Model
 from summario.phases.values import Phase
 
@@ -286,7 +287,7 @@ def test_phases_one_after_the_other_add_up_to_the_time_of_the_curve(
 
 @given(st.sets(st.integers(0, 40), min_size=1))
 def test_a_list_of_phases_is_short_and_true(indices: set[int]) -> None:
-    text = _phases(indices)
+    text = phases_named(indices)
     assert len(text) < 60
     if "more" not in text:
         words = text.replace(",", "").replace("and ", "").split()[1:]

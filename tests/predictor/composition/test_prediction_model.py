@@ -73,6 +73,7 @@ def a_written_phase(draw: st.DrawFn) -> Phase:
         n_files=1 if shared else processes,
         mode_processes=processes if shared else 1,
         parts=parts,
+        fsync="none",
     )
 
 
@@ -199,6 +200,7 @@ def phase_of(request: int, count: int, **told: Any) -> Phase:
         "n_files": 1,
         "mode_processes": 16,
         "parts": (Part(16 * count, moved),),
+        "fsync": "none",
     }
     return Phase(**(values | told))
 

@@ -42,8 +42,38 @@ MakeCurve = Callable[..., Curve]
         ),
         (
             (64, 64 * MIB),
+            {"api": "MPIIO", "spatiality": "unknown", "order": "sequential"},
+            "mpiexec -n 16 ior -a MPIIO -w -b 1m -t 1m -s 4",
+        ),
+        (
+            (64, 64 * MIB),
+            {"api": "MPIIO", "spatiality": "unknown", "order": "random"},
+            "mpiexec -n 16 ior -a MPIIO -w -z -b 4m -t 1m",
+        ),
+        # Without a known order, as if it were contiguous.
+        (
+            (64, 64 * MIB),
+            {"api": "MPIIO", "spatiality": "unknown", "order": None},
+            "mpiexec -n 16 ior -a MPIIO -w -b 4m -t 1m",
+        ),
+        # Each process has a block, or the processes' requests interleave.
+        (
+            (64, 64 * MIB),
             {"api": "MPIIO", "spatiality": "collective"},
             "mpiexec -n 16 ior -a MPIIO -w -c -b 4m -t 1m",
+        ),
+        (
+            (64, 64 * MIB),
+            {"api": "MPIIO", "spatiality": "collective", "order": "sequential"},
+            "mpiexec -n 16 ior -a MPIIO -w -c -b 1m -t 1m -s 4",
+        ),
+        # fsync at the end, and after each write.
+        ((64, 64 * MIB), {"fsync": "end"}, "mpiexec -n 16 ior -a POSIX -w -e -b 4m -t 1m"),
+        ((64, 64 * MIB), {"fsync": "each"}, "mpiexec -n 16 ior -a POSIX -w -Y -b 4m -t 1m"),
+        (
+            (64, 64 * MIB),
+            {"fsync": None, "operation": "read"},
+            "mpiexec -n 16 ior -a POSIX -r -b 4m -t 1m",
         ),
         # One process for each file.
         ((64, 64 * MIB), {"file_access": "unique"}, "mpiexec -n 16 ior -a POSIX -w -F -b 4m -t 1m"),
@@ -117,6 +147,37 @@ def test_each_part_of_a_mixed_phase_is_a_configuration_of_its_own(shared_data: P
     }
 
 
+def test_an_fsync_that_is_not_known_stays_so(a_phase: MakePhase) -> None:
+    phase = a_phase(fsync=None)
+    assert configuration(phase, phase.parts[0]).fsync is None
+
+
+def commands(shared_data: Path) -> list[tuple[str, int, str]]:
+    """The logs, processes and commands of `live`; mdtest has no IOR command."""
+    with (shared_data / "live" / "manifest.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [
+        (row["name"], int(row["processes"]), row["command"])
+        for row in rows
+        if row["command"].startswith("ior ")
+    ]
+
+
+def test_every_command_comes_back_with_its_order_fsync_and_collective_flags(
+    shared_data: Path,
+) -> None:
+    found = commands(shared_data)
+    assert len(found) == 14
+    for name, processes, line in found:
+        command = replace(IorConfig.from_command_line(line), tasks=processes)
+        phases = extract_phases(read_log(shared_data / "live" / f"{name}.darshan"))
+        assert {phase.operation for phase in phases} == set(command.operation.split("+")), name
+        for phase in phases:
+            for part in phase.parts:
+                asked = command.for_operation(phase.operation)
+                assert facts(configuration(phase, part)) == facts(asked), name
+
+
 @pytest.mark.slow
 def test_every_log_that_ior_made_gives_the_command_that_made_it(shared_data: Path) -> None:
     runs = shared_data / "runs"
@@ -133,12 +194,12 @@ def test_every_log_that_ior_made_gives_the_command_that_made_it(shared_data: Pat
             [part] = phase.parts
             found = configuration(phase, part)
             asked = command.for_operation(phase.operation)
-            known = asked.api == "POSIX"
+            known = phase.order is not None
             assert facts(found, layout=known) == facts(asked, layout=known), row["name"]
 
 
-def facts(config: IorConfig, *, layout: bool) -> dict[str, object]:
-    """Options of IOR that Darshan's counters show; for MPI-IO they do not show the layout."""
+def facts(config: IorConfig, *, layout: bool = True) -> dict[str, object]:
+    """Options of IOR that a log shows; the layout only if the log tells the order of requests."""
     told = {
         "tasks": config.tasks,
         "api": config.api,
@@ -147,6 +208,7 @@ def facts(config: IorConfig, *, layout: bool) -> dict[str, object]:
         "-c": config.collective,
         "-t": config.transfer_size,
         "bytes per process": config.bytes_per_process,
+        "fsync": config.fsync if config.write else None,
     }
     if layout:
         told |= {"-z": config.random_offsets, "-b": config.block_size, "-s": config.segments}
@@ -338,7 +400,7 @@ def test_a_phase_of_stdio_is_matched_to_posix(a_phase: MakePhase, a_curve: MakeC
     assert match(phase, phase.parts[0], [a_curve()], 8).kind == "exact"
 
 
-@pytest.mark.parametrize("told", [{"odirect": True}, {"fsync": "end"}, {"reorder_tasks": True}])
+@pytest.mark.parametrize("told", [{"odirect": True}, {"reorder_tasks": True}])
 def test_what_the_counters_do_not_show_is_no_part_of_the_match(
     a_phase: MakePhase, a_curve: MakeCurve, told: dict[str, bool]
 ) -> None:
@@ -427,6 +489,8 @@ def test_a_phase_matches_the_run_that_it_was_turned_into() -> None:
                     n_files=1 if file_access == "shared" else processes,
                     mode_processes=processes if file_access == "shared" else 1,
                     parts=(Part(requests, requests << 20),),
+                    fsync="end",
+                    order="sequential",
                 )
                 wanted = configuration(phase, phase.parts[0], 1)
                 found = match(phase, phase.parts[0], [Curve(1, wanted, "ior", {0: (1.0,)})], 1)

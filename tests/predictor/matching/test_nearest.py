@@ -34,14 +34,40 @@ def config_of(row: Measured) -> IorConfig:
         tasks=row.tasks,
         nodes=row.nodes,
         odirect=row.odirect,
+        fsync=row.fsync,
+        conditions=row.conditions,
     )
 
 
 def plain_nearest(wanted: IorConfig, rows: Sequence[Measured]) -> Measured | None:
-    """Search one after the other by the documented rule: kind, known tasks, distance, and so on."""
+    """Search one after the other by the documented rule: kind, properties, tasks, distance ..."""
 
-    def kind(config: IorConfig) -> tuple[str, ...]:
-        return (config.operation, config.api, config.file_access, config.spatiality)
+    def fsync(config: IorConfig) -> str | None:
+        return config.fsync if config.write else "none"
+
+    def kind(config: IorConfig) -> tuple[object, ...]:
+        parts = (config.operation, config.api, config.file_access, config.spatiality)
+        return *parts, fsync(config) == "each"
+
+    def differs(config: IorConfig) -> tuple[bool, ...]:
+        """fsync, order and conditions; an fsync that is not known always differs."""
+        orders = [
+            "random" if one.random_offsets else one.layout if one.api == "MPIIO" else ""
+            for one in (config, wanted)
+        ]
+        return (
+            fsync(wanted) is None or fsync(config) != fsync(wanted),
+            blurred(orders[0], config) != blurred(orders[1], wanted),
+            config.conditions != wanted.conditions,
+        )
+
+    def blurred(layout: str, config: IorConfig) -> str:
+        """Blocks of several requests are contiguous by Darshan's counters."""
+        requests = config.requests_per_process
+        consecutive = requests - config.segments
+        if layout == "1d-strided" and 5 * consecutive >= 4 * (requests - 1):
+            return "contiguous"
+        return layout
 
     def features(config: IorConfig) -> list[float | None]:
         per_node = config.tasks / config.nodes if config.tasks and config.nodes else None
@@ -61,6 +87,7 @@ def plain_nearest(wanted: IorConfig, rows: Sequence[Measured]) -> Measured | Non
             if our is not None and their is not None and our != their
         ]
         return (
+            *differs(config_of(row)),
             row.tasks is None,
             math.sqrt(sum(squares)),
             unknown,
@@ -101,6 +128,8 @@ def relatives(draw: st.DrawFn) -> st.SearchStrategy[IorConfig]:
             tasks=tasks,
             nodes=min(nodes, tasks or nodes) if nodes else None,
             odirect=draw(st.booleans()),
+            fsync=draw(st.sampled_from(["none", "none", "end", "each", None])),
+            conditions=draw(st.sampled_from([(), (), ("-M 75%",), ("-l random",)])),
         )
 
     return configs()
