@@ -128,8 +128,8 @@ def _digest(
     phases: Sequence[Phase], nodes: int | None, earlier: Sequence[EarlierRun], policy: Policy
 ) -> bytes:
     """SHA-256 of everything that a decision depends on, besides the system."""
-    # The job id, the log's name and times in calls do not change a decision. But it matters which
-    # time is longer, because a phase that is mostly metadata is not matched exactly.
+    # The job id, the log's name, times and aggregators do not change a decision. But it matters
+    # which time is longer, because a phase that is mostly metadata is not matched exactly.
     records = [
         to_record(
             replace(
@@ -137,6 +137,8 @@ def _digest(
                 job=0,
                 io_time_seconds=0.0,
                 metadata_seconds=float(phase.is_mostly_metadata),
+                elapsed_seconds=None,
+                aggregators=None,
                 log="",
             )
         )

@@ -430,8 +430,12 @@ def test_what_many_applications_do_alike_is_predicted_once(
 
     monkeypatch.setattr(preparing, "predict", noted)
     site.measure()
-    for user in ("ada", "bob", "cid"):
-        times = {"io_time_seconds": len(predicted) + 1.0, "metadata_seconds": len(predicted) / 2}
+    for number, user in enumerate(("ada", "bob", "cid")):
+        times = {
+            "io_time_seconds": number + 1.0,
+            "metadata_seconds": number / 2,
+            "elapsed_seconds": number + 2.0,
+        }
         site.run(phase(job=user, **times), user=user)
     site.seconds()
     answers = [site.ask(user=user) for user in ("ada", "bob", "cid")]
