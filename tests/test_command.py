@@ -1091,6 +1091,12 @@ def test_impossible_phases_give_one_line(filled: Path, tmp_path: Path, text: str
     assert result.stdout == ""
 
 
+def test_a_log_without_phases_has_its_job(filled: Path) -> None:
+    record = predicted(HACC, filled, "--layer", "stdio")
+    assert (record["phases"], record["job"]) == ([], predicted(HACC, filled)["job"])
+    assert record["job"] is not None
+
+
 def test_without_phases_there_is_no_prediction(filled: Path, tmp_path: Path) -> None:
     table = tmp_path / "phases.csv"
     table.write_text(PHASE_COLUMNS + "\n")

@@ -131,7 +131,8 @@ def ask(frontend: Frontend, asked: Asked, found: Extraction) -> Prediction:
         policy=asked.policy,
     )
     warnings = (*found.warnings, *nodes.warnings, *limits, *prediction.warnings)
-    return replace(prediction, nodes=nodes, warnings=warnings)
+    job = found.job if prediction.job is None else prediction.job
+    return replace(prediction, job=job, nodes=nodes, warnings=warnings)
 
 
 def configurations_of(phases: Iterable[Phase], nodes: int | None) -> list[IorConfig]:

@@ -126,7 +126,7 @@ class Prediction:
     system : str
         The system.
     job : int or str or None
-        The job whose phases were used; None if it has no phases.
+        The job whose phases were used; None if neither the phases nor the log name it.
     curve : tuple of Point
         By number of I/O nodes; empty if nothing is known.
     best : Best

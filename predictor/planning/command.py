@@ -109,6 +109,9 @@ def plan(
     else:
         campaign = needed_campaign(platform, repetitions)
         wanted = wanted_on(platform, _jobs(logs, extraction))
+        if not wanted and extraction.changed:
+            options = ", ".join(map(as_option, extraction.changed))
+            warn(f"{logs}: no phase is left with {options}, which the plan was given")
     possible = possible_on(platform, engine, wanted)
     basis, warnings = read_and_fit(command_line(location), platform.system, possible, engine)
     for warning in warnings:

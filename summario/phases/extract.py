@@ -85,7 +85,7 @@ def extract_run(run: Run, settings: ExtractionSettings = DEFAULTS) -> Extraction
     whole = _phases(run, settings)
     found = without_small(whole.phases, settings.min_share)
     warnings = (*run.warnings, *whole.warnings, *found.warnings)
-    return Extraction(found.phases, warnings, count_nodes(run.logs))
+    return Extraction(found.phases, warnings, count_nodes(run.logs), run.logs[0].job.id)
 
 
 def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> list[Phase]:

@@ -145,8 +145,11 @@ class Extraction:
         Sentences about data that they lack.
     nodes : NodeCount or None
         The number of compute nodes that the source names; None if it names none.
+    job : int or str or None
+        The job's id in the log, which a log without phases has too; None if the source is a CSV.
     """
 
     phases: tuple[Phase, ...]
     warnings: tuple[str, ...] = ()
     nodes: NodeCount | None = None
+    job: int | str | None = None

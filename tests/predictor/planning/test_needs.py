@@ -172,6 +172,13 @@ def configurations(result: Result) -> list[dict[str, Any]]:
     return found
 
 
+def test_options_that_leave_no_phase_are_named(site: Path) -> None:
+    result = plan(site, "--from-logs", str(LOGS), "--layer", "stdio")
+    assert f"warning: {LOGS}: no phase is left with --layer, which the plan was given" in (
+        result.stderr
+    )
+
+
 @pytest.mark.parametrize(
     ("hosts", "nprocs", "nodes"),
     [

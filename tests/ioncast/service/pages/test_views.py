@@ -387,7 +387,9 @@ class TestAnApplication:
 
     def test_draws_each_phase_on_the_time_line_by_its_kind(self, filled: FlaskClient) -> None:
         number, run = application_of(filled, "phaseapp")
-        figure = figures(page(filled, f"/applications/{number}"))["timeline"]
+        text = page(filled, f"/applications/{number}")
+        assert "Metadata time s" in text
+        figure = figures(text)["timeline"]
         assert sum(len(each["base"]) for each in figure["data"]) == len(run.phases) == 3
         for phase in run.phases:
             kind = " ".join(phase[name] for name in ("type", "api", "spatiality", "files"))
