@@ -18,7 +18,8 @@ NEXT_STEPS: dict[str, str | None] = {
     "model fit": _PREDICT,
     "model show": _PREDICT,
     "bench import": _PREDICT,
-    "bench list": "`ioncast bench show ID` shows the curves of a configuration",
+    "bench list": "`ioncast bench show ID` shows the curves of a configuration, `ioncast bench"
+    " import` adds measurements",
     "bench show": "`ioncast bench coverage` tells where measurements are missing or old",
     "bench coverage": "`ioncast campaign plan --from-logs FOLDER --platform FILE` lists what to"
     " measure",
@@ -30,7 +31,8 @@ NEXT_STEPS: dict[str, str | None] = {
     "campaign report": _PREDICT,
     "serve": None,
     "token add": "`ioncast token list` names all tokens",
-    "token list": "`ioncast token revoke NAME` makes one invalid",
+    "token list": "`ioncast token add NAME --role ROLE` makes one, `ioncast token revoke NAME`"
+    " makes it invalid",
     "token revoke": "`ioncast token list` names all tokens",
     "allocate": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
     "slurm watch": None,
