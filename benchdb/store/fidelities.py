@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 
@@ -42,10 +42,7 @@ class NewFidelity:
 _OF_SYSTEM = (
     select(fidelities.c.pattern, fidelities.c.fidelity)
     .join(systems)
-    .where(
-        systems.c.name == bindparam("system"),
-        fidelities.c.pattern.in_(bindparam("wanted", expanding=True)),
-    )
+    .where(systems.c.name == bindparam("system"))
 )
 _FORGET = delete(fidelities).where(
     fidelities.c.system_id == bindparam("of_system"),
@@ -87,7 +84,7 @@ def store_fidelities(connection: Connection, system: str, found: Iterable[NewFid
         connection.execute(_STORE, values)
 
 
-def fidelities_of(connection: Connection, system: str, patterns: Sequence[str]) -> dict[str, float]:
-    """Look up the fidelities of configurations on a system; those not verified are left out."""
-    rows = connection.execute(_OF_SYSTEM, {"system": system, "wanted": list(patterns)})
+def fidelities_of(connection: Connection, system: str) -> dict[str, float]:
+    """Look up the fidelities of a system by the patterns of their configurations."""
+    rows = connection.execute(_OF_SYSTEM, {"system": system})
     return {row.pattern: row.fidelity for row in rows}

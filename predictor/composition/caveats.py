@@ -10,6 +10,9 @@ from predictor.composition.differing import differing
 from predictor.matching.configurations import MatchedPhase, metadata_warnings
 from predictor.model.system_model import Knowledge
 
+# A benchmark with a higher fidelity has no warning.
+_FAITHFUL = 0.9
+
 # A warning names benchmarks with a size that is this many times larger or smaller than wanted.
 _FAR = 4.0
 
@@ -54,6 +57,7 @@ def limits(
             " give it, if you know it"
         )
     warnings += differing(matched, knowledge)
+    warnings += _unlike(matched)
     warnings += metadata_warnings({item.index: item.phase for item in matched})
     for item in matched:
         index = item.index
@@ -118,3 +122,14 @@ def _of_io_nodes(
 
 def _listed(io_nodes: Sequence[int]) -> str:
     return ", ".join(map(str, io_nodes))
+
+
+def _unlike(matched: Sequence[MatchedPhase]) -> Iterator[str]:
+    """Warn of phases whose IOR run was seen to do other I/O."""
+    for item in matched:
+        known = [found.fidelity for _, found in item.parts if found.fidelity is not None]
+        if known and min(known) < _FAITHFUL:
+            yield (
+                f"phase {item.index}: the run of its IOR line has a fidelity of {min(known):.2f}"
+                " (`ioncast match --verify`), so the interval is wider"
+            )

@@ -35,7 +35,6 @@ from predictor.composition.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchedPhase, MatchKey, configuration
 from predictor.matching.job_nodes import JobNodes
 from predictor.matching.same_application import weights
-from predictor.model.standing_in import doubt_about
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
 
@@ -288,7 +287,7 @@ def _estimates(
                 found.curve.bandwidths_mib_s,
                 io_nodes,
                 random,
-                doubt_about(knowledge.unlearned(found)),
+                knowledge.doubt(found),
             )
             for found in matches
             if found.curve

@@ -17,6 +17,9 @@ from summario.phases.tables import to_record, whole
 
 def to_text(prediction: Prediction, emphasised: Callable[[str], str] = str) -> str:
     """Show a prediction to people: matches, curve and decision; `emphasised` marks the choices."""
+    shows_fidelity = any(
+        found.fidelity is not None for matched in prediction.phases for _, found in matched.parts
+    )
     matches = [
         {
             "phase": matched.index,
@@ -24,6 +27,7 @@ def to_text(prediction: Prediction, emphasised: Callable[[str], str] = str) -> s
             "size": size(part.bytes),
             "match": found.kind,
             "distance": "" if found.distance is None else f"{found.distance:.2f}",
+            **_fidelity(found, is_shown=shows_fidelity),
             "benchmark": _benchmark(found),
         }
         for matched in prediction.phases
@@ -59,6 +63,13 @@ def _choice(name: str, io_nodes: int | None) -> str | None:
     if io_nodes is None:
         return None
     return f"{name}: {counted(io_nodes, 'I/O node')}"
+
+
+def _fidelity(found: Match, *, is_shown: bool) -> dict[str, str]:
+    """The column of the fidelity, which only predictions with a verified part have."""
+    if not is_shown:
+        return {}
+    return {"fidelity": "" if found.fidelity is None else f"{found.fidelity:.2f}"}
 
 
 def _benchmark(found: Match) -> str:
@@ -116,4 +127,5 @@ def match_record(found: Match) -> dict[str, Any]:
         "configuration_id": found.curve.id if found.curve else None,
         "ratios": found.ratios,
         "differences": [asdict(one) for one in found.differences],
+        "fidelity": found.fidelity,
     }

@@ -10,6 +10,7 @@ from functools import cached_property
 from sqlalchemy import Connection
 
 from benchdb.measurements.curves import Curve, Measured, curves_of_ids, measured
+from benchdb.store.fidelities import fidelities_of
 from ior_configs import IorConfig
 from predictor.matching.nearest import Catalogue, catalogue_of_rows
 from predictor.model.stored import Fitted, Lessons, current_model, read_lessons
@@ -90,14 +91,14 @@ class Survey:
         return tuple(sorted(near))
 
     def knowledge(self, connection: Connection, ids: Sequence[int]) -> Knowledge:
-        """Read the curves of some configurations (see `near`), and add the model."""
+        """Read the curves of some configurations (see `near`), and add model and fidelities."""
         missing = [id_ for id_ in ids if id_ not in self._curves]
         for curve in curves_of_ids(connection, self.system, missing, self.engine):
             self._curves[curve.id] = curve
         curves = tuple(self._curves[id_] for id_ in ids if id_ in self._curves)
         for id_ in list(self._curves)[: max(len(self._curves) - _MOST_CURVES, 0)]:
             del self._curves[id_]
-        return Knowledge(curves, self.model)
+        return Knowledge(curves, self.model, fidelities_of(connection, self.system))
 
     def lessons(self, connection: Connection) -> Lessons | None:
         """Read the curves to fit the model to; None if there is a model, or nothing to fit to."""

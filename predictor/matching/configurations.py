@@ -68,6 +68,9 @@ class Match:
     differences : tuple of Difference
         The properties in which the benchmark differs, or may differ. An "unknown" match has one if
         I/O of its kind was measured, but none that can stand in.
+    fidelity : float or None
+        How far the run of the wanted configuration agreed with a phase, from 0 to 1 (see
+        `ioncast match --verify`); None if it was not verified.
     """
 
     kind: str
@@ -78,6 +81,7 @@ class Match:
     beyond: dict[str, float] = field(default_factory=dict)
     is_mostly_metadata: bool = False
     differences: tuple[Difference, ...] = ()
+    fidelity: float | None = None
 
     @property
     def key(self) -> MatchKey:

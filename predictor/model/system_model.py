@@ -6,8 +6,9 @@ holds no measurements: each prediction reads the present ones, so the model is s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from benchdb.measurements.cells import bimodal
 from benchdb.measurements.curves import Curve
+from benchdb.measurements.storing import pattern_of
 from ioncast_base.errors import InputError
 from ior_configs import IorConfig
 from predictor.matching.configurations import Difference, Match
@@ -24,6 +26,9 @@ from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, co
 from predictor.model.standing_in import Taught, doubt_about, taught, together
 
 Array = NDArray[np.float64]
+
+# A lower fidelity tells no more than that the bandwidth is unknown.
+_LOWEST_FIDELITY = 0.1
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,8 @@ class Knowledge:
     model : Model or None
         The model that is fitted to them. Without a model, the nearest curve stands for a
         configuration, as in Inria RR-9366.
+    fidelities : mapping of str to float
+        How far the run of a configuration agreed with a phase, from 0 to 1, by its pattern.
 
     Raises
     ------
@@ -119,6 +126,7 @@ class Knowledge:
 
     curves: tuple[Curve, ...]
     model: Model | None = None
+    fidelities: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that all curves are of one engine."""
@@ -136,6 +144,8 @@ class Knowledge:
         match is of kind "model".
         """
         found = find(wanted, self._catalogue)
+        if self.fidelities:
+            found = replace(found, fidelity=self.fidelities.get(pattern_of(wanted)))
         if self.model is None or found.kind != "interpolated":
             return found
         beyond = self._catalogue.beyond(wanted)
@@ -166,6 +176,14 @@ class Knowledge:
             return False
         differing = set(FLAGS_OF[difference.name]) & set(self.model.features)
         return bool(differing) and taught(wanted, difference.name) in self._taught
+
+    def doubt(self, found: Match) -> float:
+        """Compute the variance of the logarithm of bandwidth because a benchmark does other I/O.
+
+        A fidelity says by which factor the bandwidth may differ.
+        """
+        fidelity = 1.0 if found.fidelity is None else max(found.fidelity, _LOWEST_FIDELITY)
+        return doubt_about(self.unlearned(found)) + math.log(fidelity) ** 2
 
     @cached_property
     def _taught(self) -> frozenset[Taught]:
@@ -259,7 +277,7 @@ class Knowledge:
 
     def _stood_in(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Array:
         """Compute the additional covariance of configurations whose benchmark is of other I/O."""
-        doubts = np.sqrt([doubt_about(self.unlearned(found)) for found in matches])
+        doubts = np.sqrt([self.doubt(found) for found in matches])
         return _of_cells(np.outer(doubts, doubts), matches, io_nodes)
 
     @cached_property

@@ -22,7 +22,7 @@ from ior_configs import IorConfig
 
 _LIBRARY = "libdarshan.so"
 # More processes than that spend their time in waiting for a core.
-_PROCESSES_PER_CORE = 32
+_PROCESSES_PER_CORE = 16
 _COMMON_PLACES = (
     "usr/local/lib/libdarshan.so",
     "usr/lib*/libdarshan.so",
