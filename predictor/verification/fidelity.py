@@ -16,7 +16,11 @@ _AGREES = 0.98
 # The share of the bandwidth that another fsync may cost. IOR on a local file system wrote
 # 105 MiB/s with fsync after each write, and 716 MiB/s without it.
 _FSYNC_EACH, _FSYNC_END = 0.85, 0.5
-_FSYNC_IN_WORDS = {"none": "never", "end": "once at the end", "each": "after each write"}
+_FSYNC_IN_WORDS = {
+    "none": "no fsync",
+    "end": "fsync once at the end",
+    "each": "fsync after each write",
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def compare(phase: Facts, benchmark: Facts) -> Fidelity:
     >>> phase = Facts(bytes=8 << 20, requests=256, processes=8, fsync="each")
     >>> found = compare(phase, Facts(bytes=8 << 20, requests=256, processes=8, fsync="end"))
     >>> round(found.value, 2), found.differences
-    (0.15, ['the phase calls fsync after each write, the benchmark once at the end'])
+    (0.15, ['the phase calls fsync after each write, the benchmark fsync once at the end'])
     """
     if phase.block_bytes != benchmark.block_bytes:
         # On another file system requests are aligned to other blocks.
@@ -269,7 +273,7 @@ _RULES = (
     ),
     _Rule(
         "fsync",
-        "the phase calls fsync {}, the benchmark {}",
+        "the phase calls {}, the benchmark {}",
         1.0,
         _of_fsyncs,
         lambda facts: facts.fsync,

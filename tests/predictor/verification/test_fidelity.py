@@ -63,6 +63,12 @@ def test_a_log_with_a_trace_agrees_with_one_without(shared_data: Path) -> None:
             "100% of the phase's requests begin at or after the end of the request before them,"
             " 54% of the benchmark's",
         ),
+        (
+            "fsync-each",
+            0.2,
+            "the phase calls no fsync, the benchmark fsync after each write",
+        ),
+        ("fsync-end", 0.6, "the phase calls no fsync, the benchmark fsync once at the end"),
         ("larger-requests", 0.4, "a request of the phase moves 64 KiB, a request of the benchmark"),
         ("half", 0.8, "the phase moves 16 MiB, the benchmark 8 MiB"),
     ],
