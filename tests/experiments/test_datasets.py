@@ -162,7 +162,7 @@ def test_a_data_set_can_be_imported_and_used_for_validation(folder: Path) -> Non
     imported = CliRunner().invoke(
         cli, ["bench", "import", str(folder / "benchmarks.csv"), "--system", "example", *database]
     )
-    assert "2 measurements of 1 configurations" in imported.stdout
+    assert "2 measurements of 1 configuration" in imported.stdout
     validated = CliRunner().invoke(
         cli,
         [

@@ -436,7 +436,7 @@ def test_a_known_file_with_other_measurements_needs_replace(
     assert contents(location) == before
     said = output("import", path, "--replace", db=location)
     assert "2 measurements of " in said
-    assert "restored, replacing 2, 1 imports were already there" in said
+    assert "restored, replacing 2, 1 import already there" in said
     after = rows_of(output("export", db=location))
     assert sorted(after, key=str) == sorted([{**rows[0], column: value}, *rows[1:]], key=str)
 
@@ -460,7 +460,7 @@ def test_part_of_an_export_with_replace_says_how_many_it_replaces(
     path = tmp_path / "export.csv"
     path.write_text(csv_of([rows[1]]))
     said = output("import", path, "--replace", db=location)
-    assert "1 measurements of 1 configurations from 1 imports restored, replacing 2\n" in said
+    assert "1 measurement of 1 configuration from 1 import restored, replacing 2\n" in said
     assert rows_of(output("export", db=location)) == rows[1:]
     path.write_text(csv_of(rows))
     assert "x has other measurements of a" in complaint("import", path, db=location)
@@ -478,7 +478,7 @@ def test_a_file_that_was_restored_in_part_can_be_imported_again(
     output("import", export, "--replace", db=location)
     assert "nodes or repetitions" in complaint("import", path, *told, db=location)
     said = output("import", path, *told, "--replace", db=location)
-    assert "3 measurements of 1 configurations (ioncast-csv), replacing 1;" in said
+    assert "3 measurements of 1 configuration (ioncast-csv), replacing 1;" in said
     assert len(rows_of(output("export", db=location))) == 3
 
 
@@ -507,8 +507,8 @@ def test_only_missing_imports_are_restored(small: Small, tmp_path: Path) -> None
     path = tmp_path / "export.csv"
     path.write_text(csv_of([*rows, new]))
     said = output("import", path, db=location)
-    assert "1 measurements of 1 configurations from 1 imports restored" in said
-    assert "2 imports were already there" in said
+    assert "1 measurement of 1 configuration from 1 import restored" in said
+    assert "2 imports already there" in said
     assert rows_of(output("export", db=location)) == [*rows, new]
 
 

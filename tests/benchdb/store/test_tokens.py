@@ -168,7 +168,8 @@ def test_the_command_prints_the_token_alone(ioncast: Ioncast, location: str) -> 
     engine.dispose()
 
 
-def test_the_command_lists_tokens_without_them(ioncast: Ioncast) -> None:
+def test_the_command_lists_tokens_without_them(ioncast: Ioncast, location: str) -> None:
+    open_database(location).dispose()
     assert ioncast("list").stdout == "no tokens\n"
     assert listed(ioncast) == []
     token = ioncast("add", "slurm", "--role", "admin").stdout.strip()

@@ -141,7 +141,7 @@ def test_the_report_has_everything_it_needs_inside(tmp_path: Path) -> None:
             "--nodes: a job of the queue has 4 nodes, but the machine has 3",
         ),
         (("--db", "x.sqlite"), "--db: a database is used only with a system; add --system NAME"),
-        (("--system", "x", "--db", "no.sqlite"), "'x'"),
+        (("--system", "x", "--db", "no.sqlite"), "no.sqlite: the database does not exist"),
         (("--io-share", "0.5", "0.2"), "--io-share: LEAST is more than MOST"),
         (("--io-share", "0", "0.2"), "--io-share"),
         (("--load", "0"), "--load"),
