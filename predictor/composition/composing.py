@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictor.composition.estimates import DRAWS, Estimate
-from predictor.composition.overlap import Timeline, timeline_of
+from predictor.composition.overlap import Timeline, seconds_together
 from summario.phases.values import Phase
 
 Array = NDArray[np.float64]
@@ -174,16 +174,15 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
 
 
 def observed_mib_s(phases: Sequence[Phase]) -> float:
-    """Compute the bandwidth of a run as it is predicted: all bytes over the time of its phases.
+    """Compute the bandwidth that a run got: all bytes over the time that its phases took.
 
     Raises
     ------
     ValueError
-        When the run did no I/O, or its log has no I/O time.
+        When the run did no I/O, or its log has no times.
     """
     moved = sum(phase.bytes for phase in phases)
-    times = np.array([phase.io_time_seconds for phase in phases])
-    seconds = float(timeline_of(phases).elapsed(times))
+    seconds = seconds_together(phases)
     if not moved or not seconds > 0:
         raise ValueError("the log has no bytes or no I/O time, so there is no bandwidth")
     return moved / MIB / seconds

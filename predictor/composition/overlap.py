@@ -114,7 +114,40 @@ def timeline_of(phases: Sequence[Phase]) -> Timeline:
     """
     starts = np.array([phase.start_seconds for phase in phases], float)
     ends = np.array([phase.end_seconds for phase in phases], float)
-    weights = np.array([_weight(phase) for phase in phases], float)
+    return _cut(starts, ends, np.array([_weight(phase) for phase in phases], float))
+
+
+def seconds_together(phases: Sequence[Phase]) -> float:
+    """Compute the time that the phases of a run took together, with opens and closes.
+
+    Times in which several phases run count once. Longer pauses do not count. A phase whose elapsed
+    time is not known takes its I/O time, spread over its interval as in a prediction.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from summario.phases.values import Phase
+    >>> one = Phase(1, 0, 2, "write", 0, 1, 8, 9, 2, "POSIX", 1, "contiguous", "unique", 1, 1, ())
+    >>> one = replace(one, elapsed_seconds=2.5)
+    >>> seconds_together([one, replace(one, start_seconds=1), replace(one, start_seconds=9)])
+    6.0
+    """
+    known = np.array([phase.elapsed_seconds is not None for phase in phases], bool)
+    times = np.array([_own_seconds(phase) for phase in phases], float)
+    starts = np.array([phase.start_seconds for phase in phases], float)
+    ends = np.array([phase.end_seconds for phase in phases], float)
+    # Elapsed times do not add up, even if all processes took part.
+    weights = np.where(known, 0.0, [_weight(phase) for phase in phases])
+    return float(_cut(starts, np.where(known, starts + times, ends), weights).elapsed(times))
+
+
+def _own_seconds(phase: Phase) -> float:
+    elapsed = phase.elapsed_seconds
+    return phase.io_time_seconds if elapsed is None else elapsed
+
+
+def _cut(starts: Array, ends: Array, weights: Array) -> Timeline:
+    """Cut intervals into slots; `weights` are the shares of the job's processes."""
     # A phase without duration overlaps only phases at the same instant, so it gets a slot of 1 s.
     instant = ends - starts < _INSTANT_SECONDS
     cuts = np.unique(np.concatenate([starts[~instant], ends[~instant]]))

@@ -11,7 +11,8 @@ from typing import Any
 from ioncast.service.pages.figures import Figure, curve_figure, timeline_figure
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import counted, in_digits, in_words, size
-from predictor.composition.composing import MIB, Bandwidth, Point
+from predictor.composition.composing import MIB, Bandwidth, Point, observed_mib_s
+from summario.phases.tables import from_record
 
 Measured = Mapping[int, Sequence[float]]
 
@@ -90,7 +91,7 @@ class MatchedRow:
     match : Matched
         The match with the largest distance among these phases.
     observed_mib_s, expected_mib_s : float or None
-        The phases' bytes over their I/O time, in the run and as expected.
+        The phases' bytes over the time that they took in the run, and over the expected time.
     share : float or None
         The phases' share of the expected time of all phases.
     """
@@ -358,19 +359,27 @@ def _matched_rows(phases: Sequence[Mapping[str, Any]], decided: int | None) -> l
         group = [phases[number] for number in numbers]
         farthest = max(group, key=lambda each: each["match"]["distance"] or 0.0)
         moved_mib = sum(each["phase"]["bytes"] for each in group) / MIB
-        observed_s = sum(each["phase"]["time"] for each in group)
         expected_s = sum(_at(each["time_s"], decided) or 0.0 for each in group)
         rows.append(
             MatchedRow(
                 kind=kind,
                 phases=tuple(numbers),
                 match=_matched(farthest["match"]),
-                observed_mib_s=moved_mib / observed_s if observed_s else None,
+                observed_mib_s=_observed(group),
                 expected_mib_s=moved_mib / expected_s if expected_s else None,
                 share=expected_s / total_s if expected_s else None,
             )
         )
     return sorted(rows, key=lambda row: -(row.share or 0.0))
+
+
+def _observed(group: Sequence[Mapping[str, Any]]) -> float | None:
+    try:
+        return observed_mib_s(
+            [from_record({**each["phase"], "parts": each["parts"]}) for each in group]
+        )
+    except ValueError:
+        return None
 
 
 def _at(times_s: Mapping[Any, float], decided: int | None) -> float | None:

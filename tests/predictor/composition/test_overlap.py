@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor.composition.overlap import timeline_of
+from predictor.composition.overlap import seconds_together, timeline_of
 from summario.phases.extract import extract_phases
 from summario.phases.values import Phase
 from summario.reading.log import read_log
@@ -266,3 +266,65 @@ def test_no_process_of_a_real_run_waited_longer_than_the_run(shared_data: Path) 
         assert waited <= max(phase.end_seconds for phase in phases) - begin
         overlapping += waited < sum(phase.io_time_seconds for phase in phases) * (1 - 1e-6)
     assert overlapping > 3
+
+
+# Runs
+
+
+def ran(start: float, end: float, elapsed: float | None, io_time: float = 0.5, **who: int) -> Phase:
+    """Make a phase of a run; `elapsed` seconds from its first open to its last close."""
+    phase = replace(active(start, end, **who), io_time_seconds=io_time)
+    return replace(phase, elapsed_seconds=elapsed)
+
+
+def test_a_run_took_the_elapsed_times_of_its_phases() -> None:
+    assert seconds_together([ran(0, 4, 4.5), ran(10, 12, 2.5)]) == pytest.approx(7)
+
+
+def test_elapsed_times_of_phases_at_the_same_time_count_once() -> None:
+    """All processes read one file and write another in turns: both take the whole time."""
+    assert seconds_together([ran(0, 10, 10.5), ran(0, 10, 10.5)]) == pytest.approx(10.5)
+    assert seconds_together([ran(0, 10, 10), ran(4, 6, 2), ran(8, 13, 5)]) == pytest.approx(13)
+    # A file is opened half a second before its only request, while another one is written.
+    assert seconds_together([ran(0, 10, 10), ran(5, 5, 0.5, processes=1)]) == pytest.approx(10)
+
+
+def test_a_phase_whose_elapsed_time_is_not_known_takes_its_io_time() -> None:
+    assert seconds_together([ran(0, 4, None, 1.5), ran(10, 12, 2.5)]) == pytest.approx(4)
+    # A log file, written now and then while a checkpoint is written.
+    assert seconds_together([ran(0, 10, None, 0.5), ran(2, 6, 4)]) == pytest.approx(4.3)
+
+
+runs = st.lists(
+    st.builds(
+        lambda phase, times: replace(phase, io_time_seconds=times[0], elapsed_seconds=times[1]),
+        phases_of_any_kind,
+        st.tuples(seconds, st.one_of(st.none(), seconds)),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(runs)
+def test_without_elapsed_times_a_run_took_what_its_prediction_would_add_up(
+    phases: list[Phase],
+) -> None:
+    old = [replace(phase, elapsed_seconds=None) for phase in phases]
+    expected = elapsed(*((phase, phase.io_time_seconds) for phase in old))
+    assert seconds_together(old) == pytest.approx(expected)
+
+
+@given(runs, st.randoms())
+def test_a_run_takes_at_least_its_longest_phase_and_at_most_all_one_after_another(
+    phases: list[Phase], random: object
+) -> None:
+    took = [
+        phase.io_time_seconds if phase.elapsed_seconds is None else phase.elapsed_seconds
+        for phase in phases
+    ]
+    total = seconds_together(phases)
+    known = [phase.elapsed_seconds for phase in phases if phase.elapsed_seconds is not None]
+    assert max(known, default=0) <= total * (1 + ROUNDING) <= sum(took) * (1 + 2 * ROUNDING)
+    random.shuffle(phases)
+    assert seconds_together(phases) == pytest.approx(total)

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import update
 from werkzeug.test import TestResponse
 
 from benchdb.history.decisions import DecisionRow, store_decisions
 from benchdb.history.outcomes import store_outcome
 from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
+from benchdb.store.schema import outcomes, runs
 from experiments.applications.darshan_writer import write_log
 from ioncast.service.context import Service
 from ioncast_base.times import in_utc
@@ -193,6 +195,17 @@ def test_the_same_log_changes_nothing_and_a_contradicting_log_stores_nothing(
     answer(report(WITH_4, bandwidth_mib_s=1.5), 409)
     [application] = answer(client.get("/v1/applications"))["items"]
     assert application["runs"] == 1
+
+
+def test_a_log_that_an_older_version_stored_keeps_its_bandwidth(
+    report: Report, service: Service
+) -> None:
+    """Older versions computed the bandwidth of a log from I/O time."""
+    answer(report(WITH_4), 201)
+    with transaction(service.database, write=True) as connection:
+        for table in (runs, outcomes):
+            connection.execute(update(table).values(bandwidth_mib_s=76.5))
+    assert answer(report(WITH_4))["bandwidth_mib_s"] == 76.5
 
 
 def test_a_bandwidth_in_the_form_counts_more_than_the_log(report: Report) -> None:

@@ -14,26 +14,42 @@ from ioncast.service.pages.shown_accuracy import ratios
 from ioncast.service.pages.shown_prediction import prediction_shown
 from predictor.validation.against_reruns import Expected
 from predictor.validation.decision_errors import Judged
+from summario.phases.tables import to_record
+from summario.phases.values import Part, Phase
 
 MIB = 1 << 20
 
 
 def phase(
-    moved_mib: int, time_s: float, *, start: float = 0.0, kind: str = "write"
+    moved_mib: int,
+    time_s: float,
+    *,
+    start: float = 0.0,
+    kind: str = "write",
+    elapsed_s: float | None = None,
 ) -> dict[str, Any]:
-    return {
-        "type": kind,
-        "api": "POSIX",
-        "spatiality": "contiguous",
-        "files": "shared",
-        "start": start,
-        "end": start + time_s,
-        "time": time_s,
-        "bytes": moved_mib * MIB,
-        "requests": moved_mib,
-        "processes": 4,
-        "n_files": 1,
-    }
+    """The record of a phase; records of older versions have no elapsed time."""
+    return to_record(
+        Phase(
+            job=1,
+            start_seconds=start,
+            end_seconds=start + time_s,
+            operation=kind,
+            rank=None,
+            processes=4,
+            nprocs=4,
+            bytes=moved_mib * MIB,
+            io_time_seconds=time_s,
+            api="POSIX",
+            requests=moved_mib,
+            spatiality="contiguous",
+            file_access="shared",
+            n_files=1,
+            mode_processes=4,
+            parts=(Part(moved_mib, moved_mib * MIB),),
+            elapsed_seconds=elapsed_s,
+        )
+    )
 
 
 def predicted(
@@ -55,7 +71,7 @@ def predicted(
         "phases": [
             {
                 "phase": record,
-                "parts": [{"requests": record["requests"], "request_bytes": MIB}],
+                "parts": record["parts"],
                 "time_s": {} if benchmark is None else {decided: time_s},
                 "match": {
                     "kind": "unknown" if benchmark is None else "exact",
@@ -100,6 +116,12 @@ def test_no_decision_is_named_as_no_answer() -> None:
     shown = prediction_shown(predicted((phase(8, 1), 1, None), curve={}, decided=None), {})
     assert (shown.headline, shown.expected) == ("No answer: the scheduler uses its default", None)
     assert (shown.curve, shown.rows) == (None, ())
+
+
+def test_the_observed_bandwidth_contains_opens_and_closes() -> None:
+    record = predicted((phase(30, 2.0, elapsed_s=3.0), 1.0, 7), curve={4: 10.0}, decided=4)
+    [row] = prediction_shown(record, {}).matched
+    assert row.observed_mib_s == 10.0
 
 
 def test_phases_that_rest_on_one_benchmark_are_one_row() -> None:

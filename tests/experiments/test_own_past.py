@@ -1,0 +1,42 @@
+"""The bandwidths that the testbed's logs claim, and what they do to predictions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+
+from experiments.datasets import DataSet
+from experiments.own_past import OwnPast, knowledge_of, own_pasts, without_fsync
+from predictor.model.system_model import Knowledge
+
+
+@pytest.fixture(scope="module")
+def knowledge(testbed: DataSet) -> Knowledge:
+    return knowledge_of(testbed)
+
+
+def off(ones: list[OwnPast]) -> float:
+    return fmean(abs(one.claimed_mib_s / one.measured_mib_s - 1) for one in ones)
+
+
+def test_the_own_run_of_a_log_never_makes_its_prediction_worse(testbed: DataSet) -> None:
+    """The benchmarks called fsync, which the applications do not: a doubt that is no part of it."""
+    found = list(own_pasts(testbed, knowledge_of(without_fsync(testbed))))
+    assert len(found) == 9
+    assert max(one.worse for one in found) < 0.02
+
+
+def test_elapsed_times_claim_less_wrong_bandwidths_than_io_times(
+    testbed: DataSet, knowledge: Knowledge
+) -> None:
+    """The bandwidths of `applications.csv` are those of other runs, which vary by up to 14 %."""
+    blind = {
+        log: tuple(replace(phase, elapsed_seconds=None) for phase in phases)
+        for log, phases in testbed.phases.items()
+    }
+    found = list(own_pasts(testbed, knowledge))
+    by_io_time = list(own_pasts(replace(testbed, phases=blind), knowledge))
+    assert off(found) < 0.75 * off(by_io_time)
+    assert all(one.worse < old.worse + 0.001 for one, old in zip(found, by_io_time, strict=True))
