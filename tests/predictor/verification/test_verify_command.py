@@ -213,6 +213,21 @@ launch = "mpiexec -n {{tasks}}"
     assert "it needs 2 nodes, small has nodes = 1" in done.stderr
 
 
+def test_a_phase_whose_fsync_is_unknown_is_verified_without_fsync(programs: Make) -> None:
+    # A program with STDIO: 8 processes write a file each, 16 MiB in requests of 4 KiB.
+    made = programs(f"{leaves_log('plain')}; echo $* > $NOTES")
+    notes = made.folder / "notes"
+    done = run_ioncast(
+        "match",
+        "tests/summario/fixtures/stdio-fpp.darshan",
+        *made.options,
+        environment={"NOTES": str(notes)},
+    )
+    # The log is that of four processes, because IOR is not here.
+    assert "the run had 4 processes instead of 8" in done.stderr
+    assert notes.read_text().startswith("-a POSIX -w -F -k -b 16m -t 4k ")
+
+
 def test_files_that_do_not_fit_are_rejected(programs: Make, tmp_path: Path) -> None:
     made = programs(leaves_log("plain"))
     platform = tmp_path / "full.toml"
