@@ -12,15 +12,17 @@ from predictor.matching.nearest import SIZES, logarithms
 
 Array = NDArray[np.float64]
 
+STRIDED_MPI_IO = "1D-strided MPI-IO"
 # Properties that a configuration has or does not have.
 FLAGS = (
     *("file per process", "1D-strided", "random", "collective", "MPI-IO"),
     *("read", "O_DIRECT", "fsync at the end", "fsync after each write", "conditions"),
+    STRIDED_MPI_IO,
 )
 # The flags of each property (see `predictor.matching.nearest.Properties`).
 FLAGS_OF = {
     "fsync": ("fsync at the end", "fsync after each write"),
-    "order": ("1D-strided", "random"),
+    "order": (STRIDED_MPI_IO, "random"),
     "conditions": ("conditions",),
 }
 # A configuration whose fsync is not known lies between the runs with and without one at the end.
@@ -49,7 +51,7 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
     """
     flags = (
         config.file_per_process,
-        config.order == "sequential",
+        config.spatiality == "sequential",
         config.order == "random",
         config.collective,
         config.api == "MPIIO",
@@ -57,6 +59,7 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
         config.odirect,
         *_FSYNC_FLAGS["none" if config.operation == "read" else config.fsync],
         bool(config.conditions),
+        config.api == "MPIIO" and config.order == "sequential",
     )
     return np.array([*logarithms(config, stonewalled=stonewalled), *map(float, flags)])
 

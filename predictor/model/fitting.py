@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchdb.measurements.curves import Curve
 from predictor.matching.nearest import SIZES
-from predictor.model.features import FEATURES, FLAGS, with_io_nodes
+from predictor.model.features import FEATURES, FLAGS, STRIDED_MPI_IO, with_io_nodes
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
 from predictor.model.learning import CurveProcess
 from predictor.model.system_model import Model, Scores, measurements
@@ -61,11 +61,7 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     usual = _usual(rows)
     rows = np.where(np.isnan(rows), [*usual, *(0.0 for _ in FLAGS)], rows)
     everything = with_io_nodes(rows, io_nodes)
-    differing = np.ptp(everything, axis=0) > [
-        _SMALLEST_GAP if name in SIZES else 0.0 for name in FEATURES
-    ]
-    # A Gaussian process needs at least one feature, even if all are equal.
-    differing[0] |= not differing.any()
+    differing = _differing(everything)
     places = everything[:, differing]
     process = CurveProcess().fit(places, logarithms).conditioned_
     held = _held(process, places, everything, logarithms)
@@ -89,6 +85,19 @@ def fit_model(curves: Sequence[Curve]) -> Model:
         measurements=len(logarithms),
         configurations=len(curves),
     )
+
+
+def _differing(everything: Array) -> NDArray[np.bool_]:
+    """Tell which features differ, at least one."""
+    least = [_SMALLEST_GAP if name in SIZES else 0.0 for name in FEATURES]
+    differing: NDArray[np.bool_] = np.ptp(everything, axis=0) > least
+    # If all MPI-IO is strided, the flag says no more than that it is MPI-IO.
+    strided = FEATURES.index(STRIDED_MPI_IO)
+    with_mpi_io = everything[:, FEATURES.index("MPI-IO")] == 1
+    differing[strided] &= np.unique(everything[with_mpi_io, strided]).size > 1
+    # A Gaussian process needs at least one feature, even if all are equal.
+    differing[0] |= not differing.any()
+    return differing
 
 
 def _usual(rows: Array) -> tuple[float, ...]:

@@ -163,6 +163,14 @@ def test_only_features_that_differ_are_learned(a_curve: Any) -> None:
 BIMODAL = (10.0, 11.0, 1000.0, 1100.0, 10.5)
 
 
+def test_the_order_of_mpi_io_is_learned_only_where_it_differs(a_curve: Any) -> None:
+    strided = {"api": "MPIIO", "block_size": 1 << 20, "segments": 4}
+    curves = [a_curve(), a_curve(**strided)]
+    assert fit_model(curves).features == ("MPI-IO",)
+    curves.append(a_curve(api="MPIIO"))
+    assert fit_model(curves).features == ("MPI-IO", "1D-strided MPI-IO")
+
+
 @pytest.mark.parametrize(
     "cells",
     [
