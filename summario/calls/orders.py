@@ -59,7 +59,8 @@ def below_of(
     most = np.full(len(layers), UNKNOWN)
     np.maximum.at(most, place[place >= 0], aggregators[group[place >= 0]])
     order = _with_traced(orders_of(layers, most, threshold), layers, traced, threshold)
-    found = _main_orders(order[place], table.bytes, group, groups, threshold)
+    order = np.where(place >= 0, order[place], UNKNOWN)
+    found = _main_orders(order, table.bytes, group, groups, threshold)
     return [
         Below(name, count if count > 0 else None)
         for name, count in zip(found, aggregators.tolist(), strict=True)

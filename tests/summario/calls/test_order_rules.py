@@ -103,6 +103,13 @@ def test_without_posix_records_the_order_is_not_known(tmp_path: Path) -> None:
     assert phase_of(tmp_path, above(), other).order is None
 
 
+def test_a_file_without_posix_records_does_not_get_the_order_of_another_file(
+    tmp_path: Path,
+) -> None:
+    records = above("/a", kind="INDEP"), above("/b", kind="INDEP"), below("/b")
+    assert phase_of(tmp_path, *records).order is None
+
+
 def test_an_idle_process_is_no_aggregation_of_independent_requests(tmp_path: Path) -> None:
     assert phase_of(tmp_path, above(kind="INDEP"), below(idle=True)).order == "sequential"
 
