@@ -206,7 +206,7 @@ _RULES = (
     ),
     _Rule(
         "processes",
-        "the phase has I/O of {} processes, the benchmark of {}",
+        "the number of processes with I/O is {} in the phase, {} in the benchmark",
         0.5,
         _of_amounts,
         lambda facts: facts.processes,
@@ -230,7 +230,7 @@ _RULES = (
     ),
     _Rule(
         "aggregators",
-        "{} processes of the phase reach POSIX, and {} processes of the benchmark",
+        "the number of processes that reach POSIX is {} in the phase, {} in the benchmark",
         0.3,
         _of_amounts,
         lambda facts: facts.aggregators,
