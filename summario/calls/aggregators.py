@@ -77,6 +77,10 @@ class _OfRecords:
         self._layers = layers
 
     @cached_property
+    def _has_ranks(self) -> bool:
+        return bool((self._layers.streams.rank >= 0).any())
+
+    @cached_property
     def _streams(self) -> tuple[Ints, Streams]:
         """The row of each stream in the layers, and the streams, both sorted by row."""
         streams = self._layers.streams
@@ -86,7 +90,7 @@ class _OfRecords:
 
     def bytes_of_processes(self, files: Ints) -> Floats | None:
         """Add up the bytes of some rows; None if a record is of all ranks."""
-        if (self._layers.streams.rank < 0).all():
+        if not self._has_ranks:
             return None
         row, streams = self._streams
         first, end = (np.searchsorted(row, files, side) for side in ("left", "right"))

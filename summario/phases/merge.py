@@ -39,6 +39,12 @@ class FilePhases:
         Whether records that belong to the row may be missing in the log.
     start, end, time, metadata : ndarray of float64
         Earliest start, latest end, longest I/O time and longest metadata time, in seconds.
+    first, moved_from, moved_until, last : ndarray of float64
+        First open or access, first and last access, and last access or close, in seconds.
+    calls : ndarray of float64
+        The longest time of a process in calls, in seconds (see `summario.times.opens.call_times`).
+    shown : ndarray of bool
+        Whether the log shows all pauses in the row.
     member_row, member_log, member_rank : ndarray of int64
         Each rank of each row, with the index of its log; -1 stands for all ranks of the log.
     part_row, part_requests, part_bytes : ndarray of int64

@@ -59,6 +59,9 @@ class Streams:
         time of a process in seconds (see `metadata_times`).
     partial : ndarray of bool
         Whether records that belong to the row may be missing in the log.
+    before, after, calls : ndarray of float64
+        Seconds from the open to the first access and from the last access to the close, and
+        seconds in calls (see `summario.times.opens`).
     sizes, counts : ndarray of int64, shape (rows, 4)
         The most common request sizes in bytes, and the number of requests of this operation
         with each size.
