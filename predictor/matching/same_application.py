@@ -22,6 +22,10 @@ _MOST_FACTOR = 2.0
 _MOST_FACTOR_OF_REQUESTS = 4.0
 
 
+# A kind of I/O, and whether fsync follows each write: such writes are many times slower.
+_KindAndFsync = tuple[Kind, bool]
+
+
 class Identity(NamedTuple):
     """One way to recognise an application by executable, user and job name.
 
@@ -163,10 +167,10 @@ def variants(runs: Sequence[Sequence[Phase]]) -> list[Variant]:
     return sorted(shares, key=lambda variant: -variant.share)
 
 
-def _bytes_of_kinds(phases: Sequence[Phase]) -> Counter[Kind]:
-    moved: Counter[Kind] = Counter()
+def _bytes_of_kinds(phases: Sequence[Phase]) -> Counter[_KindAndFsync]:
+    moved: Counter[_KindAndFsync] = Counter()
     for phase in phases:
-        moved[phase.kind] += phase.bytes
+        moved[phase.kind, phase.fsync == "each"] += phase.bytes
     return moved
 
 
@@ -177,7 +181,7 @@ def _typical_request(phases: Sequence[Phase]) -> float:
     return exp(sum(part.bytes / moved * log(part.request_bytes) for part in parts))
 
 
-def _alike(one: Counter[Kind], other: Counter[Kind]) -> bool:
+def _alike(one: Counter[_KindAndFsync], other: Counter[_KindAndFsync]) -> bool:
     mine, theirs = one.total(), other.total()
     if not mine or not theirs:
         return mine == theirs

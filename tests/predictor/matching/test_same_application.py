@@ -96,6 +96,15 @@ def test_another_kind_of_io_is_another_variant(a_phase: MakePhase, other: dict[s
     assert [variant.share for variant in found] == pytest.approx([1.44 / 2.44, 1 / 2.44])
 
 
+@pytest.mark.parametrize(
+    ("fsync", "count"), [("none", 1), ("end", 1), (None, 1), ("each", 2)], ids=str
+)
+def test_an_fsync_after_each_write_is_another_variant(
+    a_phase: MakePhase, fsync: str | None, count: int
+) -> None:
+    assert len(variants([[a_phase()], [a_phase(fsync=fsync)]])) == count
+
+
 @pytest.mark.parametrize(("mebibytes", "count"), [(33, 1), (32, 1), (31, 2), (128, 1), (129, 2)])
 def test_more_than_twice_the_bytes_are_another_variant(
     a_phase: MakePhase, mebibytes: int, count: int

@@ -68,6 +68,7 @@ def phase(tasks: int = 16, moved_mib: int = 4, **told: Any) -> Phase:
         "n_files": 1,
         "mode_processes": tasks,
         "parts": (Part(tasks * moved_mib, tasks * moved_mib * MIB),),
+        "fsync": "none",
     }
     return Phase(**(values | told))
 
