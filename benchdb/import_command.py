@@ -141,6 +141,3 @@ def _reservations(stored: Counts) -> str:
     if stored.lacks_tasks:
         line += "; the number of processes is unknown (see --tasks), so no match can be exact"
     return line
-
-
-# FIX
