@@ -16,6 +16,8 @@ from ioncast_base.errors import InputError
 from ioncast_base.wording import counted
 
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.ENOSYS)
+# All files together may be too large for one file, or for the one server that would hold it.
+_LIMITS_OF_FILE = (errno.EFBIG, errno.ENOSPC)
 
 
 def room_problems(platform: Platform, cells: Sequence[Cell]) -> list[InputError]:
@@ -87,7 +89,7 @@ def _shortages(directory: str, cells: Sequence[Cell], platform: Platform) -> Ite
             where=directory,
             remedy="remove files there, or correct test_directory in the platform file",
         )
-    refusal = _refusal(directory, needed_bytes)
+    refusal = _refusal(directory, needed_bytes, max(-(-cell.bytes // cell.files) for cell in cells))
     if refusal:
         yield InputError(
             f"{_size(needed_bytes)}, the files of the largest run, cannot be written: {refusal}",
@@ -97,8 +99,8 @@ def _shortages(directory: str, cells: Sequence[Cell], platform: Platform) -> Ite
         )
 
 
-def _refusal(directory: str, size_bytes: int) -> str | None:
-    """Why the file system rejects a file of a size, in its own words; None if it does not.
+def _refusal(directory: str, size_bytes: int, largest_file_bytes: int) -> str | None:
+    """Why the file system rejects files of a size, in its own words; None if it does not.
 
     The file has no name and is removed when it is closed, also after a crash. Reserving its blocks
     costs no I/O and counts in the user's quota.
@@ -108,6 +110,8 @@ def _refusal(directory: str, size_bytes: int) -> str | None:
             file.write(b"ioncast")
             os.fsync(file.fileno())
             failed = _fallocate(file.fileno(), size_bytes)
+            if failed in _LIMITS_OF_FILE:
+                failed = _fallocate(file.fileno(), largest_file_bytes)
     except OSError as error:
         return error.strerror or str(error)
     return os.strerror(failed) if failed not in (0, *_CANNOT_RESERVE) else None

@@ -9,6 +9,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -241,17 +242,30 @@ def test_a_file_system_that_is_read_only_is_found(site: Site, small_file_system:
     assert problem.startswith(f"{small_file_system}: the test directory does not exist or cannot")
 
 
+@contextmanager
+def files_of_at_most(size_bytes: int) -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 @pytest.mark.fio
 def test_files_that_the_system_rejects_are_found(site: Site) -> None:
     """As with a quota, the file system has the space, but this user cannot have it."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, limits[1]))
-    try:
-        [problem] = site.problems(site.start(engine="fio", size="2m"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files_of_at_most(3 << 20):
+        [problem] = site.problems(site.start(engine="fio", size="4m"))
     assert problem == (
-        f"{site.scratch}: 4.0 MiB, the files of the largest run, cannot be written: File too large;"
+        f"{site.scratch}: 8.0 MiB, the files of the largest run, cannot be written: File too large;"
         " check the quota and the file system, or correct test_directory in the platform file"
     )
     assert list(site.scratch.iterdir()) == []
+
+
+@pytest.mark.fio
+def test_a_limit_of_one_file_does_not_reject_smaller_files(site: Site) -> None:
+    with files_of_at_most(3 << 20):
+        done = site.start(engine="fio", size="2m")
+    assert done.returncode == 0, done.stderr
