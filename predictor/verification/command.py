@@ -13,6 +13,7 @@ from benchdb.store.database import transaction_on
 from benchdb.store.fidelities import NewFidelity, store_fidelities
 from benchdb.store.systems import require_system
 from ioncast_base import signals
+from ioncast_base.visible_text import visible
 from predictor.verification.options import VerifySettings
 from predictor.verification.verification_formats import aspects_of
 from predictor.verification.verifying import Verified, facts_of_runs, verify
@@ -69,7 +70,8 @@ def _new(verified: Sequence[Verified], log: str) -> list[NewFidelity]:
         NewFidelity(
             pattern=pattern_of(each.config),
             fidelity=each.fidelity.value,
-            log=log,
+            # File names need not be UTF-8, but texts of databases must.
+            log=visible(log),
             phase=each.phase,
             aspects=json.dumps(aspects_of(each)),
         )

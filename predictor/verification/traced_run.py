@@ -161,14 +161,16 @@ def _wait(
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a process that is still running, and its group."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_STOP_SECONDS)
+    """Stop a process that is still running, and its group, of which some may ignore SIGTERM."""
+    if process.poll() is not None:
+        return
+    os.killpg(process.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_SECONDS)
 
 
 def _quoted(said: str, word: str = "") -> str:

@@ -94,8 +94,10 @@ def verify(
         )
         for part in phase.parts
     ]
+    if not parts:
+        return []
     hindered = {config: tuple(hindrances(config)) for _, _, config, _ in parts}
-    if parts and all(hindered.values()):
+    if all(hindered.values()):
         [_, _, config, _] = parts[0]
         raise InputError(
             f"this machine cannot run it: {hindered[config][0]}",

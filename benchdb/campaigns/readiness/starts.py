@@ -173,13 +173,17 @@ def _start(script: str) -> _Started:
         return _Started(_output_after_stop(process), None)
     finally:
         # Ctrl-C stops the launcher too, which is in a session of its own.
-        _output_after_stop(process)
+        if process.poll() is None:
+            _output_after_stop(process)
 
 
 def _output_after_stop(process: subprocess.Popen[str]) -> str:
-    """Stop a launcher, which stops its processes; return the rest of its output."""
+    """Stop a launcher, which stops its processes; return the rest of its output.
+
+    A process that ignores SIGTERM keeps the pipe open after the end of the launcher.
+    """
     for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=_STOP_SECONDS)[0]

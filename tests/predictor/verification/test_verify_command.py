@@ -139,6 +139,25 @@ def test_a_run_that_hangs_is_stopped(programs: Make) -> None:
         os.kill(int(notes.read_text()), 0)
 
 
+def test_processes_that_ignore_a_signal_are_stopped_too(programs: Make) -> None:
+    made = programs("(trap '' TERM; echo $BASHPID > $NOTES; exec sleep 600) & wait")
+    notes = made.folder / "notes"
+    run_ioncast(
+        "match", PLAIN, *made.options, "--time-limit", "1s", environment={"NOTES": str(notes)}
+    )
+    deadline = time.monotonic() + 30
+    while (runs := is_running(int(notes.read_text()))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not runs
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_the_run_and_removes_its_folder(
     programs: Make, number: signal.Signals
@@ -295,3 +314,25 @@ def test_an_unknown_system_is_told_before_anything_starts(programs: Make, locati
     assert done.returncode == 2
     assert "no system 'mysight'; its only system is mysite" in done.stderr
     assert "under Darshan" not in done.stderr
+
+
+@pytest.mark.both_databases
+def test_a_log_may_have_a_name_that_is_not_utf_8(
+    programs: Make, location: str, tmp_path: Path
+) -> None:
+    with_system(location)
+    made = programs(leaves_log("plain"))
+    log = Path(os.fsdecode(bytes(tmp_path) + b"/app\xff.darshan"))
+    log.write_bytes(PLAIN.read_bytes())
+    stored = ("--system", "mysite", "--db", location)
+    done = run_ioncast("match", log, *made.options, *stored)
+    assert done.returncode == 0, done.stderr
+    with transaction_on(location) as connection:
+        assert list(fidelities_of(connection, "mysite").values()) == [1]
+
+
+def test_a_log_without_phases_needs_no_run(programs: Make) -> None:
+    made = programs("true")
+    done = run_ioncast("match", PLAIN, *made.options, "--layer", "mpiio")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "no I/O phases\n"
