@@ -519,7 +519,9 @@ def _extraction(log: RunLog, join: Join, settings: ExtractionSettings) -> Extrac
 def _reruns(reruns: Path | pd.DataFrame, settings: ExtractionSettings) -> tuple[list[Rerun], str]:
     if isinstance(reruns, pd.DataFrame):
         where = "the frame of reruns"
-        return reruns_of_text(reruns.to_csv(index=False), where, settings), where
+        # A column of whole numbers, of which some are missing, has fractions: 1.0.
+        text = reruns.convert_dtypes().to_csv(index=False)
+        return reruns_of_text(text, where, settings), where
     path = fspath(reruns)
     return read_reruns(path, settings), path
 

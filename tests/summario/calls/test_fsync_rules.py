@@ -149,6 +149,8 @@ def test_mpi_io_without_posix_records_has_an_unknown_fsync(tmp_path: Path) -> No
 
 def test_files_with_and_without_fsync_in_one_phase_are_not_known(tmp_path: Path) -> None:
     assert fsyncs_of(tmp_path, [synced("/a", FSYNCS=100), synced("/b")]) == [None]
+    # IOR 4.0 makes two calls after each write; the second ones do not count for another file.
+    assert fsyncs_of(tmp_path, [synced("/a", FSYNCS=200), synced("/b")]) == [None]
     assert fsyncs_of(tmp_path, [synced("/a", FSYNCS=1), synced("/b")]) == [None]
 
 
