@@ -12,16 +12,14 @@ from predictor.model.system_model import Knowledge
 _SMALLEST_SHARE = 0.01
 
 _FSYNC_OF_PHASE = {
-    None: "it is not known whether it calls fsync",
-    "none": "it writes without fsync",
-    "end": "it calls fsync at the end",
-    "each": "it calls fsync after each write",
+    None: "it is not known whether fsync is called",
+    "none": "no fsync is called",
+    "end": "fsync is called at the end",
 }
 _FSYNC_OF_BENCHMARK = {
-    None: "it is not known whether its benchmark calls fsync",
-    "none": "its benchmark writes without fsync",
-    "end": "its benchmark calls fsync at the end (-e)",
-    "each": "its benchmark calls fsync after each write (-Y)",
+    None: "it is not known whether the benchmark calls it",
+    "none": "the benchmark calls none",
+    "end": "the benchmark calls it at the end (-e)",
 }
 _NAMES = {"fsync": "fsync", "order": "order of requests", "conditions": "conditions"}
 
@@ -51,10 +49,7 @@ def differing(matched: Sequence[MatchedPhase], knowledge: Knowledge) -> Iterator
         if sum(by_phase.values()) >= _SMALLEST_SHARE * total:
             yield f"{phases_named(by_phase)}: {_clauses(one)}; {_consequence(one, is_learned)}"
     for line, (why, phases) in _impossible(matched).items():
-        yield (
-            f"{phases_named(phases)}: {_clauses(why)}, so nothing measured tells its bandwidth;"
-            f" this run would: {line}"
-        )
+        yield f"{phases_named(phases)}: {_hindrance(why)}; this run would measure it: {line}"
 
 
 def names_of(differences: Iterable[Difference]) -> str:
@@ -75,14 +70,21 @@ def _impossible(matched: Sequence[MatchedPhase]) -> Mapping[str, tuple[Differenc
     return found
 
 
+def _hindrance(why: Difference) -> str:
+    """Say why no benchmark of a kind stands for a phase."""
+    if why.wanted == "each":
+        return "fsync follows each write, and no benchmark of this kind does that (-Y)"
+    return "all benchmarks of this kind call fsync after each write (-Y), and the phase does not"
+
+
 def _clauses(one: Difference) -> str:
     """Say what the phase does and what its benchmark does."""
     if one.name == "conditions":
-        return f"its benchmark ran with {one.measured or 'no conditions'}"
+        return f"the benchmark ran with {one.measured or 'no conditions'}"
     if one.name == "fsync":
         return f"{_FSYNC_OF_PHASE[one.wanted]}, {_FSYNC_OF_BENCHMARK[one.measured]}"
     order = one.wanted or "unknown"
-    return f"the order of its requests is {order}, the order of its benchmark's {one.measured}"
+    return f"the order of requests is {order}, the benchmark has {one.measured} ones"
 
 
 def _consequence(one: Difference, is_learned: bool) -> str:
@@ -90,4 +92,4 @@ def _consequence(one: Difference, is_learned: bool) -> str:
         return "the model has learned from other benchmarks how much that changes"
     if None in (one.wanted, one.measured):
         return "so the interval is wider"
-    return "nothing nearer of its kind was measured, so the interval is wider"
+    return "nothing nearer of this kind was measured, so the interval is wider"

@@ -113,8 +113,8 @@ def test_the_cost_is_learned_from_benchmarks_of_another_kind(a_phase: MakePhase)
     benchmark = truth(config_of(32 * KIB, "end", file_per_process=True), 0) / truth(wanted, 0) - 1
     assert max(map(abs, errors(found, wanted).values())) < abs(benchmark) / 2
     assert [line for line in found.warnings if "fsync" in line] == [
-        "phase 0: it writes without fsync, its benchmark calls fsync at the end (-e); the model has"
-        " learned from other benchmarks how much that changes"
+        "phase 0: no fsync is called, the benchmark calls it at the end (-e); the model has learned"
+        " from other benchmarks how much that changes"
     ]
 
 
@@ -131,8 +131,8 @@ def test_where_the_cost_was_not_measured_the_benchmark_stands_in_with_a_wider_in
         assert width(doubted) > math.exp(2 * 1.2 * 0.5)
         assert width(point) < 1.5
     assert [line for line in other.warnings if "fsync" in line] == [
-        "phase 0: it writes without fsync, its benchmark calls fsync at the end (-e); nothing"
-        " nearer of its kind was measured, so the interval is wider"
+        "phase 0: no fsync is called, the benchmark calls it at the end (-e); nothing nearer of"
+        " this kind was measured, so the interval is wider"
     ]
 
 
