@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole or not at all."""
+"""Files that are replaced as a whole or not at all, and the ends of long files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ioncast_base.errors import InputError
+
+_LOG_BYTES = 1 << 20
 
 
 @contextmanager
@@ -47,3 +49,13 @@ def write_file(path: str | Path, text: str) -> None:
     """Write a text file as a whole or not at all (see `whole_file`)."""
     with whole_file(path) as place:
         place.write_text(text, encoding="utf-8")
+
+
+def end_of_log(log: Path) -> str:
+    """Read the last MiB of a log, which may be of any size; nothing if it cannot be read."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(log.stat().st_size - _LOG_BYTES, 0))
+            return file.read(_LOG_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -20,10 +20,9 @@ from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction
 from benchdb.store.schema import longest, measurements
 from ioncast_base.errors import InputError
-from ioncast_base.files import write_file
+from ioncast_base.files import end_of_log, write_file
 
 _RESULT = "result.json"
-_LOG_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -256,7 +255,7 @@ def _read(path: Path) -> str | None:
 def _why_it_failed(run: Run, code: str, started: str | None) -> Result:
     # The script of a run writes the step that failed; the log says why.
     step = _read(run.path / "cause")
-    log = _end_of(run.path / "log")
+    log = end_of_log(run.path / "log")
     said = error_line("\n".join(line for line in log.splitlines() if line.strip() != step))
     if step is None and said is None:
         # Without a word, the exit code is all that tells two errors apart.
@@ -266,12 +265,3 @@ def _why_it_failed(run: Run, code: str, started: str | None) -> Result:
 
 def _failed(started: str | None, reason: str) -> Result:
     return Result("failed", None, started, reason, comparable(reason))
-
-
-def _end_of(log: Path) -> str:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(log.stat().st_size - _LOG_BYTES, 0))
-            return file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""

@@ -17,6 +17,7 @@ from benchdb.campaigns.engines import ENGINES
 from benchdb.campaigns.failing import error_line
 from ioncast_base import signals
 from ioncast_base.errors import IoncastError
+from ioncast_base.files import end_of_log
 from ior_configs import IorConfig
 from predictor.verification.verifying_machine import Machine
 from summario.reading.log import DarshanLog, read_log
@@ -133,7 +134,7 @@ class _Shell:
                 _stop(process)
         if asked_to_stop():
             raise KeyboardInterrupt
-        said = output.read_text(encoding="utf-8", errors="replace")
+        said = end_of_log(output)
         if code is None:
             raise IoncastError(
                 f"the run has not ended after {self.time_limit_s:.0f} s",

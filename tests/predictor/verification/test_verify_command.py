@@ -139,6 +139,14 @@ def test_a_run_that_hangs_is_stopped(programs: Make) -> None:
         os.kill(int(notes.read_text()), 0)
 
 
+def test_a_run_that_prints_without_end_takes_little_memory(programs: Make) -> None:
+    # The file of its output gets 4 TiB of zeros, which take no space on the disk.
+    made = programs("truncate -s 4T said; echo 'ERROR: no memory' >> said; exit 1")
+    done = run_ioncast("match", PLAIN, *made.options)
+    assert done.returncode == 2
+    assert "exit code 1: ERROR: no memory" in done.stderr
+
+
 def test_processes_that_ignore_a_signal_are_stopped_too(programs: Make) -> None:
     made = programs("(trap '' TERM; echo $BASHPID > $NOTES; exec sleep 600) & wait")
     notes = made.folder / "notes"
