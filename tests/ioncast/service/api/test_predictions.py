@@ -135,7 +135,7 @@ def test_metadata_that_takes_longer_than_io_is_a_warning(
     assert warnings() == warnings(metadata_time=None) == warnings(metadata_time=0.1)
     [said] = set(warnings(metadata_time=1000.0)) - set(warnings())
     assert said.startswith("phase 0: metadata calls")
-    assert "on its 16 files take 1000 s" in said
+    assert "on its 16 files take 1,000 s" in said
 
 
 @pytest.mark.slow
