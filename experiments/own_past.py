@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
-from experiments.datasets import Benchmark, DataSet
+from experiments.datasets import DataSet
 from experiments.evaluation import named_curves
 from experiments.provenance import Log
 from predictor.composition.composing import observed_mib_s
@@ -48,16 +48,6 @@ def knowledge_of(data: DataSet) -> Knowledge:
     """Fit a model to the benchmarks of a data set."""
     known = tuple(named_curves(data).values())
     return Knowledge(known, fit_model(known))
-
-
-def without_fsync(data: DataSet) -> DataSet:
-    """The data set as if its benchmarks had not called fsync, as its applications do not."""
-
-    def changed(one: Benchmark) -> Benchmark:
-        config = replace(one.measurement.config, fsync="none")
-        return replace(one, measurement=replace(one.measurement, config=config))
-
-    return replace(data, benchmarks=tuple(map(changed, data.benchmarks)))
 
 
 def own_pasts(data: DataSet, knowledge: Knowledge) -> Iterator[OwnPast]:

@@ -114,6 +114,15 @@ class Composition:
             self.runs_mib_s[:, kept],
         )
 
+    def scaled(self, factors: Array) -> Composition:
+        """Multiply all bandwidths by `factors`, one for each number of I/O nodes."""
+        return replace(
+            self,
+            typical_mib_s=self.typical_mib_s * factors,
+            expected_mib_s=self.expected_mib_s * factors,
+            runs_mib_s=self.runs_mib_s * factors,
+        )
+
     def points(self, measured: Collection[int]) -> list[Point]:
         """Summarise the draws as points of a curve.
 

@@ -57,6 +57,14 @@ class Estimate:
         drawn = [random.permutation(np.resize(values, DRAWS)) for values in self.noise[point]]
         return drawn[0] if len(drawn) == 1 else np.choose(self.mode[:, point], drawn)
 
+    def doubted(self, variance: float, io_nodes: Sequence[int]) -> Estimate:
+        """Add a doubt about the logarithm of bandwidth; for all estimates it is drawn together."""
+        if not variance:
+            return self
+        normal = np.random.default_rng(_SEED).standard_normal(self.doubt.shape)
+        drawn = normal @ _root(variance * together(io_nodes)).T
+        return replace(self, doubt=self.doubt + drawn)
+
     def scaled(self, factors: Array) -> Estimate:
         """Multiply the typical bandwidths by `factors`, one for each number of I/O nodes."""
         return replace(self, typical_mib_s=self.typical_mib_s * factors)
@@ -66,12 +74,10 @@ def as_measured(
     repetitions: Mapping[int, Sequence[float]],
     io_nodes: Sequence[int],
     random: np.random.Generator,
-    variance: float = 0.0,
 ) -> Estimate:
     """Estimate from a measured curve alone, without a model.
 
-    The typical bandwidth is the harmonic mean of the repetitions, because times add up. The doubts
-    of all estimates are drawn together.
+    The typical bandwidth is the harmonic mean of the repetitions, because times add up.
 
     Parameters
     ----------
@@ -81,14 +87,12 @@ def as_measured(
         The numbers of I/O nodes to estimate; all were measured.
     random : Generator
         Draws the modes.
-    variance : float
-        Variance of the doubt about the logarithm of the typical bandwidth.
     """
     cells = [_as_measured(repetitions[n], random) for n in io_nodes]
     typical, mode, noise = zip(*cells, strict=True)
     return Estimate(
         typical_mib_s=np.array(typical),
-        doubt=_doubts(variance, io_nodes),
+        doubt=np.zeros((DRAWS, len(io_nodes))),
         run=np.zeros((DRAWS, len(io_nodes))),
         mode=np.column_stack(mode),
         noise=noise,
@@ -159,15 +163,6 @@ def _as_measured(
     shares = [len(mode) / len(values) for mode in found]
     drawn = random.choice(len(found), DRAWS, p=shares)
     return typical, drawn, tuple(np.log(np.array(mode) / typical) for mode in found)
-
-
-def _doubts(variance: float, io_nodes: Sequence[int]) -> Array:
-    """Draw doubts that are correlated over numbers of I/O nodes; the same ones for all parts."""
-    if not variance:
-        return np.zeros((DRAWS, len(io_nodes)))
-    normal = np.random.default_rng(_SEED).standard_normal((DRAWS, len(io_nodes)))
-    drawn: Array = normal @ _root(variance * together(io_nodes)).T
-    return drawn
 
 
 def _root(covariance: Array) -> Array:

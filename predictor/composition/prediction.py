@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -225,7 +226,10 @@ def predict(
         if ran_with is not None and ran_with in points:
             runs += (EarlierRun(ran_with, _observed(ordered)),)
         uncorrected = composition.typical_mib_s
-        composition = _corrected(composition, runs)
+        doubts = {found.key: knowledge.doubt(found) for found in usable}
+        composition = _corrected(
+            composition, _doubted(composition, ordered, estimates, doubts), runs
+        )
         correction = composition.typical_mib_s / uncorrected
         estimates = {key: one.scaled(correction) for key, one in estimates.items()}
     curve: tuple[Point, ...] = ()
@@ -283,12 +287,7 @@ def _estimates(
     if knowledge.model is None:
         random = np.random.default_rng(_SEED)
         return {
-            found.key: as_measured(
-                found.curve.bandwidths_mib_s,
-                io_nodes,
-                random,
-                knowledge.doubt(found),
-            )
+            found.key: as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
             for found in matches
             if found.curve
         }
@@ -349,14 +348,51 @@ def _observed(tasks: Sequence[_Task]) -> float:
         raise InputError(f"the run cannot correct its own prediction: {error}") from error
 
 
-def _corrected(composition: Composition, runs: Sequence[EarlierRun]) -> Composition:
-    """Correct a composition by earlier runs, one after the other, the oldest first."""
+def _doubted(
+    composition: Composition,
+    tasks: Sequence[_Task],
+    estimates: Mapping[MatchKey, Estimate],
+    doubts: Mapping[MatchKey, float],
+) -> Composition:
+    """Compose again with the doubts about benchmarks that do other I/O, as variances by match."""
+    if not any(doubts.values()):
+        return composition
+    points = composition.io_nodes
+    wider = {key: one.doubted(doubts[key], points) for key, one in estimates.items()}
+    return _composition(tasks, wider, points) or composition
+
+
+def _corrected(
+    composition: Composition, doubted: Composition, runs: Sequence[EarlierRun]
+) -> Composition:
+    """Correct a composition by earlier runs, one after the other, the oldest first.
+
+    Runs scatter. So the doubt that a benchmark does other I/O widens the interval, and runs correct
+    the rest. But runs that are off by more than this doubt show that the other I/O makes a
+    difference: they correct it too.
+    """
+    if doubted is composition or _are_off(doubted, runs):
+        return _anchored(doubted, runs)
+    return doubted.scaled(_anchored(composition, runs).typical_mib_s / composition.typical_mib_s)
+
+
+def _anchored(composition: Composition, runs: Sequence[EarlierRun]) -> Composition:
     newest_last = reversed(weights(len(runs)))
     for place, (run, weight) in enumerate(zip(runs, newest_last, strict=True)):
         composition = anchored(
             composition, run.io_nodes, run.bandwidth_mib_s, weight=weight, met=place
         )
     return composition
+
+
+def _are_off(doubted: Composition, runs: Sequence[EarlierRun]) -> bool:
+    """Whether the mean of runs is off by more than the doubt; n runs scatter by 1/sqrt(n)."""
+    if not runs:
+        return False
+    at = [doubted.io_nodes.index(run.io_nodes) for run in runs]
+    got = np.log([run.bandwidth_mib_s for run in runs])
+    off = (got - np.log(doubted.typical_mib_s[at])).mean() * math.sqrt(len(runs))
+    return bool(abs(off) > np.log(doubted.expected_mib_s[:, at]).std(axis=0).mean())
 
 
 def _matched(

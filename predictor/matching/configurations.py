@@ -93,11 +93,13 @@ class Match:
 
         IOR measures how long bytes take, and opens each file once. So if a phase spends more time
         in metadata calls than in I/O, the run of its sizes is not the same I/O. If the order of
-        its requests is not known, the run may have another order.
+        its requests is not known, the run may have another order. It has another one, if a process
+        skips in its own file, which IOR cannot.
         """
         found = self
-        if phase.order is None and found.curve is not None:
-            unsure = Difference("order", None, found.curve.config.order)
+        is_other = self.wanted.requests_per_process > 1 and phase.order != self.wanted.order
+        if (phase.order is None or is_other) and found.curve is not None:
+            unsure = Difference("order", phase.order, found.curve.config.order)
             known = [one for one in found.differences if one.name != "order"]
             kind = "interpolated" if found.kind == "exact" else found.kind
             found = replace(found, kind=kind, differences=(*known, unsure))

@@ -174,6 +174,9 @@ class Knowledge:
     def _learned(self, wanted: IorConfig, difference: Difference) -> bool:
         if self.model is None or None in (difference.wanted, difference.measured):
             return False
+        if difference.name == "order" and difference.wanted != wanted.order:
+            # IOR cannot make requests in this order (see `Match.for_phase`).
+            return False
         differing = set(FLAGS_OF[difference.name]) & set(self.model.features)
         return bool(differing) and taught(wanted, difference.name) in self._taught
 
@@ -243,7 +246,7 @@ class Knowledge:
         covariance = posterior.covariance + self._beyond(matches, rows, io_nodes)
         return Posterior(
             mean=posterior.mean,
-            covariance=np.outer(factor, factor) * covariance + self._stood_in(matches, io_nodes),
+            covariance=np.outer(factor, factor) * covariance,
             noise=factor**2 * posterior.noise,
         )
 
@@ -274,11 +277,6 @@ class Knowledge:
             for row, found in zip(rows, matches, strict=True)
         ]
         return _of_cells(steps @ steps.T, matches, io_nodes)
-
-    def _stood_in(self, matches: Sequence[Match], io_nodes: Sequence[int]) -> Array:
-        """Compute the additional covariance of configurations whose benchmark is of other I/O."""
-        doubts = np.sqrt([self.doubt(found) for found in matches])
-        return _of_cells(np.outer(doubts, doubts), matches, io_nodes)
 
     @cached_property
     def _process(self) -> Conditioned:

@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from experiments.datasets import DataSet
-from experiments.own_past import OwnPast, knowledge_of, own_pasts, without_fsync
+from experiments.own_past import OwnPast, knowledge_of, own_pasts
 from predictor.model.system_model import Knowledge
 
 
@@ -21,9 +21,11 @@ def off(ones: list[OwnPast]) -> float:
     return fmean(abs(one.claimed_mib_s / one.measured_mib_s - 1) for one in ones)
 
 
-def test_the_own_run_of_a_log_never_makes_its_prediction_worse(testbed: DataSet) -> None:
-    """The benchmarks called fsync, which the applications do not: a doubt that is no part of it."""
-    found = list(own_pasts(testbed, knowledge_of(without_fsync(testbed))))
+def test_the_own_run_of_a_log_never_makes_its_prediction_worse(
+    testbed: DataSet, knowledge: Knowledge
+) -> None:
+    """The benchmarks called fsync, which the applications do not: a run must not decide alone."""
+    found = list(own_pasts(testbed, knowledge))
     assert len(found) == 9
     assert max(one.worse for one in found) < 0.02
 
@@ -39,4 +41,4 @@ def test_elapsed_times_claim_less_wrong_bandwidths_than_io_times(
     found = list(own_pasts(testbed, knowledge))
     by_io_time = list(own_pasts(replace(testbed, phases=blind), knowledge))
     assert off(found) < 0.75 * off(by_io_time)
-    assert all(one.worse < old.worse + 0.001 for one, old in zip(found, by_io_time, strict=True))
+    assert fmean(one.worse for one in found) < fmean(one.worse for one in by_io_time)

@@ -116,7 +116,7 @@ def test_one_file_from_several_processes_at_once_counts_once(location: str, tmp_
     outcomes = run_together([importing(location, *paths, "--system", "here")] * WRITERS)
     assert [(code, said) for code, _, said in outcomes] == [(0, "")] * WRITERS
     said = Counter(line for _, output, _ in outcomes for line in output.splitlines())
-    assert sum(n for line, n in said.items() if "1 measurements" in line) == len(paths)
+    assert sum(n for line, n in said.items() if "1 measurement of" in line) == len(paths)
     assert sum(n for line, n in said.items() if "nothing changed" in line) == 3 * len(paths)
     rows = stored(location)
     assert sorted(row["bandwidth_mib_s"] for row in rows) == [n + 1.0 for n in range(20)]

@@ -464,7 +464,10 @@ def test_the_very_configuration_is_taken_before_one_of_another_layout(
 
 
 def test_a_phase_matches_the_run_that_it_was_turned_into() -> None:
-    """A phase of any kind is an exact match if the run that `ioncast match` prints is measured."""
+    """A phase of any kind is an exact match if the run that `ioncast match` prints is measured.
+
+    Only the skips of a process that has the file for itself are nothing that IOR can do.
+    """
     for api, spatiality in [
         *(("POSIX", kind) for kind in ("contiguous", "sequential", "random")),
         *(("MPIIO", kind) for kind in ("collective", "unknown")),
@@ -494,7 +497,10 @@ def test_a_phase_matches_the_run_that_it_was_turned_into() -> None:
                 )
                 wanted = configuration(phase, phase.parts[0], 1)
                 found = match(phase, phase.parts[0], [Curve(1, wanted, "ior", {0: (1.0,)})], 1)
-                assert found.kind == "exact", (api, spatiality, file_access, processes, requests)
+                skips_alone = wanted.file_access == "unique" and phase.order == "sequential"
+                is_exact = not skips_alone or wanted.requests_per_process == 1
+                case = (api, spatiality, file_access, processes, requests)
+                assert (found.kind == "exact") == is_exact, case
 
 
 def test_a_stone_walls_bytes_are_not_compared() -> None:

@@ -127,6 +127,19 @@ def test_an_order_that_is_not_known_is_never_exact(a_phase: MakePhase, a_curve: 
     assert found.key != matched(a_phase(**MPI, order="contiguous"), curve).key
 
 
+@pytest.mark.parametrize(
+    "told", [{"spatiality": "sequential"}, {"api": "MPIIO", "spatiality": "unknown"}]
+)
+def test_a_process_that_skips_in_its_own_file_is_never_exact(
+    a_phase: MakePhase, a_curve: MakeCurve, told: dict[str, str]
+) -> None:
+    phase = a_phase(**told, order="sequential", file_access="unique", n_files=16)
+    curve = a_curve(api=phase.api, file_per_process=True)
+    found = matched(phase, curve)
+    assert (found.kind, found.curve) == ("interpolated", curve)
+    assert found.differences == (Difference("order", "sequential", "contiguous"),)
+
+
 def test_a_benchmark_with_conditions_is_never_exact_and_the_last_choice(
     a_phase: MakePhase, a_curve: MakeCurve
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from benchdb.measurements.curves import Curve
 from ior_configs import IorConfig
-from predictor.composition.prediction import Prediction, predict
+from predictor.composition.prediction import EarlierRun, Prediction, predict
 from predictor.matching.configurations import Difference
 from predictor.model.fitting import fit_model
 from predictor.model.standing_in import doubt_about, together
@@ -160,6 +160,23 @@ def test_an_earlier_run_tells_what_the_benchmark_does_not(a_phase: MakePhase) ->
     after = predict([phase], one_way(), system="made up", nodes=8, ran_with=2)
     for one, other in zip(before.curve[1:], after.curve[1:], strict=True):
         assert 1.7 < other.bandwidth_mib_s.mean / one.bandwidth_mib_s.mean < 2.05
+
+
+def test_one_run_that_is_a_little_off_is_scatter_but_many_are_not(a_phase: MakePhase) -> None:
+    """Runs of an application vary by a fifth or more, so one of them decides nothing."""
+    phase = phase_with(a_phase, 64 * KIB)
+    before = predicted(one_way(), phase)
+    place = IO_NODES.index(2)
+    run = EarlierRun(2, 1.3 * before.curve[place].bandwidth_mib_s.mean)
+    once, often = (
+        predict([phase], one_way(), system="made up", nodes=8, earlier=[run] * number)
+        for number in (1, 8)
+    )
+    for one, after, later in zip(before.curve, once.curve, often.curve, strict=True):
+        mean = one.bandwidth_mib_s.mean
+        assert after.bandwidth_mib_s.mean == pytest.approx(mean, rel=0.05)
+        assert width(after) == pytest.approx(width(one), rel=0.1)
+        assert later.bandwidth_mib_s.mean > mean * (1.1 if later.io_nodes == 0 else 1.2)
 
 
 def test_what_is_not_known_is_doubted_half_as_much() -> None:
