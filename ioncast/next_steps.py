@@ -12,7 +12,8 @@ _CHECK = "`ioncast experiment check` compares the published tables with the meas
 # None: the command runs until it is stopped, or nothing follows.
 NEXT_STEPS: dict[str, str | None] = {
     "phases": "`ioncast match LOG` prints the benchmarks that do the same I/O",
-    "match": "`ioncast bench import FILE --system SYSTEM --io-nodes N` stores their results",
+    "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"
+    " their results",
     "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",
     "validate": "`ioncast campaign plan --from-logs FOLDER --platform FILE` lists what to measure",
     "model fit": _PREDICT,

@@ -77,6 +77,11 @@ def _split_table(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     words = [line.split() for line in lines]
     starts = (i for i, row in enumerate(words) if row[:1] == ["access"] and row[-1] == "iter")
     start = next(starts, None)
+    if start is None and any(line.startswith("mdtest-") for line in lines):
+        raise InputError(
+            "an output of mdtest, which counts files and measures no bandwidth",
+            remedy="give an output of IOR",
+        )
     if start is None:
         raise InputError(
             "the output ends before the first result", remedy="the run may have failed: repeat it"

@@ -423,3 +423,9 @@ def test_every_real_rank_csv_is_one_result(
     assert result.time_s is not None
     assert result.bandwidth_mib_s == pytest.approx(result.bytes / MIB / result.time_s)
     assert result.stonewalled == ("-s 7000" not in command)
+
+
+def test_an_output_of_mdtest_is_named_as_one(shared_data: Path) -> None:
+    text = (shared_data / "live" / "small-files.txt").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="an output of mdtest"):
+        read_outputs(text, where="x")
