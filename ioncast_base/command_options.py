@@ -89,7 +89,9 @@ def warn(sentence: str, start: str = "") -> None:
 
 def complain(sentence: str, start: str = "") -> None:
     """Print an error; `start` clears a line of progress before it."""
-    _say(f"{start}{click.style('ioncast:', fg='red', bold=True)} {sentence}")
+    # Clearing is no colour, so NO_COLOR does not count for it.
+    click.echo(start, nl=False, err=True, color=True)
+    _say(f"{click.style('ioncast:', fg='red', bold=True)} {sentence}")
 
 
 def suggest(sentence: str) -> None:

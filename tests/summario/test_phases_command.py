@@ -201,7 +201,10 @@ def on_a_terminal(*args: str | Path, shows_output: bool = False) -> tuple[int, b
     return started.returncode, shown
 
 
-def test_a_terminal_shows_the_progress_and_errors_on_lines_of_their_own(many: Path) -> None:
+def test_a_terminal_shows_the_progress_and_errors_on_lines_of_their_own(
+    many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     gone = many / "gone.darshan"
     code, shown = on_a_terminal("phases", many, gone)
     assert code == 2
@@ -210,11 +213,16 @@ def test_a_terminal_shows_the_progress_and_errors_on_lines_of_their_own(many: Pa
     assert f"\r\x1b[Kioncast: {gone}: No such file".encode() in shown
 
 
-def test_rows_on_a_terminal_are_not_mixed_with_the_progress(many: Path) -> None:
+def test_rows_on_a_terminal_are_not_mixed_with_the_progress(
+    many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     code, shown = on_a_terminal("phases", many, "--format", "csv", shows_output=True)
     assert code == 0
     assert b"reading logs" not in shown
-    assert shown.decode().replace("\r\n", "\n") == tables.to_csv(phases_of(many))
+    rows, _, next_step = shown.decode().replace("\r\n", "\n").partition("ioncast: next: ")
+    assert rows == tables.to_csv(phases_of(many))
+    assert next_step.count("\n") == 1
 
 
 # Sources

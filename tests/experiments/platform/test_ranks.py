@@ -92,7 +92,7 @@ def test_a_run_may_take_fewer_nodes(platform: Emulated, folder: Path) -> None:
 
 
 def test_more_nodes_than_the_platform_has_are_an_error(platform: Emulated) -> None:
-    with pytest.raises(InputError, match="3 compute nodes are not possible; choose 1 to 2"):
+    with pytest.raises(InputError, match="it cannot use 3 compute nodes; choose 1 to 2"):
         platform.rank_command(["true"], io_nodes=1, nodes=3)
 
 

@@ -151,14 +151,11 @@ class Site:
     def put_back(self, job: int) -> None:
         """Put a job back into the queue, and wait until it starts again."""
         self.slurm.run("scontrol", "requeue", str(job))
-
-        def is_started() -> bool:
-            # Slurm would wait two minutes.
-            soon = ("scontrol", "update", f"JobId={job}", "StartTime=now")
-            self.slurm.run(*soon, check=False)
-            return self.slurm.job(job)["JobState"] in {"RUNNING", "COMPLETED"}
-
-        self.slurm.wait(is_started, "start")
+        # Slurm would wait two minutes. slurmd launches no job that it killed in the same second.
+        soon = ("scontrol", "update", f"JobId={job}", "StartTime=now+3")
+        self.slurm.wait(lambda: self.slurm.run(*soon, check=False).returncode == 0, "new start")
+        started = {"RUNNING", "COMPLETED"}
+        self.slurm.wait(lambda: self.slurm.job(job)["JobState"] in started, "start")
 
     def is_followed(self, job: int) -> bool:
         """Whether the watch's state has a run of the job that is running."""
