@@ -153,7 +153,7 @@ def streams_of(
     below : Records, optional
         The POSIX records of the files, if the api calls POSIX.
     """
-    requests, collective = _requests(records, api, operation)
+    requests, collective = requests_of(records, api, operation)
     moved = records.integer(f"{api}_BYTES_{'READ' if operation == 'read' else 'WRITTEN'}")
     used = (requests != 0) | (moved != 0)
     if not used.any():
@@ -164,7 +164,7 @@ def streams_of(
     processes = np.where(records.ranks < 0, nprocs, 1)
     start = records.real(f"{api}_F_{operation.upper()}_START_TIMESTAMP")
     end = records.real(f"{api}_F_{operation.upper()}_END_TIMESTAMP")
-    consecutive, sequential = _order(records, api, operation, requests, processes)
+    consecutive, sequential = order_of(records, api, operation, requests, processes)
     sizes, counts = _access_sizes(records, api, operation)
     before, after = opens_and_closes(records, api, operation, below)
     time = records.real(f"{api}_F_{operation.upper()}_TIME") / processes
@@ -196,8 +196,8 @@ def streams_of(
     )
 
 
-def _requests(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
-    """Count all requests, and the collective requests among them."""
+def requests_of(records: Records, api: str, operation: str) -> tuple[Ints, Ints]:
+    """Count all requests of an operation, and the collective requests among them."""
     plural = f"{operation.upper()}S"
     if api != "MPIIO":
         # Version 1 of the POSIX module counts stdio calls separately, but adds their bytes.
@@ -238,10 +238,10 @@ def opens_of(records: Records, api: str) -> Ints:
     return opens
 
 
-def _order(
+def order_of(
     records: Records, api: str, operation: str, requests: Ints, processes: Ints
 ) -> tuple[Ints, Ints]:
-    """Count consecutive and sequential requests."""
+    """Count consecutive and sequential requests of an operation."""
     if api == "POSIX":
         plural = f"{operation.upper()}S"
         return (
@@ -265,13 +265,13 @@ def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Int
     shape = (len(records.words), 4)
     if api == "STDIO":
         return np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    sizes = _row_of_counters(records, f"{api}_ACCESS1_ACCESS", 4)
-    counts = _row_of_counters(records, f"{api}_ACCESS1_COUNT", 4)
+    sizes = row_of_counters(records, f"{api}_ACCESS1_ACCESS", 4)
+    counts = row_of_counters(records, f"{api}_ACCESS1_COUNT", 4)
     row, slot = np.nonzero(counts > 0)
     bins = _SIZE_BIN_EDGES.searchsorted(sizes[row, slot])
     infix = "_AGG" if api == "MPIIO" else ""
     own, other = (
-        _row_of_counters(records, f"{api}_SIZE_{name}{infix}_{SIZE_BINS[0]}", len(SIZE_BINS))[
+        row_of_counters(records, f"{api}_SIZE_{name}{infix}_{SIZE_BINS[0]}", len(SIZE_BINS))[
             row, bins
         ]
         for name in (("READ", "WRITE") if operation == "read" else ("WRITE", "READ"))
@@ -282,7 +282,7 @@ def _access_sizes(records: Records, api: str, operation: str) -> tuple[Ints, Int
     return sizes, own_counts
 
 
-def _row_of_counters(records: Records, first: str, number: int) -> Ints:
+def row_of_counters(records: Records, first: str, number: int) -> Ints:
     """View counters that follow one another in a record, shape (records, number)."""
     column = records.columns[first]
     return records.words[:, column : column + number]

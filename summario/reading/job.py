@@ -19,7 +19,8 @@ _MAX_JOB_BYTES = 64 << 10
 class Job:
     """The job record: `nprocs` processes, times in seconds since the epoch.
 
-    `mount_table` has a line for each file system: its type, a tab and its path.
+    `mount_table` has a line for each file system: its type, a tab and its path. `library_version`
+    is the version of Darshan's runtime, such as "3.5.0"; empty if the log does not tell it.
     """
 
     id: int
@@ -29,6 +30,7 @@ class Job:
     end_seconds: float
     executable: str
     mount_table: str = ""
+    library_version: str = ""
 
     def mounts(self) -> Iterator[tuple[str, str]]:
         """Yield path and type of each file system."""
@@ -87,7 +89,17 @@ def parse_job(header: Header, region: bytes, where: str) -> Job:
         end_seconds=end + end_ns / 1e9,
         executable=command.strip(),
         mount_table=mount_table,
+        library_version=_library_version(record[fields.size : fields.size + _METADATA_BYTES]),
     )
+
+
+def _library_version(metadata: bytes) -> str:
+    """Find the version of the runtime in the metadata, which has lines of the form key=value."""
+    for line in metadata.split(b"\0")[0].decode("utf-8", "replace").splitlines():
+        key, _, value = line.partition("=")
+        if key == "lib_ver":
+            return value
+    return ""
 
 
 def _damaged(what: str, where: str) -> DamagedLogError:

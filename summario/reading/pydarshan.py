@@ -193,6 +193,7 @@ def _job(report: Any, where: str) -> Job:
         end_seconds=job["end_time_sec"] + job["end_time_nsec"] / 1e9,
         executable=report.metadata["exe"].strip(),
         mount_table="\n".join(f"{type_}\t{path}" for path, type_ in report.mounts),
+        library_version=job["metadata"].get("lib_ver", ""),
     )
 
 

@@ -1,0 +1,1 @@
+"""Insights into an application: facts of its log, their tables, comparisons and checks."""

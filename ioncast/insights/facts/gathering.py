@@ -1,0 +1,282 @@
+"""Gathers the facts of a run from its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast.insights.facts.requests import read_requests
+from ioncast.insights.facts.values import (
+    HIGHEST_FIRST,
+    Facts,
+    Files,
+    Ints,
+    Layer,
+    Module,
+    RunFacts,
+    possible,
+)
+from ioncast_base.kinds import APIS, Api
+from ioncast_base.limits import LONGEST_SECONDS
+from summario.lustre.components import LustreComponents, lustre_components_of
+from summario.phases.extract import read_streams, system_file_ids
+from summario.phases.soundness import sound_streams
+from summario.phases.streams import MODULE_OF_API
+from summario.reading.dxt import DXT_MODULES
+from summario.reading.file_ids import is_among
+from summario.reading.heatmap import heatmaps_of
+from summario.reading.log import RECORD_MODULES, TRACE_MODULES, DarshanLog
+from summario.reading.operations import Operations, operations_of
+from summario.reading.records import Records
+from summario.runs.hosts import HOST_MODULES, NodeCount, count_nodes
+from summario.runs.logs_of_run import Run, warned
+from summario.runs.stacking import stacked
+
+LIBRARY_MODULES = ("H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
+# Enough for tables. Checks also need requests of single ranks, in `FACT_MODULES`.
+COUNTED_MODULES = (*RECORD_MODULES, *LIBRARY_MODULES, "LUSTRE")
+FACT_MODULES = tuple(dict.fromkeys((*COUNTED_MODULES, *TRACE_MODULES, *HOST_MODULES)))
+
+
+def facts_of(run: Run, *, all_files: bool = False, nodes: int | None = None) -> Facts:
+    """Gather the facts of a run.
+
+    Parameters
+    ----------
+    run : Run
+        The run, whose logs were read with `FACT_MODULES`, or with `COUNTED_MODULES` for facts
+        without traces.
+    all_files : bool
+        Also count files of the system, as `summario.phases.settings.ExtractionSettings`.
+    nodes : int, optional
+        The number of compute nodes, which counts more than the log's host names.
+
+    Raises
+    ------
+    DamagedLogError
+        When a record has impossible numbers that no lower layer can replace.
+
+    Examples
+    --------
+    >>> from summario.reading.log import read_log
+    >>> from summario.runs.logs_of_run import run_of
+    >>> facts = facts_of(run_of([read_log("tests/summario/fixtures/single-a.darshan")]))
+    >>> facts.files.path, facts.files.bytes_written.tolist(), sorted(facts.layers)
+    (('/tmp/testbed/data/single-a/f',), [1073741824], ['POSIX'])
+    """
+    logs = [_sound_records(log, all_files=all_files) for log in run.logs]
+    layers, ids = _layers(run, [log.records for log in logs])
+    files = _files(run, ids, layers)
+    trace, trace_warnings = _trace(run, ids)
+    lustre = _lustre(run, ids)
+    paths = [log.path for log in run.logs]
+    return Facts(
+        run=_run_facts(run),
+        files=files,
+        layers=layers,
+        libraries=_libraries(run),
+        nodes=NodeCount(nodes, True) if nodes else count_nodes(run.logs),
+        trace=trace,
+        heatmaps=heatmaps_of(run.logs[0]) if len(run.logs) == 1 else {},
+        lustre=lustre,
+        warnings=(
+            *run.warnings,
+            *warned(paths, [log.warnings for log in logs]),
+            *trace_warnings,
+            *(lustre.warnings if lustre is not None else ()),
+        ),
+    )
+
+
+def _sound_records(log: DarshanLog, *, all_files: bool) -> DarshanLog:
+    """Leave out files that do not count, and MPI-IO records with impossible numbers."""
+    left_out = np.zeros(0, np.uint64) if all_files else system_file_ids(log)
+    lost, warnings = _unsound_files(log)
+    records = {
+        api: _without(_without(log.records[module], left_out), lost if api == "MPIIO" else lost[:0])
+        for api, module in MODULE_OF_API.items()
+        if module in log.records
+    }
+    return replace(log, records=records, warnings=warnings)
+
+
+def _unsound_files(log: DarshanLog) -> tuple[NDArray[np.uint64], tuple[str, ...]]:
+    """Find the files whose MPI-IO records are impossible, with a sentence about them."""
+    streams = read_streams(log)
+    if streams is None:
+        return np.zeros(0, np.uint64), ()
+    sound = sound_streams(streams, log.path)
+    before, after = (
+        table.file_id[table.api == APIS.index("MPIIO")] for table in (streams, sound.streams)
+    )
+    return before[~is_among(before, after)], sound.warnings
+
+
+def _without(records: Records, ids: NDArray[np.uint64]) -> Records:
+    kept = ~is_among(records.ids, ids)
+    return records if kept.all() else replace(records, words=records.words[kept])
+
+
+def _layers(
+    run: Run, logs: Sequence[Mapping[str, Records]]
+) -> tuple[dict[Api, Layer], NDArray[np.uint64]]:
+    """Make the layers, and list the ids of their files."""
+    first_rank = np.cumsum(run.processes) - run.processes
+    joined = {
+        api: _joined(
+            [(index, records[api]) for index, records in enumerate(logs) if api in records]
+        )
+        for api in APIS
+        if any(api in log for log in logs)
+    }
+    joined = {api: found for api, found in joined.items() if len(found[0])}
+    ids = np.unique(
+        np.concatenate([np.zeros(0, np.uint64), *(log.ids for _, log in joined.values())])
+    )
+    layers = {}
+    for api, (log, records) in joined.items():
+        reduced = records.ranks < 0
+        layers[api] = _layer(
+            api,
+            records,
+            file=np.searchsorted(ids, records.ids),
+            rank=np.where(reduced, -1, records.ranks + first_rank[log]),
+            processes=np.where(reduced, run.processes[log], 1),
+        )
+    return layers, ids
+
+
+def _joined(logs: Sequence[tuple[int, Records]]) -> tuple[Ints, Records]:
+    """Stack the records of several logs; counters that a log lacks are 0."""
+    index = np.repeat([number for number, _ in logs], [len(records.words) for _, records in logs])
+    newest = max((records for _, records in logs), key=lambda records: len(records.columns))
+    words = [
+        records.words
+        if records.columns == newest.columns
+        else np.stack(
+            [records.words[:, 0], records.words[:, 1], *map(records.integer, newest.columns)],
+            axis=1,
+        )
+        for _, records in logs
+    ]
+    partial = any(records.partial for _, records in logs)
+    joined = words[0] if len(words) == 1 else np.concatenate(words)
+    return index, replace(newest, words=joined, partial=partial)
+
+
+def _with_columns(records: Records, columns: Mapping[str, int]) -> Ints:
+    if records.columns == columns:
+        return records.words
+    counters = map(records.integer, columns)
+    return np.stack([*records.words[:, :2].T, *counters], axis=1)
+
+
+def _layer(api: Api, records: Records, *, file: Ints, rank: Ints, processes: Ints) -> Layer:
+    order = np.argsort(file, kind="stable")
+    seconds = records.real(f"{api}_F_META_TIME")
+    return Layer(
+        api=api,
+        records=records,
+        file=file,
+        rank=rank,
+        processes=processes,
+        reads=read_requests(records, api, "read", processes),
+        writes=read_requests(records, api, "write", processes),
+        metadata_seconds=np.where((seconds >= 0) & (seconds < LONGEST_SECONDS), seconds, 0.0),
+        order=order,
+        first_row=np.flatnonzero(np.diff(file[order], prepend=-1)),
+    )
+
+
+def _files(run: Run, ids: NDArray[np.uint64], layers: Mapping[Api, Layer]) -> Files:
+    names = {id_: name for log in run.logs for id_, name in log.names.items()}
+    api = _highest(len(ids), layers)
+    read, written, processes, read_extent, written_extent = np.zeros((5, len(ids)), np.int64)
+    for name, layer in layers.items():
+        used = layer.used_files
+        is_highest = api[used] == APIS.index(name)
+        read[used] = np.where(is_highest, layer.of_files(layer.reads.bytes), read[used])
+        written[used] = np.where(is_highest, layer.of_files(layer.writes.bytes), written[used])
+        processes[used] = np.where(is_highest, layer.file_processes(), processes[used])
+        for extent, requests, counter in (
+            (read_extent, layer.reads, "MAX_BYTE_READ"),
+            (written_extent, layer.writes, "MAX_BYTE_WRITTEN"),
+        ):
+            if layer.has(counter):
+                last = np.where(requests.bytes > 0, possible(layer.count(counter)) + 1, 0)
+                extent[used] = np.maximum(extent[used], layer.of_files(last, np.maximum))
+    return Files(
+        id=ids,
+        path=tuple(names.get(id_, f"file {id_}") for id_ in ids.tolist()),
+        api=api,
+        bytes_read=read,
+        bytes_written=written,
+        read_extent_bytes=read_extent,
+        written_extent_bytes=written_extent,
+        processes=np.minimum(processes, run.nprocs),
+    )
+
+
+def _highest(files: int, layers: Mapping[Api, Layer]) -> NDArray[np.int8]:
+    """Find each file's highest layer with requests; without any, its highest with records."""
+    found = np.zeros(files, np.int8)
+    for with_requests in (False, True):
+        for api in [api for api in reversed(HIGHEST_FIRST) if api in layers]:
+            layer = layers[api]
+            moved = layer.reads.requests + layer.reads.bytes
+            moved = moved + layer.writes.requests + layer.writes.bytes
+            used = layer.used_files
+            found[used[layer.of_files(moved) > 0] if with_requests else used] = APIS.index(api)
+    return found
+
+
+def _run_facts(run: Run) -> RunFacts:
+    first = run.first
+    modules = {
+        name: Module(name, log.header.module_versions[name], name in log.header.partial_modules)
+        for log in reversed(run.logs)
+        for name in log.header.modules
+    }
+    partial = {name for log in run.logs for name in log.header.partial_modules}
+    return RunFacts(
+        name=run.name,
+        job_id=first.id,
+        uid=first.uid,
+        processes=run.nprocs,
+        start_seconds=first.start_seconds,
+        end_seconds=max(log.job.end_seconds for log in run.logs),
+        command=first.executable,
+        darshan=first.library_version or f"log format {run.logs[0].header.version}",
+        modules=tuple(
+            replace(module, is_partial=name in partial) for name, module in modules.items()
+        ),
+        mounts=tuple(first.mounts()),
+    )
+
+
+def _trace(run: Run, ids: NDArray[np.uint64]) -> tuple[Operations | None, tuple[str, ...]]:
+    """Decode the traced requests to files; None if no log has any."""
+    if not any(DXT_MODULES.values() & log.traces.keys() for log in run.logs):
+        return None, ()
+    trace = stacked(run, [operations_of(log, ids) for log in run.logs])
+    return trace, trace.warnings
+
+
+def _lustre(run: Run, ids: NDArray[np.uint64]) -> LustreComponents | None:
+    for log in run.logs:
+        if "LUSTRE" in log.traces:
+            components = lustre_components_of(log)
+            return components.take(is_among(components.file_id, ids))
+    return None
+
+
+def _libraries(run: Run) -> dict[str, Records]:
+    found: dict[str, Records] = {}
+    for log in run.logs:
+        for module in LIBRARY_MODULES:
+            if module in log.records:
+                found.setdefault(module, log.records[module])
+    return found

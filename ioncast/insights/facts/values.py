@@ -1,0 +1,312 @@
+"""`Facts`: a run as columns for each file and each record of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ioncast_base.kinds import APIS, Api, Operation
+from ioncast_base.limits import MOST_BYTES
+from summario.lustre.components import LustreComponents
+from summario.reading.heatmap import Heatmap
+from summario.reading.operations import Operations
+from summario.reading.records import Records
+from summario.runs.hosts import NodeCount
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# A file's highest layer comes first: MPI-IO calls POSIX, and so does STDIO.
+HIGHEST_FIRST: tuple[Api, ...] = ("MPIIO", "STDIO", "POSIX")
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The requests of one operation; each array has an entry for each record of a layer.
+
+    Attributes
+    ----------
+    requests, bytes : ndarray of int64
+        Requests, and the bytes that they moved.
+    consecutive, sequential : ndarray of int64
+        Requests that start where the one before them ended, and at or after that place. The
+        sequential ones contain the consecutive ones. Zeros for MPI-IO and STDIO.
+    first : ndarray of int64
+        Requests that can be neither, at most (see `summario.phases.streams.first_accesses`).
+    random : ndarray of int64
+        Requests that are surely neither: requests - sequential - first, at least 0.
+    small : ndarray of int64
+        Requests below 1 MiB. Zeros for STDIO, which has no histogram.
+    histogram : ndarray of int64, shape (records, 10)
+        Requests by size (`summario.reading.layouts.SIZE_BINS`). Zeros for STDIO.
+    independent, collective, split, nonblocking : ndarray of int64
+        The calls of MPI-IO by kind; zeros for the other layers.
+    seconds : ndarray of float64
+        The time of the requests, of all processes of the record together.
+    """
+
+    requests: Ints
+    bytes: Ints
+    consecutive: Ints
+    sequential: Ints
+    first: Ints
+    random: Ints
+    small: Ints
+    histogram: Ints
+    independent: Ints
+    collective: Ints
+    split: Ints
+    nonblocking: Ints
+    seconds: Floats
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The records of one api, a row for each (file, rank), without files that do not count.
+
+    Attributes
+    ----------
+    api : str
+        One of `ioncast_base.kinds.APIS`.
+    records : Records
+        All counters of the rows. `count` and `seconds` read one.
+    file : ndarray of int64
+        The row of the record's file in `Facts.files`.
+    rank : ndarray of int64
+        The process of the run; -1 if Darshan reduced the records of all processes to one.
+    processes : ndarray of int64
+        The number of processes in the record: 1, or all of its log.
+    reads, writes : Requests
+        The requests of the two operations.
+    metadata_seconds : ndarray of float64
+        Time in open, close, stat, seek and so on, of all processes of the record together.
+    order, first_row : ndarray of int64
+        The rows sorted by file, and where in them each of `used_files` begins (see `of_files`).
+    """
+
+    api: Api
+    records: Records
+    file: Ints
+    rank: Ints
+    processes: Ints
+    reads: Requests
+    writes: Requests
+    metadata_seconds: Floats
+    order: Ints
+    first_row: Ints
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    def of(self, operation: Operation) -> Requests:
+        """Select the requests of an operation."""
+        return self.reads if operation == "read" else self.writes
+
+    def has(self, counter: str) -> bool:
+        """Whether the log's version of Darshan has a counter, such as "FSYNCS"."""
+        return f"{self.api}_{counter}" in self.records.columns
+
+    def count(self, counter: str) -> Ints:
+        """Read a counter without its api's name; 0 for numbers that no run has, or if not known."""
+        return possible(self.records.integer(f"{self.api}_{counter}"))
+
+    def seconds(self, counter: str) -> Floats:
+        """Read a floating-point counter without its api's name; 0 where it is not a number."""
+        found = self.records.real(f"{self.api}_{counter}")
+        return np.where(np.isfinite(found), found, 0.0)
+
+    @property
+    def used_files(self) -> Ints:
+        """The files that have records, ascending."""
+        return self.file[self.order][self.first_row]
+
+    @property
+    def is_reduced(self) -> Bools:
+        """Whether Darshan reduced the records of all processes to this one."""
+        return self.rank < 0
+
+    def of_files(self, values: NDArray[Any], combine: np.ufunc = np.add) -> NDArray[Any]:
+        """Combine the values of the rows of each of `used_files`, by default as a sum."""
+        if not len(self):
+            return values[:0]
+        found: NDArray[Any] = combine.reduceat(values[self.order], self.first_row)
+        return found
+
+    def file_processes(self) -> Ints:
+        """Count the processes of each of `used_files`."""
+        processes: Ints = self.of_files(self.processes)
+        return processes
+
+    def file_is_shared(self) -> Bools:
+        """Whether each of `used_files` was used by several processes."""
+        return self.file_processes() > 1
+
+
+def possible(values: Ints) -> Ints:
+    """Replace counts that no run has by 0; Darshan writes -1 for a count that it does not know."""
+    return np.where((values < 0) | (values > MOST_BYTES), 0, values)
+
+
+def total(values: NDArray[Any]) -> int:
+    """Add up counts exactly, however many and large."""
+    if values.sum(dtype=np.float64) < MOST_BYTES:
+        return int(values.sum())
+    return sum(values.ravel().tolist())
+
+
+def share(part: float, whole: float) -> float | None:
+    """Divide; None if there is nothing to divide by, because then no statement is possible."""
+    return part / whole if whole else None
+
+
+@dataclass(frozen=True)
+class Files:
+    """A table with a row for each file of the application, or of the system if asked for.
+
+    Attributes
+    ----------
+    id : ndarray of uint64
+        Darshan's record id.
+    path : tuple of str
+        The path as the log has it, any characters; "file ID" if the log has none.
+    api : ndarray of int8
+        The highest layer that the application used for it, an index into `APIS`.
+    bytes_read, bytes_written : ndarray of int64
+        The moved bytes, at the highest layer.
+    read_extent_bytes, written_extent_bytes : ndarray of int64
+        The highest offset that was read or written, plus 1; 0 where nothing was.
+    processes : ndarray of int64
+        The processes that used it, at the highest layer.
+    """
+
+    id: NDArray[np.uint64]
+    path: tuple[str, ...]
+    api: NDArray[np.int8]
+    bytes_read: Ints
+    bytes_written: Ints
+    read_extent_bytes: Ints
+    written_extent_bytes: Ints
+    processes: Ints
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    @property
+    def bytes(self) -> Ints:
+        """All moved bytes, at the highest layer."""
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def extent_bytes(self) -> Ints:
+        """The size of each file as far as the log tells: the highest offset plus 1."""
+        return np.maximum(self.read_extent_bytes, self.written_extent_bytes)
+
+    def highest(self, layer: Layer) -> Bools:
+        """Tell for each row of a layer whether it is the highest layer of its file."""
+        found: Bools = self.api[layer.file] == APIS.index(layer.api)
+        return found
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of a log: its name, the version of its format, and whether records are missing."""
+
+    name: str
+    version: int
+    is_partial: bool
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run's job record, of the earliest log if there are several.
+
+    Attributes
+    ----------
+    name : str
+        The path of the log, and how many more there are.
+    job_id, uid : int
+        The numbers of the job and of its user.
+    processes : int
+        The processes of all logs.
+    start_seconds, end_seconds : float
+        Seconds since the epoch: the earliest start and the latest end.
+    command : str
+        The executable with its arguments.
+    darshan : str
+        The version of Darshan that wrote the log, or of the log's format if it is not known.
+    modules : tuple of Module
+        The modules of all logs.
+    mounts : tuple of (str, str)
+        Path and type of each file system.
+    """
+
+    name: str
+    job_id: int
+    uid: int
+    processes: int
+    start_seconds: float
+    end_seconds: float
+    command: str
+    darshan: str
+    modules: tuple[Module, ...]
+    mounts: tuple[tuple[str, str], ...]
+
+    @property
+    def run_seconds(self) -> float:
+        """The run time in seconds, never negative; 0 if the log has impossible times."""
+        return max(self.end_seconds - self.start_seconds, 0.0)
+
+    def has(self, *modules: str) -> bool:
+        """Whether a log of the run has one of these modules."""
+        return any(module.name in modules for module in self.modules)
+
+    def is_partial(self, *modules: str) -> bool:
+        """Whether Darshan left out records of one of these modules."""
+        return any(module.is_partial and module.name in modules for module in self.modules)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of a run, which tables, comparisons and checks are made from.
+
+    Attributes
+    ----------
+    run : RunFacts
+        The job.
+    files : Files
+        The files that count.
+    layers : mapping of str to Layer
+        The layers that have records of these files, by api.
+    libraries : mapping of str to Records
+        The records of H5F, H5D, PNETCDF_FILE and PNETCDF_VAR, of the first log that has them.
+    nodes : NodeCount or None
+        The number of compute nodes; None if nothing tells it.
+    trace : Operations or None
+        The traced requests to the files; None without DXT, or if it was not read.
+    heatmaps : mapping of (str, str) to Heatmap
+        The heat maps by api and operation, of a run with one log. They contain all files.
+    lustre : LustreComponents or None
+        The layouts of the files on Lustre, of the first log that has them.
+    warnings : tuple of str
+        Sentences about data that are missing or damaged.
+    """
+
+    run: RunFacts
+    files: Files
+    layers: Mapping[Api, Layer]
+    libraries: Mapping[str, Records]
+    nodes: NodeCount | None
+    trace: Operations | None
+    heatmaps: Mapping[tuple[str, str], Heatmap]
+    lustre: LustreComponents | None
+    warnings: tuple[str, ...]
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether Darshan ran out of memory and left out records of a layer."""
+        return self.run.is_partial("POSIX", "MPI-IO", "STDIO")
