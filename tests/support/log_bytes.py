@@ -16,6 +16,7 @@ from experiments.applications.darshan_writer import Dxt, record_id
 from summario.reading.header import MAGIC_NUMBER, MODULES
 
 _SLOTS = 64
+_START_SECONDS = 1_700_000_000
 _METADATA = b"lib_ver=3.5.0\n".ljust(1024, b"\0")
 _COMMAND = b"application\next4\t/\0"
 
@@ -28,9 +29,12 @@ def write_modules(
     byte_order: str = "<",
     names: Iterable[str] = (),
     partial: Iterable[str] = (),
+    run_seconds: float = 100,
 ) -> Path:
     """Write a log of format 3.41; `modules` maps a name to its version and its data."""
-    job = struct.pack(f"{byte_order}7q", 1000, 1_700_000_000, 0, 1_700_000_100, 0, nprocs, 4242)
+    seconds, nanoseconds = divmod(round(run_seconds * 10**9), 10**9)
+    end = (_START_SECONDS + seconds, nanoseconds)
+    job = struct.pack(f"{byte_order}7q", 1000, _START_SECONDS, 0, *end, nprocs, 4242)
     job_region = zlib.compress(job + _METADATA + _COMMAND)
     name_records = (
         struct.pack(f"{byte_order}Q", record_id(name)) + name.encode() + b"\0" for name in names
