@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.applications.darshan_writer import Dxt, record_id
-from summario.reading.header import MAGIC_NUMBER, MODULES
+from summario.reading.header import MAGIC_NUMBER, MODULES, parse_header
 
 _SLOTS = 64
 _START_SECONDS = 1_700_000_000
+# Version, magic number, compression and partial flags stand before the map of format 3.41.
+_MAP_OFFSET = 32
 _METADATA = b"lib_ver=3.5.0\n".ljust(1024, b"\0")
 _COMMAND = b"application\next4\t/\0"
 
@@ -55,6 +57,28 @@ def write_modules(
     head = header.pack(b"3.41", MAGIC_NUMBER, 0, flags, *map_of_file, *versions)
     path.write_bytes(head + job_region + b"".join(regions))
     return path
+
+
+def without_zeros(log: bytes) -> bytes:
+    """Remove zeros in front of the job record, which Darshan's own readers cannot read.
+
+    Some MPI-IO libraries write them. Other bytes, and so all counters, stay as they are.
+    """
+    header = parse_header(log, "this log")
+    job_region = log[header.size : header.names.offset]
+    n_zeros = len(job_region) - len(job_region.lstrip(b"\0"))
+    if n_zeros == 0:
+        return log
+    places = struct.Struct(f"{header.byte_order}{2 * (1 + _SLOTS)}Q")
+    map_of_file = list(places.unpack_from(log, _MAP_OFFSET))
+    map_of_file[::2] = [offset - n_zeros if offset else 0 for offset in map_of_file[::2]]
+    end = _MAP_OFFSET + places.size
+    return (
+        log[:_MAP_OFFSET]
+        + places.pack(*map_of_file)
+        + log[end : header.size]
+        + log[header.size + n_zeros :]
+    )
 
 
 def dxt_bytes(records: Iterable[Dxt], *, byte_order: str = "<", threads: bool = False) -> bytes:
