@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from typing import Any
 
-from ioncast.insights.checks import small_requests
+from ioncast.insights.checks import (
+    alignment,
+    mpiio_calls,
+    order,
+    repeated,
+    small_requests,
+    traffic,
+)
+from ioncast.insights.checks.sentences import in_words
 from ioncast.insights.checks.values import (
     LEVELS,
+    Advice,
     Applied,
     Case,
     Check,
     Checked,
+    Find,
     Finding,
     Sentence,
     Unknown,
 )
+from ioncast_base.visible_text import visible
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,38 +39,131 @@ else:
     import tomli as tomllib
 
 ENTRY_POINTS = "ioncast.checks"
-_FINDERS = {**small_requests.FINDERS}
+_FINDERS: Mapping[str, Find] = {
+    **traffic.FINDERS,
+    **small_requests.FINDERS,
+    **alignment.FINDERS,
+    **repeated.FINDERS,
+    **order.FINDERS,
+    **mpiio_calls.FINDERS,
+}
 _MAIN = "main"
+
+
+@dataclass(frozen=True)
+class SiteChecks:
+    """The checks that other packages offer, and a sentence for each one that cannot be used."""
+
+    checks: tuple[Check, ...]
+    warnings: tuple[str, ...]
 
 
 @cache
 def own_checks() -> tuple[Check, ...]:
     """List ioncast's own checks in the order of their codes."""
-    texts = tomllib.loads(files(__package__).joinpath("texts.toml").read_text(encoding="utf-8"))
+    texts = _read("texts.toml")
     return tuple(_check(code, texts[code]) for code in sorted(_FINDERS))
 
 
-def site_checks() -> tuple[Check, ...]:
+@cache
+def all_advice() -> Mapping[str, Advice]:
+    """Read all advice, by key."""
+    return {
+        key: Advice(key, text["sentence"], text.get("snippets", {}))
+        for key, text in _read("advice.toml").items()
+    }
+
+
+@cache
+def site_checks() -> SiteChecks:
     """Load the checks that other packages offer as entry points of the group `ENTRY_POINTS`."""
-    return tuple(point.load() for point in entry_points(group=ENTRY_POINTS))
+    taken = {check.code for check in own_checks()}
+    checks, warnings = [], []
+    for point in sorted(entry_points(group=ENTRY_POINTS)):
+        found = _loaded(point)
+        if isinstance(found, str):
+            warnings.append(f"check {visible(point.name)} of the site is left out: {found}")
+        elif found.code in taken:
+            warnings.append(
+                f"check {visible(point.name)} of the site is left out: the code"
+                f" {visible(found.code)} is taken; give it another code"
+            )
+        else:
+            taken.add(found.code)
+            checks.append(found)
+    return SiteChecks(tuple(checks), tuple(warnings))
 
 
-def run_checks(case: Case, checks: Iterable[Check] | None = None) -> Checked:
-    """Evaluate checks, by default ioncast's own and those of the site."""
+def all_checks() -> tuple[Check, ...]:
+    """List ioncast's own checks and those of the site."""
+    return (*own_checks(), *site_checks().checks)
+
+
+def run_checks(case: Case, checks: Sequence[Check] | None = None) -> Checked:
+    """Evaluate checks, by default all.
+
+    A check of the site that fails becomes a warning, and the others still run.
+    """
+    own = {check.code for check in own_checks()}
     found: list[Applied] = []
     unknown: dict[str, str] = {}
-    for check in checks if checks is not None else (*own_checks(), *site_checks()):
-        result = check.find(case)
+    warnings: list[str] = []
+    for check in all_checks() if checks is None else checks:
+        evaluate = _evaluated if check.code in own else _evaluated_safely
+        result = evaluate(check, case)
         if isinstance(result, Unknown):
             unknown[check.code] = result.reason
-        elif result is not None and not _is_premature(case, result):
-            found.append(Applied(check, result))
-    return Checked(_sorted(found), unknown)
+        elif isinstance(result, str):
+            warnings.append(result)
+        elif result is not None:
+            found.append(result)
+    return Checked(_sorted(found), unknown, tuple(warnings))
 
 
-def _is_premature(case: Case, finding: Finding) -> bool:
-    """Whether the log is incomplete, so that nothing can be called good."""
-    return finding.level == "OK" and case.facts.is_incomplete
+def _evaluated(check: Check, case: Case) -> Applied | Unknown | None:
+    result = check.find(case)
+    if not isinstance(result, Finding):
+        return result
+    if result.level == "OK" and case.facts.is_incomplete:
+        # Records are missing, so nothing can be called good.
+        return None
+    return Applied(
+        check,
+        result,
+        sentence=in_words(check.sentences[result.variant].template, result.numbers),
+        file_words=tuple(
+            in_words(check.file_words, {"number": file.number, "share": file.share})
+            for file in result.files
+        ),
+    )
+
+
+def _evaluated_safely(check: Check, case: Case) -> Applied | Unknown | str | None:
+    """Evaluate a check of the site, which may fail in any way; a text tells how."""
+    try:
+        result = _evaluated(check, case)
+    except Exception as error:
+        return f"check {visible(check.code)} of the site failed: {_reason(error)}"
+    if result is None or isinstance(result, Applied | Unknown):
+        return result
+    return (
+        f"check {visible(check.code)} of the site failed: it returned {type(result).__name__},"
+        " not Finding, Unknown or None"
+    )
+
+
+def _loaded(point: EntryPoint) -> Check | str:
+    try:
+        check = point.load()
+    except Exception as error:
+        return _reason(error)
+    if not isinstance(check, Check):
+        return f"{visible(point.value)} is not a Check"
+    return check
+
+
+def _reason(error: Exception) -> str:
+    return visible(f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
 def _sorted(found: Sequence[Applied]) -> tuple[Applied, ...]:
@@ -74,9 +179,32 @@ def _sorted(found: Sequence[Applied]) -> tuple[Applied, ...]:
     )
 
 
-def _check(code: str, text: dict[str, Any]) -> Check:
-    sentences = {
-        "" if variant == _MAIN else variant: Sentence(template, tuple(text.get("advice", ())))
-        for variant, template in text["sentences"].items()
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+
+
+def _check(code: str, text: Mapping[str, Any]) -> Check:
+    return Check(
+        code=code,
+        title=text["title"],
+        levels=tuple(text["levels"]),
+        condition=text["condition"],
+        source=text["source"],
+        sentences=_sentences(text["sentences"], text.get("advice", [])),
+        find=_FINDERS[code],
+        **({"file_words": text["file"]} if "file" in text else {}),
+    )
+
+
+def _sentences(
+    templates: Mapping[str, str], advice: Mapping[str, Sequence[str]] | Sequence[str]
+) -> dict[str, Sentence]:
+    """Join templates and advice; a variant without one of them has that of the main one."""
+    keys = advice if isinstance(advice, Mapping) else {_MAIN: advice}
+    return {
+        "" if variant == _MAIN else variant: Sentence(
+            templates.get(variant, templates[_MAIN]),
+            tuple(all_advice()[key] for key in keys.get(variant, keys[_MAIN])),
+        )
+        for variant in (*templates, *keys)
     }
-    return Check(code, text["title"], text["source"], sentences, _FINDERS[code])

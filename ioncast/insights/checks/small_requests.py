@@ -1,56 +1,47 @@
-"""P05, P06: many small requests."""
+"""P05, P06, P15, P16: many small requests, in all files and in shared ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from ioncast.insights.checks.values import Case, FileShare, Find, Finding
-from ioncast.insights.facts.values import Layer, share, total
+from ioncast.insights.checks.concerned import worst_files
+from ioncast.insights.checks.values import Case, Find, Finding
+from ioncast.insights.facts.values import share, total
 from ioncast_base.kinds import Operation
 
 # A file is named if it has more than this part of the threshold's share of all requests.
 _NAMED_PART = 0.5
 
 
-def small_reads(case: Case) -> Finding | None:
-    """P05: small reads in all files."""
-    return _small(case, "read")
-
-
-def small_writes(case: Case) -> Finding | None:
-    """P06: small writes in all files."""
-    return _small(case, "write")
-
-
-def _small(case: Case, operation: Operation) -> Finding | None:
+def small_requests(case: Case, operation: Operation, *, only_shared: bool) -> Finding | None:
+    """Look for small requests of one operation."""
     layer = case.facts.layers.get("POSIX")
     if layer is None:
         return None
+    counted = layer.file_is_shared() if only_shared else np.ones(len(layer.used_files), bool)
     requests = layer.of(operation)
-    small, all_ = total(requests.small), total(requests.requests)
-    part = share(small, all_)
-    limits = case.thresholds
+    small_of_files = layer.of_files(requests.small)[counted]
+    small, all_ = total(small_of_files), total(layer.of_files(requests.requests)[counted])
+    part, limits = share(small, all_), case.thresholds
     if part is None or part <= limits.small_share or small <= limits.least_count:
         return None
+    least = _NAMED_PART * limits.small_share * all_
+    files, worst = worst_files(case, layer.used_files[counted], small_of_files, all_, least)
     return Finding(
         "HIGH",
-        numbers={"small": small, "requests": all_, "share": part},
+        numbers={"small": small, "requests": all_, "share": part, "files": files},
         thresholds={"small_share": limits.small_share, "least_count": limits.least_count},
-        files=_files(case, layer, operation, all_),
+        files=worst,
+        variant="mpiio" if "MPIIO" in case.facts.layers else "",
     )
 
 
-def _files(case: Case, layer: Layer, operation: Operation, all_: int) -> tuple[FileShare, ...]:
-    counts = layer.of_files(layer.of(operation).small)
-    least = _NAMED_PART * case.thresholds.small_share * all_
-    named = [row for row in np.argsort(-counts, kind="stable") if counts[row] > least]
-    paths = case.facts.files.path
-    return tuple(
-        FileShare(paths[layer.used_files[row]], int(counts[row]), counts[row] / all_)
-        for row in named
-    )
-
-
-FINDERS: Mapping[str, Find] = {"P05": small_reads, "P06": small_writes}
+FINDERS: Mapping[str, Find] = {
+    "P05": partial(small_requests, operation="read", only_shared=False),
+    "P06": partial(small_requests, operation="write", only_shared=False),
+    "P15": partial(small_requests, operation="read", only_shared=True),
+    "P16": partial(small_requests, operation="write", only_shared=True),
+}

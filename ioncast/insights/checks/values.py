@@ -10,6 +10,8 @@ from ioncast.insights.facts.values import Facts
 
 Level = Literal["HIGH", "WARN", "OK", "INFO"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+# A reader looks at the worst files, and a run may have a million.
+MOST_FILES = 20
 
 
 @dataclass(frozen=True)
@@ -19,14 +21,34 @@ class Thresholds:
     Attributes
     ----------
     least_count : int
-        So few requests, or fewer, never make a finding about small or random ones, or about
-        independent ones of MPI-IO.
+        P05, P06, P11, P13, P15, P16, M02, M03: a finding needs more requests of its kind.
+    stdio_share : float
+        S01: the share of all bytes that STDIO moves.
+    difference_share : float
+        P01 to P04: the difference of reads and writes, as a share of both.
     small_share : float
-        P05, P06, P15, P16: the share of small requests.
+        P05, P06, P15, P16: the share of requests below 1 MiB.
+    unaligned_share : float
+        P07, P08: the share of requests that are not aligned.
+    repeated_factor : float
+        P09, P10: bytes that are read or written, as a multiple of the file's size.
+    random_share : float
+        P11, P13: the share of random requests.
+    ordered_share : float
+        P12, P14: the share of requests that are not random.
+    independent_share : float
+        M02, M03: the share of reads, or of writes, among the independent calls of a file.
     """
 
     least_count: int = 1000
+    stdio_share: float = 0.1
+    difference_share: float = 0.1
     small_share: float = 0.1
+    unaligned_share: float = 0.1
+    repeated_factor: float = 1.1
+    random_share: float = 0.2
+    ordered_share: float = 0.8
+    independent_share: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -60,7 +82,7 @@ class Case:
 
 @dataclass(frozen=True)
 class FileShare:
-    """A file of a finding, with its count and its share of all files' counts (0 to 1)."""
+    """A file of a finding, with its count, and its share of all counts (0 to 1) if it has one."""
 
     path: str
     number: float
@@ -80,7 +102,8 @@ class Finding:
     thresholds : mapping of str to number
         The values that they were compared with, by the name in `Thresholds`.
     files : tuple of FileShare
-        The files that are concerned, the worst first.
+        The files that are concerned, the worst first, at most `MOST_FILES`. The number of all of
+        them is `numbers["files"]`.
     ranks : tuple of int
         The processes that are concerned, the worst first.
     variant : str
@@ -107,11 +130,39 @@ Find: TypeAlias = Callable[[Case], Result]
 
 
 @dataclass(frozen=True)
+class Advice:
+    """A thing to do.
+
+    Attributes
+    ----------
+    key : str
+        Its name, the same for all checks that give this advice.
+    sentence : str
+        The advice.
+    snippets : mapping of str to str
+        Code or commands that follow it, by library: mpiio, hdf5, pnetcdf, netcdf, adios, posix or
+        lustre.
+    """
+
+    key: str
+    sentence: str
+    snippets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Sentence:
-    """A template for `str.format` with a finding's numbers, and the keys of its advice."""
+    """The words of a finding, and what to do.
+
+    Attributes
+    ----------
+    template : str
+        As for `ioncast.insights.checks.sentences.in_words`, with the finding's numbers.
+    advice : tuple of Advice
+        The advice that fits.
+    """
 
     template: str
-    advice: tuple[str, ...] = ()
+    advice: tuple[Advice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,27 +175,43 @@ class Check:
         Such as "P06"; those of a site begin with another letter than ours.
     title : str
         The thing that it looks for, in a few words.
+    levels : tuple of str
+        The levels that its findings may have, the worst first.
+    condition : str
+        The condition of a finding, a template of `str.format` with the names of thresholds.
     source : str
         The paper or the tool that describes it.
     sentences : mapping of str to Sentence
         By `Finding.variant`; the main one has the empty name.
     find : callable
         Returns a finding, the reason why there can be none, or None if it does not apply.
+    file_words : str
+        The template for a file of a finding, with `number` and `share`.
     """
 
     code: str
     title: str
+    levels: tuple[Level, ...]
+    condition: str
     source: str
     sentences: Mapping[str, Sentence]
     find: Find
+    file_words: str = "{number:,} ({share:.2%})"
 
 
 @dataclass(frozen=True)
 class Applied:
-    """A check and its finding."""
+    """A check, its finding, and the finding and its files in words."""
 
     check: Check
     finding: Finding
+    sentence: str
+    file_words: tuple[str, ...]
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """The advice that fits the finding."""
+        return self.check.sentences[self.finding.variant].advice
 
 
 @dataclass(frozen=True)
@@ -157,7 +224,10 @@ class Checked:
         "Too little I/O to matter" first, then by level and code.
     unknown : mapping of str to str
         For each check that could not be evaluated the reason, by code.
+    warnings : tuple of str
+        Sentences about checks of the site that failed.
     """
 
     findings: tuple[Applied, ...]
     unknown: Mapping[str, str]
+    warnings: tuple[str, ...] = ()

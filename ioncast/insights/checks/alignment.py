@@ -1,0 +1,71 @@
+"""P07, P08: requests that are not aligned, in memory and in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ioncast.insights.checks.concerned import worst_files
+from ioncast.insights.checks.values import Case, Find, Finding, Result, Unknown
+from ioncast.insights.facts.values import Ints, Layer, share, total
+
+
+def in_memory(case: Case) -> Finding | None:
+    """P07: buffers that do not begin at a multiple of the memory's alignment."""
+    layer = case.facts.layers.get("POSIX")
+    if layer is None:
+        return None
+    unaligned, all_ = total(layer.count("MEM_NOT_ALIGNED")), total(_requests(layer))
+    part, limit = share(unaligned, all_), case.thresholds.unaligned_share
+    if part is None or part <= limit:
+        return None
+    return Finding(
+        "HIGH",
+        numbers={"unaligned": unaligned, "requests": all_, "share": part},
+        thresholds={"unaligned_share": limit},
+    )
+
+
+def in_file(case: Case) -> Result:
+    """P08: offsets that are not multiples of the file system's block size, where it is known."""
+    layer = case.facts.layers.get("POSIX")
+    if layer is None or not _requests(layer).any():
+        return None
+    # Darshan writes -1 for an alignment that it does not know, and counts nothing there.
+    known = layer.count("FILE_ALIGNMENT") > 0
+    requests, unaligned = (
+        np.where(known, counts, 0) for counts in (_requests(layer), layer.count("FILE_NOT_ALIGNED"))
+    )
+    all_ = total(requests)
+    if not all_:
+        return Unknown("the log does not tell the alignment of the files")
+    part, limit = total(unaligned) / all_, case.thresholds.unaligned_share
+    if part <= limit:
+        return None
+    files, worst = worst_files(case, layer.used_files, layer.of_files(unaligned), all_)
+    return Finding(
+        "HIGH",
+        numbers={
+            "unaligned": total(unaligned),
+            "requests": all_,
+            "share": part,
+            "files": files,
+            "boundary_bytes": _most_common(layer.count("FILE_ALIGNMENT"), unaligned),
+        },
+        thresholds={"unaligned_share": limit},
+        files=worst,
+    )
+
+
+def _requests(layer: Layer) -> Ints:
+    return layer.reads.requests + layer.writes.requests
+
+
+def _most_common(values: Ints, weights: Ints) -> int:
+    """Find the value with the largest weight in all."""
+    distinct, places = np.unique(values, return_inverse=True)
+    return int(distinct[np.bincount(places, weights).argmax()])
+
+
+FINDERS: Mapping[str, Find] = {"P07": in_memory, "P08": in_file}

@@ -1,0 +1,67 @@
+"""The findings of a run as a record, which every output and the database of the service use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ioncast.insights.checks.values import Advice, Applied, Checked
+from ioncast.insights.facts.libraries import LIBRARIES, libraries_of
+from ioncast.insights.facts.values import Facts
+
+
+def to_record(name: str, checked: Checked, facts: Facts) -> dict[str, Any]:
+    """Convert the findings of a run to an object for JSON.
+
+    Parameters
+    ----------
+    name : str
+        The log's name.
+    checked : Checked
+        The results of `run_checks`.
+    facts : Facts
+        The run.
+    """
+    libraries = libraries_of(facts)
+    return {
+        "log": name,
+        "job": facts.run.job_id,
+        "processes": facts.run.processes,
+        "libraries": list(libraries),
+        "findings": [_finding(applied, libraries) for applied in checked.findings],
+        "unknown": dict(checked.unknown),
+        "warnings": [*facts.warnings, *checked.warnings],
+    }
+
+
+def _finding(applied: Applied, libraries: tuple[str, ...]) -> dict[str, Any]:
+    check, finding = applied.check, applied.finding
+    return {
+        "code": check.code,
+        "level": finding.level,
+        "title": check.title,
+        "sentence": applied.sentence,
+        "source": check.source,
+        "numbers": dict(finding.numbers),
+        "thresholds": dict(finding.thresholds),
+        "files": [
+            {"path": file.path, "number": file.number, "share": file.share, "words": words}
+            for file, words in zip(finding.files, applied.file_words, strict=True)
+        ],
+        "ranks": list(finding.ranks),
+        "advice": [_advice(advice, libraries) for advice in applied.advice],
+    }
+
+
+def _advice(advice: Advice, libraries: tuple[str, ...]) -> dict[str, Any]:
+    """Convert advice; the snippets for libraries that the run uses come first."""
+    return {
+        "key": advice.key,
+        "sentence": advice.sentence,
+        "snippets": _ordered(advice.snippets, libraries),
+    }
+
+
+def _ordered(snippets: Mapping[str, str], libraries: tuple[str, ...]) -> dict[str, str]:
+    order = dict.fromkeys((*libraries, *LIBRARIES, *snippets))
+    return {library: snippets[library] for library in order if library in snippets}

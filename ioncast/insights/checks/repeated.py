@@ -1,0 +1,63 @@
+"""P09, P10: files that are read or written more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from ioncast.insights.checks.concerned import worst_files
+from ioncast.insights.checks.values import Case, Find, Finding
+from ioncast.insights.facts.values import Bools, Ints
+from ioncast_base.kinds import Operation
+
+
+def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
+    """Look for files whose moved bytes exceed their extent."""
+    layer = case.facts.layers.get("POSIX")
+    if layer is None:
+        return None
+    files, limit = layer.used_files, case.thresholds.repeated_factor
+    moved = layer.of_files(layer.of(operation).bytes)
+    extent = _extent(case, operation)[files]
+    is_repeated = (extent > 0) & (moved > limit * extent)
+    if not is_repeated.any():
+        return None
+    factor = np.where(is_repeated, moved / np.maximum(extent, 1), 0)
+    count, worst = worst_files(case, files, factor)
+    sieved = int((is_repeated & _is_sieved(case, operation, files, moved)).sum())
+    return Finding(
+        "WARN",
+        numbers={"files": count, "factor": worst[0].number, "sieved": sieved},
+        thresholds={"repeated_factor": limit},
+        files=worst,
+        variant="sieving" if sieved == count else "partly" if sieved else "",
+    )
+
+
+def _extent(case: Case, operation: Operation) -> Ints:
+    files = case.facts.files
+    return files.read_extent_bytes if operation == "read" else files.written_extent_bytes
+
+
+def _is_sieved(case: Case, operation: Operation, files: Ints, moved: Ints) -> Bools:
+    """Tell for each file whether MPI-IO itself asked for so few bytes that it moved none twice."""
+    mpiio = case.facts.layers.get("MPIIO")
+    if mpiio is None:
+        return np.zeros(len(files), bool)
+    asked = np.full(len(case.facts.files), -1)
+    asked[mpiio.used_files] = mpiio.of_files(mpiio.of(operation).bytes)
+    limit = case.thresholds.repeated_factor
+    found: Bools = (
+        (asked[files] >= 0)
+        & (asked[files] <= limit * _extent(case, operation)[files])
+        & (moved > limit * asked[files])
+    )
+    return found
+
+
+FINDERS: Mapping[str, Find] = {
+    "P09": partial(repeated_bytes, operation="read"),
+    "P10": partial(repeated_bytes, operation="write"),
+}
