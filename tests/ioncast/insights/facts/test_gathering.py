@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.applications.darshan_writer import Record, write_log
+from experiments.applications.darshan_writer import Record, record_id, write_log
 from ioncast.insights.facts.gathering import COUNTED_MODULES, FACT_MODULES, facts_of
 from ioncast.insights.facts.values import Facts, Ints, share, total
 from ioncast_base.errors import DamagedLogError
@@ -86,6 +86,20 @@ def test_a_file_that_mpiio_only_opened_belongs_to_the_layer_that_moved_its_bytes
     )
     assert [APIS[api] for api in found.files.api] == ["POSIX"]
     assert found.files.bytes_written.tolist() == [8000]
+
+
+def test_a_file_without_a_name_has_its_number(tmp_path: Path) -> None:
+    log = write_log(
+        tmp_path / "app.darshan",
+        nprocs=1,
+        records=[posix(path, 0, WRITES=1, BYTES_WRITTEN=1) for path in ("/a", "/b", "/c")],
+        names=["/c", "/a", "/unused"],
+    )
+    paths = facts_of(run_of([read_log(log)])).files.path
+    assert sorted(paths) == ["/a", "/c", f"file {record_id('/b')}"]
+    assert [record_id(path) if path in ("/a", "/c") else int(path[5:]) for path in paths] == sorted(
+        map(record_id, ("/a", "/b", "/c"))
+    )
 
 
 def test_files_of_the_system_count_only_when_asked_for(tmp_path: Path) -> None:
