@@ -56,7 +56,7 @@ def bytes_of_servers(
     ServerBytes
         The bytes on each OST.
     """
-    layout = _first_mirrors(components)
+    layout = first_mirrors(components)
     segment, row = _pairs(layout.file_id, file_id)
     known = (length[segment] > 0) & (offset[segment] >= 0)
     segment, row = segment[known], row[known]
@@ -68,7 +68,7 @@ def bytes_of_servers(
     return _merged(*_by_stripe(layout, segment, row, start, end))
 
 
-def _first_mirrors(components: LustreComponents) -> LustreComponents:
+def first_mirrors(components: LustreComponents) -> LustreComponents:
     """Keep one record of each file, and of its components the first mirror; sort by file.
 
     Processes that opened a file at different times may have seen more or fewer components, so the

@@ -18,6 +18,15 @@ from ioncast.insights.checks import (
     small_requests,
     traffic,
 )
+from ioncast.insights.checks.processes import (
+    aggregation,
+    imbalance,
+    metadata_time,
+    relevance,
+    stragglers,
+    striping,
+    unequal_ranks,
+)
 from ioncast.insights.checks.sentences import in_words
 from ioncast.insights.checks.values import (
     LEVELS,
@@ -46,6 +55,13 @@ _FINDERS: Mapping[str, Find] = {
     **repeated.FINDERS,
     **order.FINDERS,
     **mpiio_calls.FINDERS,
+    **unequal_ranks.FINDERS,
+    **imbalance.FINDERS,
+    **metadata_time.FINDERS,
+    **stragglers.FINDERS,
+    **aggregation.FINDERS,
+    **striping.FINDERS,
+    **relevance.FINDERS,
 }
 _MAIN = "main"
 

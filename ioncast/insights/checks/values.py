@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
+from ioncast.insights.facts.aggregating_ranks import Aggregators, aggregators_of
+from ioncast.insights.facts.by_rank import RankFacts, ranks_of
+from ioncast.insights.facts.collective_calls import Collectives, collectives_of
 from ioncast.insights.facts.values import Facts
+from ioncast_base.kinds import Api
+from summario.traces.trace_phases import TracePhase, trace_phases
 
 Level = Literal["HIGH", "WARN", "OK", "INFO"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-# A reader looks at the worst files, and a run may have a million.
+# A reader looks at the worst files and processes, and a run may have a million.
 MOST_FILES = 20
+MOST_RANKS = 100
+_TRACED: tuple[Api, ...] = ("MPIIO", "POSIX")
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,51 @@ class Thresholds:
         P12, P14: the share of requests that are not random.
     independent_share : float
         M02, M03: the share of reads, or of writes, among the independent calls of a file.
+    metadata_seconds : float
+        P17: the metadata time of a process.
+    metadata_share : float
+        I02: the share of metadata time in the I/O time.
+    slowest_bytes_share : float
+        P18: the difference between the bytes of the slowest and of the fastest process, as a share
+        of the file's bytes.
+    slowest_time_share : float
+        P19: the difference between their times, as a share of the time of all processes.
+    slowest_seconds : float
+        P19: the difference between their times.
+    rank_bytes_share : float
+        P21, P22: the difference between the most and the fewest bytes of a process, as a share of
+        the most.
+    missing_share : float
+        D01, D02: the share of the bytes whose process a source need not tell.
+    rank_0_factor : float
+        D01: the factor by which rank 0 does more than the next process.
+    rank_0_bytes : int
+        D01: rank 0 moves more bytes than these.
+    mean_share : float
+        D02: the share of the mean by which the largest value of a metric exceeds it.
+    deviations : float
+        D02: the number of standard deviations by which a process exceeds the mean.
+    straggler_share : float
+        D03: the share of a trace phase by which a straggler ends later than the median process.
+    time_distance_seconds, shortest_pause_seconds : float
+        D03, I05: a longer pause always ends a trace phase; a shorter one never does.
+    most_trace_phases : int
+        I05: so many trace phases, or fewer, are never too many.
+    aggregator_share : float
+        M08, M09, M10: an aggregator moves at least this share of the bytes of the busiest one.
+    collective_share : float
+        M08, M09, M10: the share of the bytes of POSIX that collective calls cause.
+    alike_share : float
+        I07: the share of the collective calls that are POSIX requests of the same process and size.
+    one_stripe_bytes : int
+        I03: the size of a file that needs more than one stripe.
+    ost_share_good, ost_share_bad : float
+        I04: from the first share of the file system's OSTs on, their use is good; below the second
+        one it is bad.
+    osts : int
+        I04: the OSTs of the file system, for logs that do not tell it; 0: not known.
+    io_time_share : float
+        I06: the share of I/O time in the run time.
     """
 
     least_count: int = 1000
@@ -49,6 +102,29 @@ class Thresholds:
     random_share: float = 0.2
     ordered_share: float = 0.8
     independent_share: float = 0.5
+    metadata_seconds: float = 30.0
+    metadata_share: float = 0.23
+    slowest_bytes_share: float = 0.15
+    slowest_time_share: float = 0.15
+    slowest_seconds: float = 1.0
+    rank_bytes_share: float = 0.3
+    missing_share: float = 0.1
+    rank_0_factor: float = 1.15
+    rank_0_bytes: int = 1 << 20
+    mean_share: float = 0.15
+    deviations: float = 1.0
+    straggler_share: float = 0.15
+    time_distance_seconds: float = 1.0
+    shortest_pause_seconds: float = 0.1
+    most_trace_phases: int = 100
+    aggregator_share: float = 0.01
+    collective_share: float = 0.9
+    alike_share: float = 0.9
+    one_stripe_bytes: int = 1 << 30
+    ost_share_good: float = 0.5
+    ost_share_bad: float = 0.1
+    osts: int = 0
+    io_time_share: float = 0.01
 
 
 @dataclass(frozen=True)
@@ -73,11 +149,47 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Case:
-    """All that a check may look at."""
+    """All that a check may look at; several checks look at the properties, so they are kept."""
 
     facts: Facts
     thresholds: Thresholds = field(default_factory=Thresholds)
     allocation: Allocation | None = None
+
+    @cached_property
+    def ranks(self) -> RankFacts | None:
+        """Requests, bytes and time of each process; None if the log does not tell them."""
+        return ranks_of(self.facts, self.thresholds.missing_share)
+
+    @cached_property
+    def collectives(self) -> Collectives:
+        """The files with collective calls."""
+        return collectives_of(self.facts, self.thresholds.alike_share)
+
+    @cached_property
+    def aggregators(self) -> Aggregators | None:
+        """The aggregators of collective calls; None if the log does not tell them."""
+        return aggregators_of(
+            self.facts,
+            self.collectives,
+            least_share=self.thresholds.aggregator_share,
+            collective_share=self.thresholds.collective_share,
+        )
+
+    @cached_property
+    def trace_phases(self) -> Mapping[Api, list[TracePhase]]:
+        """The trace phases of MPI-IO and of POSIX; empty without a trace."""
+        if self.facts.trace is None:
+            return {}
+        return {
+            api: trace_phases(
+                self.facts.trace,
+                api,
+                time_distance=self.thresholds.time_distance_seconds,
+                shortest_pause=self.thresholds.shortest_pause_seconds,
+                straggler_share=self.thresholds.straggler_share,
+            )
+            for api in _TRACED
+        }
 
 
 @dataclass(frozen=True)
@@ -105,7 +217,7 @@ class Finding:
         The files that are concerned, the worst first, at most `MOST_FILES`. The number of all of
         them is `numbers["files"]`.
     ranks : tuple of int
-        The processes that are concerned, the worst first.
+        The processes that are concerned, the worst first, at most `MOST_RANKS`.
     variant : str
         The name of the check's sentence that fits; empty for the main one.
     """

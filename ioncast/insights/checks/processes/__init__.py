@@ -1,0 +1,1 @@
+"""Checks on single processes, traces, aggregators and servers."""

@@ -1,0 +1,122 @@
+"""M08, M09, M10, I07: aggregators on compute nodes, and collective calls without any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ioncast.insights.checks.concerned import worst_files
+from ioncast.insights.checks.values import (
+    MOST_RANKS,
+    Case,
+    Find,
+    Finding,
+    Level,
+    Result,
+    Unknown,
+)
+from ioncast.insights.facts.aggregating_ranks import Aggregators
+from ioncast.insights.facts.values import total
+from summario.runs.hosts import NodeCount
+
+
+def fewer_aggregators(case: Case) -> Result:
+    """M08: fewer aggregators than compute nodes, or some nodes without one."""
+    return _only(case, "WARN")
+
+
+def more_aggregators(case: Case) -> Result:
+    """M09: more aggregators than compute nodes."""
+    return _only(case, "HIGH")
+
+
+def one_aggregator_on_each_node(case: Case) -> Result:
+    """M10: as many aggregators as compute nodes, one on each."""
+    return _only(case, "OK")
+
+
+def ran_alone(case: Case) -> Finding | None:
+    """I07: collective calls ran as independent ones."""
+    every, limit = case.collectives, case.thresholds.alike_share
+    found = every.take(every.ran_alone)
+    if case.facts.run.processes < 2 or not len(found):
+        return None
+    calls, all_calls = total(found.calls), total(every.calls)
+    files, place = np.unique(found.file, return_inverse=True)
+    of_files = np.bincount(place, found.calls).astype(np.int64)
+    count, named = worst_files(case, files, of_files, all_calls)
+    return Finding(
+        "WARN",
+        numbers={
+            "calls": calls,
+            "all_calls": all_calls,
+            "share": calls / all_calls,
+            "files": count,
+        },
+        thresholds={"alike_share": limit},
+        files=named,
+    )
+
+
+def _only(case: Case, level: Level) -> Result:
+    """Find how the aggregators are placed, if that has a level."""
+    found = _placement(case)
+    return found if isinstance(found, Unknown) or (found and found.level == level) else None
+
+
+def _placement(case: Case) -> Result:
+    if case.facts.run.processes < 2 or not len(case.collectives.aggregated):
+        return None
+    found, nodes = case.aggregators, case.facts.nodes
+    if found is None:
+        return Unknown(
+            "the log does not tell the aggregators: it has no whole trace of POSIX (DXT), and no"
+            " heat map (HEATMAP) that is mainly of the files with collective calls"
+        )
+    if nodes is None:
+        return Unknown("the number of compute nodes is not known")
+    return _compared(found, nodes, case)
+
+
+def _compared(found: Aggregators, nodes: NodeCount, case: Case) -> Result:
+    count = len(found.rank)
+    if nodes.number > count:
+        return _finding(case, "WARN", found)
+    if not nodes.are_all:
+        return Unknown("the log names only some of the compute nodes")
+    if nodes.number < count:
+        return _finding(case, "HIGH", found)
+    if found.hosts is not None and len(found.hosts) < count:
+        return _finding(case, "WARN", found, variant="uneven")
+    if found.hosts is None and count > 1:
+        return Unknown("the log does not tell on which compute nodes the aggregators ran")
+    return _finding(case, "OK", found)
+
+
+def _finding(case: Case, level: Level, found: Aggregators, variant: str = "") -> Finding:
+    limits, nodes = case.thresholds, case.facts.nodes
+    numbers: dict[str, float | str] = {
+        "aggregators": len(found.rank),
+        "nodes": nodes.number if nodes is not None else 0,
+    }
+    if variant:
+        numbers["empty"] = ", ".join(found.idle_hosts) or "nodes that the trace does not name"
+    return Finding(
+        level,
+        numbers,
+        thresholds={
+            "aggregator_share": limits.aggregator_share,
+            "collective_share": limits.collective_share,
+        },
+        ranks=tuple(found.rank[:MOST_RANKS].tolist()),
+        variant=variant,
+    )
+
+
+FINDERS: Mapping[str, Find] = {
+    "M08": fewer_aggregators,
+    "M09": more_aggregators,
+    "M10": one_aggregator_on_each_node,
+    "I07": ran_alone,
+}

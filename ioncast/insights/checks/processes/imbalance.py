@@ -1,0 +1,130 @@
+"""D01, D02: rank 0, or some other processes, do more than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ioncast.insights.checks.values import MOST_RANKS, Case, Find, Finding, Result, Unknown
+from ioncast.insights.facts.by_rank import RankFacts
+from ioncast.insights.facts.values import Floats
+
+# Of two processes, the busier one is always at the mean plus one standard deviation.
+_FEWEST_PROCESSES = 3
+_NOT_TOLD = (
+    "the log does not tell what each process moved: it has no whole trace (DXT), no heat map"
+    " (HEATMAP) of these files, and too few records of single processes"
+)
+
+
+def heavy_rank_0(case: Case) -> Result:
+    """D01: rank 0 reads, writes or both much more than each other process."""
+    ranks = _ranks(case, fewest=2)
+    if not isinstance(ranks, RankFacts):
+        return ranks
+    moved = _of_rank_0(ranks, ranks.bytes)
+    limits = case.thresholds
+    variant = _heavier(ranks, limits.rank_0_factor)
+    if variant is None or moved <= limits.rank_0_bytes:
+        return None
+    others = float(ranks.bytes.sum() - moved) / (ranks.processes - 1)
+    numbers: dict[str, float | str] = {
+        "bytes": moved,
+        "share": moved / float(ranks.bytes.sum()),
+        "source": ranks.source,
+    }
+    if others:
+        numbers["factor"] = moved / others
+    return Finding(
+        "HIGH",
+        numbers=numbers,
+        thresholds={"rank_0_factor": limits.rank_0_factor, "rank_0_bytes": limits.rank_0_bytes},
+        ranks=(0,),
+        variant=variant if others else f"{variant}_alone".strip("_"),
+    )
+
+
+def unbalanced_ranks(case: Case) -> Result:
+    """D02: some processes exceed the others in everything that differs between processes."""
+    ranks = _ranks(case, fewest=_FEWEST_PROCESSES)
+    if not isinstance(ranks, RankFacts):
+        return ranks
+    limits = case.thresholds
+    metrics = [ranks.bytes, *_reads_and_writes(ranks)]
+    if ranks.seconds is not None:
+        metrics.append(ranks.seconds)
+    differing = [
+        values
+        for values in metrics
+        if values.max() > (1 + limits.mean_share) * _mean(ranks, values)
+    ]
+    if not differing or differing[0] is not metrics[0]:
+        return None
+    above = [
+        values > _mean(ranks, values) + limits.deviations * _deviation(ranks, values)
+        for values in differing
+    ]
+    named = np.flatnonzero(np.logical_and.reduce(above))
+    if not len(named):
+        return None
+    named = named[np.argsort(-ranks.bytes[named], kind="stable")]
+    return Finding(
+        "HIGH",
+        numbers={
+            "count": len(named),
+            "processes": ranks.processes,
+            "share": float(ranks.bytes[named].sum() / ranks.bytes.sum()),
+            "source": ranks.source,
+        },
+        thresholds={"mean_share": limits.mean_share, "deviations": limits.deviations},
+        ranks=tuple(ranks.rank[named[:MOST_RANKS]].tolist()),
+    )
+
+
+def _ranks(case: Case, fewest: int) -> RankFacts | Unknown | None:
+    """Find what each process did; None where there is nothing to compare."""
+    facts = case.facts
+    if facts.run.processes < fewest or not facts.files.bytes.sum(dtype=np.float64):
+        return None
+    return case.ranks or Unknown(_NOT_TOLD)
+
+
+def _reads_and_writes(ranks: RankFacts) -> tuple[Floats, Floats]:
+    """Take the requests of each process; where only bytes are known, these."""
+    if ranks.reads is None or ranks.writes is None:
+        return ranks.bytes_read, ranks.bytes_written
+    return ranks.reads, ranks.writes
+
+
+def _heavier(ranks: RankFacts, factor: float) -> str | None:
+    """Name the first case in which rank 0 exceeds each other process; None if none holds."""
+    reads, writes = (_exceeds(ranks, values, factor) for values in _reads_and_writes(ranks))
+    if not _exceeds(ranks, ranks.bytes, factor):
+        return None
+    if reads and writes:
+        return ""
+    return "reads" if reads else "writes" if writes else None
+
+
+def _exceeds(ranks: RankFacts, values: Floats, factor: float) -> bool:
+    own, others = _of_rank_0(ranks, values), float(values[ranks.rank != 0].max(initial=0.0))
+    return own / others > factor if others else own > 0
+
+
+def _of_rank_0(ranks: RankFacts, values: Floats) -> float:
+    return float(values[ranks.rank == 0].sum())
+
+
+def _mean(ranks: RankFacts, values: Floats) -> float:
+    return float(values.sum()) / ranks.processes
+
+
+def _deviation(ranks: RankFacts, values: Floats) -> float:
+    """Compute the standard deviation over all processes; those without an entry have zeros."""
+    mean = _mean(ranks, values)
+    squares = float(((values - mean) ** 2).sum()) + (ranks.processes - len(values)) * mean**2
+    return float(np.sqrt(squares / ranks.processes))
+
+
+FINDERS: Mapping[str, Find] = {"D01": heavy_rank_0, "D02": unbalanced_ranks}

@@ -1,0 +1,51 @@
+"""I01, I06: an allocation unlike the decision, and too little I/O to matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ioncast.insights.checks.values import Case, Find, Finding, Result, Unknown
+from ioncast.insights.facts.rank_times import slowest_io_seconds
+from ioncast.insights.facts.values import share
+
+# Modules of DAOS, whose I/O no other module counts.
+_DAOS_MODULES = ("DFS", "DAOS")
+
+
+def other_allocation(case: Case) -> Result:
+    """I01: the job had another number of I/O nodes than the decision gives it."""
+    allocation = case.allocation
+    if allocation is None:
+        return Unknown("the I/O nodes of the job, or its prediction, are not known")
+    if allocation.io_nodes == allocation.decided:
+        return None
+    return Finding(
+        "WARN",
+        numbers={
+            "io_nodes": allocation.io_nodes,
+            "decided": allocation.decided,
+            "expected_mib_s": allocation.expected_mib_s,
+            "decided_mib_s": allocation.decided_mib_s,
+        },
+    )
+
+
+def little_io(case: Case) -> Result:
+    """I06: even the process with most I/O time spends little of the run time in I/O."""
+    facts, limit = case.facts, case.thresholds.io_time_share
+    seconds = slowest_io_seconds(facts)
+    part = share(seconds, facts.run.run_seconds)
+    if part is None or part >= limit or not facts.layers:
+        return None
+    if facts.is_incomplete:
+        return Unknown("records are missing, because Darshan's memory was full")
+    if facts.run.has(*_DAOS_MODULES):
+        return Unknown("the log has I/O through DAOS, whose time does not count here")
+    return Finding(
+        "INFO",
+        numbers={"seconds": seconds, "run_seconds": facts.run.run_seconds, "share": part},
+        thresholds={"io_time_share": limit},
+    )
+
+
+FINDERS: Mapping[str, Find] = {"I01": other_allocation, "I06": little_io}

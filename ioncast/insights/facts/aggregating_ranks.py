@@ -1,0 +1,114 @@
+"""The aggregators of a run: the processes that make the POSIX requests of collective calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ioncast.insights.facts.collective_calls import Collectives
+from ioncast.insights.facts.values import Facts, Ints
+from ioncast_base.kinds import APIS, OPERATIONS
+from summario.reading.dxt import DXT_MODULES
+
+_POSIX = APIS.index("POSIX")
+
+
+@dataclass(frozen=True)
+class Aggregators:
+    """The aggregators of all files with collective calls.
+
+    Attributes
+    ----------
+    rank : ndarray of int64
+        The processes, ascending.
+    hosts : frozenset of str, or None
+        The compute nodes on which they ran; None if the source does not tell them.
+    idle_hosts : tuple of str
+        The other compute nodes that the trace names.
+    """
+
+    rank: Ints
+    hosts: frozenset[str] | None
+    idle_hosts: tuple[str, ...] = ()
+
+
+def aggregators_of(
+    facts: Facts,
+    collectives: Collectives,
+    *,
+    least_share: float = 0.01,
+    collective_share: float = 0.9,
+) -> Aggregators | None:
+    """Find the aggregators in the trace of POSIX, or else in its heat map.
+
+    Parameters
+    ----------
+    facts : Facts
+        The run.
+    collectives : Collectives
+        Its files with collective calls; those with aggregators count.
+    least_share : float
+        A process that moves less than this share of the bytes of the busiest one is no aggregator:
+        it wrote the header of a file, for example.
+    collective_share : float
+        The share of the bytes of POSIX that these files must have: at least so much of their own
+        bytes must be in the trace, and of those in the heat map, which contains all files.
+
+    Returns
+    -------
+    Aggregators or None
+        None if neither source has enough.
+    """
+    theirs = collectives.aggregated
+    if not len(theirs):
+        return None
+    found = _of_trace(facts, theirs, least_share, collective_share)
+    return found or _of_heatmaps(facts, theirs, least_share, collective_share)
+
+
+def _of_trace(
+    facts: Facts, collectives: Collectives, least_share: float, collective_share: float
+) -> Aggregators | None:
+    trace = facts.trace
+    if trace is None or facts.run.is_partial(DXT_MODULES["POSIX"]):
+        return None
+    trace = trace.take(trace.api == _POSIX)
+    row = np.searchsorted(facts.files.id, trace.file_id)
+    # A file and an operation as one number, to look them up together.
+    wanted = np.sort(len(OPERATIONS) * collectives.file + collectives.operation)
+    key = len(OPERATIONS) * row + trace.operation
+    theirs = wanted[np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)] == key
+    of_files = trace.take(theirs)
+    moved = of_files.length.sum(dtype=np.float64)
+    if not moved or moved < collective_share * collectives.posix_bytes.sum(dtype=np.float64):
+        return None
+    rank = _busy(of_files.rank, of_files.length, least_share)
+    place = np.minimum(np.searchsorted(rank, of_files.rank), len(rank) - 1)
+    is_theirs = rank[place] == of_files.rank
+    hosts = frozenset(trace.hosts[host] for host in np.unique(of_files.host[is_theirs]).tolist())
+    return Aggregators(rank, hosts, tuple(name for name in trace.hosts if name not in hosts))
+
+
+def _of_heatmaps(
+    facts: Facts, collectives: Collectives, least_share: float, collective_share: float
+) -> Aggregators | None:
+    ranks = []
+    for index in np.unique(collectives.operation).tolist():
+        heatmap = facts.heatmaps.get(("POSIX", OPERATIONS[index]))
+        if heatmap is None:
+            return None
+        moved = heatmap.bytes.sum(axis=1)
+        own = collectives.posix_bytes[collectives.operation == index].sum(dtype=np.float64)
+        if not own or own < collective_share * moved.sum(dtype=np.float64):
+            return None
+        ranks.append(_busy(heatmap.rank, moved, least_share))
+    return Aggregators(np.unique(np.concatenate(ranks)), None)
+
+
+def _busy(rank: Ints, moved: Ints, least_share: float) -> Ints:
+    """List the processes that moved enough of the bytes, ascending."""
+    ranks, place = np.unique(rank, return_inverse=True)
+    of_ranks = np.bincount(place, moved, minlength=len(ranks))
+    found: Ints = ranks[(of_ranks > 0) & (of_ranks >= least_share * of_ranks.max(initial=0))]
+    return found

@@ -1,0 +1,74 @@
+"""The time that processes spent, as far as the log tells single processes apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ioncast.insights.facts.values import Facts, Floats, Ints, Layer
+from ioncast_base.limits import LONGEST_SECONDS
+
+
+@dataclass(frozen=True)
+class RankSeconds:
+    """Seconds by process.
+
+    Attributes
+    ----------
+    rank : ndarray of int64
+        The processes with records of their own, ascending.
+    seconds : ndarray of float64
+        The time in these records, of each process.
+    reduced_seconds : float
+        The time in the records of all processes, of all together.
+    """
+
+    rank: Ints
+    seconds: Floats
+    reduced_seconds: float
+
+    @property
+    def total_seconds(self) -> float:
+        """The time of all processes together."""
+        return float(self.seconds.sum()) + self.reduced_seconds
+
+
+def rank_seconds(values: Iterable[tuple[Layer, Floats]]) -> RankSeconds:
+    """Add up seconds by process.
+
+    Parameters
+    ----------
+    values : iterable of (Layer, ndarray of float64)
+        For each layer the seconds of each of its rows.
+    """
+    rank, seconds, reduced = [np.zeros(0, np.int64)], [np.zeros(0)], 0.0
+    for layer, of_rows in values:
+        # Of hostile numbers the sum could be infinite.
+        possible = np.clip(of_rows, 0, LONGEST_SECONDS * layer.processes)
+        reduced += float(possible[layer.is_reduced].sum())
+        rank.append(layer.rank[~layer.is_reduced])
+        seconds.append(possible[~layer.is_reduced])
+    ranks, place = np.unique(np.concatenate(rank), return_inverse=True)
+    of_ranks = np.zeros(len(ranks))
+    np.add.at(of_ranks, place, np.concatenate(seconds))
+    return RankSeconds(ranks, of_ranks, reduced)
+
+
+def slowest_io_seconds(facts: Facts) -> float:
+    """Tell how long the slowest process was busy with I/O, at most.
+
+    The time of each file counts at its highest layer, with its metadata time. The slowest processes
+    of several files may be different ones, so the answer can be too long, and never too short.
+    """
+    slowest, own = 0.0, []
+    for layer in facts.layers.values():
+        together = layer.reads.seconds + layer.writes.seconds + layer.metadata_seconds
+        rows = facts.files.highest(layer)
+        own.append((layer, together * rows))
+        told = np.clip(layer.seconds("F_SLOWEST_RANK_TIME"), 0, LONGEST_SECONDS)
+        mean = np.clip(together / layer.processes, 0, LONGEST_SECONDS)
+        slowest += float(np.maximum(told, mean)[rows & layer.is_reduced].sum())
+    of_ranks = rank_seconds(own).seconds
+    return slowest + float(of_ranks.max(initial=0.0))
