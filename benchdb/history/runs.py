@@ -120,11 +120,8 @@ class NewRun:
 
     @cached_property
     def sha256(self) -> str:
-        """The SHA-256 of a log, or that of the sorted ones of several logs."""
-        digests = sorted(set(self.logs))
-        if len(digests) == 1:
-            return digests[0]
-        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+        """The `digest_of_logs` of its logs."""
+        return digest_of_logs(self.logs)
 
     @cached_property
     def pattern(self) -> str | None:
@@ -217,6 +214,14 @@ _RUNS_OF_LOGS = (
     )
     .order_by(run_logs.c.run_id)
 )
+
+
+def digest_of_logs(logs: Iterable[str]) -> str:
+    """The SHA-256 of a log, or that of the sorted ones of several logs."""
+    digests = sorted(set(logs))
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def pattern_of_phases(phases: Sequence[Mapping[str, Any]]) -> str | None:

@@ -200,6 +200,22 @@ run_logs = Table(
     UniqueConstraint("system_id", "sha256"),
 )
 
+# Insights into a run, made from all its logs: the characterisation and the results of the checks,
+# both as JSON that only ioncast's service reads. `sha256` is that of the run's row when they were
+# made; it differs from that row as soon as more logs join the run, and then they no longer count.
+# `version` is that of the program parts that made them.
+insights = Table(
+    "insights",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.id"), nullable=False, unique=True),
+    Column("sha256", String(64), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("made_at", String(40), nullable=False),
+    Column("characterisation", Text, nullable=False),
+    Column("checks", Text, nullable=False),
+)
+
 # A decision is a question of a scheduler with its answer. It has no foreign keys, because its
 # system and application may be unknown and the row is stored after the answer was sent. `curve` is
 # JSON: a list of [io_nodes, expected, p10, p90] with bandwidths in MiB/s.

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from benchdb.history.decisions import DecisionRow, store_decisions
 from benchdb.history.outcomes import joined_outcomes, store_outcome
+from benchdb.history.run_insights import NewInsights, insights_of, store_insights
 from benchdb.history.runs import NewRun, store_run
 from benchdb.measurements.storing import Measurement, config_of, pattern_of, store
 from benchdb.store.database import NEWEST, open_database, transaction
@@ -39,7 +40,7 @@ MIXED = {45: (0, 0), 46: (1, 0), 47: (2, 1), 48: (3, 1), 50: (4, 2), 51: (5, 2)}
 # Columns of configurations that version 0008 writes anew.
 CHANGED = ("pattern", "fsync", "conditions")
 # The first table of each later version.
-LATER = ("run_logs", "fidelities")
+LATER = ("run_logs", "fidelities", "insights")
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -214,7 +215,7 @@ def test_version_0004_keeps_every_row(location: str) -> None:
     after = everything(url_of(location))
     [log], [run] = after.pop("run_logs"), before["runs"]
     before["outcomes"] = [row | {"started": None} for row in before["outcomes"]]
-    assert stable(after) == stable(before | {"fidelities": []})
+    assert stable(after) == stable(before | {"fidelities": [], "insights": []})
     assert log == {
         "id": log["id"],
         "system_id": run["system_id"],
@@ -506,6 +507,28 @@ def test_a_database_can_be_downgraded(location: str, version: str) -> None:
         assert revisions[0].isdisjoint(revisions[1])
         after["systems"] = before["systems"]
     assert after == before
+
+
+def test_runs_of_version_0009_have_no_insights_until_their_log_is_sent_again(
+    location: str,
+) -> None:
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        use_service_tables(connection)
+        go_back(connection, "0009")
+    engine.dispose()
+    before = everything(url_of(location))
+    engine = open_database(location)
+    after = everything(url_of(location))
+    assert after == before | {"insights": []}
+    [run] = after["runs"]
+    new = NewInsights(version=1, characterisation="{}", checks="{}")
+    with transaction(engine, write=True) as connection:
+        assert insights_of(connection, run["id"]) is None
+        assert store_insights(connection, run["id"], [run["sha256"]], new)
+    engine.dispose()
+    [stored] = everything(url_of(location))["insights"]
+    assert (stored["run_id"], stored["sha256"]) == (run["id"], run["sha256"])
 
 
 _OPEN = (
