@@ -49,11 +49,11 @@ def _finding(applied: Applied, libraries: tuple[str, ...]) -> dict[str, Any]:
             for file, words in zip(finding.files, applied.file_words, strict=True)
         ],
         "ranks": list(finding.ranks),
-        "advice": [_advice(advice, libraries) for advice in applied.advice],
+        "advice": [advice_record(advice, libraries) for advice in applied.advice],
     }
 
 
-def _advice(advice: Advice, libraries: tuple[str, ...]) -> dict[str, Any]:
+def advice_record(advice: Advice, libraries: tuple[str, ...]) -> dict[str, Any]:
     """Convert advice; the snippets for libraries that the run uses come first."""
     return {
         "key": advice.key,

@@ -48,6 +48,8 @@ else:
     import tomli as tomllib
 
 ENTRY_POINTS = "ioncast.checks"
+# The check that comes first, because it says that the other findings do not matter.
+NOTHING_ELSE_MATTERS = "I06"
 _FINDERS: Mapping[str, Find] = {
     **traffic.FINDERS,
     **small_requests.FINDERS,
@@ -187,7 +189,7 @@ def _sorted(found: Sequence[Applied]) -> tuple[Applied, ...]:
         sorted(
             found,
             key=lambda each: (
-                each.check.code != "I06",
+                each.check.code != NOTHING_ELSE_MATTERS,
                 LEVELS.index(each.finding.level),
                 each.check.code,
             ),

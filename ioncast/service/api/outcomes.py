@@ -28,7 +28,7 @@ from ioncast.service.api.fields import (
     cut,
 )
 from ioncast.service.api.framework import Given, operation
-from ioncast.service.api.traces import Trace, store_trace
+from ioncast.service.api.traces import Trace, add_insights, store_trace
 from ioncast.service.api.uploads import MOST_LOGS, trace_of, uploaded
 from ioncast.service.context import service
 from ioncast_base.errors import BusyError, InputError
@@ -256,7 +256,9 @@ def put_outcome(body: Outcome | None, form: OutcomeOfLog | None) -> tuple[Outcom
             # An older version may have computed the bandwidth of a stored run otherwise.
             got = form.bandwidth_mib_s or run.bandwidth_mib_s or observed
             outcome = outcome.model_copy(update={"bandwidth_mib_s": got})
-            return _stored(connection, outcome, run.id)
+            answer = _stored(connection, outcome, run.id)
+        add_insights(run, uploads)
+    return answer
 
 
 @outcomes.get("/v1/outcomes")

@@ -11,7 +11,8 @@ from ioncast.service.api.fields import TEXT, NodesOfLog, SystemName
 from ioncast.service.api.framework import JSON, Given, checked_json, operation
 from ioncast.service.api.uploads import MOST_LOGS, place, uploaded
 from ioncast.service.context import service
-from ioncast.service.sandbox.tasks import MOST_PHASES, Place, Upload, predict_job, predict_logs
+from ioncast.service.sandbox.tasks import MOST_PHASES, Place, predict_job, predict_logs
+from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast.service.settings import Settings
 from ioncast_base.kinds import Api, FileAccess, Fsync, Operation, Order, Spatiality
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +13,9 @@ from sqlalchemy import Connection
 
 from benchdb.history.applications import ApplicationSummary, application, applications
 from benchdb.history.decisions import DecisionRow, decision, decisions
-from benchdb.history.runs import NewRun, Run, runs_of, store_run
+from benchdb.history.run_insights import insights_of as stored_insights_of
+from benchdb.history.run_insights import store_insights
+from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
 from ioncast.service.api.fields import (
@@ -30,15 +33,25 @@ from ioncast.service.api.fields import (
     cut,
 )
 from ioncast.service.api.framework import Given, operation
-from ioncast.service.api.uploads import MOST_LOGS, trace_of, uploaded
+from ioncast.service.api.uploads import (
+    MOST_LOGS,
+    insights_of,
+    trace_of,
+    uploaded,
+    why_no_insights,
+)
 from ioncast.service.context import service
-from ioncast.service.sandbox.tasks import TraceContent, Upload
+from ioncast.service.sandbox.insight_documents import with_advice
+from ioncast.service.sandbox.tasks import TraceContent
+from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast_base.errors import IoncastError
 from ioncast_base.quantities import Id
 from ioncast_base.wording import alike_first
 from predictor.matching.job_nodes import job_nodes
 
 traces = Blueprint("traces", __name__)
 
+_LOG = logging.getLogger("ioncast.service")
 _SHOWN = 20
 
 
@@ -102,6 +115,27 @@ class RunItem(BaseModel):
     started: str | None
     stored_at: str
     phases: list[dict[str, Any]] = Field(description="As `ioncast phases --format json`.")
+
+
+class RunInsights(BaseModel):
+    """The I/O of a run, and its findings."""
+
+    made_at: str = Field(description="The time when the log was sent.")
+    version: int = Field(description="The version of the checks; newer ones may find more.")
+    characterisation: dict[str, Any] = Field(
+        description="An object of `ioncast characterize --format json`, with the most important"
+        " files."
+    )
+    checks: dict[str, Any] = Field(description="An object of `ioncast check --format json`.")
+
+
+class RunAnswer(RunItem):
+    """A run with insights into its I/O."""
+
+    insights: RunInsights | None = Field(
+        description="Null if the log was sent to a version that made none, or if they failed; send"
+        " all logs of the run again to get them."
+    )
 
 
 class RunPage(Page[RunItem]):
@@ -194,7 +228,12 @@ def put_trace(form: Trace) -> tuple[TraceAnswer, int]:
         with transaction(service().database, write=True) as connection:
             run, new = store_trace(connection, uploads, content, form)
             measured = measured_systems(connection)
-    warnings = [*content.warnings, *job_nodes(run.nodes, content.nodes).warnings]
+        no_insights = add_insights(run, uploads)
+    warnings = [
+        *content.warnings,
+        *job_nodes(run.nodes, content.nodes).warnings,
+        *no_insights,
+    ]
     if form.system not in measured:
         others = alike_first(form.system, measured)
         known = f"; systems with measurements: {others}" if others else ""
@@ -234,6 +273,26 @@ def store_trace(
         named_nodes=job_nodes(None, content.nodes).number,
     )
     return store_run(connection, run)
+
+
+def add_insights(run: Run, uploads: Sequence[Upload]) -> tuple[str, ...]:
+    """Store insights into a run of the history, from all its logs.
+
+    The run is stored already, and stays so if this fails.
+
+    Returns
+    -------
+    tuple of str
+        The reason if the log gave no insights, for users.
+    """
+    try:
+        made = insights_of(uploads, run.nodes)
+        with transaction(service().database, write=True) as connection:
+            store_insights(connection, run.id, [upload.sha256 for upload in uploads], made)
+    except (IoncastError, RuntimeError) as error:
+        _LOG.warning("run %s is stored without insights: %s", run.id, error)
+        return (why_no_insights(error),)
+    return ()
 
 
 @traces.get("/v1/applications")
@@ -288,6 +347,23 @@ def list_runs(number: int, query: RunQuery) -> RunPage:
     return _runs(rows, query.limit)
 
 
+@traces.get("/v1/applications/<int:number>/runs/<int:run_id>")
+@operation(
+    "Why was the I/O of a run slow?",
+    answers={200: RunAnswer},
+    also=(404, 503),
+)
+def get_run(number: int, run_id: int) -> RunAnswer:
+    """Answer with a run, its phases, and insights: its characterisation and its findings."""
+    with transaction(service().database) as connection:
+        run = run_of(connection, number, run_id)
+        found = stored_insights_of(connection, run_id)
+    insights = None
+    if found is not None:
+        insights = RunInsights(**vars(found) | {"checks": with_advice(found.checks)})
+    return RunAnswer(**_item(run).model_dump(), insights=insights)
+
+
 @traces.get("/v1/applications/<int:number>/decisions")
 @operation(
     "What was decided for an application?",
@@ -324,8 +400,11 @@ def _application(summary: ApplicationSummary) -> ApplicationItem:
 
 def _runs(rows: list[Run], limit: int, path: str | None = None) -> RunPage:
     shown, following = cut(rows, limit, lambda run: run.id, path)
-    items = [RunItem.model_validate(run, from_attributes=True) for run in shown]
-    return RunPage(items=items, next=following)
+    return RunPage(items=[_item(run) for run in shown], next=following)
+
+
+def _item(run: Run) -> RunItem:
+    return RunItem.model_validate(run, from_attributes=True)
 
 
 def _decisions(rows: list[DecisionRow], limit: int, path: str | None = None) -> DecisionPage:

@@ -11,13 +11,19 @@ from pathlib import Path
 from flask import request
 from werkzeug.datastructures import FileStorage
 
+from benchdb.history.run_insights import NewInsights
 from ioncast.service.context import service
-from ioncast.service.sandbox.tasks import Place, TraceContent, Upload, read_trace
-from ioncast_base.errors import BusyError
+from ioncast.service.sandbox.reading_insights import read_insights
+from ioncast.service.sandbox.tasks import Place, TraceContent, read_trace
+from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast_base.errors import BusyError, IoncastError, as_field
 
 # No request has more logs. A client that sends more would get no answer within a minute.
 MOST_LOGS = 1000
 _LONGEST_NAME = 200
+# The log of 64,000 records takes half a second. A client waits this long, after its log was read.
+_INSIGHTS_S = 20
+_SERVER_ERROR = 500
 _CHUNK_BYTES = 1 << 20
 
 
@@ -80,6 +86,28 @@ def trace_of(uploads: Sequence[Upload]) -> TraceContent:
         When too many logs are being read.
     """
     return service().children.run(read_trace, uploads)
+
+
+def insights_of(uploads: Sequence[Upload], nodes: int | None) -> NewInsights:
+    """Make insights into a run from its Darshan logs, in a process of its own.
+
+    Raises
+    ------
+    InputError
+        When a log cannot be used, or it takes too long.
+    BusyError
+        When too many logs are being read.
+    RuntimeError
+        When a check is defective; the reason is in the service's log.
+    """
+    return service().children.run_within(_INSIGHTS_S, read_insights, uploads, nodes)
+
+
+def why_no_insights(error: IoncastError | RuntimeError) -> str:
+    """A sentence for users whose log was read, but gave no insights."""
+    if isinstance(error, IoncastError) and error.http_status < _SERVER_ERROR:
+        return f"no insights were made: {error.in_words(as_field)}"
+    return "no insights were made; send the log again to get them"
 
 
 def place() -> Place:

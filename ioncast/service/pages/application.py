@@ -10,6 +10,7 @@ from typing import Any
 from benchdb.history.applications import ApplicationSummary, application
 from benchdb.history.decisions import DecisionRow, decisions
 from benchdb.history.outcomes import JoinedOutcome, newest_outcomes_of
+from benchdb.history.run_insights import Insights, insights_of
 from benchdb.history.runs import Run, run_of, runs_of
 from benchdb.store.database import transaction
 from ioncast.service.api.decisions import Question, find
@@ -17,6 +18,7 @@ from ioncast.service.api.uploads import place
 from ioncast.service.context import service
 from ioncast.service.pages.figures import Figure, runs_figure, timeline_figure
 from ioncast.service.pages.frame import problem_of
+from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
 from ioncast.service.pages.shown_prediction import (
     AnswerShown,
     Measured,
@@ -35,6 +37,10 @@ from predictor.composition.prediction import Policy
 
 _RUNS, _DECISIONS = 20, 10
 _OUTCOMES = 1000
+_NO_INSIGHTS = (
+    "this run has no findings: it was sent to an older version of ioncast, or its log could not be"
+    " evaluated; send all its logs again"
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class ApplicationShown:
         Bandwidths of runs with the same number of processes, in MiB/s by number of I/O nodes.
     measured_figure : Figure or None
         The same bandwidths drawn, if nothing is predicted.
+    insights : InsightsShown or str
+        The insights into the run, or the reason why it has none.
     """
 
     summary: ApplicationSummary
@@ -85,6 +93,7 @@ class ApplicationShown:
     slowest: str
     measured: Measured
     measured_figure: Figure | None
+    insights: InsightsShown | str
 
 
 def read_application(
@@ -115,6 +124,7 @@ def read_application(
         run = run_of(connection, application_id, run_id) if run_id is not None else newest
         decided = decisions(connection, application_id=application_id, limit=_DECISIONS)
         outcomes = newest_outcomes_of(connection, application_id, limit=_OUTCOMES)
+        insights = insights_of(connection, run.id) if run is not None else None
     measured = _measured(runs, outcomes, run.tasks) if run is not None else {}
     prediction, problem = _predicted(run, measured) if run is not None else (None, None)
     alone = phase_rows(run.phases) if run is not None and prediction is None else ()
@@ -133,7 +143,14 @@ def read_application(
         slowest=slowest_of(alone),
         measured=measured,
         measured_figure=runs_figure(measured) if alone and measured else None,
+        insights=_insights(insights),
     )
+
+
+def _insights(stored: Insights | None) -> InsightsShown | str:
+    if stored is None:
+        return _NO_INSIGHTS
+    return insights_shown(stored.characterisation, stored.checks, stored.version)
 
 
 def _answered(

@@ -30,7 +30,7 @@ from benchdb.store.systems import require_system, system_names
 from ioncast.service.api import openapi
 from ioncast.service.api.access import COOKIE, limit_client, role_of, without_cookie
 from ioncast.service.api.predictions import PredictionOfLog
-from ioncast.service.api.uploads import place, uploaded
+from ioncast.service.api.uploads import insights_of, place, uploaded, why_no_insights
 from ioncast.service.context import service
 from ioncast.service.pages import frame as page_frame
 from ioncast.service.pages.application import read_application
@@ -45,8 +45,10 @@ from ioncast.service.pages.shown_accuracy import (
     ratios,
     regrets_by_application,
 )
+from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
 from ioncast.service.pages.shown_prediction import prediction_shown
 from ioncast.service.sandbox.tasks import predict_logs
+from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
 from predictor.validation.decision_errors import COUNTED
@@ -227,6 +229,7 @@ def predict_log() -> Response:
                 predict_logs, place(), uploads, form.asked(None, service().settings)
             )
             name = named([upload.name for upload in uploads])
+            insights = _insights(uploads, form.nodes)
     except IoncastError as error:
         if not page_frame.wants_page():
             raise
@@ -234,7 +237,9 @@ def predict_log() -> Response:
     run = record["earlier_run"]
     measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}
     shown = prediction_shown(record, measured, form.ran_with)
-    return page("predicted.html", shown=shown, name=name, record=record, form=form)
+    return page(
+        "predicted.html", shown=shown, name=name, record=record, form=form, insights=insights
+    )
 
 
 @pages.get("/docs")
@@ -346,6 +351,15 @@ def _predict_page(status: int = 200, problem: str | None = None) -> Response:
         given=request.form,
         most_mib=service().settings.max_upload_mib,
     )
+
+
+def _insights(uploads: Sequence[Upload], nodes: int | None) -> InsightsShown | str:
+    """Make insights from logs that are not stored, or tell why that is impossible."""
+    try:
+        made = insights_of(uploads, nodes)
+    except (IoncastError, RuntimeError) as error:
+        return why_no_insights(error)
+    return insights_shown(json.loads(made.characterisation), json.loads(made.checks), made.version)
 
 
 def _told(error: ValidationError) -> str:

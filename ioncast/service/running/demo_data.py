@@ -25,6 +25,7 @@ from sqlalchemy import Connection
 from benchdb.history.applications import applications
 from benchdb.history.decisions import store_decisions
 from benchdb.history.outcomes import store_outcome
+from benchdb.history.run_insights import store_insights
 from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import store_model
@@ -32,7 +33,9 @@ from ioncast.service.answering.answers import Entry, answer
 from ioncast.service.answering.spool import SpoolWriter
 from ioncast.service.keeper.draining import Drain
 from ioncast.service.keeper.preparing import Preparing, Surveys
-from ioncast.service.sandbox.tasks import Place, Upload, import_measurements, read_trace
+from ioncast.service.sandbox.reading_insights import read_insights
+from ioncast.service.sandbox.tasks import Place, import_measurements, read_trace
+from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast.service.settings import read_settings
 from predictor.matching.basis import lessons
 from predictor.matching.same_application import identities
@@ -116,7 +119,8 @@ def _store_log(connection: Connection, path: Path) -> None:
         bandwidth_mib_s=trace.bandwidth_mib_s,
         started=trace.started,
     )
-    store_run(connection, run)
+    stored, _ = store_run(connection, run)
+    store_insights(connection, stored.id, run.logs, read_insights([upload], NODES))
 
 
 def _reruns() -> list[_Rerun]:

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
 from ioncast.service.sandbox._fork_server import (
@@ -34,13 +34,15 @@ _GRACE_S = 10
 # How long a task waits until another one ends.
 _PATIENCE_S = 5.0
 # The program has the worker's module path. It imports the modules that tasks need, so that each
-# fork has them; the last ones are those that libraries import when they are first used.
+# fork has them, also those that libraries import when they are first used, and reads the checks.
 _PROGRAM = """
 import contextlib, sys
 descriptor, *sys.path = sys.argv[1:]
 import ioncast.service.api.allocations, ioncast.service.api.benchmarks
 import ioncast.service.api.predictions
 import numpy.ma, sqlalchemy.dialects.postgresql, sqlalchemy.dialects.sqlite
+from ioncast.insights.checks.registry import all_checks
+all_checks()
 with contextlib.suppress(ImportError):
     import psycopg
 from ioncast.service.sandbox._fork_server import serve
@@ -102,72 +104,79 @@ class Children:
         RuntimeError
             When the function raised another exception, which is in the log.
         """
+        return self.run_within(self.limits.seconds, function, *args, **kwargs)
+
+    def run_within(
+        self, seconds: int, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Call a function as `run` does, with a shorter time limit if `seconds` is shorter."""
+        limits = replace(self.limits, seconds=min(seconds, self.limits.seconds))
         with (
             _held(self._queue, 0),
             _held(self._places, _PATIENCE_S),
         ):
-            return cast(_T, self._run(pickle.dumps((function, args, kwargs)), may_retry=True))
+            task = pickle.dumps((function, args, kwargs))
+            return cast(_T, self._run(task, limits, may_retry=True))
 
     def close(self) -> None:
         """End the server and all processes that it forked; the next function starts another."""
         self._forks.close()
 
-    def _run(self, task: bytes, *, may_retry: bool) -> Any:
+    def _run(self, task: bytes, limits: ChildLimits, *, may_retry: bool) -> Any:
         with _memory_file("task") as given, _memory_file("result") as result:
             given.write(task)
             given.seek(0)
-            asked = self._ask(given.fileno(), result.fileno())
+            asked = self._ask(limits, given.fileno(), result.fileno())
             with asked.reply:
-                answer = self._answer(asked)
+                answer = _answer(asked, limits)
             if not answer and may_retry:
                 self._forks.forget(asked.server)
-                return self._run(task, may_retry=False)
+                return self._run(task, limits, may_retry=False)
             if not answer:
                 raise BusyError("the process that reads uploads crashed twice")
             report = json.loads(answer)
             if report.get("code") not in {RETURNED, RAISED}:
-                raise self._failure(report)
+                raise _failure(report, limits)
             result.seek(0)
             outcome = pickle.load(result)  # noqa: S301 - made by a function of ours
         if report["code"] == RAISED:
             raise outcome
         return outcome
 
-    def _ask(self, task: int, result: int) -> Asked:
-        request = {"memory_bytes": self.limits.memory_bytes, "seconds": self.limits.seconds}
+    def _ask(self, limits: ChildLimits, task: int, result: int) -> Asked:
         try:
-            return self._forks.ask(request, task, result)
+            return self._forks.ask(asdict(limits), task, result)
         except OSError as error:
             raise BusyError("the process that reads uploads does not start") from error
 
-    def _answer(self, asked: Asked) -> bytes:
-        """Wait until the task has ended; the answer is empty if the server crashed."""
-        poll = select.poll()
-        poll.register(asked.reply, select.POLLIN)
-        if not poll.poll(1000 * (self.limits.seconds + _GRACE_S)):
-            asked.server.kill()
-        return asked.reply.read()
 
-    def _failure(self, report: dict[str, Any]) -> Exception:
-        """Return the error for a task without a result."""
-        seconds, memory = self.limits.seconds, self.limits.memory_bytes // MIB
-        if "failed" in report:
-            return BusyError(f"the system cannot start a process: {report['failed']}")
-        if "late" in report or report.get("signal") == signal.SIGXCPU:
-            return _too_much(f"the work on it took more than {seconds} s and was stopped")
-        code = report.get("code")
-        if code == OUT_OF_MEMORY:
-            return _too_much(
-                f"the work on it took more than {memory} MiB of memory and was stopped"
-            )
-        if code == TOO_LARGE:
-            return _too_much(f"the answer would have more than {MAX_RESULT_BYTES // MIB} MiB")
-        if code == BROKEN:
-            return RuntimeError("a function failed in a process of its own")
-        return InputError(
-            "it cannot be read: the process that worked on it crashed",
-            remedy="send it again, or the log of another run",
-        )
+def _answer(asked: Asked, limits: ChildLimits) -> bytes:
+    """Wait until the task has ended; the answer is empty if the server crashed."""
+    poll = select.poll()
+    poll.register(asked.reply, select.POLLIN)
+    if not poll.poll(1000 * (limits.seconds + _GRACE_S)):
+        asked.server.kill()
+    return asked.reply.read()
+
+
+def _failure(report: dict[str, Any], limits: ChildLimits) -> Exception:
+    """Return the error for a task without a result."""
+    seconds, memory = limits.seconds, limits.memory_bytes // MIB
+    if "failed" in report:
+        return BusyError(f"the system cannot start a process: {report['failed']}")
+    if "late" in report or report.get("signal") == signal.SIGXCPU:
+        return _too_much(f"the work on it took more than {seconds} s and was stopped")
+    code = report.get("code")
+    if code == OUT_OF_MEMORY:
+        return _too_much(f"the work on it took more than {memory} MiB of memory and was stopped")
+    if code == TOO_LARGE:
+        return _too_much(f"the answer would have more than {MAX_RESULT_BYTES // MIB} MiB")
+    if code == BROKEN:
+        return RuntimeError("a function failed in a process of its own")
+    return InputError(
+        "it cannot be read: the process that worked on it crashed",
+        remedy="send it again, or the log of another run",
+    )
 
 
 def _server_command(descriptor: int) -> list[str]:

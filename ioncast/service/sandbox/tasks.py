@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
@@ -17,47 +16,25 @@ from sqlalchemy import Connection
 from benchdb.measurements.file_imports import MeasurementsFile, StoredFile, Told, read_file
 from benchdb.measurements.importers import Source, read_measurements
 from benchdb.store.database import existing_database, transaction
-from ioncast_base.errors import (
-    DamagedLogError,
-    InputError,
-)
+from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
+from ioncast_base.errors import DamagedLogError, InputError
 from ioncast_base.limits import LARGEST_COUNT
 from ioncast_base.times import in_utc
 from predictor.composition.asking import Asked, Frontend, ask
 from predictor.composition.composing import observed_mib_s
 from predictor.composition.explanation import explain
 from predictor.composition.prediction_formats import to_json
-from summario.phases.extract import check_streams, extract_run
+from summario.phases.extract import extract_run
 from summario.phases.tables import from_record, to_record
 from summario.phases.values import Extraction, Phase
-from summario.reading.log import PHASE_MODULES, DarshanLog, decode_log
+from summario.reading.log import PHASE_MODULES
 from summario.runs.hosts import HOST_MODULES, NodeCount
-from summario.runs.joining import one_run
-from summario.runs.logs_of_run import Run, run_of
+from summario.runs.logs_of_run import Run
 
 # No real run has so many phases. Each one is predicted, and all are stored in the history.
 MOST_PHASES = 10_000
 _MODULES = (*PHASE_MODULES, *HOST_MODULES)
 _LINE_BREAKS = re.compile("[\\r\\n]+")
-
-
-@dataclass(frozen=True)
-class Upload:
-    """A file that a client sent.
-
-    Attributes
-    ----------
-    path : str
-        Path of the stored file.
-    name : str
-        The client's name of the file, which errors use.
-    sha256 : str
-        SHA-256 of the file's content.
-    """
-
-    path: str
-    name: str
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -126,7 +103,7 @@ def read_trace(uploads: Sequence[Upload]) -> TraceContent:
     BusyError
         When the system has no room to read them.
     """
-    run = _run(uploads)
+    run = run_of_uploads(uploads, _MODULES)
     found = _extracted(run)
     if run.nprocs > LARGEST_COUNT:
         raise DamagedLogError(f"the job record counts {run.nprocs} processes", where=run.name)
@@ -155,7 +132,7 @@ def predict_logs(place: Place, uploads: Sequence[Upload], asked: Asked) -> dict[
     DatabaseError
         When the database does not answer.
     """
-    return _predicted(place, _extracted(_run(uploads)), asked)
+    return _predicted(place, _extracted(run_of_uploads(uploads, _MODULES)), asked)
 
 
 def predict_job(place: Place, records: Sequence[Mapping[str, Any]], asked: Asked) -> dict[str, Any]:
@@ -262,40 +239,6 @@ def _observed(phases: Sequence[Phase]) -> float | None:
         return observed_mib_s(phases)
     except ValueError:
         return None
-
-
-def _run(uploads: Sequence[Upload]) -> Run:
-    """Read the logs of one run, which errors and phases call as the client does."""
-    if len(uploads) == 1:
-        return Run((_log(uploads[0]),))
-    logs = _logs(uploads)
-    names = [upload.name for upload in uploads]
-    one_run([log.job for log in logs], names, "steps", "send the logs of each run by themselves")
-    return run_of(logs)
-
-
-def _logs(uploads: Sequence[Upload]) -> list[DarshanLog]:
-    """Read all logs; the error is that of the first one that cannot be used, and names all."""
-    logs, bad = [], []
-    first: InputError | None = None
-    for place, upload in enumerate(uploads):
-        try:
-            log = _log(upload)
-            check_streams(log)
-        except InputError as error:
-            first = first or error
-            bad.append((place, error.what))
-        else:
-            logs.append(log)
-    if first is not None:
-        first.items = tuple(bad)
-        raise first
-    return logs
-
-
-def _log(upload: Upload) -> DarshanLog:
-    with Path(upload.path).open("rb") as file:
-        return decode_log(file, upload.name, modules=_MODULES)
 
 
 def _extracted(run: Run) -> Extraction:

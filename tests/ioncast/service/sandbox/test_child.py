@@ -237,6 +237,12 @@ def test_many_threads_get_each_their_own_answer() -> None:
     assert found == [2 * n for n in range(200)]
 
 
+def test_a_function_may_have_a_shorter_time_limit(children: Children, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="more than 1 s"):
+        children.run_within(1, job.slow, str(tmp_path / "pid"), 600.0)
+    assert children.run_within(10_000, job.doubled, 3) == 6
+
+
 def test_a_dead_process_does_not_harm_others(children: Children, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(children.run, job.slow, str(tmp_path / "pid"), 1.0)

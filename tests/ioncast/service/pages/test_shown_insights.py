@@ -1,0 +1,93 @@
+"""Stored insights become sentences of a page, also those of older versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ioncast.insights.checks.registry import all_advice
+from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
+from ioncast.service.sandbox.insight_documents import VERSION
+
+MANY_FILES = [{"path": f"/data/{n}"} for n in range(20)]
+
+
+def finding(code: str, level: str, **told: Any) -> dict[str, Any]:
+    usual = {"title": code, "sentence": "it is so", "source": "a paper", "thresholds": {}}
+    lists: dict[str, Any] = {"numbers": {}, "files": [], "ranks": [], "advice": []}
+    return {"code": code, "level": level, **usual, **lists, **told}
+
+
+def shown(*findings: dict[str, Any], version: int = VERSION, **changes: Any) -> InsightsShown:
+    checks = {"libraries": ["hdf5"], "unknown": {}, "warnings": [], "left_out": {}}
+    run = {"file_count": 20, "files": MANY_FILES, "warnings": [], "left_out": {}}
+    return insights_shown(
+        run | changes.pop("run", {}), {**checks, "findings": list(findings), **changes}, version
+    )
+
+
+@pytest.mark.parametrize(
+    ("levels", "summary"),
+    [
+        ("", "No check found anything harmful."),
+        ("OK INFO", "No check found anything harmful."),
+        ("WARN", "1 finding may be harmful."),
+        ("HIGH OK", "1 finding is very likely harmful."),
+        ("HIGH HIGH WARN WARN WARN", "2 findings are very likely harmful, 3 may be harmful."),
+    ],
+)
+def test_a_sentence_counts_the_harmful_findings(levels: str, summary: str) -> None:
+    assert shown(*(finding("P", level) for level in levels.split())).summary == summary
+
+
+def test_good_practice_and_facts_come_after_all_that_matters() -> None:
+    found = shown(
+        finding("I06", "INFO"),
+        finding("P06", "HIGH"),
+        finding("M01", "WARN"),
+        finding("P14", "OK"),
+        finding("P01", "INFO"),
+    )
+    assert [each.record["code"] for each in found.important] == ["I06", "P06", "M01"]
+    assert [each.record["code"] for each in found.others] == ["P14", "P01"]
+    assert [each.style for each in found.important] == ["info", "bad", "warn"]
+
+
+def test_advice_is_completed_with_the_snippet_of_the_library_that_the_run_uses_first() -> None:
+    found = shown(finding("P06", "HIGH", advice=[{"key": "larger_writes"}]))
+    [advice] = found.important[0].record["advice"]
+    own = all_advice()["larger_writes"]
+    assert advice["sentence"] == own.sentence
+    assert advice["snippets"] == own.snippets
+    assert next(iter(advice["snippets"])) == "hdf5"
+
+
+def test_advice_of_a_site_is_shown_and_advice_that_no_longer_exists_is_left_out() -> None:
+    ours = {"key": "ours", "sentence": "ask us", "snippets": {}}
+    found = shown(finding("X1", "HIGH", advice=[ours, {"key": "of an older version"}]))
+    assert found.important[0].record["advice"] == [ours]
+
+
+def test_a_list_of_files_says_how_many_there_are() -> None:
+    some = finding("P06", "HIGH", files=MANY_FILES, numbers={"files": 64_000})
+    all_ = finding("P08", "HIGH", files=MANY_FILES[:1], numbers={"files": 1})
+    found = shown(some, all_, run={"file_count": 64_001})
+    assert [each.files_said for each in found.important] == ["20 of 64,000 files", "1 file"]
+    assert found.files_said == "20 of 64,001 files"
+
+
+def test_missing_data_are_told_once() -> None:
+    run = {"warnings": ["the log is incomplete"], "left_out": {"files": 13}}
+    found = shown(run=run, warnings=["the log is incomplete", "check X1 of the site failed"])
+    assert found.notes == [
+        "the log is incomplete",
+        "check X1 of the site failed",
+        "13 of the files are not stored, because there are too many",
+    ]
+
+
+def test_findings_of_an_older_version_say_so() -> None:
+    assert shown(finding("P06", "HIGH")).notes == []
+    [note] = shown(finding("P06", "HIGH"), version=VERSION - 1).notes
+    assert note.startswith("an older version of ioncast evaluated this log; send it again")
