@@ -42,9 +42,11 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Write docs/map.md from the first lines of docstrings. It also solves a conflict in that file.
+# Write docs/map.md from the first lines of docstrings, and docs/checks.md and its sample of settings from the words
+# of the checks. It also solves a conflict in docs/map.md.
 map: $(VENV)/bin/python
 	$(BIN)/python docs/make_map.py
+	$(BIN)/python docs/make_checks.py
 
 $(VENV)/bin/python:
 	.ci/make-venv $(VENV)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ioncast.insights.checks.values import Advice, Applied, Checked
-from ioncast.insights.facts.libraries import LIBRARIES, libraries_of
+from ioncast.insights.facts.libraries import libraries_of
 from ioncast.insights.facts.values import Facts
 
 
@@ -55,13 +54,10 @@ def _finding(applied: Applied, libraries: tuple[str, ...]) -> dict[str, Any]:
 
 def advice_record(advice: Advice, libraries: tuple[str, ...]) -> dict[str, Any]:
     """Convert advice; the snippets for libraries that the run uses come first."""
+    snippets = advice.snippets
+    order = dict.fromkeys((*libraries, *snippets))
     return {
         "key": advice.key,
         "sentence": advice.sentence,
-        "snippets": _ordered(advice.snippets, libraries),
+        "snippets": {library: snippets[library] for library in order if library in snippets},
     }
-
-
-def _ordered(snippets: Mapping[str, str], libraries: tuple[str, ...]) -> dict[str, str]:
-    order = dict.fromkeys((*libraries, *LIBRARIES, *snippets))
-    return {library: snippets[library] for library in order if library in snippets}

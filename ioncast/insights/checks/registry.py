@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
+from math import isfinite
 from typing import Any
 
 from ioncast.insights.checks import (
@@ -160,14 +161,28 @@ def _evaluated_safely(check: Check, case: Case) -> Applied | Unknown | str | Non
     """Evaluate a check of the site, which may fail in any way; a text tells how."""
     try:
         result = _evaluated(check, case)
+        if isinstance(result, Applied):
+            _check_finding(check, result.finding)
+        elif result is not None and not isinstance(result, Unknown):
+            raise TypeError(f"it returned {type(result).__name__}, not Finding, Unknown or None")
     except Exception as error:
         return f"check {visible(check.code)} of the site failed: {_reason(error)}"
-    if result is None or isinstance(result, Applied | Unknown):
-        return result
-    return (
-        f"check {visible(check.code)} of the site failed: it returned {type(result).__name__},"
-        " not Finding, Unknown or None"
-    )
+    return result
+
+
+def _check_finding(check: Check, finding: Finding) -> None:
+    """Raise an error for a finding that cannot be sorted, or not written as JSON."""
+    if finding.level not in check.levels:
+        raise ValueError(f"{finding.level!r} is not one of its levels, {', '.join(check.levels)}")
+    of_files = {f"of {file.path}": file.number for file in finding.files}
+    for name, number in {**finding.numbers, **of_files}.items():
+        if type(number) not in (int, float, str):
+            raise TypeError(
+                f"the number {name!r} is of type {type(number).__name__};"
+                " it must be int, float or str"
+            )
+        if isinstance(number, float) and not isfinite(number):
+            raise ValueError(f"the number {name!r} is not finite")
 
 
 def _loaded(point: EntryPoint) -> Check | str:

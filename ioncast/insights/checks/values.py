@@ -29,7 +29,7 @@ class Thresholds:
     Attributes
     ----------
     least_count : int
-        P05, P06, P11, P13, P15, P16, M02, M03: a finding needs more requests of its kind.
+        A finding of P05, P06, P11, P13, P15, P16, M02 and M03 needs more requests of its kind.
     stdio_share : float
         S01: the share of all bytes that STDIO moves.
     difference_share : float
@@ -45,7 +45,8 @@ class Thresholds:
     ordered_share : float
         P12, P14: the share of requests that are not random.
     independent_share : float
-        M02, M03: the share of reads, or of writes, among the independent calls of a file.
+        M02, M03: the share of reads, or of writes, among the independent calls of a file that is
+        named.
     metadata_seconds : float
         P17: the metadata time of a process.
     metadata_share : float
@@ -72,8 +73,10 @@ class Thresholds:
         D02: the number of standard deviations by which a process exceeds the mean.
     straggler_share : float
         D03: the share of a trace phase by which a straggler ends later than the median process.
-    time_distance_seconds, shortest_pause_seconds : float
-        D03, I05: a longer pause always ends a trace phase; a shorter one never does.
+    time_distance_seconds : float
+        D03, I05: a longer pause always ends a trace phase.
+    shortest_pause_seconds : float
+        D03, I05: a shorter pause never ends a trace phase.
     most_trace_phases : int
         I05: so many trace phases, or fewer, are never too many.
     aggregator_share : float
@@ -84,9 +87,10 @@ class Thresholds:
         I07: the share of the collective calls that are POSIX requests of the same process and size.
     one_stripe_bytes : int
         I03: the size of a file that needs more than one stripe.
-    ost_share_good, ost_share_bad : float
-        I04: from the first share of the file system's OSTs on, their use is good; below the second
-        one it is bad.
+    ost_share_good : float
+        I04: from this share of the file system's OSTs on, their use is good.
+    ost_share_bad : float
+        I04: below this share of the OSTs, their use is bad.
     osts : int
         I04: the OSTs of the file system, for logs that do not tell it; 0: not known.
     io_time_share : float

@@ -7,7 +7,7 @@ import re
 from ioncast.insights.facts.values import Facts
 
 # The libraries that advice has snippets for, the highest layer first.
-LIBRARIES = ("adios", "netcdf", "pnetcdf", "hdf5", "mpiio", "posix", "lustre")
+LIBRARIES = ("adios", "netcdf", "pnetcdf", "hdf5", "mpiio", "lustre", "posix")
 _LIBRARY_OF_SUFFIX = {"bp": "adios", "nc": "netcdf", "nc4": "netcdf", "h5": "hdf5", "hdf5": "hdf5"}
 _SUFFIX = re.compile(rf"\.({'|'.join(_LIBRARY_OF_SUFFIX)})(?=[/\n])")
 

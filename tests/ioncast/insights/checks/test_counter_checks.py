@@ -150,7 +150,8 @@ def test_a_contiguous_aligned_program_with_large_requests_has_only_good_findings
     assert not {code for code, each in found.items() if each.finding.level in ("HIGH", "WARN")}
     assert {"M05", "P14"} <= found.keys()
     assert found["P14"].sentence == (
-        "99.00% of the writes are consecutive, 0.75% are sequential with gaps"
+        "99.00% of the writes are consecutive, 0.75% are sequential with gaps, and at least"
+        " 0.00% are random"
     )
 
 
@@ -275,7 +276,7 @@ def test_a_file_with_as_many_independent_reads_as_writes_is_not_named(tmp_path: 
     ("path", "keys"),
     [
         ("/scratch/out.dat", ["nonblocking_writes"]),
-        ("/scratch/plt.h5", ["nonblocking_writes", "asynchronous_hdf5"]),
+        ("/scratch/plt.h5", ["asynchronous_hdf5", "nonblocking_writes"]),
     ],
 )
 def test_the_asynchronous_connector_is_advised_for_hdf5(
@@ -347,7 +348,9 @@ def test_amrex_has_the_findings_of_drishtis_figure(amrex: dict[str, str]) -> Non
     assert amrex["P03"].startswith("100.00% of the bytes are written")
     assert amrex["P06"] == "491,640 of 491,680 writes (99.99%) are smaller than 1 MiB"
     assert amrex["P16"].startswith("491,640 of 491,680 writes in shared files (99.99%)")
-    assert amrex["P14"] == "0.01% of the writes are consecutive, 99.98% are sequential with gaps"
+    assert amrex["P14"].startswith(
+        "0.01% of the writes are consecutive, 99.98% are sequential with gaps"
+    )
     assert amrex["M05"] == "15,360 writes through MPI-IO are collective (99.81%)"
     # 58.2 % of the few reads are in order, which Drishti calls good.
     assert "P12" not in amrex

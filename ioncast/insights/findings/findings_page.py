@@ -1,0 +1,90 @@
+"""The findings of runs as a page that needs no network."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ioncast.insights.findings.text import (
+    LIBRARY_NAMES,
+    Record,
+    all_files,
+    levels_of,
+    named_ranks,
+    thresholds_in_words,
+)
+from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
+from ioncast_base.wording import counted
+
+_STYLE = """
+pre { background: #f4f6f9; padding: 0.5rem; overflow-x: auto; font-size: 0.8rem; margin: 0.3rem 0; }
+h2 { overflow-wrap: anywhere; }
+details { display: inline-block; margin: 0 1.5rem 0.3rem 0; vertical-align: top; }
+details[open] { display: block; }
+summary { cursor: pointer; }
+.level { display: inline-block; min-width: 3rem; font-weight: bold; }
+.HIGH { color: #b3261e; } .WARN { color: #8a5a00; } .OK { color: #1b6e33; }
+.INFO { color: #2a3f5f; }
+"""
+
+
+def write_findings(path: str | Path, records: Sequence[Record]) -> None:
+    """Write the page.
+
+    Parameters
+    ----------
+    path : str or Path
+        The page.
+    records : sequence of mapping
+        The runs, as `ioncast.insights.checks.record.to_record` makes them.
+
+    Raises
+    ------
+    InputError
+        When the page cannot be written.
+    """
+    parts = [part for record in records for part in _run(record)]
+    write_page(path, title="Findings about I/O", parts=parts, style=_STYLE)
+
+
+def _run(record: Record) -> Iterator[str]:
+    yield heading(record["log"])
+    found = [f"{number} {level}" for level, number in levels_of(record).items()]
+    yield paragraph(
+        f"Job {record['job']}, {counted(record['processes'], 'process')}:"
+        f" {', '.join(found) or 'nothing found'}"
+    )
+    for finding in record["findings"]:
+        yield from _finding(finding)
+    yield bullets(
+        "Not checked", [f"{code}: {reason}" for code, reason in record["unknown"].items()]
+    )
+    yield bullets("Warnings", record["warnings"])
+
+
+def _finding(finding: Record) -> Iterator[str]:
+    level = finding["level"]
+    words = html.escape(f"{finding['code']} {finding['title']}")
+    yield f'<h3><span class="level {level}">{level}</span> {words}</h3>'
+    yield paragraph(f"{finding['sentence']}.")
+    details = [f"Source: {finding['source']}."]
+    if finding["thresholds"]:
+        details.append(f"Thresholds: {thresholds_in_words(finding['thresholds'])}.")
+    if finding["ranks"]:
+        details.append(f"Ranks: {named_ranks(finding['ranks'])}.")
+    yield paragraph(" ".join(details))
+    if finding["files"]:
+        files = [{"file": each["path"], "number": each["words"]} for each in finding["files"]]
+        yield table(files)
+        if (more := all_files(finding) - len(files)) > 0:
+            yield paragraph(f"and {counted(more, 'other file')}")
+    for advice in finding["advice"]:
+        yield paragraph(f"{advice['sentence']}.")
+        yield from map(_snippet, advice["snippets"].items())
+
+
+def _snippet(snippet: tuple[str, str]) -> str:
+    library, text = snippet
+    name = html.escape(LIBRARY_NAMES.get(library, library))
+    return f"<details><summary>{name}</summary><pre>{html.escape(text)}</pre></details>"

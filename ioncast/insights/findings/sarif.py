@@ -1,0 +1,137 @@
+"""The findings of runs as SARIF 2.1.0, the format in which development platforms show findings.
+
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import quote
+
+from ioncast.insights.checks.values import Check, Level, Thresholds
+from ioncast.insights.findings.text import Record
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+# The kind and the level of a result. SARIF has levels only for results that are problems.
+_RESULTS: dict[Level, tuple[str, str]] = {
+    "HIGH": ("fail", "error"),
+    "WARN": ("fail", "warning"),
+    "OK": ("pass", "none"),
+    "INFO": ("informational", "none"),
+}
+# SARIF's kind for a check that lacks data.
+_OPEN = ("open", "none")
+
+
+def to_sarif(
+    records: Iterable[Record],
+    checks: Sequence[Check],
+    thresholds: Thresholds,
+    errors: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Convert the findings of runs to an object for JSON.
+
+    Parameters
+    ----------
+    records : iterable of mapping
+        The runs, as `ioncast.insights.checks.record.to_record` makes them.
+    checks : sequence of Check
+        All checks, which are SARIF's rules.
+    thresholds : Thresholds
+        The numbers in the rules' descriptions.
+    errors : sequence of str
+        The reasons why logs could not be read.
+    """
+    rules = {check.code: index for index, check in enumerate(checks)}
+    results: list[dict[str, Any]] = []
+    notifications = [_notification("error", error) for error in errors]
+    for record in records:
+        results.extend(_result(record, finding, rules) for finding in record["findings"])
+        results.extend(
+            _base(record, code, rules, _OPEN, reason) for code, reason in record["unknown"].items()
+        )
+        notifications.extend(
+            _notification("warning", warning, record["log"]) for warning in record["warnings"]
+        )
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "ioncast",
+                        "version": version("ioncast"),
+                        "rules": [_rule(check, thresholds) for check in checks],
+                    }
+                },
+                "invocations": [
+                    {
+                        "executionSuccessful": not errors,
+                        "toolExecutionNotifications": notifications,
+                    }
+                ],
+                "results": results,
+            }
+        ],
+    }
+
+
+def _rule(check: Check, thresholds: Thresholds) -> dict[str, Any]:
+    condition = check.condition.format_map(vars(thresholds))
+    advice = {
+        each.key: each.sentence for words in check.sentences.values() for each in words.advice
+    }
+    help_lines = [f"It is found if {condition}.", *(f"{each}." for each in advice.values())]
+    worst = check.levels[0]
+    return {
+        "id": check.code,
+        "name": check.title.title().replace(" ", "").replace("-", ""),
+        "shortDescription": {"text": check.title},
+        "fullDescription": {"text": f"{condition[:1].upper()}{condition[1:]}."},
+        "help": {"text": "\n\n".join([*help_lines, f"Source: {check.source}."])},
+        "defaultConfiguration": {"level": _RESULTS[worst][1]},
+        "properties": {"levels": list(check.levels), "source": check.source},
+    }
+
+
+def _result(record: Record, finding: Record, rules: dict[str, int]) -> dict[str, Any]:
+    kind = _RESULTS[finding["level"]]
+    result = _base(record, finding["code"], rules, kind, finding["sentence"])
+    if finding["files"]:
+        # The application's files are not sources, so they are logical locations.
+        result["locations"][0]["logicalLocations"] = [
+            {"fullyQualifiedName": file["path"], "kind": "resource"} for file in finding["files"]
+        ]
+    result["properties"] |= {
+        name: finding[name] for name in ("level", "numbers", "thresholds", "ranks")
+    }
+    return result
+
+
+def _base(
+    record: Record, code: str, rules: dict[str, int], kind: tuple[str, str], text: str
+) -> dict[str, Any]:
+    return {
+        "ruleId": code,
+        "ruleIndex": rules[code],
+        "kind": kind[0],
+        "level": kind[1],
+        "message": {"text": f"{text}."},
+        "locations": [_location(record["log"])],
+        "properties": {"job": record["job"], "processes": record["processes"]},
+    }
+
+
+def _notification(level: str, text: str, log: str | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {"level": level, "message": {"text": text}}
+    return found if log is None else {**found, "locations": [_location(log)]}
+
+
+def _location(log: str) -> dict[str, Any]:
+    uri = quote(log.encode(errors="surrogateescape"))
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}}}

@@ -1,0 +1,245 @@
+"""`ioncast check`: its formats, its settings, its exit codes, and the checks of a site."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from ioncast.insights.checks.registry import all_checks
+from ioncast.insights.findings.rows import COLUMNS
+from tests.support.command import run_ioncast
+from tests.support.records import mpiio_record, posix_record, write_log
+
+SMALL = posix_record(
+    "/scratch/f",
+    WRITES=5000,
+    CONSEC_WRITES=4996,
+    SEQ_WRITES=4996,
+    SIZE_WRITE_0_100=5000,
+    FILE_ALIGNMENT=-1,
+)
+COLLECTIVE = mpiio_record("/scratch/f", COLL_WRITES=9, F_WRITE_TIME=40)
+KEYS = {"log", "job", "processes", "libraries", "findings", "unknown", "warnings"}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "app.darshan", [SMALL, COLLECTIVE], nprocs=4)
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Path:
+    return write_log(
+        tmp_path / "clean.darshan", [posix_record("/f", OPENS=1)], nprocs=4, run_seconds=0
+    )
+
+
+def json_of(*args: str | Path) -> list[dict[str, object]]:
+    answer = run_ioncast("check", *args, "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    found: list[dict[str, object]] = json.loads(answer.stdout)
+    return found
+
+
+def codes_of(*args: str | Path) -> set[str]:
+    [run] = json_of(*args)
+    return {finding["code"] for finding in run["findings"]}  # type: ignore[attr-defined]
+
+
+def test_the_table_has_the_details_of_what_is_harmful(log: Path) -> None:
+    answer = run_ioncast("check", log)
+    lines = answer.stdout.splitlines()
+    assert lines[0].startswith(f"{log}: 4 processes, job 4242: 2 HIGH, 1 WARN, 2 OK, 1 INFO")
+    assert lines[2:6] == [
+        "HIGH  P06  Many small writes",
+        "           5,000 of 5,000 writes (100.00%) are smaller than 1 MiB",
+        "           thresholds: small_share 0.1, least_count 1,000",
+        "           5,000 (100.00%): /scratch/f",
+    ]
+    assert "OK    M05  9 writes through MPI-IO are collective (100.00%)" in lines
+    assert any(line.startswith("Not checked: P08") for line in lines)
+    [advice] = [line for line in lines if "Write with collective calls" in line]
+    assert advice.startswith("Advice: ")
+    # The snippet is for the library that the run uses.
+    assert '    | MPI_Info_set(info, "romio_cb_write", "enable");' in lines
+
+
+def test_several_runs_end_with_a_summary(log: Path, clean: Path) -> None:
+    lines = run_ioncast("check", log, clean).stdout.splitlines()
+    assert f"{clean}: 4 processes, job 4242: nothing found" in lines
+    assert lines[-1] == "2 runs: 1 with HIGH, 1 with WARN"
+
+
+def test_json_has_a_record_for_each_run(log: Path, clean: Path) -> None:
+    found = json_of(log, clean)
+    assert [set(run) for run in found] == [KEYS, KEYS]
+    assert found[0]["log"] == str(log)
+    assert found[0]["libraries"] == ["mpiio"]
+    [small] = [each for each in found[0]["findings"] if each["code"] == "P06"]  # type: ignore
+    assert small["files"] == [
+        {"path": "/scratch/f", "number": 5000, "share": 1.0, "words": "5,000 (100.00%)"}
+    ]
+    assert small["numbers"]["share"] == 1
+    assert small["thresholds"] == {"small_share": 0.1, "least_count": 1000}
+    assert next(iter(small["advice"][0]["snippets"])) == "mpiio"
+
+
+def test_csv_has_a_row_for_each_finding_and_each_check_without_data(log: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(run_ioncast("check", log, "--format", "csv").stdout)))
+    assert tuple(rows[0]) == COLUMNS
+    by_code = {row["code"]: row for row in rows}
+    assert by_code["P06"]["worst_file"] == "/scratch/f"
+    assert by_code["P06"]["advice"] == "larger_writes collective_writes"
+    assert (by_code["P08"]["level"], by_code["P08"]["title"]) == ("UNKNOWN", "")
+
+
+def test_sarif_has_the_properties_that_the_standard_requires(log: Path, tmp_path: Path) -> None:
+    """SARIF 2.1.0, sections 3.13 to 3.27 and 3.49; the kinds and levels are those of 3.27.9."""
+    unreadable = tmp_path / "bad log.darshan"
+    unreadable.write_bytes(b"no log")
+    answer = run_ioncast("check", log, unreadable, "--format", "sarif")
+    document = json.loads(answer.stdout)
+    assert document["version"] == "2.1.0"
+    [run] = document["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert run["tool"]["driver"]["name"] == "ioncast"
+    assert [rule["id"] for rule in rules] == [check.code for check in all_checks()]
+    assert all(rule["help"]["text"] and rule["shortDescription"]["text"] for rule in rules)
+    results = {result["ruleId"]: result for result in run["results"]}
+    for code, result in results.items():
+        assert rules[result["ruleIndex"]]["id"] == code
+        [location] = result["locations"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"] == str(log)
+        assert result["message"]["text"].endswith(".")
+        # A result that is no failure has no level.
+        assert (result["kind"] == "fail") == (result["level"] != "none")
+    kinds = {code: (results[code]["kind"], results[code]["level"]) for code in results}
+    assert kinds["P06"] == ("fail", "error")
+    assert kinds["M07"] == ("fail", "warning")
+    assert kinds["M05"] == ("pass", "none")
+    assert kinds["P01"] == ("informational", "none")
+    assert kinds["P08"] == ("open", "none")
+    [file] = results["P06"]["locations"][0]["logicalLocations"]
+    assert file["fullyQualifiedName"] == "/scratch/f"
+    [invocation] = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    [error] = invocation["toolExecutionNotifications"]
+    assert "bad log.darshan" in error["message"]["text"]
+
+
+def test_a_path_is_a_valid_uri_in_sarif(tmp_path: Path) -> None:
+    odd = write_log(tmp_path / "a b#c%.darshan", [SMALL], nprocs=1)
+    document = json.loads(run_ioncast("check", odd, "--format", "sarif").stdout)
+    result = document["runs"][0]["results"][0]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri.endswith("/a%20b%23c%25.darshan")
+
+
+def test_the_page_shows_all_snippets_and_needs_no_network(tmp_path: Path) -> None:
+    log = write_log(
+        tmp_path / "app.darshan",
+        [posix_record("/<b>f", WRITES=5000, SIZE_WRITE_0_100=5000)],
+        nprocs=4,
+    )
+    run_ioncast("check", log, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "/&lt;b&gt;f" in page
+    assert "<b>" not in page
+    assert "ncmpi_put_vara_double_all(ncid, varid, start, count, data);" in page
+    assert "H5Pset_dxpl_mpio(transfer_list, H5FD_MPIO_COLLECTIVE);" in page
+    assert "http" not in page.replace("<!DOCTYPE html>", "")
+
+
+@pytest.mark.parametrize(
+    ("level", "records", "code"),
+    [
+        ("high", [SMALL], 1),
+        ("warn", [SMALL], 1),
+        ("high", [mpiio_record("/f", COLL_WRITES=9)], 0),
+        ("warn", [mpiio_record("/f", COLL_WRITES=9)], 1),
+        ("warn", [posix_record("/f", OPENS=1)], 0),
+    ],
+)
+def test_findings_make_the_command_fail_only_if_asked(
+    level: str, records: list[object], code: int, tmp_path: Path
+) -> None:
+    log = write_log(tmp_path / "a.darshan", records, nprocs=2)  # type: ignore[arg-type]
+    assert run_ioncast("check", log).returncode == 0
+    assert run_ioncast("check", log, "--fail-on", level).returncode == code
+
+
+def test_an_unusable_log_is_an_error_beside_the_others(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.darshan").write_bytes(b"no log")
+    answer = run_ioncast("check", tmp_path / "bad.darshan", log, "--fail-on", "high")
+    assert answer.returncode == 2
+    assert "bad.darshan" in answer.stderr
+    assert "P06" in answer.stdout
+
+
+def test_thresholds_come_from_a_file_or_its_variable(log: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "checks.toml"
+    settings.write_text("least_count = 5_000\n", encoding="utf-8")
+    assert "P06" in codes_of(log)
+    assert "P06" not in codes_of(log, "--settings", settings)
+    answer = run_ioncast(
+        "check", log, "--format", "json", environment={"IONCAST_CHECKS": str(settings)}
+    )
+    assert "P06" not in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("small_share = 0.5\nsmal_share = 0.2\n", "2: key `smal_share` is unknown; did you mean"),
+        ("small_share = 10\n", "1: key `small_share`: must be at most 1.0, not 10"),
+        ("least_count = 1.5\n", "1: key `least_count`: must be a whole number, not 1.5"),
+        ("repeated_factor = nan\n", "1: key `repeated_factor`: must be at"),
+        ("[thresholds]\n", "1: key `thresholds` is unknown; the keys here are least_count"),
+    ],
+)
+def test_an_unusable_setting_is_one_line(
+    text: str, problem: str, log: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "checks.toml"
+    settings.write_text(text, encoding="utf-8")
+    answer = run_ioncast("check", log, "--settings", settings)
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    [line] = answer.stderr.splitlines()
+    assert line.startswith(f"ioncast: {settings}:{problem}")
+
+
+def test_checks_can_be_left_out(log: Path) -> None:
+    assert codes_of(log) - codes_of(log, "--ignore", "P06, m07") == {"P06", "M07"}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--ignore", "X99"], "--ignore: there is no check 'X99'"),
+        (["--system", "mysite"], "--ran-with and --system belong together"),
+        (["--ran-with", "4"], "--ran-with and --system belong together"),
+    ],
+)
+def test_options_that_mean_nothing_are_errors(words: list[str], problem: str, log: Path) -> None:
+    answer = run_ioncast("check", log, *words)
+    assert answer.returncode == 2
+    assert problem in answer.stderr
+
+
+def test_a_log_is_needed() -> None:
+    answer = run_ioncast("check")
+    assert answer.returncode == 2
+    assert "Missing argument 'LOG...'" in answer.stderr
+
+
+def test_all_checks_are_listed_with_their_conditions() -> None:
+    shown = run_ioncast("check", "--list")
+    assert "more than 10% of the writes are smaller than 1 MiB, and more than 1,000" in shown.stdout
+    listed = json.loads(run_ioncast("check", "--list", "--format", "json").stdout)
+    assert [each["code"] for each in listed] == [check.code for check in all_checks()]
+    assert set(listed[0]) == {"code", "level", "title", "found_if", "source"}
