@@ -19,6 +19,7 @@ from ioncast_base.errors import IoncastError
 # A command is imported when it is used, so it starts without the libraries of other rooms.
 COMMANDS = {
     "phases": "summario.commands:phases",
+    "characterize": "ioncast.insights.characterize_command:characterize",
     "check": "ioncast.checks_command:check",
     "match": "predictor.commands:match",
     "predict": "predictor.commands:predict_command",
@@ -35,7 +36,7 @@ COMMANDS = {
 }
 # Commands without linear algebra. When numpy is imported, its OpenBLAS starts a thread for each
 # core, which takes as long as the import itself.
-WITHOUT_LINEAR_ALGEBRA = ("phases", "check", "match")
+WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "match")
 # Subcommands from other rooms: the predictor decides what a campaign should measure.
 SUBCOMMANDS = {"campaign": {"plan": "predictor.planning.command:plan"}}
 

@@ -12,6 +12,7 @@ _CHECK = "`ioncast experiment check` compares the published tables with the meas
 # None: the command runs until it is stopped, or nothing follows.
 NEXT_STEPS: dict[str, str | None] = {
     "phases": "`ioncast match LOG` prints the benchmarks that do the same I/O",
+    "characterize": "`ioncast check LOG` tells what is harmful, and what to do",
     "check": "`--html FILE` writes a page with all snippets; `ioncast predict LOG --system SYSTEM`"
     " tells how many I/O nodes the application needs",
     "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"

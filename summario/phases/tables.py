@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -145,12 +145,13 @@ def to_text(phases: Iterable[Phase]) -> str:
     return aligned(rows) if rows else "no I/O phases"
 
 
-def aligned(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write rows as a table for people; their keys are its head."""
+def aligned(rows: Sequence[Mapping[str, Any]], right: Collection[str] = ()) -> str:
+    """Write rows as a table for people; their keys are its head, `right` names right columns."""
     # Its import takes longer than reading most logs, which CSV and JSON need not wait for.
     from tabulate import tabulate  # noqa: PLC0415
 
-    return tabulate(rows, headers="keys", disable_numparse=True)
+    sides = ["right" if name in right else "left" for name in rows[0]]
+    return tabulate(rows, headers="keys", disable_numparse=True, colalign=sides)
 
 
 def _seconds(time: float | None) -> str:

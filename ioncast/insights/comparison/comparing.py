@@ -1,0 +1,133 @@
+"""Compares the tables of runs with those of the first one, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ioncast.insights.tables.characterising import Characterisation
+from ioncast.insights.tables.values import Row, Table, Value
+
+TOLERANCE = 0.05
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A characteristic of one run beside the first run.
+
+    Attributes
+    ----------
+    row : Row or None
+        The row of the run; None if its table does not have the characteristic.
+    ratio : float or None
+        Its value over that of the first run; None if one of them is not a number other than 0.
+    differs : bool
+        Whether the values differ by more than the tolerance.
+    """
+
+    row: Row | None
+    ratio: float | None
+    differs: bool
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """A table of several runs side by side.
+
+    Attributes
+    ----------
+    name, title : str
+        As in `Table`.
+    rows : tuple of (tuple of Cell)
+        For each characteristic the cells of all runs.
+    rare : frozenset of (str, str)
+        The keys of the characteristics that people need not see where all are 0.
+    """
+
+    name: str
+    title: str
+    rows: tuple[tuple[Cell, ...], ...]
+    rare: frozenset[Key]
+
+
+def compare(
+    runs: Sequence[Characterisation], tolerance: float = TOLERANCE
+) -> tuple[ComparedTable, ...]:
+    """Put the tables of at least one run side by side.
+
+    Parameters
+    ----------
+    runs : sequence of Characterisation
+        The runs; the others are compared with the first one.
+    tolerance : float
+        Values differ if their difference is a larger share of the larger one.
+    """
+    return tuple(
+        _compared(tables, tolerance) for tables in zip(*(run.tables for run in runs), strict=True)
+    )
+
+
+def present(cells: Sequence[Cell]) -> list[Row]:
+    """List the rows of the runs that have the characteristic, at least one."""
+    return [cell.row for cell in cells if cell.row is not None]
+
+
+def differs(first: Value, value: Value, tolerance: float) -> bool:
+    """Tell whether two values differ by more than a share of the larger one.
+
+    Examples
+    --------
+    >>> differs(100, 104, 0.05), differs(100, 106, 0.05), differs(0, 1, 0.05), differs("a", "b", 1)
+    (False, True, True, True)
+    """
+    if isinstance(first, int | float) and isinstance(value, int | float):
+        return abs(first - value) > tolerance * max(abs(first), abs(value))
+    return first != value
+
+
+def _compared(tables: Sequence[Table], tolerance: float) -> ComparedTable:
+    rows: dict[Key, dict[Key, list[Row | None]]] = {key: {} for key in _merged(tables)}
+    for place, table in enumerate(tables):
+        for line in table.lines:
+            row = line.row(0)
+            if row is not None:
+                of_line = rows[line.layer, line.name]
+                of_line.setdefault(row.key, [None] * len(tables))[place] = row
+    return ComparedTable(
+        tables[0].name,
+        tables[0].title,
+        tuple(_cells(each, tolerance) for of_line in rows.values() for each in of_line.values()),
+        frozenset().union(*(table.rare() for table in tables)),
+    )
+
+
+def _merged(tables: Sequence[Table]) -> list[Key]:
+    """Merge the lines of the tables, each after the line that it follows in its own table."""
+    merged: list[Key] = []
+    for table in tables:
+        place = 0
+        for line in table.lines:
+            key = (line.layer, line.name)
+            if key in merged:
+                place = merged.index(key) + 1
+            else:
+                merged.insert(place, key)
+                place += 1
+    return merged
+
+
+def _cells(rows: Sequence[Row | None], tolerance: float) -> tuple[Cell, ...]:
+    first = rows[0].value if rows[0] is not None else None
+    return tuple(_cell(first, row, tolerance) for row in rows)
+
+
+def _cell(first: Value, row: Row | None, tolerance: float) -> Cell:
+    value = None if row is None else row.value
+    return Cell(row, _ratio(first, value), differs(first or 0, value or 0, tolerance))
+
+
+def _ratio(first: Value, value: Value) -> float | None:
+    if not isinstance(first, int | float) or not isinstance(value, int | float):
+        return None
+    return value / first if first and value else None

@@ -1,0 +1,177 @@
+"""All tables of a run: `characterised` makes them, `to_record` converts them for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from ioncast.insights.facts.values import Facts, Ints
+from ioncast.insights.tables.absent_facts import not_recorded
+from ioncast.insights.tables.files_table import files
+from ioncast.insights.tables.histograms_table import histograms
+from ioncast.insights.tables.job_record import job_record
+from ioncast.insights.tables.layers_table import layers
+from ioncast.insights.tables.libraries_table import libraries
+from ioncast.insights.tables.operations_table import operations
+from ioncast.insights.tables.pattern_table import pattern
+from ioncast.insights.tables.scopes import Scope, each_file, whole_run
+from ioncast.insights.tables.sizes_table import sizes
+from ioncast.insights.tables.times_table import times
+from ioncast.insights.tables.values import COLUMNS, Row, Table
+from ioncast_base.visible_text import visible
+from ioncast_base.wording import listed
+
+TABLES: tuple[Callable[[Scope], Table], ...] = (
+    operations,
+    pattern,
+    sizes,
+    histograms,
+    layers,
+    times,
+    files,
+    libraries,
+)
+
+
+@dataclass(frozen=True)
+class EachFile:
+    """The tables of each file, the one with most bytes first.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        The files.
+    groups : ndarray of int64
+        The group of each of `paths` in `tables`.
+    tables : tuple of Table
+        The tables, in which each file is a group.
+    """
+
+    paths: tuple[str, ...]
+    groups: Ints
+    tables: tuple[Table, ...]
+
+    def rows(self) -> Iterator[tuple[str, list[tuple[str, list[Row]]]]]:
+        """Yield each file with the rows of its tables, by their names; zeros are left out."""
+        tables = [table.as_lists() for table in self.tables]
+        for path, group in zip(self.paths, self.groups.tolist(), strict=True):
+            found = [(table.name, list(table.rows(group, zeros=False))) for table in tables]
+            yield path, [(name, rows) for name, rows in found if rows]
+
+
+@dataclass(frozen=True)
+class Characterisation:
+    """The tables of a run.
+
+    Attributes
+    ----------
+    log : str
+        The name of the run's log.
+    job : dict
+        The job, see `ioncast.insights.tables.job_record.job_record`.
+    tables : tuple of Table
+        The tables of all files that count, as one group.
+    files : EachFile or None
+        The tables of each file, if asked for.
+    not_recorded : tuple of str
+        Sentences about facts that the log does not have.
+    warnings : tuple of str
+        Sentences about data that are missing or damaged.
+    """
+
+    log: str
+    job: dict[str, Any]
+    tables: tuple[Table, ...]
+    files: EachFile | None
+    not_recorded: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def characterised(
+    facts: Facts, *, by_file: bool = False, patterns: Sequence[str] = ()
+) -> Characterisation:
+    """Make the tables of a run.
+
+    Parameters
+    ----------
+    facts : Facts
+        The run.
+    by_file : bool
+        Also make the tables of each file.
+    patterns : sequence of str
+        Only files whose path, or its last part, matches one of these patterns count, such as
+        `*.h5`; without any, all files.
+    """
+    rows = _matching(facts, patterns) if patterns else np.arange(len(facts.files))
+    return Characterisation(
+        log=facts.run.name,
+        job=job_record(facts),
+        tables=_tables(whole_run(facts, rows)),
+        files=_each_file(facts, rows) if by_file else None,
+        not_recorded=not_recorded(facts),
+        warnings=(*facts.warnings, *_matching_nothing(rows, patterns)),
+    )
+
+
+def to_record(facts: Facts, *, by_file: bool = False) -> dict[str, Any]:
+    """Convert the tables of a run to a record, as JSON has them."""
+    return record_of(characterised(facts, by_file=by_file))
+
+
+def record_of(found: Characterisation) -> dict[str, Any]:
+    """Convert tables to a record; rows are lists in the order of `columns`.
+
+    Files have no rows with a 0, so that a log of many files stays small.
+    """
+    return {
+        "log": found.log,
+        "job": found.job,
+        "tables": [
+            _table_record(table.name, table.rows()) for table in found.tables if table.lines
+        ],
+        "files": [
+            {"path": path, "tables": [_table_record(*each) for each in tables]}
+            for path, tables in (found.files.rows() if found.files else ())
+        ],
+        "not_recorded": list(found.not_recorded),
+        "warnings": list(found.warnings),
+    }
+
+
+def _table_record(name: str, rows: Iterable[Row]) -> dict[str, Any]:
+    return {"name": name, "columns": list(COLUMNS), "rows": [list(row) for row in rows]}
+
+
+def _tables(scope: Scope) -> tuple[Table, ...]:
+    return tuple(make(scope) for make in TABLES)
+
+
+def _each_file(facts: Facts, rows: Ints) -> EachFile:
+    bytes_ = facts.files.bytes[rows]
+    groups = np.argsort(-bytes_, kind="stable")
+    paths = tuple(facts.files.path[row] for row in rows[groups].tolist())
+    return EachFile(paths, groups, _tables(each_file(facts, rows)))
+
+
+def _matching_nothing(rows: Ints, patterns: Sequence[str]) -> Iterator[str]:
+    if patterns and not len(rows):
+        yield f"no file matches {listed([visible(each) for each in patterns])}"
+
+
+def _matching(facts: Facts, patterns: Sequence[str]) -> Ints:
+    """Find the files whose path or name matches a pattern."""
+    return np.array(
+        [
+            row
+            for row, path in enumerate(facts.files.path)
+            if any(
+                fnmatchcase(path, each) or fnmatchcase(path.rpartition("/")[2], each)
+                for each in patterns
+            )
+        ],
+        np.int64,
+    )
