@@ -6,14 +6,14 @@ is a time in which the processes use one api with pauses that are short, for thi
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS, Api
-from summario.phases.streams import Floats, Ints
+from summario.phases.streams import Floats, Indices, Ints, changes
 from summario.reading.operations import Operations
 
 # With fewer gaps, the mean and the standard deviation together are at least the longest one.
@@ -26,7 +26,7 @@ _CLOCK_SKEW_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class RankSums:
-    """The ranks of one phase, in ascending order; each array has an entry for each rank.
+    """The ranks of a phase, in ascending order; each array has an entry for each rank.
 
     Attributes
     ----------
@@ -43,6 +43,16 @@ class RankSums:
     bytes: Ints
     busy_seconds: Floats
     end_seconds: Floats
+
+    def take(self, rows: slice) -> RankSums:
+        """Select ranks."""
+        return RankSums(
+            self.rank[rows],
+            self.requests[rows],
+            self.bytes[rows],
+            self.busy_seconds[rows],
+            self.end_seconds[rows],
+        )
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,85 @@ class TracePhase:
         return self.end_seconds - self.start_seconds
 
 
+@dataclass(frozen=True, eq=False)
+class TracePhases:
+    """The phases of one api in order, as columns; iterating yields each as a `TracePhase`.
+
+    Attributes
+    ----------
+    api : str
+        "POSIX" or "MPIIO".
+    start_seconds, end_seconds, lateness : ndarray of float64
+        As in `TracePhase`, with an entry for each phase.
+    bytes, requests, slowest_rank, fastest_rank : ndarray of int64
+        The same.
+    first_operation, last_operation : ndarray of int8
+        The smallest and the largest index into `OPERATIONS` of a phase's requests.
+    ranks : RankSums
+        The ranks of all phases, one phase after the other.
+    is_straggler : ndarray of bool
+        Whether each of these is a straggler.
+    first_row : ndarray of int64
+        The row in `ranks` with which each phase begins, and their number.
+    """
+
+    api: Api
+    start_seconds: Floats
+    end_seconds: Floats
+    lateness: Floats
+    bytes: Ints
+    requests: Ints
+    slowest_rank: Ints
+    fastest_rank: Ints
+    first_operation: Indices
+    last_operation: Indices
+    ranks: RankSums
+    is_straggler: NDArray[np.bool_]
+    first_row: Ints
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def __iter__(self) -> Iterator[TracePhase]:
+        return map(self.phase, range(len(self)))
+
+    @property
+    def durations_seconds(self) -> Floats:
+        """Seconds from the first start to the last end of each phase."""
+        return self.end_seconds - self.start_seconds
+
+    @property
+    def pauses_seconds(self) -> Floats:
+        """Seconds between each phase and the next one."""
+        return self.start_seconds[1:] - self.end_seconds[:-1]
+
+    @property
+    def with_stragglers(self) -> Ints:
+        """The numbers of the phases with stragglers; the first phase is 0."""
+        rows = np.flatnonzero(self.is_straggler)
+        found: Ints = np.unique(np.searchsorted(self.first_row, rows, side="right") - 1)
+        return found
+
+    def phase(self, index: int) -> TracePhase:
+        """Make the object of one phase."""
+        rows = slice(int(self.first_row[index]), int(self.first_row[index + 1]))
+        used = range(int(self.first_operation[index]), int(self.last_operation[index]) + 1)
+        ranks = self.ranks.take(rows)
+        return TracePhase(
+            api=self.api,
+            operation="&".join(OPERATIONS[operation] for operation in used),
+            start_seconds=float(self.start_seconds[index]),
+            end_seconds=float(self.end_seconds[index]),
+            bytes=int(self.bytes[index]),
+            requests=int(self.requests[index]),
+            ranks=ranks,
+            slowest_rank=int(self.slowest_rank[index]),
+            fastest_rank=int(self.fastest_rank[index]),
+            stragglers=tuple(ranks.rank[self.is_straggler[rows]].tolist()),
+            lateness=float(self.lateness[index]),
+        )
+
+
 def trace_phases(
     operations: Operations,
     api: Api,
@@ -97,7 +186,7 @@ def trace_phases(
     time_distance: float = 1.0,
     shortest_pause: float = 0.1,
     straggler_share: float = 0.15,
-) -> list[TracePhase]:
+) -> TracePhases:
     """Find the phases of one api in a trace.
 
     Requests that overlap or touch, of any rank, form one interval. A gap between two intervals
@@ -122,7 +211,7 @@ def trace_phases(
 
     Returns
     -------
-    list of TracePhase
+    TracePhases
         The phases in order.
 
     References
@@ -141,42 +230,58 @@ def trace_phases(
      ('write', 50331648, 96), ('write', 50331648, 96)]
     """
     operations = operations.take(operations.api == APIS.index(api))
-    if not len(operations):
-        return []
     operations = operations.take(np.argsort(operations.start_seconds, kind="stable"))
-    edges = _edges(operations, time_distance, shortest_pause)
-    return [
-        _phase(api, operations.take(slice(*pair)), straggler_share)
-        for pair in itertools.pairwise(edges)
-    ]
+    first = _first_requests(operations, time_distance, shortest_pause)
+    requests = np.diff(np.append(first, len(operations)))
+    phase = np.repeat(np.arange(len(first)), requests)
+    ranks, first_row = _rank_sums(operations, phase)
+    start = operations.start_seconds[first]
+    end = np.maximum.reduceat(operations.end_seconds, first)
+    duration = end - start
+    middle, is_straggler = _stragglers(ranks, first_row, straggler_share * duration)
+    return TracePhases(
+        api=api,
+        start_seconds=start,
+        end_seconds=end,
+        lateness=np.where(duration > 0, end - middle, 0) / np.where(duration > 0, duration, 1),
+        bytes=np.add.reduceat(operations.length, first),
+        requests=requests,
+        slowest_rank=ranks.rank[_rows_of(ranks.end_seconds, np.maximum, first_row)],
+        fastest_rank=ranks.rank[_rows_of(ranks.end_seconds, np.minimum, first_row)],
+        first_operation=np.minimum.reduceat(operations.operation, first),
+        last_operation=np.maximum.reduceat(operations.operation, first),
+        ranks=ranks,
+        is_straggler=is_straggler,
+        first_row=first_row,
+    )
 
 
-def are_too_many(phases: Sequence[TracePhase], most: int = 100) -> bool:
+def are_too_many(phases: TracePhases, most: int = 100) -> bool:
     """Tell whether a program does its I/O in too many phases.
 
     There are more than `most`, and the mean pause between them is shorter than the mean phase.
 
     Parameters
     ----------
-    phases : sequence of TracePhase
-        The phases of one api, in order.
+    phases : TracePhases
+        The phases of one api.
     most : int
         So many phases are never too many.
     """
-    if len(phases) <= most:
+    if len(phases) <= max(most, 1):
         return False
-    durations = sum(phase.duration_seconds for phase in phases)
-    pauses = phases[-1].end_seconds - phases[0].start_seconds - durations
-    return pauses / (len(phases) - 1) < durations / len(phases)
+    return bool(phases.pauses_seconds.mean() < phases.durations_seconds.mean())
 
 
-def _edges(operations: Operations, time_distance: float, shortest_pause: float) -> list[int]:
-    """Find the first row of each phase, and the number of rows; the rows are sorted by start."""
+def _first_requests(operations: Operations, time_distance: float, shortest_pause: float) -> Ints:
+    """Find the first row of each phase; the rows are sorted by start."""
     start = operations.start_seconds
     latest = np.maximum.accumulate(operations.end_seconds)
     gap = start[1:] - latest[:-1]
     threshold = _threshold(gap[gap > 0], time_distance, shortest_pause)
-    return [0, *(np.flatnonzero(gap > threshold) + 1).tolist(), len(operations)]
+    begins = np.ones(len(operations), bool)
+    begins[1:] = gap > threshold
+    return np.flatnonzero(begins)
 
 
 def _threshold(gaps: Floats, time_distance: float, shortest_pause: float) -> float:
@@ -185,44 +290,51 @@ def _threshold(gaps: Floats, time_distance: float, shortest_pause: float) -> flo
     return min(max(float(gaps.mean() + gaps.std()), shortest_pause), time_distance)
 
 
-def _phase(api: Api, requests: Operations, straggler_share: float) -> TracePhase:
-    ranks = _rank_sums(requests)
-    start, end = float(requests.start_seconds[0]), float(requests.end_seconds.max())
-    used = np.bincount(requests.operation, minlength=len(OPERATIONS)) > 0
-    middle = np.median(ranks.end_seconds)
-    return TracePhase(
-        api=api,
-        operation="&".join(name for name, is_used in zip(OPERATIONS, used, strict=True) if is_used),
-        start_seconds=start,
-        end_seconds=end,
-        bytes=int(requests.length.sum()),
-        requests=len(requests),
-        ranks=ranks,
-        slowest_rank=int(ranks.rank[np.argmax(ranks.end_seconds)]),
-        fastest_rank=int(ranks.rank[np.argmin(ranks.end_seconds)]),
-        stragglers=_stragglers(ranks, straggler_share * (end - start)),
-        lateness=float(end - middle) / (end - start) if end > start else 0.0,
-    )
-
-
-def _rank_sums(requests: Operations) -> RankSums:
-    order = np.argsort(requests.rank, kind="stable")
-    first = np.flatnonzero(np.diff(requests.rank[order], prepend=-1))
-    busy = requests.end_seconds - requests.start_seconds
-    return RankSums(
-        rank=requests.rank[order][first],
+def _rank_sums(operations: Operations, phase: Ints) -> tuple[RankSums, Ints]:
+    """Add up the requests of each rank in each phase, and find where each phase begins."""
+    order = np.lexsort((operations.rank, phase))
+    rank = operations.rank[order]
+    first = np.flatnonzero(changes(phase, rank))
+    busy = operations.end_seconds - operations.start_seconds
+    ranks = RankSums(
+        rank=rank[first],
         requests=np.diff(np.append(first, len(order))),
-        bytes=np.add.reduceat(requests.length[order], first),
+        bytes=np.add.reduceat(operations.length[order], first),
         busy_seconds=np.add.reduceat(busy[order], first),
-        end_seconds=np.maximum.reduceat(requests.end_seconds[order], first),
+        end_seconds=np.maximum.reduceat(operations.end_seconds[order], first),
     )
+    phases = int(phase[-1]) + 1 if len(phase) else 0
+    return ranks, np.searchsorted(phase[first], np.arange(phases + 1))
 
 
-def _stragglers(ranks: RankSums, least_seconds: float) -> tuple[int, ...]:
-    """List the ranks that end much later than the median, at least `least_seconds` later."""
-    if len(ranks.rank) < _FEWEST_RANKS:
-        return ()
-    late = ranks.end_seconds - np.median(ranks.end_seconds)
-    deviation = float(np.median(np.abs(late)))
-    least = max(least_seconds, _DEVIATIONS * deviation, _CLOCK_SKEW_SECONDS)
-    return tuple(ranks.rank[late > least].tolist())
+def _stragglers(
+    ranks: RankSums, first_row: Ints, least_seconds: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Find the median end of each phase, and the ranks that end much later than it.
+
+    `least_seconds` are for each phase the seconds that are much, at least.
+    """
+    count = np.diff(first_row)
+    middle = _medians(ranks.end_seconds, first_row)
+    late = ranks.end_seconds - np.repeat(middle, count)
+    deviation = _medians(np.abs(late), first_row)
+    least = np.maximum(np.maximum(least_seconds, _DEVIATIONS * deviation), _CLOCK_SKEW_SECONDS)
+    is_straggler = (late > np.repeat(least, count)) & np.repeat(count >= _FEWEST_RANKS, count)
+    return middle, is_straggler
+
+
+def _medians(values: Floats, first_row: Ints) -> Floats:
+    """Find the median of the rows of each phase."""
+    first, count = first_row[:-1], np.diff(first_row)
+    ordered = values[np.lexsort((values, np.repeat(np.arange(len(count)), count)))]
+    medians: Floats = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
+    return medians
+
+
+def _rows_of(values: Floats, extreme: np.ufunc, first_row: Ints) -> Ints:
+    """Find the first row of each phase that has the largest (or smallest) of its values."""
+    count = np.diff(first_row)
+    of_rows = np.repeat(extreme.reduceat(values, first_row[:-1]), count)
+    rows = np.flatnonzero(values == of_rows)
+    found: Ints = rows[np.searchsorted(rows, first_row[:-1])]
+    return found

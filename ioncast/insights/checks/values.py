@@ -12,7 +12,7 @@ from ioncast.insights.facts.by_rank import RankFacts, ranks_of
 from ioncast.insights.facts.collective_calls import Collectives, collectives_of
 from ioncast.insights.facts.values import Facts
 from ioncast_base.kinds import Api
-from summario.traces.trace_phases import TracePhase, trace_phases
+from summario.traces.trace_phases import TracePhases, trace_phases
 
 Level = Literal["HIGH", "WARN", "OK", "INFO"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -180,7 +180,7 @@ class Case:
         )
 
     @cached_property
-    def trace_phases(self) -> Mapping[Api, list[TracePhase]]:
+    def trace_phases(self) -> Mapping[Api, TracePhases]:
         """The trace phases of MPI-IO and of POSIX; empty without a trace."""
         if self.facts.trace is None:
             return {}

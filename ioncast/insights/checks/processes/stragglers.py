@@ -4,35 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from ioncast.insights.checks.values import MOST_RANKS, Case, Find, Finding, Result, Unknown
+from summario.phases.streams import Floats
 from summario.reading.dxt import DXT_MODULES
-from summario.traces.trace_phases import TracePhase, are_too_many
+from summario.traces.trace_phases import TracePhases, are_too_many
 
 
 def stragglers(case: Case) -> Result:
     """D03: a process ends a trace phase much later than the others."""
     if (reason := _why_unknown(case)) is not None:
         return reason
-    late = [
-        (phase, index + 1)
-        for phases in case.trace_phases.values()
-        for index, phase in enumerate(phases)
-        if phase.stragglers
-    ]
+    late = [phases for phases in case.trace_phases.values() if phases.is_straggler.any()]
     if not late:
         return None
-    worst, number = max(late, key=lambda each: _late_seconds(each[0]))
+    number, phases = max(map(_worst, late), key=lambda each: _late_seconds(each[1])[each[0]])
+    worst = phases.phase(number)
     return Finding(
         "HIGH",
         numbers={
-            "count": len(late),
+            "count": sum(len(each.with_stragglers) for each in late),
             "phases": sum(map(len, case.trace_phases.values())),
             "api": worst.api,
-            "phase": number,
+            "phase": number + 1,
             "start_seconds": worst.start_seconds,
             "end_seconds": worst.end_seconds,
             "rank": worst.slowest_rank,
-            "late_seconds": _late_seconds(worst),
+            "late_seconds": float(_late_seconds(phases)[number]),
             "lateness": worst.lateness,
         },
         thresholds={"straggler_share": case.thresholds.straggler_share},
@@ -47,23 +46,28 @@ def many_phases(case: Case) -> Result:
     most = case.thresholds.most_trace_phases
     for api, phases in case.trace_phases.items():
         if are_too_many(phases, most):
-            durations = sum(phase.duration_seconds for phase in phases)
-            pauses = phases[-1].end_seconds - phases[0].start_seconds - durations
             return Finding(
                 "WARN",
                 numbers={
                     "count": len(phases),
                     "api": api,
-                    "mean_seconds": durations / len(phases),
-                    "pause_seconds": pauses / (len(phases) - 1),
+                    "mean_seconds": float(phases.durations_seconds.mean()),
+                    "pause_seconds": float(phases.pauses_seconds.mean()),
                 },
                 thresholds={"most_trace_phases": most},
             )
     return None
 
 
-def _late_seconds(phase: TracePhase) -> float:
-    return phase.lateness * phase.duration_seconds
+def _worst(phases: TracePhases) -> tuple[int, TracePhases]:
+    """Find the phase that its stragglers delay by most seconds."""
+    numbers = phases.with_stragglers
+    return int(numbers[np.argmax(_late_seconds(phases)[numbers])]), phases
+
+
+def _late_seconds(phases: TracePhases) -> Floats:
+    """Tell for each phase how long it lasts after the end of its median process."""
+    return phases.lateness * phases.durations_seconds
 
 
 def _why_unknown(case: Case) -> Unknown | None:
