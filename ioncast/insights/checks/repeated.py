@@ -9,22 +9,23 @@ import numpy as np
 
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
+from ioncast.insights.facts.overlaps import overlaps_of
 from ioncast.insights.facts.values import Bools, Ints
 from ioncast_base.kinds import Operation
 
 
 def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
-    """Look for files whose moved bytes exceed their extent."""
+    """Look for files whose moved bytes exceed those that were moved at least once."""
     layer = case.facts.layers.get("POSIX")
     if layer is None:
         return None
     files, limit = layer.used_files, case.thresholds.repeated_factor
     moved = layer.of_files(layer.of(operation).bytes)
-    extent = _extent(case, operation)[files]
-    is_repeated = (extent > 0) & (moved > limit * extent)
+    touched = _touched(case, operation)[files]
+    is_repeated = (touched > 0) & (moved > limit * touched)
     if not is_repeated.any():
         return None
-    factor = np.where(is_repeated, moved / np.maximum(extent, 1), 0)
+    factor = np.where(is_repeated, moved / np.maximum(touched, 1), 0)
     count, worst = worst_files(case, files, factor)
     sieved = int((is_repeated & _is_sieved(case, operation, files, moved)).sum())
     return Finding(
@@ -34,6 +35,20 @@ def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
         files=worst,
         variant="sieving" if sieved == count else "partly" if sieved else "",
     )
+
+
+def _touched(case: Case, operation: Operation) -> Ints:
+    """Count the bytes of each file that were moved at least once.
+
+    Without a whole trace these are all bytes up to the highest offset, so at most too many.
+    """
+    extent = _extent(case, operation)
+    found = overlaps_of(case.facts, operation)
+    if found is None:
+        return extent
+    touched = extent.copy()
+    touched[found.file] = found.distinct_bytes
+    return touched
 
 
 def _extent(case: Case, operation: Operation) -> Ints:

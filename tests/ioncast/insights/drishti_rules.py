@@ -86,10 +86,33 @@ def _of_requests(facts: Facts, changes: Changes) -> Iterator[str]:
         if "redundant traffic" in changes:
             twice = layer.of_files(requests.bytes) > 1.1 * (layer.of_files(extent, np.maximum) + 1)
             is_twice = bool(twice.any())
+            if "repeated in a trace" in changes:
+                is_twice = is_twice or _is_repeated(facts, operation)
         else:
             is_twice = extent.max() > total(requests.bytes)
         if is_twice:
             yield twice_code
+
+
+def _is_repeated(facts: Facts, operation: Operation) -> bool:
+    """Whether a whole trace of POSIX shows bytes of a file that are moved again."""
+    trace, layer = facts.trace, facts.layers["POSIX"]
+    if trace is None or facts.run.is_partial("DXT_POSIX"):
+        return False
+    rows = (trace.api == APIS.index("POSIX")) & (trace.operation == OPERATIONS.index(operation))
+    if rows.sum() < total(layer.of(operation).requests):
+        return False
+    for file in np.unique(trace.file_id[rows]):
+        own = rows & (trace.file_id == file)
+        distinct = end = 0
+        for offset, length in sorted(
+            zip(trace.offset[own].tolist(), trace.length[own].tolist(), strict=True)
+        ):
+            distinct += max(offset + length - max(offset, end), 0)
+            end = max(end, offset + length)
+        if trace.length[own].sum() > 1.1 * distinct:
+            return True
+    return False
 
 
 def _is_shared(facts: Facts, layer: Layer, changes: Changes) -> Bools:

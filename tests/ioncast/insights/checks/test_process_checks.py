@@ -283,6 +283,17 @@ def test_without_a_whole_trace_its_checks_are_unknown(tmp_path: Path) -> None:
     assert cut.unknown.keys() >= {"D03", "I05"}
 
 
+def test_a_whole_trace_finds_repeated_bytes_in_a_file_with_gaps(tmp_path: Path) -> None:
+    """The last 100 of 1,000 bytes are written twice: fewer bytes than the file has."""
+    records = [posix_record("/f", WRITES=2, BYTES_WRITTEN=200, MAX_BYTE_WRITTEN=999)]
+    twice = [Dxt("DXT_POSIX", "/f", rank, "a", [(900, 100, 0.0, 1.0)]) for rank in (0, 1)]
+    found = check_records(tmp_path, records, modules=traced(*twice))["P10"].finding
+    assert found.files[0].number == 2
+    once = [Dxt("DXT_POSIX", "/f", rank, "a", [(900 - 100 * rank, 100, 0, 1)]) for rank in (0, 1)]
+    assert "P10" not in check_records(tmp_path, records, modules=traced(*once))
+    assert "P10" not in check_records(tmp_path, records)
+
+
 # Aggregators.
 
 
