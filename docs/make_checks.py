@@ -56,10 +56,11 @@ def check_rows() -> Iterator[str]:
 
 def advice_rows() -> Iterator[str]:
     """The table of the advice."""
-    yield "| key | advice | snippets |"
-    yield "| --- | --- | --- |"
+    yield "| key | advice | snippets | only for |"
+    yield "| --- | --- | --- | --- |"
     for advice in all_advice().values():
-        yield f"| `{advice.key}` | {advice.sentence} | {', '.join(advice.snippets)} |"
+        libraries = (", ".join(names) for names in (advice.snippets, advice.only))
+        yield f"| `{advice.key}` | {advice.sentence} | {' | '.join(libraries)} |"
 
 
 def sample() -> str:

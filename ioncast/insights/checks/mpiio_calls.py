@@ -9,7 +9,6 @@ import numpy as np
 
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
-from ioncast.insights.facts.libraries import libraries_of
 from ioncast.insights.facts.values import total
 from ioncast_base.kinds import OPERATIONS, Operation
 
@@ -68,11 +67,7 @@ def only_blocking(case: Case, operation: Operation) -> Finding | None:
     blocking = total(calls.independent) + total(calls.collective)
     if not blocking or calls.nonblocking.any() or calls.split.any():
         return None
-    return Finding(
-        "WARN",
-        numbers={"blocking": blocking},
-        variant="hdf5" if "hdf5" in libraries_of(case.facts) else "",
-    )
+    return Finding("WARN", numbers={"blocking": blocking})
 
 
 FINDERS: Mapping[str, Find] = {

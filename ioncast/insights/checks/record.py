@@ -48,7 +48,11 @@ def _finding(applied: Applied, libraries: tuple[str, ...]) -> dict[str, Any]:
             for file, words in zip(finding.files, applied.file_words, strict=True)
         ],
         "ranks": list(finding.ranks),
-        "advice": [advice_record(advice, libraries) for advice in applied.advice],
+        "advice": [
+            advice_record(advice, libraries)
+            for advice in applied.advice
+            if not advice.only or set(advice.only) & set(libraries)
+        ],
     }
 
 

@@ -88,7 +88,7 @@ def own_checks() -> tuple[Check, ...]:
 def all_advice() -> Mapping[str, Advice]:
     """Read all advice, by key."""
     return {
-        key: Advice(key, text["sentence"], text.get("snippets", {}))
+        key: Advice(key, text["sentence"], text.get("snippets", {}), tuple(text.get("only", ())))
         for key, text in _read("advice.toml").items()
     }
 

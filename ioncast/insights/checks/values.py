@@ -258,11 +258,14 @@ class Advice:
     snippets : mapping of str to str
         Code or commands that follow it, by library: mpiio, hdf5, pnetcdf, netcdf, adios, posix or
         lustre.
+    only : tuple of str
+        The advice is given only to runs that use one of these libraries; empty for all runs.
     """
 
     key: str
     sentence: str
     snippets: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -326,7 +329,7 @@ class Applied:
 
     @property
     def advice(self) -> tuple[Advice, ...]:
-        """The advice that fits the finding."""
+        """The advice that fits the finding, for a run that uses any library."""
         return self.check.sentences[self.finding.variant].advice
 
 

@@ -12,12 +12,10 @@ from ioncast.insights.facts.values import share
 _DAOS_MODULES = ("DFS", "DAOS")
 
 
-def other_allocation(case: Case) -> Result:
-    """I01: the job had another number of I/O nodes than the decision gives it."""
+def other_allocation(case: Case) -> Finding | None:
+    """I01: the job had another number of I/O nodes than the decision gives it, if one was asked."""
     allocation = case.allocation
-    if allocation is None:
-        return Unknown("the I/O nodes of the job, or its prediction, are not known")
-    if allocation.io_nodes == allocation.decided:
+    if allocation is None or allocation.io_nodes == allocation.decided:
         return None
     return Finding(
         "WARN",

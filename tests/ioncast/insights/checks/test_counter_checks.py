@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ioncast.insights.checks.record import to_record
 from ioncast.insights.checks.values import Thresholds
-from tests.support.checking import check_log, check_records
+from tests.support.checking import check_log, check_records, facts_in
 from tests.support.records import (
     CounterRecord,
     mpiio_record,
@@ -150,8 +151,8 @@ def test_a_contiguous_aligned_program_with_large_requests_has_only_good_findings
     assert not {code for code, each in found.items() if each.finding.level in ("HIGH", "WARN")}
     assert {"M05", "P14"} <= found.keys()
     assert found["P14"].sentence == (
-        "99.00% of the writes are consecutive, 0.75% are sequential with gaps, and at least"
-        " 0.00% are random"
+        "99.00% of the writes are consecutive, 0.75% are sequential with gaps, 0.00% are surely"
+        " random"
     )
 
 
@@ -282,8 +283,12 @@ def test_a_file_with_as_many_independent_reads_as_writes_is_not_named(tmp_path: 
 def test_the_asynchronous_connector_is_advised_for_hdf5(
     path: str, keys: list[str], tmp_path: Path
 ) -> None:
-    found = check_records(tmp_path, [mpiio_record(path, COLL_WRITES=8)])["M07"]
-    assert [advice.key for advice in found.advice] == keys
+    log = write_log(tmp_path / "app.darshan", [mpiio_record(path, COLL_WRITES=8)], nprocs=4)
+    record = to_record("app", check_log(log), facts_in(log))
+    [found] = [each for each in record["findings"] if each["code"] == "M07"]
+    assert [advice["key"] for advice in found["advice"]] == keys
+    libraries = [next(iter(advice["snippets"])) for advice in found["advice"]]
+    assert libraries == (["hdf5", "mpiio"] if path.endswith(".h5") else ["mpiio"])
 
 
 @pytest.mark.parametrize(

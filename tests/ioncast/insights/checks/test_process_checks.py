@@ -502,7 +502,8 @@ def test_version_2_needs_the_number_of_osts_of_the_site(tmp_path: Path) -> None:
 
 def test_an_allocation_unlike_the_decision(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.darshan", [large()], nprocs=4)
-    assert "I01" in check_log(path).unknown
+    unasked = check_log(path)
+    assert "I01" not in codes(unasked) | unasked.unknown.keys()
     other = check_log(path, allocation=Allocation(2, 8, 100.0, 400.0))
     assert "I01" in codes(other)
     same = check_log(path, allocation=Allocation(8, 8, 400.0, 400.0))
