@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.applications.darshan_writer import Dxt, record_id
+from experiments.applications.darshan_writer import Dxt, Heatmap, record_id
 from summario.reading.header import MAGIC_NUMBER, MODULES, parse_header
 
 _SLOTS = 64
@@ -101,6 +101,18 @@ def dxt_bytes(records: Iterable[Dxt], *, byte_order: str = "<", threads: bool = 
         + b"".join(request.pack(*segment, *thread) for segment in (*record.writes, *record.reads))
         for record in records
     )
+
+
+def heatmap_bytes(heatmaps: Iterable[Heatmap], *, byte_order: str = "<") -> bytes:
+    """Write the records of the HEATMAP module; its log also needs their names."""
+    data = b""
+    for heatmap in heatmaps:
+        bins = (*heatmap.write_bins, *heatmap.read_bins)
+        head = (record_id(heatmap.name), heatmap.rank, heatmap.bin_width_seconds)
+        # Behind the number of bins are two pointers, which mean nothing in a log.
+        layout = struct.Struct(f"{byte_order}Qqdq2Q{len(bins)}q")
+        data += layout.pack(*head, len(heatmap.write_bins), 0, 0, *bins)
+    return data
 
 
 @dataclass(frozen=True)

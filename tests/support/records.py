@@ -96,6 +96,7 @@ def write_log(
     nprocs: int,
     run_seconds: float = 100,
     modules: Mapping[str, tuple[int, bytes]] | None = None,
+    names: Iterable[str] = (),
     partial: Iterable[str] = (),
 ) -> Path:
     """Write a log.
@@ -112,6 +113,8 @@ def write_log(
         The run time of the job.
     modules : mapping of str to (int, bytes), optional
         Version and data of further modules, such as `dxt_bytes` of `tests.support.log_bytes`.
+    names : iterable of str
+        The names of records in these modules that are not files, such as "heatmap:POSIX".
     partial : iterable of str
         The modules of which Darshan left out records.
     """
@@ -128,7 +131,7 @@ def write_log(
         path,
         {**data, **(modules or {})},
         nprocs=nprocs,
-        names=dict.fromkeys(name for each in records for name in each.names),
+        names=dict.fromkeys((*(name for each in records for name in each.names), *names)),
         partial=partial,
         run_seconds=run_seconds,
     )

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.applications.darshan_writer import record_id
+from experiments.applications.darshan_writer import Heatmap, record_id
 from summario.reading.heatmap import heatmaps_of
 from summario.reading.log import DarshanLog, read_log
+from tests.support import log_bytes
 from tests.support.darshan_reader import read_log as read_with_pydarshan
 from tests.support.log_bytes import write_modules
 
@@ -19,10 +20,9 @@ from tests.support.log_bytes import write_modules
 def heatmap_bytes(
     rank: int, write: list[int], read: list[int], *, byte_order: str, width: float = 0.5
 ) -> bytes:
-    head = struct.pack(
-        f"{byte_order}Qqdq2Q", record_id("heatmap:POSIX"), rank, width, len(write), 1, 2
+    return log_bytes.heatmap_bytes(
+        [Heatmap("POSIX", rank, width, write, read)], byte_order=byte_order
     )
-    return head + struct.pack(f"{byte_order}{2 * len(write)}q", *write, *read)
 
 
 def log_with(folder: Path, data: bytes, *, nprocs: int = 1, byte_order: str = "<") -> DarshanLog:
