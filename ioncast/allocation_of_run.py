@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ioncast.insights.checks.values import Allocation
+from ioncast_base.wording import counted
 from predictor.commands import at, command_line
 from predictor.composition.asking import Asked, ask
 from summario.phases.extract import extract_run
@@ -56,13 +57,12 @@ class Question:
         if decided is None or decided not in expected:
             return None, (f"I01 is left out: {prediction.decision.why}",)
         if self.ran_with not in expected:
-            return None, (f"I01 is left out: no bandwidth is known with {self.ran_with} I/O nodes",)
-        return (
-            Allocation(
-                io_nodes=self.ran_with,
-                decided=decided,
-                expected_mib_s=expected[self.ran_with],
-                decided_mib_s=expected[decided],
-            ),
-            (),
+            known = f"no bandwidth is known with {counted(self.ran_with, 'I/O node')}"
+            return None, (f"I01 is left out: {known}",)
+        allocation = Allocation(
+            io_nodes=self.ran_with,
+            decided=decided,
+            expected_mib_s=expected[self.ran_with],
+            decided_mib_s=expected[decided],
         )
+        return allocation, ()
