@@ -39,6 +39,8 @@ def little_io(case: Case) -> Result:
         return Unknown("records are missing, because Darshan's memory was full")
     if facts.run.has(*_DAOS_MODULES):
         return Unknown("the log has I/O through DAOS, whose time does not count here")
+    if "POSIX" in facts.layers and facts.layers["POSIX"].count("MMAPS").any():
+        return Unknown("files are mapped into memory (mmap), and Darshan does not see that I/O")
     return Finding(
         "INFO",
         numbers={"seconds": seconds, "run_seconds": facts.run.run_seconds, "share": part},
