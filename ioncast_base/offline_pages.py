@@ -59,9 +59,13 @@ def bullets(title: str, lines: Sequence[str]) -> str:
     return f"{heading(title)}\n<ul>\n{items}</ul>"
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write rows as an HTML table; their keys are the headings. A wide table scrolls."""
-    made = tabulate(rows, headers="keys", disable_numparse=True, tablefmt="html")
+def table(rows: Sequence[Mapping[str, Any]], *, is_html: bool = False) -> str:
+    """Write rows as an HTML table; their keys are the headings. A wide table scrolls.
+
+    The rows are plain texts, unless `is_html` says that they are HTML already.
+    """
+    kind = "unsafehtml" if is_html else "html"
+    made = tabulate(rows, headers="keys", disable_numparse=True, tablefmt=kind)
     return f'<div class="wide">{made}</div>'
 
 

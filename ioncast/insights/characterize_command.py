@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import click
@@ -29,6 +29,7 @@ _STREAMS = {"csv": stream_csv, "json": stream_json}
 Examples:
   ioncast characterize app.darshan
   ioncast characterize before.darshan after.darshan
+  ioncast characterize --html runs.html slow.darshan fast.darshan
   ioncast characterize --per-file --only '*.h5' app.darshan
   ioncast characterize --format csv --per-file app.darshan > tables.csv
   ioncast characterize --format json /logs/2026/11 > tables.json
@@ -43,6 +44,7 @@ Examples:
     show_default=True,
     help="Print tables for people, CSV or JSON.",
 )
+@click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
 @click.option("--per-file", is_flag=True, help="Also describe each file.")
 @click.option(
     "--only",
@@ -63,6 +65,7 @@ Examples:
 def characterize(
     logs: tuple[str, ...],
     output_format: str,
+    page: str | None,
     per_file: bool,
     patterns: tuple[str, ...],
     tolerance: float,
@@ -87,17 +90,28 @@ def characterize(
     runs = find_runs(list(find_sources(logs)), join)
     result_of = partial(_characterised, all_files=all_files, by_file=per_file, patterns=patterns)
     said = _Said()
-    found = said.results(from_all(runs, result_of, COUNTED_MODULES))
-    if output_format == "table":
-        if kept := list(found):
-            click.echo(to_text(kept, tolerance))
-    else:
+    found: Iterable[Characterisation] = said.results(from_all(runs, result_of, COUNTED_MODULES))
+    # JSON and CSV are written while logs are read; a table and a page need all runs.
+    if output_format == "table" or page is not None:
+        found = list(found)
+        if page is not None and found:
+            _write_page(found, page, tolerance)
+        if output_format == "table" and found:
+            click.echo(to_text(found, tolerance))
+    if output_format != "table":
         pairs = beside_first(found) if len(runs) > 1 else ((None, run) for run in found)
         for text in _STREAMS[output_format](pairs, tolerance):
             click.echo(text, nl=False)
         if output_format == "json":
             click.echo()
     sys.exit(said.exit_code)
+
+
+def _write_page(runs: Sequence[Characterisation], page: str, tolerance: float) -> None:
+    # Plotly takes longer to import than most logs to read.
+    from ioncast.insights.comparison.tables_page import write_html  # noqa: PLC0415
+
+    write_html(runs, page, tolerance)
 
 
 def _characterised(

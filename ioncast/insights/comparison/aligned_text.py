@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ioncast.insights.comparison.comparing import compare
 from ioncast.insights.comparison.in_words import (
@@ -12,7 +12,7 @@ from ioncast.insights.comparison.in_words import (
     run_text,
     short_names,
 )
-from ioncast.insights.comparison.shown import file_rows, overview_rows, shown_rows
+from ioncast.insights.comparison.shown import Texts, file_rows, overview_rows, shown_rows
 from ioncast.insights.tables.characterising import Characterisation
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
@@ -28,7 +28,11 @@ _TEXTS = ("log", "layer", "characteristic", "of", "note", "file", "access")
 def to_text(runs: Sequence[Characterisation], tolerance: float) -> str:
     """Write the tables of at least one run for people."""
     parts = _side_by_side(runs, tolerance) if len(runs) <= MOST_SIDE_BY_SIDE else _overview(runs)
-    files = (part for run in runs for part in _files(run, is_only_one=len(runs) == 1))
+    files = (
+        part
+        for title, rows, more in files_of(runs, tolerance)
+        for part in (f"{title}\n{_table(rows) if rows else 'no file'}", more)
+    )
     return "\n\n".join(part for part in (*parts, *files) if part)
 
 
@@ -39,7 +43,7 @@ def differences(runs: Sequence[Characterisation], tolerance: float) -> list[str]
     names = short_names(runs)
     sign = f"{DIFFERS} marks values that differ from those of {names[0]} by more than"
     return [
-        f"{sign} {tolerance:.3g} of the larger value",
+        f"{sign} {100 * tolerance:.3g} %",
         *difference_texts(compare(runs, tolerance), names),
     ]
 
@@ -52,7 +56,8 @@ def _side_by_side(runs: Sequence[Characterisation], tolerance: float) -> Iterato
         rows = list(shown_rows(table, names))
         if rows:
             yield f"{table.title}\n{_table(rows)}"
-    yield "\n".join(missing_texts(runs))
+    missing = missing_texts(runs)
+    yield "\n".join(["Not recorded", *(f"- {each}" for each in missing)]) if missing else ""
 
 
 def _overview(runs: Sequence[Characterisation]) -> Iterator[str]:
@@ -63,18 +68,22 @@ def _overview(runs: Sequence[Characterisation]) -> Iterator[str]:
     )
 
 
-def _files(run: Characterisation, *, is_only_one: bool) -> Iterator[str]:
-    if run.files is None:
-        return
-    title = "Each file" if is_only_one else f"Each file of {visible(run.log)}"
-    rows = list(file_rows(run.files, MOST_FILES))
-    more = len(run.files.paths) - len(rows)
-    yield f"{title}\n{_table(rows) if rows else 'no file'}"
-    if more:
-        yield (
-            f"{counted(more, 'more file')} moved fewer bytes. --only PATTERN selects files;"
-            " --format csv and --format json have all tables of each file."
-        )
+def files_of(
+    runs: Sequence[Characterisation], tolerance: float
+) -> Iterator[tuple[str, list[Texts], str]]:
+    """Yield for each run with tables of its files a title, rows, and a sentence about the rest."""
+    for run in runs:
+        if run.files is not None:
+            rows = list(file_rows(run.files, MOST_FILES, runs[0].files, tolerance))
+            more = len(run.files.paths) - len(rows)
+            yield (
+                "Each file" if len(runs) == 1 else f"Each file of {visible(run.log)}",
+                rows,
+                f"{counted(more, 'more file')} moved fewer bytes. --only PATTERN selects files;"
+                " --format csv and --format json have all tables of each file."
+                if more
+                else "",
+            )
 
 
 def run_texts(runs: Sequence[Characterisation]) -> list[str]:
@@ -87,7 +96,12 @@ def run_texts(runs: Sequence[Characterisation]) -> list[str]:
     ]
 
 
-def _table(rows: Sequence[Mapping[str, str]]) -> str:
-    heads = [name for name in rows[0] if any(row[name] for row in rows)]
-    filled = [{name: row[name] for name in heads} for row in rows]
-    return aligned(filled, right=[name for name in heads if name not in _TEXTS])
+def filled(rows: Sequence[Texts]) -> list[Texts]:
+    """Leave out columns without any text."""
+    heads = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
+    return [{name: row[name] for name in heads} for row in rows]
+
+
+def _table(rows: Sequence[Texts]) -> str:
+    rows = filled(rows)
+    return aligned(rows, right=[name for name in rows[0] if name not in _TEXTS])

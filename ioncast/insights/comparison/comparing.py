@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ioncast.insights.tables.characterising import Characterisation
@@ -73,6 +73,18 @@ def present(cells: Sequence[Cell]) -> list[Row]:
     return [cell.row for cell in cells if cell.row is not None]
 
 
+def compare_rows(
+    first: Iterable[Row], rows: Iterable[Row], tolerance: float
+) -> Iterator[tuple[Row, Cell]]:
+    """Compare rows without zeros: each of them, then those that only `first` has, as zeros."""
+    before = {row.key: row for row in first}
+    for row in rows:
+        yield row, beside(before.pop(row.key, None), row, tolerance)
+    for row in before.values():
+        zero = row._replace(value=0, share=None)
+        yield zero, beside(row, zero, tolerance)
+
+
 def differs(first: Value, value: Value, tolerance: float) -> bool:
     """Tell whether two values differ by more than a share of the larger one.
 
@@ -97,7 +109,11 @@ def _compared(tables: Sequence[Table], tolerance: float) -> ComparedTable:
     return ComparedTable(
         tables[0].name,
         tables[0].title,
-        tuple(_cells(each, tolerance) for of_line in rows.values() for each in of_line.values()),
+        tuple(
+            tuple(beside(each[0], row, tolerance) for row in each)
+            for of_line in rows.values()
+            for each in of_line.values()
+        ),
         frozenset().union(*(table.rare() for table in tables)),
     )
 
@@ -117,14 +133,13 @@ def _merged(tables: Sequence[Table]) -> list[Key]:
     return merged
 
 
-def _cells(rows: Sequence[Row | None], tolerance: float) -> tuple[Cell, ...]:
-    first = rows[0].value if rows[0] is not None else None
-    return tuple(_cell(first, row, tolerance) for row in rows)
-
-
-def _cell(first: Value, row: Row | None, tolerance: float) -> Cell:
-    value = None if row is None else row.value
-    return Cell(row, _ratio(first, value), differs(first or 0, value or 0, tolerance))
+def beside(first: Row | None, row: Row | None, tolerance: float) -> Cell:
+    """Compare a row of a run with that of the first run; a row that is missing stands for 0."""
+    before, value = (None if each is None else each.value for each in (first, row))
+    # The slowest process is another one in each run.
+    is_rank = row is not None and row.unit == "rank"
+    is_other = not is_rank and differs(before or 0, value or 0, tolerance)
+    return Cell(row, _ratio(before, value), is_other)
 
 
 def _ratio(first: Value, value: Value) -> float | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ioncast.insights.comparison.comparing import Cell, compare, present
-from ioncast.insights.tables.characterising import Characterisation, record_of
+from ioncast.insights.comparison.comparing import Cell, compare, compare_rows, present
+from ioncast.insights.tables.characterising import Characterisation, file_records, record_of
 from ioncast.insights.tables.values import COLUMNS, Row
 from summario.phases import streamed
 
@@ -25,34 +27,86 @@ def beside_first(runs: Iterable[Characterisation]) -> Iterator[Pair]:
 
 
 def stream_json(pairs: Iterable[Pair], tolerance: float) -> Iterator[str]:
-    """Yield a JSON list with an object for each run."""
-    return streamed.stream_json([_record(first, run, tolerance)] for first, run in pairs)
+    """Yield a JSON list with an object for each run; a log of many files comes in pieces."""
+    before = "["
+    for first, run in pairs:
+        record = json.dumps(_record(first, run, tolerance), indent=1)
+        yield f'{before}{record.removesuffix("}")[:-1]},\n "files": ['
+        for number, file in enumerate(_file_records(first, run, tolerance)):
+            yield f"{',' if number else ''}\n{json.dumps(file)}"
+        yield "]}"
+        before = ",\n"
+    yield "[]" if before == "[" else "]"
 
 
 def stream_csv(pairs: Iterable[Pair], tolerance: float) -> Iterator[str]:
     """Yield CSV with a row for each characteristic of each run, and of each file if asked for."""
     return streamed.stream_csv(
-        CSV_COLUMNS, (_csv_rows(first, run, tolerance) for first, run in pairs)
+        CSV_COLUMNS, (batch for first, run in pairs for batch in _batches(first, run, tolerance))
     )
 
 
 def _record(
     first: Characterisation | None, run: Characterisation, tolerance: float
 ) -> dict[str, Any]:
-    """Convert the tables of a run; beside another one, rows have the columns `_COMPARED` too."""
-    record = record_of(run)
+    """Convert a run without its files; beside another one, rows have `_COMPARED` too."""
+    record = record_of(replace(run, files=None))
+    del record["files"]
     if first is None:
         return record
     tables = [
-        {
-            "name": table.name,
-            "columns": [*COLUMNS, *_COMPARED],
-            "rows": [[*_row(cells), cells[-1].ratio, cells[-1].differs] for cells in table.rows],
-        }
+        _compared_record(table.name, [(_row(cells), cells[-1]) for cells in table.rows])
         for table in compare((first, run), tolerance)
         if table.rows
     ]
     return record | {"tables": tables}
+
+
+def _compared_record(name: str, rows: Iterable[tuple[Row, Cell | None]]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "columns": [*COLUMNS, *_COMPARED],
+        "rows": [
+            [*row, *((None, None) if cell is None else (cell.ratio, cell.differs))]
+            for row, cell in rows
+        ],
+    }
+
+
+def _file_records(
+    first: Characterisation | None, run: Characterisation, tolerance: float
+) -> Iterator[dict[str, Any]]:
+    if first is None:
+        yield from file_records(run)
+        return
+    for path, tables in _compared_files(first, run, tolerance):
+        yield {"path": path, "tables": [_compared_record(*each) for each in tables]}
+
+
+_ComparedRows = list[tuple[Row, Cell | None]]
+
+
+def _compared_files(
+    first: Characterisation | None, run: Characterisation, tolerance: float
+) -> Iterator[tuple[str, list[tuple[str, _ComparedRows]]]]:
+    """Compare each file with the file of the same path in the first run, if it has one."""
+    files = run.files
+    if files is None:
+        return
+    first_files = first.files if first is not None else None
+    for path in files.paths:
+        tables = files.rows(path)
+        if first_files is None or path not in first_files.group_of:
+            yield path, [(name, [(row, None) for row in rows]) for name, rows in tables.items()]
+        else:
+            yield path, list(_compared_tables(first_files.rows(path), tables, tolerance))
+
+
+def _compared_tables(
+    before: dict[str, list[Row]], tables: dict[str, list[Row]], tolerance: float
+) -> Iterator[tuple[str, _ComparedRows]]:
+    for name in dict.fromkeys([*before, *tables]):
+        yield name, list(compare_rows(before.get(name, []), tables.get(name, []), tolerance))
 
 
 def _row(cells: Sequence[Cell]) -> Row:
@@ -63,6 +117,19 @@ def _row(cells: Sequence[Cell]) -> Row:
     return row._replace(value=None, share=None, note="not in this run")
 
 
+def _batches(
+    first: Characterisation | None, run: Characterisation, tolerance: float
+) -> Iterator[Iterable[dict[str, Any]]]:
+    """Yield the rows of a run, then those of each of its files."""
+    yield _csv_rows(first, run, tolerance)
+    for path, tables in _compared_files(first, run, tolerance):
+        yield (
+            {"log": run.log, "file": path, "table": name, **_csv_row(row, cell)}
+            for name, rows in tables
+            for row, cell in rows
+        )
+
+
 def _csv_rows(
     first: Characterisation | None, run: Characterisation, tolerance: float
 ) -> Iterator[dict[str, Any]]:
@@ -71,14 +138,14 @@ def _csv_rows(
         yield {**of_run, "table": "job", "characteristic": name, "value": _job_text(value)}
     for table in compare((first or run, run), tolerance):
         for cells in table.rows:
-            last = cells[-1]
-            compared = {"ratio": last.ratio, "differs": int(last.differs)} if first else {}
-            yield {**of_run, "table": table.name, **_row(cells)._asdict(), **compared}
-    if run.files is not None:
-        for path, tables in run.files.rows():
-            for name, rows in tables:
-                for row in rows:
-                    yield {"log": run.log, "file": path, "table": name, **row._asdict()}
+            cell = cells[-1] if first is not None else None
+            yield {**of_run, "table": table.name, **_csv_row(_row(cells), cell)}
+
+
+def _csv_row(row: Row, cell: Cell | None) -> dict[str, Any]:
+    """Convert a row, which may be compared with that of the first run."""
+    compared = () if cell is None else (cell.ratio, int(cell.differs))
+    return dict(zip((*COLUMNS, *_COMPARED), (*row, *compared), strict=False))
 
 
 def _job_text(value: Any) -> Any:

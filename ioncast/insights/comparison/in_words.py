@@ -28,7 +28,7 @@ def value_text(row: Row) -> str:
     value = row.value
     if value is None:
         return row.note or "not known"
-    if isinstance(value, str):
+    if isinstance(value, str) or row.unit == "rank":
         return visible(value)
     if row.unit == "bytes":
         return size(value)
@@ -86,8 +86,7 @@ def difference_texts(tables: Sequence[ComparedTable], names: Sequence[str]) -> l
 
 def missing_texts(runs: Sequence[Characterisation]) -> list[str]:
     """List the facts that the logs do not have, each once."""
-    sentences = dict.fromkeys(sentence for run in runs for sentence in run.not_recorded)
-    return ["Not recorded", *(f"- {sentence}" for sentence in sentences)] if sentences else []
+    return list(dict.fromkeys(sentence for run in runs for sentence in run.not_recorded))
 
 
 def _weight(first: Cell, other: Cell) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ioncast.insights.comparison.comparing import Cell, ComparedTable, present
+from ioncast.insights.comparison.comparing import Cell, ComparedTable, beside, present
 from ioncast.insights.comparison.in_words import DIFFERS, layer_text, share_text, value_text
 from ioncast.insights.tables.characterising import Characterisation, EachFile
 from ioncast.insights.tables.times_table import IN_CALLS
@@ -16,6 +16,12 @@ Place = tuple[str, str, str]
 """A table, a layer and a characteristic."""
 
 _NOTHING = "–"
+
+
+class Marked(str):
+    """A text about a value that differs, which begins with the sign for that."""
+
+    __slots__ = ()
 
 
 def shown_rows(table: ComparedTable, names: Sequence[str]) -> Iterator[Texts]:
@@ -47,7 +53,7 @@ def _cell_text(cell: Cell) -> str:
     else:
         share = share_text(cell.row)
         text = f"{value_text(cell.row)} ({share})" if share else value_text(cell.row)
-    return f"{DIFFERS} {text}" if cell.differs else text
+    return Marked(f"{DIFFERS} {text}") if cell.differs else text
 
 
 def overview_rows(runs: Sequence[Characterisation]) -> Iterator[Texts]:
@@ -60,16 +66,29 @@ def overview_rows(runs: Sequence[Characterisation]) -> Iterator[Texts]:
         }
 
 
-def file_rows(files: EachFile, most: int) -> Iterator[Texts]:
-    """Yield a row for each of the files with most bytes."""
-    for path, group in zip(files.paths[:most], files.groups.tolist(), strict=False):
-        found = _found(files.tables, group)
+def file_rows(
+    files: EachFile, most: int, first: EachFile | None, tolerance: float
+) -> Iterator[Texts]:
+    """Yield a row for each of the files with most bytes.
+
+    Values are marked that differ from those of the same path in the files of the first run.
+    """
+    for path in files.paths[:most]:
+        found = _found(files.tables, files.group_of[path])
+        before = (
+            _found(first.tables, first.group_of[path])
+            if first is not None and path in first.group_of
+            else found
+        )
         layer = str(found["files", "", "layer"].value)
         its_own = {head: (table, layer, name) for head, (table, name) in _OF_ITS_LAYER.items()}
         yield {
             "file": visible(path),
             "layer": layer_text(layer),
-            **_texts(found, _OF_FILE | its_own),
+            **{
+                head: _cell_text(beside(before.get(place), found.get(place), tolerance))
+                for head, place in (_OF_FILE | its_own).items()
+            },
         }
 
 

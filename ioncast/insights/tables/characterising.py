@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,20 @@ class EachFile:
     groups: Ints
     tables: tuple[Table, ...]
 
-    def rows(self) -> Iterator[tuple[str, list[tuple[str, list[Row]]]]]:
-        """Yield each file with the rows of its tables, by their names; zeros are left out."""
-        tables = [table.as_lists() for table in self.tables]
-        for path, group in zip(self.paths, self.groups.tolist(), strict=True):
-            found = [(table.name, list(table.rows(group, zeros=False))) for table in tables]
-            yield path, [(name, rows) for name, rows in found if rows]
+    @cached_property
+    def group_of(self) -> dict[str, int]:
+        """The group of each path."""
+        return dict(zip(self.paths, self.groups.tolist(), strict=True))
+
+    @cached_property
+    def _lists(self) -> tuple[Table, ...]:
+        return tuple(table.as_lists() for table in self.tables)
+
+    def rows(self, path: str) -> dict[str, list[Row]]:
+        """List the rows of each table about a file, by the table's name; zeros are left out."""
+        group = self.group_of[path]
+        found = {table.name: list(table.rows(group, zeros=False)) for table in self._lists}
+        return {name: rows for name, rows in found.items() if rows}
 
 
 @dataclass(frozen=True)
@@ -123,23 +132,26 @@ def to_record(facts: Facts, *, by_file: bool = False) -> dict[str, Any]:
 
 
 def record_of(found: Characterisation) -> dict[str, Any]:
-    """Convert tables to a record; rows are lists in the order of `columns`.
-
-    Files have no rows with a 0, so that a log of many files stays small.
-    """
+    """Convert tables to a record; rows are lists in the order of `columns`."""
     return {
         "log": found.log,
         "job": found.job,
         "tables": [
             _table_record(table.name, table.rows()) for table in found.tables if table.lines
         ],
-        "files": [
-            {"path": path, "tables": [_table_record(*each) for each in tables]}
-            for path, tables in (found.files.rows() if found.files else ())
-        ],
         "not_recorded": list(found.not_recorded),
         "warnings": list(found.warnings),
+        "files": list(file_records(found)),
     }
+
+
+def file_records(found: Characterisation) -> Iterator[dict[str, Any]]:
+    """Convert the tables of each file; they have no rows with a 0, so that they stay small."""
+    files = found.files
+    if files is None:
+        return
+    for path in files.paths:
+        yield {"path": path, "tables": [_table_record(*each) for each in files.rows(path).items()]}
 
 
 def _table_record(name: str, rows: Iterable[Row]) -> dict[str, Any]:

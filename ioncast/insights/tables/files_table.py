@@ -86,7 +86,7 @@ def _ranks(scope: Scope) -> Iterator[Line]:
     present[group[counts]] = True
     for name, extreme in (("fastest", shared.fastest), ("slowest", shared.slowest)):
         columns: tuple[tuple[str, NDArray[Any], Unit], ...] = (
-            ("rank", extreme.rank, ""),
+            ("rank", extreme.rank, "rank"),
             ("rank's time", extreme.seconds, "seconds"),
             ("rank's bytes", extreme.bytes, "bytes"),
         )

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Unit = Literal["", "bytes", "seconds", "times", "bytes²", "seconds²"]
+Unit = Literal["", "bytes", "seconds", "times", "rank", "bytes²", "seconds²"]
 Column: TypeAlias = NDArray[Any] | Sequence[Any]
 Value: TypeAlias = int | float | str | None
 COLUMNS = ("layer", "characteristic", "value", "unit", "share", "of", "note")
@@ -103,6 +103,10 @@ class Line:
             self.notes if isinstance(self.notes, str) else str(self.notes[group]),
         )
 
+    def tells_something(self) -> bool:
+        """Tell whether any group has a value other than 0."""
+        return self.unit == "rank" or bool(np.any(np.not_equal(self.values, 0)))
+
     def as_lists(self) -> Line:
         """Replace arrays by lists, whose elements are read ten times as fast."""
         columns = ("values", "wholes", "notes", "labels", "present")
@@ -138,7 +142,7 @@ class Table:
         """Yield the rows of a group of files; without `zeros`, only those that tell something."""
         for line in self.lines:
             row = line.row(group)
-            if row is not None and (zeros or row.value or (row.value is None and row.note)):
+            if row is not None and (zeros or _tells_something(row)):
                 yield row
 
     def rare(self) -> frozenset[tuple[str, str]]:
@@ -146,8 +150,14 @@ class Table:
         return frozenset((line.layer, line.name) for line in self.lines if line.is_rare)
 
     def as_lists(self) -> Table:
-        """Replace the arrays of all lines by lists."""
-        return replace(self, lines=tuple(line.as_lists() for line in self.lines))
+        """Replace the arrays of all lines by lists, and leave out lines of zeros."""
+        lines = (line.as_lists() for line in self.lines if line.tells_something())
+        return replace(self, lines=tuple(lines))
+
+
+def _tells_something(row: Row) -> bool:
+    # 0 is a rank like any other.
+    return bool(row.value) or row.unit == "rank" or (row.value is None and bool(row.note))
 
 
 def _plain(value: Any) -> Value:
