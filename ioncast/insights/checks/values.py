@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 from ioncast.insights.facts.aggregating_ranks import Aggregators, aggregators_of
 from ioncast.insights.facts.by_rank import RankFacts, ranks_of
 from ioncast.insights.facts.collective_calls import Collectives, collectives_of
+from ioncast.insights.facts.slowest_ranks import SharedFiles, shared_files_of
 from ioncast.insights.facts.values import Facts
 from ioncast_base.kinds import Api
 from summario.traces.trace_phases import TracePhases, trace_phases
@@ -163,6 +164,11 @@ class Case:
     def ranks(self) -> RankFacts | None:
         """Requests, bytes and time of each process; None if the log does not tell them."""
         return ranks_of(self.facts, self.thresholds.missing_share)
+
+    @cached_property
+    def shared_files(self) -> SharedFiles:
+        """The slowest and the fastest process of each shared file."""
+        return shared_files_of(self.facts)
 
     @cached_property
     def collectives(self) -> Collectives:

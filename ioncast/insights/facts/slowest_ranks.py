@@ -143,11 +143,11 @@ def _single_ranks(facts: Facts, layer: Layer, by: Ints | Floats) -> tuple[Ints, 
     rows, first : ndarray of int64
         The rows by file and, in a file, by value; and where each file begins among them.
     """
-    rows = np.flatnonzero(facts.files.highest(layer) & ~layer.is_reduced)
+    is_single = facts.files.highest(layer) & ~layer.is_reduced
+    several = np.zeros(len(facts.files), bool)
+    several[layer.used_files] = layer.of_files(is_single.astype(np.int64)) > 1
+    rows = np.flatnonzero(is_single & several[layer.file])
     rows = rows[np.lexsort((by[rows], layer.file[rows]))]
-    first = np.flatnonzero(np.diff(layer.file[rows], prepend=-1))
-    count = np.diff(np.append(first, len(rows)))
-    rows = rows[np.repeat(count > 1, count)]
     return rows, np.flatnonzero(np.diff(layer.file[rows], prepend=-1))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
-from ioncast.insights.facts.slowest_ranks import bytes_of_single_ranks, shared_files_of
+from ioncast.insights.facts.slowest_ranks import bytes_of_single_ranks
 from ioncast.insights.facts.values import Floats
 from ioncast_base.kinds import Operation
 
@@ -19,7 +19,7 @@ from ioncast_base.kinds import Operation
 def bytes_of_the_slowest(case: Case) -> Finding | None:
     """P18: the slowest and the fastest process move different amounts of bytes."""
     limit = case.thresholds.slowest_bytes_share
-    found = shared_files_of(case.facts)
+    found = case.shared_files
     part = _shares(np.abs(found.slowest.bytes - found.fastest.bytes), found.bytes)
     files, named = worst_files(case, found.file, part, least=limit)
     if not files:
@@ -43,7 +43,7 @@ def bytes_of_the_slowest(case: Case) -> Finding | None:
 def time_of_the_slowest(case: Case) -> Finding | None:
     """P19: the slowest process takes much longer than the fastest one."""
     limits = case.thresholds
-    found = shared_files_of(case.facts)
+    found = case.shared_files
     difference = found.slowest.seconds - found.fastest.seconds
     is_long = difference > limits.slowest_seconds
     part = np.where(is_long, _shares(difference, found.seconds), 0.0)
