@@ -38,7 +38,9 @@ def write_page(
         When the page cannot be written; an older page stays.
     """
     body = "\n".join(_in_html(parts))
-    write_file(path, _PAGE.substitute(title=html.escape(title), body=body, style=style))
+    text = _PAGE.substitute(title=html.escape(title), body=body, style=style)
+    # The name of a file may have bytes that are not UTF-8, which Python keeps as lone surrogates.
+    write_file(path, text.encode(errors="backslashreplace").decode())
 
 
 def heading(text: str, level: int = 2) -> str:

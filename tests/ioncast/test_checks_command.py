@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,18 @@ def test_the_page_shows_all_snippets_and_needs_no_network(tmp_path: Path) -> Non
     assert "ncmpi_put_vara_double_all(ncid, varid, start, count, data);" in page
     assert "H5Pset_dxpl_mpio(transfer_list, H5FD_MPIO_COLLECTIVE);" in page
     assert "http" not in page.replace("<!DOCTYPE html>", "")
+
+
+@pytest.mark.parametrize("output_format", ["table", "json", "csv", "sarif"])
+def test_a_log_may_have_any_name(output_format: str, tmp_path: Path) -> None:
+    odd = os.fsencode(tmp_path) + b"/odd\xff\n<b>.darshan"
+    write_log(tmp_path / "app.darshan", [SMALL], nprocs=1).rename(os.fsdecode(odd))
+    words = ("--format", output_format, "--html", tmp_path / "page.html")
+    answer = run_ioncast("check", os.fsdecode(odd), *words)
+    assert answer.returncode == 0, answer.stderr
+    assert "P06" in answer.stdout
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "/odd\\udcff\n&lt;b&gt;.darshan" in page
 
 
 @pytest.mark.parametrize(
