@@ -17,7 +17,7 @@ from ioncast.insights.checks.values import Case, Check, Thresholds
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
 from ioncast.insights.findings.rows import COLUMNS, to_rows
 from ioncast.insights.findings.sarif import to_sarif
-from ioncast.insights.findings.text import Record, levels_of, summary, to_text
+from ioncast.insights.findings.text import Record, levels_of, summary, to_listing, to_text
 from ioncast_base.command_options import (
     WholeNumber,
     complain,
@@ -31,7 +31,6 @@ from ioncast_base.visible_text import visible
 from summario.extraction_options import join_option
 from summario.phases.many import FromRun, find_runs, from_all
 from summario.phases.streamed import stream_csv, stream_json
-from summario.phases.tables import aligned
 from summario.reading.sources import find_sources
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import Run
@@ -210,20 +209,19 @@ def _record_of(
 
 
 def _listing(checks: Sequence[Check], thresholds: Thresholds, output_format: str) -> str:
+    if output_format != "json":
+        return to_listing(checks, thresholds)
     rows = [
         {
             "code": each.code,
-            "level": ", ".join(each.levels),
-            "found_if": each.condition.format_map(vars(thresholds)),
+            "levels": each.levels,
             "title": each.title,
+            "condition": each.condition.format_map(vars(thresholds)),
             "source": each.source,
         }
         for each in checks
     ]
-    if output_format == "json":
-        return json.dumps(rows, indent=1)
-    shown = ("code", "level", "found_if")
-    return aligned([{name.replace("_", " "): row[name] for name in shown} for row in rows])
+    return json.dumps(rows, indent=1)
 
 
 @dataclass

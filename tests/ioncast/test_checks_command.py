@@ -251,8 +251,12 @@ def test_a_log_is_needed() -> None:
 
 
 def test_all_checks_are_listed_with_their_conditions() -> None:
-    shown = run_ioncast("check", "--list")
-    assert "more than 10% of the writes are smaller than 1 MiB, and more than 1,000" in shown.stdout
+    shown = run_ioncast("check", "--list").stdout
+    assert (
+        "P06   Many small writes (HIGH)\n"
+        "      if more than 10% of the writes are smaller than 1 MiB, and more than 1,000 are\n"
+        "      source: Drishti (Ather 2022), Table II\n"
+    ) in shown
     listed = json.loads(run_ioncast("check", "--list", "--format", "json").stdout)
     assert [each["code"] for each in listed] == [check.code for check in all_checks()]
-    assert set(listed[0]) == {"code", "level", "title", "found_if", "source"}
+    assert set(listed[0]) == {"code", "levels", "title", "condition", "source"}

@@ -18,6 +18,9 @@ def libraries_of(facts: Facts) -> tuple[str, ...]:
     paths = "\n".join([*facts.files.path, ""])
     found = {_LIBRARY_OF_SUFFIX[suffix] for suffix in set(_SUFFIX.findall(paths))}
     run = facts.run
+    if run.has("PNETCDF_FILE") and not run.has("H5F"):
+        # PnetCDF wrote these files: netCDF-4 would need HDF5.
+        found.discard("netcdf")
     for library, is_used in (
         ("hdf5", run.has("H5F", "H5D")),
         ("pnetcdf", run.has("PNETCDF_FILE", "PNETCDF_VAR")),

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ioncast.insights.checks.values import LEVELS
+from ioncast.insights.checks.values import LEVELS, Check, Thresholds
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted, in_digits, listed
 
@@ -69,6 +69,25 @@ def summary(records: Sequence[Mapping[str, int]]) -> str:
     return f"{runs}: {', '.join(with_findings) or 'none with HIGH or WARN'}"
 
 
+def to_listing(checks: Sequence[Check], thresholds: Thresholds) -> str:
+    """List checks with their conditions and sources."""
+    return "\n\n".join(
+        "\n".join(
+            [
+                f"{check.code:5} {check.title} ({', '.join(check.levels)})",
+                *(
+                    _wrapped(text, " " * 6)
+                    for text in (
+                        f"if {check.condition.format_map(vars(thresholds))}",
+                        f"source: {check.source}",
+                    )
+                ),
+            ]
+        )
+        for check in checks
+    )
+
+
 def levels_of(record: Record) -> dict[str, int]:
     """Count the findings of a run by level, the worst first."""
     found = [finding["level"] for finding in record["findings"]]
@@ -122,9 +141,9 @@ def _start(finding: Record, marked: Marked) -> str:
     return f"{level}  {finding['code']:4} "
 
 
-def _wrapped(text: str) -> str:
+def _wrapped(text: str, indent: str = _INDENT) -> str:
     return textwrap.fill(
-        text, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False
+        text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False
     )
 
 
