@@ -81,7 +81,7 @@ class Thresholds:
     most_trace_phases : int
         I05: so many trace phases, or fewer, are never too many.
     aggregator_share : float
-        M08, M09, M10: an aggregator moves at least this share of the bytes of the busiest one.
+        M08, M09, M10: the share of a file's bytes that an aggregator moves, at least.
     collective_share : float
         M08, M09, M10: the share of the bytes of POSIX that collective calls cause.
     alike_share : float

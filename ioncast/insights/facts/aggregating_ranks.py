@@ -9,6 +9,7 @@ import numpy as np
 from ioncast.insights.facts.collective_calls import Collectives
 from ioncast.insights.facts.values import Facts, Ints
 from ioncast_base.kinds import APIS, OPERATIONS
+from summario.phases.streams import changes
 from summario.reading.dxt import DXT_MODULES
 
 _POSIX = APIS.index("POSIX")
@@ -49,8 +50,8 @@ def aggregators_of(
     collectives : Collectives
         Its files with collective calls; those with aggregators count.
     least_share : float
-        A process that moves less than this share of the bytes of the busiest one is no aggregator:
-        it wrote the header of a file, for example.
+        An aggregator moves at least this share of a file's bytes: another process may write the
+        header, for example. If a hundred or more share a file, half of their mean is enough.
     collective_share : float
         The share of the bytes of POSIX that these files must have: at least so much of their own
         bytes must be in the trace, and of those in the heat map, which contains all files.
@@ -78,15 +79,16 @@ def _of_trace(
     # A file and an operation as one number, to look them up together.
     wanted = np.sort(len(OPERATIONS) * collectives.file + collectives.operation)
     key = len(OPERATIONS) * row + trace.operation
-    theirs = wanted[np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)] == key
+    place = np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)
+    theirs = wanted[place] == key
     of_files = trace.take(theirs)
     moved = of_files.length.sum(dtype=np.float64)
     if not moved or moved < collective_share * collectives.posix_bytes.sum(dtype=np.float64):
         return None
-    rank = _busy(of_files.rank, of_files.length, least_share)
-    place = np.minimum(np.searchsorted(rank, of_files.rank), len(rank) - 1)
-    is_theirs = rank[place] == of_files.rank
-    hosts = frozenset(trace.hosts[host] for host in np.unique(of_files.host[is_theirs]).tolist())
+    rank = _busy(place[theirs], of_files.rank, of_files.length, least_share)
+    aggregator = np.minimum(np.searchsorted(rank, of_files.rank), len(rank) - 1)
+    host = of_files.host[rank[aggregator] == of_files.rank]
+    hosts = frozenset(trace.hosts[index] for index in np.unique(host).tolist())
     return Aggregators(rank, hosts, tuple(name for name in trace.hosts if name not in hosts))
 
 
@@ -102,13 +104,18 @@ def _of_heatmaps(
         own = collectives.posix_bytes[collectives.operation == index].sum(dtype=np.float64)
         if not own or own < collective_share * moved.sum(dtype=np.float64):
             return None
-        ranks.append(_busy(heatmap.rank, moved, least_share))
+        ranks.append(_busy(np.zeros_like(moved), heatmap.rank, moved, least_share))
     return Aggregators(np.unique(np.concatenate(ranks)), None)
 
 
-def _busy(rank: Ints, moved: Ints, least_share: float) -> Ints:
-    """List the processes that moved enough of the bytes, ascending."""
-    ranks, place = np.unique(rank, return_inverse=True)
-    of_ranks = np.bincount(place, moved, minlength=len(ranks))
-    found: Ints = ranks[(of_ranks > 0) & (of_ranks >= least_share * of_ranks.max(initial=0))]
+def _busy(file: Ints, rank: Ints, moved: Ints, least_share: float) -> Ints:
+    """List the processes that moved enough of the bytes of one of the files, ascending."""
+    order = np.lexsort((rank, file))
+    first = np.flatnonzero(changes(file[order], rank[order]))
+    file, rank = file[order][first], rank[order][first]
+    of_ranks = np.add.reduceat(moved[order], first, dtype=np.float64)
+    of_files = np.bincount(file, of_ranks)
+    busy = np.bincount(file, of_ranks > 0)
+    least = np.minimum(least_share * of_files, of_files / np.maximum(2 * busy, 1))
+    found: Ints = np.unique(rank[(of_ranks > 0) & (of_ranks >= least[file])])
     return found

@@ -351,10 +351,16 @@ def test_as_many_aggregators_as_nodes_but_on_other_nodes(tmp_path: Path) -> None
 
 
 def test_a_process_that_writes_a_header_is_no_aggregator(tmp_path: Path) -> None:
-    """1 % of the 32 MiB of the busiest aggregators are 335,544.32 bytes."""
-    small = aggregating("a", "b", idle="ab", small=335_544)
+    """Of 64 MiB and 677,867.3 bytes, these bytes are 1 %."""
+    small = aggregating("a", "b", idle="ab", small=677_867)
     assert placement(tmp_path, small, 4)[0] == "M10"
-    assert placement(tmp_path, aggregating("a", "b", idle="ab", small=335_545), 4)[0] == "M09"
+    assert placement(tmp_path, aggregating("a", "b", idle="ab", small=677_868), 4)[0] == "M09"
+
+
+def test_two_hundred_aggregators_count_although_each_moves_half_a_percent(tmp_path: Path) -> None:
+    nodes = [f"n{number}" for number in range(200)]
+    found = placement(tmp_path, aggregating(*nodes), 200)[1]
+    assert (found.check.code, found.finding.numbers["aggregators"]) == ("M10", 200)
 
 
 def test_without_a_trace_the_aggregators_are_unknown(tmp_path: Path) -> None:

@@ -83,6 +83,19 @@ def test_another_operation_of_the_same_file_does_not_count(tmp_path: Path) -> No
     assert (aggregators.hosts, aggregators.idle_hosts) == (frozenset({"n0", "n1"}), ("n2", "n3"))
 
 
+def test_each_file_has_its_own_aggregators(tmp_path: Path) -> None:
+    """Rank 1 moves all of a small file, which is less than 1 % of both."""
+    records = [*collective("/f", mib=640), *collective("/g", mib=1)]
+    traces = [
+        Dxt("DXT_POSIX", "/f", 0, "n0", [(0, 640 * MIB, 2.0, 3.0)]),
+        Dxt("DXT_POSIX", "/f", 2, "n0", [(0, MIB, 2.0, 3.0)]),
+        Dxt("DXT_POSIX", "/g", 1, "n1", [(0, MIB, 2.0, 3.0)]),
+    ]
+    aggregators = found(tmp_path, records, {"DXT_POSIX": (1, dxt_bytes(traces))})
+    assert aggregators is not None
+    assert (aggregators.rank.tolist(), aggregators.hosts) == ([0, 1], frozenset({"n0", "n1"}))
+
+
 def test_a_trace_without_most_of_the_bytes_leaves_it_to_the_heat_map(tmp_path: Path) -> None:
     trace = dxt_bytes([Dxt("DXT_POSIX", "/f", 0, "n0", [(0, 32 * MIB, 2.0, 3.0)])])
     modules = {**mapped(32, 32), "DXT_POSIX": (1, trace)}
