@@ -11,6 +11,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from sqlalchemy import Engine
 
+from ioncast.insights.checks.values import Thresholds
 from ioncast.service.answering.prepared import Reader
 from ioncast.service.answering.spool import SpoolWriter
 from ioncast.service.sandbox.child import Children
@@ -35,6 +36,8 @@ class Service:
         Writes the decisions.
     children : Children
         Reads uploads, predicts and does other slow work, in separate processes.
+    thresholds : Thresholds
+        The numbers that checks of logs compare with.
     limiter : FixedWindowRateLimiter
         Counts the requests of each client.
     """
@@ -44,6 +47,7 @@ class Service:
     prepared: Reader
     spool: SpoolWriter
     children: Children
+    thresholds: Thresholds
     limiter: FixedWindowRateLimiter = field(
         default_factory=lambda: FixedWindowRateLimiter(MemoryStorage())
     )

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import AfterValidator, Field, Strict, TypeAdapter, ValidationError
 
+from ioncast.insights.checks.settings import read_thresholds
+from ioncast.insights.checks.values import Thresholds
 from ioncast_base.errors import InputError
 from ioncast_base.quantities import Count, PredictedIoNodes
 from ioncast_base.toml_files import (
@@ -92,6 +94,9 @@ class Settings(Table):
     systems: dict[Name, SystemSettings] = Field(
         default_factory=dict, description="Tolerance and default for single systems."
     )
+    checks: Line | None = Field(
+        None, description="TOML file with other thresholds of the checks, as for `ioncast check`."
+    )
     patience_s: Annotated[float, Field(gt=0, le=60)] = Field(
         5.0, description="Seconds that a request waits for a locked or missing database."
     )
@@ -128,6 +133,16 @@ class Settings(Table):
         if own is None or own.default_io_nodes is None:
             return self.default_io_nodes
         return own.default_io_nodes
+
+    def thresholds(self) -> Thresholds:
+        """Read the file `checks`.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be used.
+        """
+        return Thresholds() if self.checks is None else read_thresholds(self.checks)
 
 
 def read_settings(

@@ -123,8 +123,8 @@ class RunInsights(BaseModel):
     made_at: str = Field(description="The time when the log was sent.")
     version: int = Field(description="The version of the checks; newer ones may find more.")
     characterisation: dict[str, Any] = Field(
-        description="An object of `ioncast characterize --format json`, with the most important"
-        " files."
+        description="An object of `ioncast characterize --format json`; `files` are those with most"
+        " bytes."
     )
     checks: dict[str, Any] = Field(description="An object of `ioncast check --format json`.")
 

@@ -100,7 +100,8 @@ def insights_of(uploads: Sequence[Upload], nodes: int | None) -> NewInsights:
     RuntimeError
         When a check is defective; the reason is in the service's log.
     """
-    return service().children.run_within(_INSIGHTS_S, read_insights, uploads, nodes)
+    of = service()
+    return of.children.run_within(_INSIGHTS_S, read_insights, uploads, nodes, of.thresholds)
 
 
 def why_no_insights(error: IoncastError | RuntimeError) -> str:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ioncast.insights.checks.registry import NOTHING_ELSE_MATTERS
+from ioncast.insights.comparison.in_words import layer_text, share_text, value_text
+from ioncast.insights.findings.text import (
+    LIBRARY_NAMES,
+    all_files,
+    named_ranks,
+    thresholds_in_words,
+)
+from ioncast.insights.tables.values import Row
 from ioncast.service.sandbox.insight_documents import VERSION, with_advice
-from ioncast_base.wording import counted
+from ioncast_base.wording import counted, in_digits, listed
 
 
 class _Level(NamedTuple):
@@ -38,12 +46,34 @@ class FindingShown:
         The finding, as `ioncast check --format json` has it.
     files_said : str
         The number of its files, and how many of them are listed.
+    advice : tuple of (str, tuple of (str, str))
+        A sentence, and for each library its name and an example.
+    details : tuple of str
+        Sentences about its source, its thresholds and its ranks.
     """
 
     style: str
     meaning: str
     record: dict[str, Any]
     files_said: str
+    advice: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    details: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableShown:
+    """A table of a run, without characteristics that are 0.
+
+    Attributes
+    ----------
+    title : str
+        Its heading.
+    rows : tuple of tuple of str
+        For each characteristic its layer, name, value, share and note.
+    """
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -56,6 +86,12 @@ class InsightsShown:
         A sentence about the number of findings.
     important, others : list of FindingShown
         The findings that a user should see, the worst first; and good practice and facts.
+    facts : mapping of str to str
+        The job, as names and texts.
+    tables : tuple of TableShown
+        The characterisation.
+    not_recorded : list of str
+        Sentences about facts that no log has.
     files : list of dict
         The files that moved most bytes.
     files_said : str
@@ -69,6 +105,9 @@ class InsightsShown:
     summary: str
     important: list[FindingShown]
     others: list[FindingShown]
+    facts: Mapping[str, str]
+    tables: tuple[TableShown, ...]
+    not_recorded: list[str]
     files: list[dict[str, Any]]
     files_said: str
     unknown: Mapping[str, str]
@@ -91,11 +130,37 @@ def insights_shown(
         summary=_summary(Counter(record["level"] for record in records)),
         important=[_finding(record) for record in records if _is_important(record)],
         others=[_finding(record) for record in records if not _is_important(record)],
+        facts=_facts(characterisation["job"]),
+        tables=tuple(_tables(characterisation["tables"])),
+        not_recorded=characterisation["not_recorded"],
         files=files,
-        files_said=_listed(len(files), characterisation["file_count"]),
+        files_said=_files_said(len(files), characterisation["file_count"]),
         unknown=checks["unknown"],
         notes=list(dict.fromkeys(notes)),
     )
+
+
+def _facts(job: Mapping[str, Any]) -> dict[str, str]:
+    modules = [each["name"] for each in job["modules"]]
+    return {
+        "Command": job["command"],
+        "Run time": f"{in_digits(job['run_seconds'])} s",
+        "Darshan": f"{job['darshan']}, {listed(modules)}",
+    }
+
+
+def _tables(records: Iterable[Mapping[str, Any]]) -> Iterator[TableShown]:
+    for record in records:
+        rows = [Row(**dict(zip(record["columns"], row, strict=True))) for row in record["rows"]]
+        shown = tuple(_row(row) for row in rows if row.value or (row.value is None and row.note))
+        if shown:
+            yield TableShown(record["name"].capitalize(), shown)
+
+
+def _row(row: Row) -> tuple[str, ...]:
+    share = f"{share_text(row)} of {row.of}" if row.share is not None else ""
+    note = row.note if row.value is not None else ""
+    return layer_text(row.layer), row.characteristic, value_text(row), share, note
 
 
 def _summary(levels: Mapping[str, int]) -> str:
@@ -115,18 +180,34 @@ def _is_important(record: dict[str, Any]) -> bool:
 
 def _finding(record: dict[str, Any]) -> FindingShown:
     level = _LEVELS[record["level"]]
-    listed = len(record["files"])
     return FindingShown(
-        level.style,
-        level.meaning,
-        record,
-        _listed(listed, max(listed, record["numbers"].get("files", 0))),
+        style=level.style,
+        meaning=level.meaning,
+        record=record,
+        files_said=_files_said(len(record["files"]), all_files(record)),
+        advice=tuple(
+            (each["sentence"], tuple(_examples(each["snippets"]))) for each in record["advice"]
+        ),
+        details=tuple(_details(record)),
     )
 
 
-def _listed(listed: int, all_: int) -> str:
+def _examples(snippets: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for library, text in snippets.items():
+        yield LIBRARY_NAMES.get(library, library), text
+
+
+def _details(record: Mapping[str, Any]) -> Iterator[str]:
+    yield f"Source: {record['source']}."
+    if record["thresholds"]:
+        yield f"Thresholds: {thresholds_in_words(record['thresholds'])}."
+    if record["ranks"]:
+        yield f"Ranks: {named_ranks(record['ranks'])}."
+
+
+def _files_said(shown: int, all_: int) -> str:
     said = counted(all_, "file")
-    return said if listed == all_ else f"{listed} of {said}"
+    return said if shown == all_ else f"{shown} of {said}"
 
 
 def _left_out(*documents: Mapping[str, Any]) -> Iterator[str]:

@@ -43,6 +43,11 @@ def create_app(settings: Settings) -> Flask:
     ----------
     settings : Settings
         The site's settings.
+
+    Raises
+    ------
+    InputError
+        When the file of the checks' thresholds cannot be used.
     """
     app = _Application(__name__)
     app.config.update(
@@ -61,6 +66,7 @@ def create_app(settings: Settings) -> Flask:
                 settings.uploads_at_once,
                 ChildLimits(settings.upload_memory_mib << 20, settings.upload_s),
             ),
+            thresholds=settings.thresholds(),
         ),
     )
     if settings.proxies:

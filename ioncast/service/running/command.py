@@ -86,6 +86,8 @@ def serve(
         settings = read_settings(config, flags)
         stack.enter_context(_only_one(settings.state))
         check_binds(settings.bind)
+        # A mistake in this file must be one line, before gunicorn starts.
+        settings.thresholds()
         if demo:
             _fill_demo(settings)
         _prepare_database(settings)

@@ -29,6 +29,7 @@ from benchdb.history.run_insights import store_insights
 from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import store_model
+from ioncast.insights.checks.values import Thresholds
 from ioncast.service.answering.answers import Entry, answer
 from ioncast.service.answering.spool import SpoolWriter
 from ioncast.service.keeper.draining import Drain
@@ -120,7 +121,7 @@ def _store_log(connection: Connection, path: Path) -> None:
         started=trace.started,
     )
     stored, _ = store_run(connection, run)
-    store_insights(connection, stored.id, run.logs, read_insights([upload], NODES))
+    store_insights(connection, stored.id, run.logs, read_insights([upload], NODES, Thresholds()))
 
 
 def _reruns() -> list[_Rerun]:

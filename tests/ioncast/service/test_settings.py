@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from ioncast.cli import cli
+from ioncast.insights.checks.values import Thresholds
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.errors import InputError
 
@@ -102,3 +105,26 @@ def test_a_mistake_in_a_flag_names_the_flag() -> None:
     with pytest.raises(InputError) as raised:
         read_settings(flags={"workers": "x"}, environment={})
     assert str(raised.value) == "--workers: 'x': must be a whole number"
+
+
+def test_the_checks_have_thresholds_of_their_own_file(tmp_path: Path) -> None:
+    file = tmp_path / "checks.toml"
+    file.write_text("least_count = 5\n", encoding="utf-8")
+    settings = read_settings(environment={"IONCAST_CHECKS": str(file)})
+    assert settings.thresholds() == Thresholds(least_count=5)
+    assert Settings().thresholds() == Thresholds()
+    file.write_text("least_counts = 5\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"checks\.toml:1: key `least_counts` is unknown"):
+        settings.thresholds()
+
+
+def test_a_mistake_in_the_file_of_the_checks_is_found_before_the_service_starts(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "checks.toml"
+    file.write_text("\nsmall_share = 2\n", encoding="utf-8")
+    told = ["serve", "--state", str(tmp_path), "--db", str(tmp_path / "db.sqlite")]
+    done = CliRunner().invoke(cli, told, env={"IONCAST_CHECKS": str(file)})
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception).startswith(f"{file}:2: key `small_share`")
+    assert not (tmp_path / "db.sqlite").exists()

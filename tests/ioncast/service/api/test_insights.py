@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from flask.testing import FlaskClient
 from sqlalchemy import delete, select, update
 from werkzeug.datastructures import FileStorage
@@ -17,15 +19,12 @@ from benchdb.history.run_insights import MOST_DOCUMENT_BYTES
 from benchdb.store.database import transaction
 from benchdb.store.schema import insights
 from experiments.applications.darshan_writer import write_log
-from ioncast.insights.checks import record
-from ioncast.insights.checks.registry import run_checks
-from ioncast.insights.checks.values import MOST_FILES, Case
-from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
+from ioncast.cli import cli
+from ioncast.insights.checks.values import MOST_FILES
 from ioncast.service.api import uploads
 from ioncast.service.context import Service
 from ioncast.service.sandbox import insight_documents
-from summario.reading.log import read_log
-from summario.runs.logs_of_run import run_of
+from ioncast.service.settings import Settings
 from tests.summario.phases.test_rules import KIB, posix
 
 FIXTURES = Path(__file__).resolve().parents[3] / "summario" / "fixtures"
@@ -69,11 +68,18 @@ def small_writes(folder: Path, *, files: int = 1, prefix: str = "/data/out") -> 
     return write_log(folder / "app.darshan", nprocs=files, records=records)
 
 
-def checked(logs: Sequence[Path], nodes: int | None = None) -> dict[str, Any]:
-    """The results of the checks, without the service."""
-    run = run_of([read_log(log, modules=FACT_MODULES) for log in logs])
-    facts = facts_of(run, nodes=nodes)
-    return record.to_record("", run_checks(Case(facts)), facts)
+def printed(*command: str | Path) -> dict[str, Any]:
+    """The object that a command prints for the logs of one run."""
+    done = CliRunner().invoke(cli, [*map(str, command), "--join", "job", "--format", "json"])
+    assert done.exit_code == 0, done.output
+    [found] = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def same_but_for(found: dict[str, Any], expected: dict[str, Any], *names: str) -> bool:
+    """Whether two records agree apart from some fields."""
+    return all(found[name] == expected[name] for name in expected if name not in names)
 
 
 def codes(found: dict[str, Any] | None) -> list[str]:
@@ -90,9 +96,10 @@ def test_a_run_is_answered_with_its_findings_and_its_tables(
     assert found is not None
     assert found["version"] == insight_documents.VERSION
     assert found["checks"]["log"] == found["characterisation"]["log"] == "app.darshan"
-    expected = checked([log])
-    assert found["checks"]["findings"] == expected["findings"]
-    assert found["checks"]["unknown"] == expected["unknown"]
+    expected = printed("check", log)
+    assert same_but_for(found["checks"], expected, "log")
+    tables = printed("characterize", log)
+    assert same_but_for(found["characterisation"], tables, "log", "files")
     [small] = [each for each in expected["findings"] if each["code"] == "P06"]
     assert "10,000 of 10,000 writes" in small["sentence"]
     assert small["advice"][0]["snippets"]
@@ -151,7 +158,7 @@ def test_the_insights_of_a_run_are_those_of_all_its_logs(client: FlaskClient, se
     assert grown is not None
     assert some["checks"]["processes"] == 2
     assert grown["checks"]["processes"] == len(FORKED)
-    assert grown["checks"]["findings"] == checked(FORKED)["findings"]
+    assert grown["checks"]["findings"] == printed("check", *FORKED)["findings"]
     # One log of the run alone changes nothing.
     answer(send(FORKED[0]), 200)
     assert stored(client, sent) == grown
@@ -172,7 +179,7 @@ def test_the_number_of_compute_nodes_counts(client: FlaskClient, send: Send) -> 
     sent = answer(send(log, nodes=2), 201)
     found = stored(client, sent)
     assert found is not None
-    assert found["checks"]["findings"] == checked([log], nodes=2)["findings"]
+    assert found["checks"]["findings"] == printed("check", log, "--nodes", "2")["findings"]
 
 
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/outcomes"])
@@ -230,3 +237,15 @@ def test_a_missing_run_is_not_found(client: FlaskClient, send: Send, number: int
     assert answer(response, 404)["title"] == "Not found"
     response = client.get(f"/v1/applications/{number}/runs/{sent['run_id']}")
     assert response.status_code == (200 if number == sent["application_id"] else 404)
+
+
+class TestThresholdsOfTheSite:
+    @pytest.fixture
+    def settings(self, settings: Settings, tmp_path: Path) -> Settings:
+        file = tmp_path / "checks.toml"
+        file.write_text(f"least_count = {MANY}\n", encoding="utf-8")
+        return settings.model_copy(update={"checks": str(file)})
+
+    def test_decide_on_findings(self, client: FlaskClient, send: Send, tmp_path: Path) -> None:
+        sent = answer(send(small_writes(tmp_path)), 201)
+        assert "P06" not in codes(stored(client, sent))

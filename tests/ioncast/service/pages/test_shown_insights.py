@@ -21,7 +21,9 @@ def finding(code: str, level: str, **told: Any) -> dict[str, Any]:
 
 def shown(*findings: dict[str, Any], version: int = VERSION, **changes: Any) -> InsightsShown:
     checks = {"libraries": ["hdf5"], "unknown": {}, "warnings": [], "left_out": {}}
-    run = {"file_count": 20, "files": MANY_FILES, "warnings": [], "left_out": {}}
+    job = {"command": "app -x", "run_seconds": 100.0, "darshan": "3.5.0", "modules": []}
+    run = {"job": job, "tables": [], "not_recorded": [], "warnings": [], "left_out": {}}
+    run |= {"file_count": 20, "files": MANY_FILES}
     return insights_shown(
         run | changes.pop("run", {}), {**checks, "findings": list(findings), **changes}, version
     )
@@ -56,17 +58,34 @@ def test_good_practice_and_facts_come_after_all_that_matters() -> None:
 
 def test_advice_is_completed_with_the_snippet_of_the_library_that_the_run_uses_first() -> None:
     found = shown(finding("P06", "HIGH", advice=[{"key": "larger_writes"}]))
-    [advice] = found.important[0].record["advice"]
+    [(sentence, examples)] = found.important[0].advice
     own = all_advice()["larger_writes"]
-    assert advice["sentence"] == own.sentence
-    assert advice["snippets"] == own.snippets
-    assert next(iter(advice["snippets"])) == "hdf5"
+    assert sentence == own.sentence
+    assert examples[0] == ("HDF5", own.snippets["hdf5"])
+    assert len(examples) == len(own.snippets)
 
 
 def test_advice_of_a_site_is_shown_and_advice_that_no_longer_exists_is_left_out() -> None:
     ours = {"key": "ours", "sentence": "ask us", "snippets": {}}
     found = shown(finding("X1", "HIGH", advice=[ours, {"key": "of an older version"}]))
-    assert found.important[0].record["advice"] == [ours]
+    assert found.important[0].advice == (("ask us", ()),)
+
+
+def test_a_table_shows_all_but_zeros() -> None:
+    rows = [
+        ["POSIX", "reads", 0, "", 0.0, "calls", ""],
+        ["POSIX", "writes", 5000, "", 0.625, "calls", "at least"],
+        ["MPIIO", "bytes written", 5 << 20, "bytes", None, "", ""],
+        ["", "extents", None, "", None, "", "not recorded"],
+    ]
+    columns = ["layer", "characteristic", "value", "unit", "share", "of", "note"]
+    [table] = shown(run={"tables": [{"name": "pattern", "columns": columns, "rows": rows}]}).tables
+    assert table.title == "Pattern"
+    assert table.rows == (
+        ("POSIX", "writes", "5,000", "62.50% of calls", "at least"),
+        ("MPI-IO", "bytes written", "5 MiB", "", ""),
+        ("run", "extents", "not recorded", "", ""),
+    )
 
 
 def test_a_list_of_files_says_how_many_there_are() -> None:
@@ -75,6 +94,15 @@ def test_a_list_of_files_says_how_many_there_are() -> None:
     found = shown(some, all_, run={"file_count": 64_001})
     assert [each.files_said for each in found.important] == ["20 of 64,000 files", "1 file"]
     assert found.files_said == "20 of 64,001 files"
+
+
+def test_a_finding_names_its_source_its_thresholds_and_ranks() -> None:
+    found = shown(finding("D02", "HIGH", thresholds={"least_count": 1000}, ranks=list(range(9))))
+    assert found.important[0].details == (
+        "Source: a paper.",
+        "Thresholds: least_count 1,000.",
+        "Ranks: 0, 1, 2, 3, 4, 5, 6, 7 and 1 other.",
+    )
 
 
 def test_missing_data_are_told_once() -> None:
