@@ -149,7 +149,7 @@ def check(
         click.echo(json.dumps(to_sarif(records, checks, thresholds, seen.errors), indent=1))
     else:
         _print_stream(found, output_format)
-    if page is not None:
+    if page is not None and seen.records:
         # Its import takes as long as checking a small log.
         from ioncast.insights.findings.findings_page import write_findings  # noqa: PLC0415
 

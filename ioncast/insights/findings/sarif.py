@@ -5,7 +5,7 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
@@ -46,39 +46,27 @@ def to_sarif(
     errors : sequence of str
         The reasons why logs could not be read.
     """
-    rules = {check.code: index for index, check in enumerate(checks)}
-    results: list[dict[str, Any]] = []
-    notifications = [_notification("error", error) for error in errors]
-    for record in records:
-        results.extend(_result(record, finding, rules) for finding in record["findings"])
-        results.extend(
-            _base(record, code, rules, _OPEN, reason) for code, reason in record["unknown"].items()
-        )
-        notifications.extend(
-            _notification("warning", warning, record["log"]) for warning in record["warnings"]
-        )
-    return {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "ioncast",
-                        "version": version("ioncast"),
-                        "rules": [_rule(check, thresholds) for check in checks],
-                    }
-                },
-                "invocations": [
-                    {
-                        "executionSuccessful": not errors,
-                        "toolExecutionNotifications": notifications,
-                    }
-                ],
-                "results": results,
-            }
+    records = list(records)
+    driver = {
+        "name": "ioncast",
+        "version": version("ioncast"),
+        "rules": [_rule(check, thresholds) for check in checks],
+    }
+    invocation = {
+        "executionSuccessful": not errors,
+        "toolExecutionNotifications": [
+            *(_notification("error", error) for error in errors),
+            *(
+                _notification("warning", warning, record["log"])
+                for record in records
+                for warning in record["warnings"]
+            ),
         ],
     }
+    rules = {check.code: index for index, check in enumerate(checks)}
+    results = [result for record in records for result in _results(record, rules)]
+    run = {"tool": {"driver": driver}, "invocations": [invocation], "results": results}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
 def _rule(check: Check, thresholds: Thresholds) -> dict[str, Any]:
@@ -99,7 +87,14 @@ def _rule(check: Check, thresholds: Thresholds) -> dict[str, Any]:
     }
 
 
-def _result(record: Record, finding: Record, rules: dict[str, int]) -> dict[str, Any]:
+def _results(record: Record, rules: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    for finding in record["findings"]:
+        yield _result(record, finding, rules)
+    for code, reason in record["unknown"].items():
+        yield _base(record, code, rules, _OPEN, reason)
+
+
+def _result(record: Record, finding: Record, rules: Mapping[str, int]) -> dict[str, Any]:
     kind = _RESULTS[finding["level"]]
     result = _base(record, finding["code"], rules, kind, finding["sentence"])
     if finding["files"]:
@@ -114,7 +109,7 @@ def _result(record: Record, finding: Record, rules: dict[str, int]) -> dict[str,
 
 
 def _base(
-    record: Record, code: str, rules: dict[str, int], kind: tuple[str, str], text: str
+    record: Record, code: str, rules: Mapping[str, int], kind: tuple[str, str], text: str
 ) -> dict[str, Any]:
     return {
         "ruleId": code,
