@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import click
@@ -89,29 +89,26 @@ def characterize(
     """
     runs = find_runs(list(find_sources(logs)), join)
     result_of = partial(_characterised, all_files=all_files, by_file=per_file, patterns=patterns)
-    said = _Said()
+    said, kept = _Said(), list[Characterisation]()
     found: Iterable[Characterisation] = said.results(from_all(runs, result_of, COUNTED_MODULES))
     # JSON and CSV are written while logs are read; a table and a page need all runs.
     if output_format == "table" or page is not None:
-        found = list(found)
-        if page is not None and found:
-            _write_page(found, page, tolerance)
-        if output_format == "table" and found:
-            click.echo(to_text(found, tolerance))
-    if output_format != "table":
+        found = kept = list(found)
+    if output_format == "table":
+        if kept:
+            click.echo(to_text(kept, tolerance))
+    else:
         pairs = beside_first(found) if len(runs) > 1 else ((None, run) for run in found)
         for text in _STREAMS[output_format](pairs, tolerance):
             click.echo(text, nl=False)
         if output_format == "json":
             click.echo()
+    if page is not None and kept:
+        # Plotly takes longer to import than most logs to read.
+        from ioncast.insights.comparison.tables_page import write_html  # noqa: PLC0415
+
+        write_html(kept, page, tolerance)
     sys.exit(said.exit_code)
-
-
-def _write_page(runs: Sequence[Characterisation], page: str, tolerance: float) -> None:
-    # Plotly takes longer to import than most logs to read.
-    from ioncast.insights.comparison.tables_page import write_html  # noqa: PLC0415
-
-    write_html(runs, page, tolerance)
 
 
 def _characterised(

@@ -81,19 +81,21 @@ def _named(kind: str, of: str) -> str:
 
 
 def _moves(layer: LayerScope) -> Iterator[Line]:
-    """Count seeks; without any (pread, pwrite), requests that do not follow the one before."""
+    """Count seeks; without any (pread, pwrite), requests that do not follow the one before.
+
+    Programs may seek without a request after it, so there may be more seeks than requests.
+    """
     values = layer.layer
     requests = values.reads.requests + values.writes.requests
     consecutive = values.reads.consecutive + values.writes.consecutive
-    seeks = layer.count("SEEKS")
     elsewhere = layer.sum(np.maximum(requests - consecutive - 1, 0))
-    whole = _all(layer)
+    seeks, whole = layer.count("SEEKS"), _all(layer)
     has_seeks = seeks > 0
-    for name, count, present in (
-        ("preceded by a seek", seeks, has_seeks),
-        ("moved elsewhere first, without a seek", elsewhere, ~has_seeks),
+    for name, count, present, notes in (
+        ("preceded by a seek", np.minimum(seeks, whole), has_seeks, "at most"),
+        ("moved elsewhere first, without a seek", elsewhere, ~has_seeks, ""),
     ):
-        yield layer.line(name, count, among=present, wholes=whole, of="requests")
+        yield layer.line(name, count, among=present, wholes=whole, of="requests", notes=notes)
 
 
 def alignment(layer: LayerScope) -> Iterator[Line]:

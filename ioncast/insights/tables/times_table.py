@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ioncast.insights.facts.rank_times import rank_seconds
 from ioncast.insights.facts.values import Floats, Layer
 from ioncast.insights.tables.scopes import LayerScope, Scope
 from ioncast.insights.tables.values import Line, Table
@@ -78,10 +79,9 @@ def _slowest(layer: LayerScope) -> Floats:
     own = np.where(values.is_reduced, 0.0, seconds_in_calls(values))
     if layer.scope.by_file:
         return layer.largest(np.maximum(in_file, own))
-    counted = layer.groups >= 0
-    _, rank = np.unique(values.rank[counted], return_inverse=True)
-    of_ranks = np.bincount(rank, own[counted])
-    return np.array([max(in_file[counted].max(initial=0.0), of_ranks.max(initial=0.0))])
+    counts = layer.groups >= 0
+    of_ranks = rank_seconds([(values, np.where(counts, own, 0.0))]).seconds
+    return np.array([max(in_file[counts].max(initial=0.0), of_ranks.max(initial=0.0))])
 
 
 def seconds_in_calls(layer: Layer) -> Floats:
