@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -234,8 +235,10 @@ class _Seen:
         Whether the records are needed at the end, and whether warnings go to standard error.
     records : list of Record
         The records of all runs, if they are needed.
-    levels : list of dict
-        The number of findings by level, of each run.
+    runs : int
+        The number of runs.
+    with_level : Counter of str
+        The number of runs that have findings of a level.
     errors : list of str
         The reasons why logs could not be read.
     """
@@ -243,7 +246,8 @@ class _Seen:
     keeps: bool
     warns: bool
     records: list[Record] = field(default_factory=list)
-    levels: list[dict[str, int]] = field(default_factory=list)
+    runs: int = 0
+    with_level: Counter[str] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
 
     def records_of(self, results: Iterable[FromRun[dict[str, Any]]]) -> Iterator[Record]:
@@ -259,22 +263,23 @@ class _Seen:
                     warn(f"{visible(run.name)}: {warning}")
             if self.keeps:
                 self.records.append(run.result)
-            self.levels.append(levels_of(run.result))
+            self.runs += 1
+            self.with_level.update(levels_of(run.result).keys())
             yield run.result
 
     def exit_code(self, failing: Sequence[str]) -> int:
         """Tell the exit code of the command; `failing` are the levels of --fail-on."""
         if self.errors:
             return InputError.exit_code
-        return _FOUND if any(level in each for each in self.levels for level in failing) else 0
+        return _FOUND if any(self.with_level[level] for level in failing) else 0
 
 
 def _print_tables(records: Iterable[Record], seen: _Seen) -> None:
     for number, record in enumerate(records):
         text = to_text(record, _coloured)
         click.echo(f"\n{text}" if number else text, color=in_colour())
-    if len(seen.levels) > 1:
-        click.echo(f"\n{summary(seen.levels)}")
+    if seen.runs > 1:
+        click.echo(f"\n{summary(seen.runs, seen.with_level)}")
 
 
 def _print_stream(records: Iterable[Record], output_format: str) -> None:

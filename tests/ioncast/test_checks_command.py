@@ -69,6 +69,13 @@ def test_the_table_has_the_details_of_what_is_harmful(log: Path) -> None:
     assert '    | MPI_Info_set(info, "romio_cb_write", "enable");' in lines
 
 
+def test_too_little_io_to_matter_stands_above_everything_else(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "app.darshan", [SMALL], nprocs=4, run_seconds=100)
+    lines = run_ioncast("check", log).stdout.splitlines()
+    assert lines[2].startswith("INFO  I06  the slowest process spends at most 0 s of 100 s in I/O")
+    assert "HIGH  P06  Many small writes" in lines[4:]
+
+
 def test_several_runs_end_with_a_summary(log: Path, clean: Path) -> None:
     lines = run_ioncast("check", log, clean).stdout.splitlines()
     assert f"{clean}: 4 processes, job 4242: nothing found" in lines

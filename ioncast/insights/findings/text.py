@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ioncast.insights.checks.registry import NOTHING_ELSE_MATTERS
 from ioncast.insights.checks.values import LEVELS, Check, Thresholds
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted, in_digits, listed
@@ -40,10 +41,16 @@ def to_text(record: Record, marked: Marked = str) -> str:
         Marks a level, for example with a colour.
     """
     findings = record["findings"]
+    first = [_line(each, marked) for each in findings if each["code"] == NOTHING_ELSE_MATTERS]
     detailed = [_details(each, marked) for each in findings if each["level"] in _DETAILED]
-    short = [_line(each, marked) for each in findings if each["level"] not in _DETAILED]
+    short = [
+        _line(each, marked)
+        for each in findings
+        if each["level"] not in _DETAILED and each["code"] != NOTHING_ELSE_MATTERS
+    ]
     parts = [
         _head(record),
+        *first,
         *detailed,
         "\n".join(short),
         *_advice(findings),
@@ -52,21 +59,10 @@ def to_text(record: Record, marked: Marked = str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def summary(records: Sequence[Mapping[str, int]]) -> str:
-    """Write one line about several runs: how many have findings of each level.
-
-    Parameters
-    ----------
-    records : sequence of mapping of str to int
-        The number of findings by level, of each run.
-    """
-    runs = counted(len(records), "run")
-    with_findings = [
-        f"{sum(level in each for each in records):,} with {level}"
-        for level in _DETAILED
-        if any(level in each for each in records)
-    ]
-    return f"{runs}: {', '.join(with_findings) or 'none with HIGH or WARN'}"
+def summary(runs: int, with_level: Mapping[str, int]) -> str:
+    """Write one line about several runs: how many have findings of the harmful levels."""
+    found = [f"{with_level[level]:,} with {level}" for level in _DETAILED if with_level.get(level)]
+    return f"{counted(runs, 'run')}: {', '.join(found) or 'none with HIGH or WARN'}"
 
 
 def to_listing(checks: Sequence[Check], thresholds: Thresholds) -> str:
