@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from ioncast.insights.comparison.comparing import compare
 from ioncast.insights.comparison.in_words import (
     DIFFERS,
+    command_text,
     difference_texts,
     missing_texts,
-    run_text,
     short_names,
 )
+from ioncast.insights.comparison.job_rows import job_rows
 from ioncast.insights.comparison.shown import Texts, file_rows, overview_rows, shown_rows
 from ioncast.insights.tables.characterising import Characterisation
 from ioncast_base.visible_text import visible
@@ -50,8 +51,9 @@ def differences(runs: Sequence[Characterisation], tolerance: float) -> list[str]
 
 def _side_by_side(runs: Sequence[Characterisation], tolerance: float) -> Iterator[str]:
     names = short_names(runs)
-    yield "\n".join(run_texts(runs))
+    yield "\n".join(command_texts(runs))
     yield "\n".join(differences(runs, tolerance))
+    yield f"Job\n{_table(list(job_rows(runs, names, tolerance)))}"
     for table in compare(runs, tolerance):
         rows = list(shown_rows(table, names))
         if rows:
@@ -86,14 +88,11 @@ def files_of(
             )
 
 
-def run_texts(runs: Sequence[Characterisation]) -> list[str]:
-    """Describe each run in a line; with its name in the heads of columns, if there are several."""
+def command_texts(runs: Sequence[Characterisation]) -> list[str]:
+    """Write the log and the command of each run, and its name in the heads of columns."""
     names = short_names(runs)
     starts = [""] if len(runs) == 1 else [f"{name}: " for name in names]
-    return [
-        f"{start}{visible(run.log)}: {run_text(run)}"
-        for start, run in zip(starts, runs, strict=True)
-    ]
+    return [f"{start}{command_text(run)}" for start, run in zip(starts, runs, strict=True)]
 
 
 def filled(rows: Sequence[Texts]) -> list[Texts]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from math import log
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from ioncast.insights.comparison.comparing import Cell, ComparedTable, present
 from ioncast.insights.tables.characterising import Characterisation
 from ioncast.insights.tables.values import Row
 from ioncast_base.visible_text import visible
-from ioncast_base.wording import counted, in_digits, size
+from ioncast_base.wording import in_digits, size
 from summario.phases.streams import MODULE_OF_API
 
 # A sign that does not need colour.
@@ -49,18 +48,9 @@ def layer_text(layer: str) -> str:
     return MODULE_OF_API.get(layer, layer) or "run"
 
 
-def run_text(run: Characterisation) -> str:
-    """Describe a run in a line: its job, its processes, its time and its command."""
-    job = run.job
-    parts = [
-        f"job {job['id']}",
-        counted(job["processes"], "process"),
-        *([counted(job["nodes"], "compute node")] if job["nodes"] else []),
-        f"{in_digits(job['run_seconds'])} s from {_moment(job['start'])}",
-        f"Darshan {job['darshan']}",
-        _shortened(visible(job["command"])),
-    ]
-    return ", ".join(part for part in parts if part)
+def command_text(run: Characterisation) -> str:
+    """Write the log of a run and its command."""
+    return f"{visible(run.log)}: {_shortened(visible(run.job['command']))}"
 
 
 def short_names(runs: Sequence[Characterisation]) -> list[str]:
@@ -114,15 +104,6 @@ def _difference(first: Cell, other: Cell) -> str:
 
 def _factor(ratio: float) -> str:
     return f"{in_digits(ratio)} ×" if ratio >= 1 else f"1/{in_digits(1 / ratio)}"
-
-
-def _moment(seconds: float) -> str:
-    """Write a time of a log; logs may have any number."""
-    try:
-        moment = datetime.fromtimestamp(seconds, timezone.utc)
-    except (ValueError, OverflowError, OSError):
-        return "an unknown time"
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _shortened(text: str) -> str:

@@ -24,12 +24,17 @@ class Marked(str):
     __slots__ = ()
 
 
+def marked(text: str) -> Marked:
+    """Mark the text of a value that differs."""
+    return Marked(f"{DIFFERS} {text}")
+
+
 def shown_rows(table: ComparedTable, names: Sequence[str]) -> Iterator[Texts]:
     """Yield the rows of a table that people should see, with a column for each run."""
-    shown = [(present(cells)[0], cells) for cells in table.rows]
+    rows = [(present(cells)[0], cells) for cells in table.rows]
     shown = [
         (row, cells)
-        for row, cells in shown
+        for row, cells in rows
         if row.key not in table.rare or any(cell.row and cell.row.value for cell in cells)
     ]
     above = None
@@ -53,7 +58,7 @@ def _cell_text(cell: Cell) -> str:
     else:
         share = share_text(cell.row)
         text = f"{value_text(cell.row)} ({share})" if share else value_text(cell.row)
-    return Marked(f"{DIFFERS} {text}") if cell.differs else text
+    return marked(text) if cell.differs else text
 
 
 def overview_rows(runs: Sequence[Characterisation]) -> Iterator[Texts]:

@@ -42,9 +42,10 @@ def size_figures(
 
 def time_figure(times: ComparedTable, names: Sequence[str]) -> go.Figure:
     """Draw the seconds of a process in each layer, a bar for each run."""
-    rows = [present(cells)[0] for cells in times.rows]
+    shown = [cells for cells in times.rows if any(map(_number, cells))]
+    rows = [present(cells)[0] for cells in shown]
     labels = [f"{layer_text(row.layer)}: {row.characteristic}" for row in rows]
-    seconds = [list(map(_number, cells)) for cells in times.rows]
+    seconds = [list(map(_number, cells)) for cells in shown]
     bars = _bars(names, [*zip(*seconds, strict=True)], "y", labels)
     return laid_out(
         go.Figure(bars),

@@ -10,13 +10,14 @@ import plotly.graph_objects as go
 
 from ioncast.insights.comparison.aligned_text import (
     MOST_SIDE_BY_SIDE,
+    command_texts,
     differences,
     files_of,
     filled,
-    run_texts,
 )
 from ioncast.insights.comparison.comparing import compare
 from ioncast.insights.comparison.in_words import missing_texts, short_names
+from ioncast.insights.comparison.job_rows import job_rows
 from ioncast.insights.comparison.shown import Marked, Texts, overview_rows, shown_rows
 from ioncast.insights.comparison.table_figures import size_figures, time_figure
 from ioncast.insights.tables.characterising import Characterisation
@@ -52,8 +53,10 @@ def write_html(runs: Sequence[Characterisation], path: str | Path, tolerance: fl
 
 def _side_by_side(runs: Sequence[Characterisation], tolerance: float) -> Iterator[str | go.Figure]:
     names, tables = short_names(runs), compare(runs, tolerance)
-    yield from map(paragraph, run_texts(runs))
+    yield from map(paragraph, command_texts(runs))
     yield bullets("Differences", differences(runs, tolerance))
+    yield heading("Job")
+    yield _table(list(job_rows(runs, names, tolerance)))
     for compared in tables:
         rows = list(shown_rows(compared, names))
         if rows:

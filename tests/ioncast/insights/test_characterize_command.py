@@ -31,7 +31,9 @@ def line_of(text: str, table: str, characteristic: str) -> str:
 def test_one_log_prints_its_tables() -> None:
     done = run_ioncast("characterize", SHARED)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "job 32526, 32 processes" in done.stdout
+    assert "ior -a POSIX -w -b 32m -t 2m" in done.stdout.splitlines()[0]
+    for name, value in (("job", "32526"), ("processes", "32"), ("modules", "POSIX 4, HEATMAP 1")):
+        assert line_of(done.stdout, "Job", f" {name} ").split(name)[1].strip() == value
     assert line_of(done.stdout, "Operations", "writes").split() == [
         *("writes", "512", "48.48%", "calls")
     ]

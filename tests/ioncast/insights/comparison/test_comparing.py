@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 from pathlib import Path
 
@@ -105,3 +106,26 @@ def test_a_file_is_compared_with_the_file_of_the_same_path(tmp_path: Path) -> No
     # Seeks that are gone have a row, although rows of zeros are left out otherwise.
     assert '["POSIX", "seeks", 0, "", null, "calls", "", null, true]' in record
     assert '["POSIX", "writes", 30, "", 1.0, "requests", "", null, null]' in record
+
+
+def test_jobs_stand_side_by_side(tmp_path: Path) -> None:
+    record = posix_record("/f", WRITES=1)
+    paths = [
+        write_log(tmp_path / "a.darshan", [record], nprocs=4),
+        write_log(tmp_path / "b.darshan", [record], nprocs=8, partial=["POSIX"]),
+    ]
+    text = to_text([characterisation(path) for path in paths], 0.05)
+    lines = text.split("\nJob\n")[1].split("\n\n")[0].splitlines()
+    [processes] = (line for line in lines if " processes " in line)
+    assert processes.split() == ["processes", "4", "≠", "8"]
+    [incomplete] = (line for line in lines if "incomplete" in line)
+    assert incomplete.split() == ["incomplete", "modules", "≠", "POSIX"]
+
+
+@pytest.mark.parametrize("run_seconds", [0, 1e9])
+def test_times_of_day_that_no_run_has_are_not_known(tmp_path: Path, run_seconds: float) -> None:
+    path = log_of(tmp_path, "a", posix_record("/f", WRITES=1), run_seconds=run_seconds)
+    found = characterisation(path)
+    job = found.job | {"start": 1e18, "end": float(2**62)}
+    text = to_text([dataclasses.replace(found, job=job)], 0.05)
+    assert text.split("\nJob\n")[1].split("\n\n")[0].count("not known") == 2
