@@ -13,7 +13,7 @@ from ioncast.insights.comparison.in_words import (
     short_names,
 )
 from ioncast.insights.comparison.job_rows import job_rows
-from ioncast.insights.comparison.shown import Texts, file_rows, overview_rows, shown_rows
+from ioncast.insights.comparison.shown import NOTHING, Texts, file_rows, overview_rows, shown_rows
 from ioncast.insights.tables.characterising import Characterisation
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
@@ -96,8 +96,12 @@ def command_texts(runs: Sequence[Characterisation]) -> list[str]:
 
 
 def filled(rows: Sequence[Texts]) -> list[Texts]:
-    """Leave out columns without any text."""
-    heads = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
+    """Leave out columns that tell nothing in any row."""
+    heads = [
+        name
+        for name in (rows[0] if rows else ())
+        if any(row[name] not in ("", NOTHING) for row in rows)
+    ]
     return [{name: row[name] for name in heads} for row in rows]
 
 

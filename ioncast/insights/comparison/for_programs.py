@@ -14,6 +14,8 @@ from summario.phases import streamed
 
 CSV_COLUMNS = ("log", "file", "table", *COLUMNS, "ratio", "differs")
 _COMPARED = ("ratio", "differs")
+# The end of an object that is written with an indent.
+_END = "\n}"
 Pair = tuple[Characterisation | None, Characterisation]
 """The run to compare with, and a run."""
 
@@ -31,7 +33,7 @@ def stream_json(pairs: Iterable[Pair], tolerance: float) -> Iterator[str]:
     before = "["
     for first, run in pairs:
         record = json.dumps(_record(first, run, tolerance), indent=1)
-        yield f'{before}{record.removesuffix("}")[:-1]},\n "files": ['
+        yield f'{before}{record.removesuffix(_END)},\n "files": ['
         for number, file in enumerate(_file_records(first, run, tolerance)):
             yield f"{',' if number else ''}\n{json.dumps(file)}"
         yield "]}"
@@ -94,12 +96,13 @@ def _compared_files(
     if files is None:
         return
     first_files = first.files if first is not None else None
-    for path in files.paths:
-        tables = files.rows(path)
+    for path, group in files.paths_and_groups():
+        tables = files.rows(group)
         if first_files is None or path not in first_files.group_of:
             yield path, [(name, [(row, None) for row in rows]) for name, rows in tables.items()]
         else:
-            yield path, list(_compared_tables(first_files.rows(path), tables, tolerance))
+            before = first_files.rows(first_files.group_of[path])
+            yield path, list(_compared_tables(before, tables, tolerance))
 
 
 def _compared_tables(

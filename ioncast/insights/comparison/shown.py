@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from ioncast.insights.comparison.comparing import Cell, ComparedTable, beside, present
 from ioncast.insights.comparison.in_words import DIFFERS, layer_text, share_text, value_text
@@ -15,7 +16,7 @@ Texts = dict[str, str]
 Place = tuple[str, str, str]
 """A table, a layer and a characteristic."""
 
-_NOTHING = "–"
+NOTHING = "–"
 
 
 class Marked(str):
@@ -54,7 +55,7 @@ def _columns(cells: Sequence[Cell], names: Sequence[str]) -> Texts:
 
 def _cell_text(cell: Cell) -> str:
     if cell.row is None:
-        text = _NOTHING
+        text = NOTHING
     else:
         share = share_text(cell.row)
         text = f"{value_text(cell.row)} ({share})" if share else value_text(cell.row)
@@ -78,8 +79,8 @@ def file_rows(
 
     Values are marked that differ from those of the same path in the files of the first run.
     """
-    for path in files.paths[:most]:
-        found = _found(files.tables, files.group_of[path])
+    for path, group in islice(files.paths_and_groups(), most):
+        found = _found(files.tables, group)
         before = (
             _found(first.tables, first.group_of[path])
             if first is not None and path in first.group_of
@@ -135,6 +136,6 @@ def _found(tables: Sequence[Table], group: int) -> dict[Place, Row]:
 
 def _texts(found: Mapping[Place, Row], places: Mapping[str, Place]) -> Texts:
     return {
-        head: value_text(found[place]) if place in found else _NOTHING
+        head: value_text(found[place]) if place in found else NOTHING
         for head, place in places.items()
     }

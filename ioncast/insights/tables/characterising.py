@@ -19,7 +19,7 @@ from ioncast.insights.tables.layers_table import layers
 from ioncast.insights.tables.libraries_table import libraries
 from ioncast.insights.tables.operations_table import operations
 from ioncast.insights.tables.pattern_table import pattern
-from ioncast.insights.tables.scopes import Scope, each_file, whole_run
+from ioncast.insights.tables.scopes import Scope
 from ioncast.insights.tables.sizes_table import sizes
 from ioncast.insights.tables.times_table import times
 from ioncast.insights.tables.values import COLUMNS, Row, Table
@@ -59,15 +59,18 @@ class EachFile:
     @cached_property
     def group_of(self) -> dict[str, int]:
         """The group of each path."""
-        return dict(zip(self.paths, self.groups.tolist(), strict=True))
+        return dict(self.paths_and_groups())
+
+    def paths_and_groups(self) -> Iterator[tuple[str, int]]:
+        """Yield each file; a damaged log may have a path twice."""
+        return zip(self.paths, self.groups.tolist(), strict=True)
 
     @cached_property
     def _lists(self) -> tuple[Table, ...]:
         return tuple(table.as_lists() for table in self.tables)
 
-    def rows(self, path: str) -> dict[str, list[Row]]:
+    def rows(self, group: int) -> dict[str, list[Row]]:
         """List the rows of each table about a file, by the table's name; zeros are left out."""
-        group = self.group_of[path]
         found = {table.name: list(table.rows(group, zeros=False)) for table in self._lists}
         return {name: rows for name, rows in found.items() if rows}
 
@@ -119,7 +122,7 @@ def characterised(
     return Characterisation(
         log=facts.run.name,
         job=job_record(facts),
-        tables=_tables(whole_run(facts, rows)),
+        tables=_tables(Scope(facts, rows)),
         files=_each_file(facts, rows) if by_file else None,
         not_recorded=not_recorded(facts),
         warnings=(*facts.warnings, *_matching_nothing(rows, patterns)),
@@ -150,8 +153,8 @@ def file_records(found: Characterisation) -> Iterator[dict[str, Any]]:
     files = found.files
     if files is None:
         return
-    for path in files.paths:
-        yield {"path": path, "tables": [_table_record(*each) for each in files.rows(path).items()]}
+    for path, group in files.paths_and_groups():
+        yield {"path": path, "tables": [_table_record(*each) for each in files.rows(group).items()]}
 
 
 def _table_record(name: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -166,7 +169,7 @@ def _each_file(facts: Facts, rows: Ints) -> EachFile:
     bytes_ = facts.files.bytes[rows]
     groups = np.argsort(-bytes_, kind="stable")
     paths = tuple(facts.files.path[row] for row in rows[groups].tolist())
-    return EachFile(paths, groups, _tables(each_file(facts, rows)))
+    return EachFile(paths, groups, _tables(Scope(facts, rows, by_file=True)))
 
 
 def _matching_nothing(rows: Ints, patterns: Sequence[str]) -> Iterator[str]:

@@ -116,16 +116,6 @@ class LayerScope:
         return Line(self.layer.api, name, values, present=present, **more)
 
 
-def whole_run(facts: Facts, files: Ints | None = None) -> Scope:
-    """Make the scope of all files together, or of those that are given."""
-    return Scope(facts, np.arange(len(facts.files)) if files is None else files)
-
-
-def each_file(facts: Facts, files: Ints | None = None) -> Scope:
-    """Make the scope of each file, or of each of those that are given."""
-    return Scope(facts, np.arange(len(facts.files)) if files is None else files, by_file=True)
-
-
 def _total(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind == "f":
         with np.errstate(over="ignore"):

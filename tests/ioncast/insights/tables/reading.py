@@ -26,5 +26,5 @@ def rows_of(found: Characterisation, name: str) -> dict[tuple[str, str], Row]:
 def rows_of_file(found: Characterisation, path: str) -> dict[tuple[str, str, str], Row]:
     """Read the rows of a file by table, layer and characteristic."""
     assert found.files is not None
-    tables = found.files.rows(path)
+    tables = found.files.rows(found.files.group_of[path])
     return {(name, *row.key): row for name, rows in tables.items() for row in rows}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from hypothesis import strategies as st
 
 from ioncast.insights.comparison.aligned_text import to_text
 from ioncast.insights.comparison.for_programs import beside_first, stream_csv, stream_json
-from ioncast.insights.tables.characterising import Characterisation
+from ioncast.insights.facts.gathering import COUNTED_MODULES, facts_of
+from ioncast.insights.tables.characterising import Characterisation, to_record
 from ioncast_base.errors import IoncastError
 from summario.reading.layouts import layout_of, newest_version
+from summario.reading.log import read_log
+from summario.runs.logs_of_run import run_of
 from tests.ioncast.insights.tables.reading import characterisation
 from tests.support.examples import examples
 from tests.support.records import CounterRecord, counter_record, posix_record, write_log
@@ -112,7 +116,7 @@ def test_counts_beyond_64_bits_are_exact(tmp_path: Path) -> None:
     [seeks] = (row.value for row in operations.rows() if row.characteristic == "seeks")
     assert seeks == 20 * most
     assert found.files is not None
-    of_file = {row.characteristic: row.value for row in found.files.rows("/d/a")["operations"]}
+    of_file = {row.characteristic: row.value for row in found.files.rows(0)["operations"]}
     assert of_file["seeks"] == 20 * most
 
 
@@ -125,3 +129,19 @@ def test_times_that_no_run_has_are_not_shown(tmp_path: Path, seconds: float) -> 
     found = characterisation(write_log(tmp_path / "a.darshan", records, nprocs=3))
     [times] = (table for table in found.tables if table.name == "time")
     assert all(not row.value or row.value == pytest.approx(0) for row in times.rows())
+
+
+def test_two_files_of_the_same_path_are_both_listed(tmp_path: Path) -> None:
+    records = [posix_record(f"/d/{count}", WRITES=count) for count in (1, 2)]
+    path = write_log(tmp_path / "a.darshan", records, nprocs=1)
+    facts = facts_of(run_of([read_log(path, modules=COUNTED_MODULES)]))
+    facts = replace(facts, files=replace(facts.files, path=("/d/a", "/d/a")))
+    found = to_record(facts, by_file=True)["files"]
+    writes = [
+        row[2]
+        for file in found
+        for table in file["tables"]
+        for row in table["rows"]
+        if (table["name"], *row[:2]) == ("layers", "POSIX", "writes")
+    ]
+    assert sorted(writes) == [1, 2]
