@@ -114,3 +114,10 @@ def test_each_change_is_needed_for_its_codes(logs: list[Compared]) -> None:
 
 def test_leaving_out_system_files_changes_codes(logs: list[Compared]) -> None:
     assert any(codes(log.facts, CHANGES) != codes(log.all_files, CHANGES) for log in logs)
+
+
+def test_aggregators_are_known_only_from_a_trace_or_a_heat_map(logs: list[Compared]) -> None:
+    found = [log for log in logs if log.ioncast & AGGREGATORS]
+    assert found
+    assert all(log.facts.trace is not None or log.facts.heatmaps for log in found)
+    assert not any(log.drishti & AGGREGATORS for log in logs)
