@@ -50,7 +50,9 @@ def _columns(cells: Sequence[Cell], names: Sequence[str]) -> Texts:
         return {name: _cell_text(cell) for name, cell in zip(names, cells, strict=True)}
     [row] = present(cells)
     note = row.note if row.value is not None else ""
-    return {"value": value_text(row), "share": share_text(row), "of": row.of, "note": note}
+    share = share_text(row)
+    of = row.of if share else ""
+    return {"value": value_text(row), "share": share, "of": of, "note": note}
 
 
 def _cell_text(cell: Cell) -> str:

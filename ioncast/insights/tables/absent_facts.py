@@ -25,6 +25,8 @@ def _sentences(facts: Facts) -> Iterator[str]:
             f"Darshan ran out of memory for {listed(partial)}: records are missing, so counts are"
             " lower bounds"
         )
+    if not facts.run.run_seconds:
+        yield "the log's start and end are the same, so times have no shares of the run time"
     others = [name for name in _OTHER_WAYS if facts.run.has(name)]
     if others:
         yield f"the tables have no data that moved through {listed(others)}"
