@@ -137,6 +137,48 @@ def test_a_check_is_silent_just_below_its_threshold(code: str, tmp_path: Path) -
     assert code not in check_records(tmp_path, CASES[code][1])
 
 
+@pytest.mark.parametrize("operation", ["READ", "WRITE"])
+@pytest.mark.parametrize(
+    ("small", "large", "is_found"),
+    [
+        (1001, 9008, True),
+        # Just 1,000 of them, and just a tenth.
+        (1000, 1000, False),
+        (2000, 18_000, False),
+    ],
+)
+def test_small_requests_need_both_their_share_and_their_count(
+    operation: str, small: int, large: int, is_found: bool, tmp_path: Path
+) -> None:
+    counters = {
+        f"{operation}S": small + large,
+        f"SIZE_{operation}_0_100": small,
+        f"SIZE_{operation}_1M_4M": large,
+    }
+    found = check_records(tmp_path, [posix_record("/f", **counters)])
+    expected = {"READ": {"P05", "P15"}, "WRITE": {"P06", "P16"}}[operation]
+    assert {"P05", "P06", "P15", "P16"} & found.keys() == (expected if is_found else set())
+
+
+@pytest.mark.parametrize(("operation", "code"), [("READ", "P11"), ("WRITE", "P13")])
+@pytest.mark.parametrize(
+    ("random", "ordered", "is_found"),
+    [
+        (1001, 3999, True),
+        # Just 1,000 of them, and just a fifth.
+        (1000, 1000, False),
+        (2000, 8000, False),
+    ],
+)
+def test_random_requests_need_both_their_share_and_their_count(
+    operation: str, code: str, random: int, ordered: int, is_found: bool, tmp_path: Path
+) -> None:
+    """The first request of each of the four processes does not count."""
+    counters = {f"{operation}S": 4 + random + ordered, f"SEQ_{operation}S": ordered}
+    found = check_records(tmp_path, [posix_record("/f", OPENS=4, **counters)])
+    assert (code in found) == is_found
+
+
 @pytest.mark.parametrize("code", CASES)
 def test_nothing_is_found_without_requests(code: str, tmp_path: Path) -> None:
     idle = [posix_record("/f", OPENS=1), mpiio_record("/f"), stdio_record("/t", OPENS=1)]
