@@ -26,7 +26,7 @@ from summario.phases.extract import read_streams, system_file_ids
 from summario.phases.soundness import sound_streams
 from summario.phases.streams import MODULE_OF_API
 from summario.reading.dxt import DXT_MODULES
-from summario.reading.file_ids import is_among, numbered
+from summario.reading.file_ids import is_among
 from summario.reading.heatmap import heatmaps_of
 from summario.reading.log import RECORD_MODULES, TRACE_MODULES, DarshanLog
 from summario.reading.operations import Operations, operations_of
@@ -133,19 +133,19 @@ def _layers(
         if any(api in log for log in logs)
     }
     joined = {api: found for api, found in joined.items() if len(found[0])}
-    ids, files = numbered(
-        np.concatenate([np.zeros(0, np.uint64), *(log.ids for _, log in joined.values())])
+    ids, files = np.unique(
+        np.concatenate([np.zeros(0, np.uint64), *(log.ids for _, log in joined.values())]),
+        return_inverse=True,
     )
     layers, end = {}, 0
     for api, (log, records) in joined.items():
         begin, end = end, end + len(log)
-        reduced = records.ranks < 0
         layers[api] = _layer(
             api,
             records,
             file=files[begin:end],
-            rank=np.where(reduced, -1, records.ranks + first_rank[log]),
-            processes=np.where(reduced, run.processes[log], 1),
+            first_rank=first_rank[log],
+            processes=np.where(records.ranks < 0, run.processes[log], 1),
         )
     return layers, ids
 
@@ -154,15 +154,7 @@ def _joined(logs: Sequence[tuple[int, Records]]) -> tuple[Ints, Records]:
     """Stack the records of several logs; counters that a log lacks are 0."""
     index = np.repeat([number for number, _ in logs], [len(records.words) for _, records in logs])
     newest = max((records for _, records in logs), key=lambda records: len(records.columns))
-    words = [
-        records.words
-        if records.columns == newest.columns
-        else np.stack(
-            [records.words[:, 0], records.words[:, 1], *map(records.integer, newest.columns)],
-            axis=1,
-        )
-        for _, records in logs
-    ]
+    words = [_with_columns(records, newest.columns) for _, records in logs]
     partial = any(records.partial for _, records in logs)
     joined = words[0] if len(words) == 1 else np.concatenate(words)
     return index, replace(newest, words=joined, partial=partial)
@@ -175,14 +167,15 @@ def _with_columns(records: Records, columns: Mapping[str, int]) -> Ints:
     return np.stack([*records.words[:, :2].T, *counters], axis=1)
 
 
-def _layer(api: Api, records: Records, *, file: Ints, rank: Ints, processes: Ints) -> Layer:
+def _layer(api: Api, records: Records, *, file: Ints, first_rank: Ints, processes: Ints) -> Layer:
     order = np.argsort(file, kind="stable")
     seconds = records.real(f"{api}_F_META_TIME")
     return Layer(
         api=api,
         records=records,
         file=file,
-        rank=rank,
+        rank=np.where(records.ranks < 0, -1, records.ranks + first_rank),
+        first_rank=first_rank,
         processes=processes,
         reads=read_requests(records, api, "read", processes),
         writes=read_requests(records, api, "write", processes),

@@ -109,7 +109,7 @@ def _told(layer: Layer, rows: Ints, name: str) -> Extreme:
     """Take a process that Darshan found."""
     seconds = np.clip(layer.seconds(f"F_{name}_RANK_TIME"), 0, LONGEST_SECONDS)
     return Extreme(
-        rank=layer.count(f"{name}_RANK")[rows],
+        rank=(layer.first_rank + layer.count(f"{name}_RANK"))[rows],
         bytes=layer.count(f"{name}_RANK_BYTES")[rows].astype(np.float64),
         seconds=seconds[rows],
     )

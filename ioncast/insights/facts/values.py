@@ -79,6 +79,8 @@ class Layer:
         The row of the record's file in `Facts.files`.
     rank : ndarray of int64
         The process of the run; -1 if Darshan reduced the records of all processes to one.
+    first_rank : ndarray of int64
+        The process of the run that is rank 0 in the record's log; 0 if the run has one log.
     processes : ndarray of int64
         The number of processes in the record: 1, or all of its log.
     reads, writes : Requests
@@ -93,6 +95,7 @@ class Layer:
     records: Records
     file: Ints
     rank: Ints
+    first_rank: Ints
     processes: Ints
     reads: Requests
     writes: Requests

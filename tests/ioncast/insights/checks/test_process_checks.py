@@ -167,6 +167,14 @@ def test_a_share_above_the_mean_alone_is_no_finding(tmp_path: Path) -> None:
     assert "P19" not in check_records(tmp_path, [many], nprocs=512)
 
 
+def test_the_slowest_process_has_its_number_in_a_run_of_several_logs(tmp_path: Path) -> None:
+    """Each log counts from 0, so rank 3 of the second log, after one of 8 processes, is rank 11."""
+    first = write_log(tmp_path / "a.darshan", [shared("/a")], nprocs=8)
+    second = write_log(tmp_path / "b.darshan", [slow(3, 19)], nprocs=4)
+    found = {each.check.code: each.finding for each in check_log(first, second).findings}
+    assert (found["P19"].ranks, found["P19"].numbers["rank"]) == ((11,), 11)
+
+
 # D01, D02: what each process did.
 
 
