@@ -19,27 +19,6 @@ def is_among(values: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[n
     return found
 
 
-def numbered(
-    values: NDArray[np.uint64],
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """List the distinct ids in ascending order, and the place of each value in this list.
-
-    `numpy.unique` would do the same, but loads masked arrays, too.
-
-    Examples
-    --------
-    >>> ids, places = numbered(np.array([9, 7, 9], np.uint64))
-    >>> ids.tolist(), places.tolist()
-    ([7, 9], [1, 0, 1])
-    """
-    order = np.argsort(values)
-    ordered = values[order]
-    is_new = np.append(True, ordered[1:] != ordered[:-1])[: len(values)]
-    places = np.empty(len(values), np.int64)
-    places[order] = np.cumsum(is_new) - 1
-    return ordered[is_new], places
-
-
 def values_of_files(
     values: NDArray[np.float64],
     ids: NDArray[np.uint64],

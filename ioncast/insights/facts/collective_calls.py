@@ -8,6 +8,7 @@ import numpy as np
 
 from ioncast.insights.facts.values import Bools, Facts, Floats, Ints, Layer
 from ioncast_base.kinds import APIS, OPERATIONS, Operation
+from summario.phases.streams import changes
 from summario.reading.operations import Operations
 
 # Standard deviations of the bytes of processes that differ by less than this share of the mean are
@@ -202,12 +203,11 @@ def _unpaired(trace: Operations, place: Ints, files: int) -> Floats:
     order = np.lexsort((trace.length, process))
     process, length, place = process[order], trace.length[order], place[order]
     of_mpiio = trace.api[order] == _MPIIO
-    new = np.ones(len(order), bool)
-    new[1:] = process[1:] != process[:-1]
+    new = changes(process)
     called, reached = _counts(of_mpiio, new)
     callers = np.bincount(place[new], called > 0, minlength=files)
     alone = np.bincount(place[new], (called > 0) & (reached == 0), minlength=files)
-    new[1:] |= length[1:] != length[:-1]
+    new = changes(process, length)
     above, below = _counts(of_mpiio, new)
     paired = np.bincount(place[new], np.minimum(above, below), minlength=files)
     larger = np.maximum(
