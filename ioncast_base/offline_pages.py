@@ -120,8 +120,10 @@ tr:nth-child(even) td { background: #f4f6f9; }
 $style</style>
 </head>
 <body>
+<main>
 <h1>$title</h1>
 $body
+</main>
 </body>
 </html>
 """)

@@ -1,0 +1,24 @@
+"""The template of all pages that need no network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ioncast_base.offline_pages import paragraph, write_page
+
+
+def test_a_screen_reader_finds_all_parts_in_the_main_landmark(tmp_path: Path) -> None:
+    """WAI-ARIA 1.2, landmark regions: all perceivable content is in a landmark."""
+    page = tmp_path / "page.html"
+    write_page(page, title="I/O of <one> run", parts=[paragraph("first"), paragraph("last")])
+    [body] = re.findall(r"<body>(.*)</body>", page.read_text(encoding="utf-8"), re.DOTALL)
+    [main] = re.findall(r"<main>(.*)</main>", body, re.DOTALL)
+    assert main.split("\n") == [
+        "",
+        "<h1>I/O of &lt;one&gt; run</h1>",
+        "<p>first</p>",
+        "<p>last</p>",
+        "",
+    ]
+    assert body.strip() == f"<main>{main}</main>"
