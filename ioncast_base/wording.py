@@ -57,6 +57,19 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def sentence(clause: str) -> str:
+    """Make a sentence of a clause; a file's name at its beginning stays as it is.
+
+    Examples
+    --------
+    >>> sentence("the log has no trace"), sentence("app.darshan: it is damaged.")
+    ('The log has no trace.', 'app.darshan: it is damaged.')
+    """
+    is_place = clause.partition(" ")[0].endswith(":")
+    begun = clause if is_place else clause[:1].upper() + clause[1:]
+    return begun if begun.endswith((".", "!", "?")) else f"{begun}."
+
+
 def alike_first(name: str, known: Iterable[str]) -> str:
     """List at most five of the names that there are, those most like an unknown one first.
 

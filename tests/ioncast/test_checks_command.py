@@ -162,6 +162,15 @@ def test_the_page_shows_all_snippets_and_needs_no_network(tmp_path: Path) -> Non
     assert "http" not in page.replace("<!DOCTYPE html>", "")
 
 
+def test_the_page_begins_sentences_with_capitals_and_names_each_reason_once(
+    log: Path, tmp_path: Path
+) -> None:
+    run_ioncast("check", log, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<p>All 9 writes through MPI-IO block until their data are taken.</p>" in page
+    assert "<li>D03, I05: the log has no trace (DXT)</li>" in page
+
+
 @pytest.mark.parametrize("output_format", ["table", "json", "csv", "sarif"])
 def test_a_log_may_have_any_name(output_format: str, tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/odd\xff\n<b>.darshan"

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from ioncast_base.wording import alike_first, counted, in_digits, size
+from ioncast_base.wording import alike_first, counted, in_digits, sentence, size
 
 
 def test_no_quantity_for_people_is_in_scientific_notation() -> None:
@@ -47,3 +47,17 @@ def test_one_thing_is_singular() -> None:
 def test_a_long_name_is_compared_in_little_time() -> None:
     names = [f"{'machine' * 30}{n}" for n in range(100)]
     assert alike_first("x" * 100_000, names).endswith("and 95 others")
+
+
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        ("the log is damaged", "The log is damaged."),
+        ("app.darshan: the log is damaged", "app.darshan: the log is damaged."),
+        ("Why?", "Why?"),
+    ],
+)
+def test_a_clause_becomes_a_sentence_and_keeps_the_name_of_a_file(
+    clause: str, expected: str
+) -> None:
+    assert sentence(clause) == expected

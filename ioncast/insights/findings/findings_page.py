@@ -10,12 +10,13 @@ from ioncast.insights.findings.text import (
     LIBRARY_NAMES,
     Record,
     all_files,
+    by_reason,
     levels_of,
     named_ranks,
     thresholds_in_words,
 )
 from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
-from ioncast_base.wording import counted
+from ioncast_base.wording import counted, sentence
 
 _STYLE = """
 pre { background: #f4f6f9; padding: 0.5rem; overflow-x: auto; font-size: 0.8rem; margin: 0.3rem 0; }
@@ -57,9 +58,8 @@ def _run(record: Record) -> Iterator[str]:
     )
     for finding in record["findings"]:
         yield from _finding(finding)
-    yield bullets(
-        "Not checked", [f"{code}: {reason}" for code, reason in record["unknown"].items()]
-    )
+    not_checked = by_reason(record["unknown"])
+    yield bullets("Not checked", [f"{codes}: {reason}" for reason, codes in not_checked.items()])
     yield bullets("Warnings", record["warnings"])
 
 
@@ -67,7 +67,7 @@ def _finding(finding: Record) -> Iterator[str]:
     level = finding["level"]
     words = html.escape(f"{finding['code']} {finding['title']}")
     yield f'<h3><span class="level {level}">{level}</span> {words}</h3>'
-    yield paragraph(f"{finding['sentence']}.")
+    yield paragraph(sentence(finding["sentence"]))
     details = [f"Source: {finding['source']}."]
     if finding["thresholds"]:
         details.append(f"Thresholds: {thresholds_in_words(finding['thresholds'])}.")
@@ -80,7 +80,7 @@ def _finding(finding: Record) -> Iterator[str]:
         if (more := all_files(finding) - len(files)) > 0:
             yield paragraph(f"and {counted(more, 'other file')}")
     for advice in finding["advice"]:
-        yield paragraph(f"{advice['sentence']}.")
+        yield paragraph(sentence(advice["sentence"]))
         yield from map(_snippet, advice["snippets"].items())
 
 

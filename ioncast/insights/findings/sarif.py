@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from ioncast.insights.checks.values import Check, Level, Thresholds
 from ioncast.insights.findings.text import Record
+from ioncast_base.wording import sentence
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -80,7 +81,7 @@ def _rule(check: Check, thresholds: Thresholds) -> dict[str, Any]:
         "id": check.code,
         "name": check.title.title().replace(" ", "").replace("-", ""),
         "shortDescription": {"text": check.title},
-        "fullDescription": {"text": f"{condition[:1].upper()}{condition[1:]}."},
+        "fullDescription": {"text": sentence(condition)},
         "help": {"text": "\n\n".join([*help_lines, f"Source: {check.source}."])},
         "defaultConfiguration": {"level": _RESULTS[worst][1]},
         "properties": {"levels": list(check.levels), "source": check.source},
@@ -116,7 +117,7 @@ def _base(
         "ruleIndex": rules[code],
         "kind": kind[0],
         "level": kind[1],
-        "message": {"text": f"{text}."},
+        "message": {"text": sentence(text)},
         "locations": [_location(record["log"])],
         "properties": {"job": record["job"], "processes": record["processes"]},
     }

@@ -54,7 +54,10 @@ def to_text(record: Record, marked: Marked = str) -> str:
         *detailed,
         "\n".join(short),
         *_advice(findings),
-        "\n".join(_unknown(record["unknown"])),
+        "\n".join(
+            f"Not checked: {codes}, because {reason}"
+            for reason, codes in by_reason(record["unknown"]).items()
+        ),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -106,6 +109,14 @@ def all_files(finding: Record) -> int:
     """Count the files of a finding, of which only the worst are listed."""
     listed = len(finding["files"])
     return max(int(finding["numbers"].get("files", listed)), listed)
+
+
+def by_reason(unknown: Mapping[str, str]) -> dict[str, str]:
+    """List the codes of the checks that each reason prevents."""
+    codes: dict[str, list[str]] = {}
+    for code, reason in unknown.items():
+        codes.setdefault(reason, []).append(code)
+    return {reason: ", ".join(prevented) for reason, prevented in codes.items()}
 
 
 def _head(record: Record) -> str:
@@ -169,12 +180,3 @@ def _snippet(snippets: Mapping[str, str]) -> Iterator[str]:
     first, *others = (LIBRARY_NAMES.get(library, library) for library in snippets)
     yield f"    With {first}{f' (--html also shows {listed(others)})' if others else ''}:"
     yield from textwrap.indent(next(iter(snippets.values())).rstrip("\n"), "    | ").splitlines()
-
-
-def _unknown(unknown: Mapping[str, str]) -> Iterator[str]:
-    """Write each reason once, with the codes of the checks that it prevents."""
-    codes: dict[str, list[str]] = {}
-    for code, reason in unknown.items():
-        codes.setdefault(reason, []).append(code)
-    for reason, prevented in codes.items():
-        yield f"Not checked: {', '.join(prevented)}, because {reason}"

@@ -19,7 +19,7 @@ from ioncast.service.context import service
 from ioncast.service.pages.assets import asset_url
 from ioncast_base.errors import DatabaseError, IoncastError
 from ioncast_base.times import instant
-from ioncast_base.wording import counted, in_digits, in_words, size
+from ioncast_base.wording import counted, in_digits, in_words, sentence, size
 
 _HTML = "text/html"
 # Media types for programs; they win over HTML if a client accepts both equally.
@@ -162,7 +162,7 @@ def _add_filters(app: Flask) -> None:
         code=_code,
         lower_first=lambda text: text[:1].lower() + text[1:],
         program=program_of,
-        sentence=_sentence,
+        sentence=sentence,
     )
     app.jinja_env.globals.update(
         asset_url=asset_url, menu=MENU, keeper_state=_keeper_state, database_state=_database_state
@@ -186,13 +186,6 @@ def _database_state() -> str:
 
 def _percent(value: float, digits: int = 0) -> str:
     return f"{value:.{digits}%}"
-
-
-def _sentence(clause: str) -> str:
-    """Make a sentence of a clause; a file's name at its beginning stays as it is."""
-    is_place = clause.partition(" ")[0].endswith(":")
-    begun = clause if is_place else clause[:1].upper() + clause[1:]
-    return begun if begun.endswith((".", "!", "?")) else f"{begun}."
 
 
 def _code(text: str) -> Markup:

@@ -12,6 +12,7 @@ from ioncast.insights.comparison.in_words import layer_text, share_text, value_t
 from ioncast.insights.findings.text import (
     LIBRARY_NAMES,
     all_files,
+    by_reason,
     named_ranks,
     thresholds_in_words,
 )
@@ -97,7 +98,7 @@ class InsightsShown:
     files_said : str
         The number of its files, and how many of them are listed.
     unknown : mapping of str to str
-        The reasons why checks were not evaluated, by code.
+        The reasons why checks were not evaluated, with the codes of these checks.
     notes : list of str
         Sentences about data that are missing.
     """
@@ -135,7 +136,7 @@ def insights_shown(
         not_recorded=characterisation["not_recorded"],
         files=files,
         files_said=_files_said(len(files), characterisation["file_count"]),
-        unknown=checks["unknown"],
+        unknown=by_reason(checks["unknown"]),
         notes=list(dict.fromkeys(notes)),
     )
 

@@ -115,6 +115,11 @@ def test_missing_data_are_told_once() -> None:
     ]
 
 
+def test_checks_that_lack_the_same_data_share_a_line() -> None:
+    found = shown(unknown={"D03": "no trace", "I04": "no OSTs", "I05": "no trace"})
+    assert found.unknown == {"no trace": "D03, I05", "no OSTs": "I04"}
+
+
 def test_findings_of_an_older_version_say_so() -> None:
     assert shown(finding("P06", "HIGH")).notes == []
     [note] = shown(finding("P06", "HIGH"), version=VERSION - 1).notes

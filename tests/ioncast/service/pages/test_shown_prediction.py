@@ -8,7 +8,7 @@ import pytest
 
 from ioncast.service.api.access import Role
 from ioncast.service.pages.figures import timeline_figure
-from ioncast.service.pages.frame import _code, _sentence, local
+from ioncast.service.pages.frame import _code, local
 from ioncast.service.pages.reference import described
 from ioncast.service.pages.shown_accuracy import ratios
 from ioncast.service.pages.shown_prediction import prediction_shown
@@ -187,20 +187,6 @@ def test_drift_is_drawn_as_ratios_with_a_moving_average_of_their_logarithms() ->
     assert (points["x"], points["y"]) == ([1, 3], [2, 2])
     # A fifth of the newest: 2 ** 0.2, then 2 ** (0.2 + 0.8 * 0.2).
     assert average["y"] == pytest.approx([2**0.2, 2**0.36])
-
-
-@pytest.mark.parametrize(
-    ("clause", "sentence"),
-    [
-        ("the log is damaged", "The log is damaged."),
-        ("app.darshan: the log is damaged", "app.darshan: the log is damaged."),
-        ("Why?", "Why?"),
-    ],
-)
-def test_a_clause_becomes_a_sentence_and_keeps_the_name_of_a_file(
-    clause: str, sentence: str
-) -> None:
-    assert _sentence(clause) == sentence
 
 
 def test_code_in_a_description_is_marked_and_the_rest_is_text() -> None:
