@@ -11,12 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from experiments.applications.darshan_writer import Dxt
+from experiments.applications.darshan_writer import Dxt, Heatmap
 from ioncast.insights.checks.values import Allocation, Applied, Checked, Thresholds
 from tests.support.checking import check_log, check_records
-from tests.support.log_bytes import Component, dxt_bytes, lustre_bytes_1, lustre_bytes_2
+from tests.support.log_bytes import (
+    Component,
+    dxt_bytes,
+    heatmap_bytes,
+    lustre_bytes_1,
+    lustre_bytes_2,
+)
 from tests.support.records import (
     CounterRecord,
+    counter_record,
     mpiio_record,
     posix_record,
     stdio_record,
@@ -105,6 +112,7 @@ def test_processes_with_much_metadata_are_named_the_slowest_first(tmp_path: Path
     records = [own(rank, F_META_TIME=seconds) for rank, seconds in enumerate((31, 20, 40, 29))]
     found = check_records(tmp_path, records)["P17"].finding
     assert (found.ranks, found.numbers["seconds"]) == ((2, 0), 40)
+    assert "P17" not in check_records(tmp_path, [own(2, F_META_TIME=30)])
 
 
 def test_a_record_of_all_processes_counts_by_its_mean(tmp_path: Path) -> None:
@@ -216,6 +224,36 @@ def test_the_first_case_of_rank_0_is_named(
     records = [own(0, **{**moved, **rank_0}), own(1, **{"BYTES_READ": MIB, **rank_1})]
     found = check_records(tmp_path, records)
     assert (found["D01"].finding.variant if "D01" in found else None) == variant
+
+
+def busy(moved: Sequence[int], requests: Sequence[int], seconds: Sequence[int]) -> Records:
+    """Rank i writes so many MiB with so many requests in so many seconds."""
+    return [
+        own(rank, BYTES_WRITTEN=mib * MIB, WRITES=count, F_WRITE_TIME=time)
+        for rank, (mib, count, time) in enumerate(zip(moved, requests, seconds, strict=True))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "ranks"),
+    [
+        (busy([1, 1, 1, 4], [1, 1, 1, 4], [1, 1, 1, 4]), (3,)),
+        # Requests and time that do not differ say nothing against it.
+        (busy([1, 1, 1, 4], [1, 1, 1, 1], [1, 1, 1, 1]), (3,)),
+        # Equal bytes.
+        (busy([1, 1, 1, 1], [1, 1, 1, 4], [1, 1, 1, 4]), None),
+        # Rank 3 has most bytes, but rank 2 most requests, or the longest time.
+        (busy([1, 1, 1, 4], [1, 1, 4, 1], [1, 1, 1, 1]), None),
+        (busy([1, 1, 1, 4], [1, 1, 1, 4], [1, 1, 4, 1]), None),
+        # Of 10, 9, 0 and 0 the mean is 4.75, and the standard deviation 4.76.
+        (busy([10, 9], [10, 9], [10, 9]), (0,)),
+    ],
+)
+def test_a_process_is_unbalanced_in_all_that_differs(
+    records: Records, ranks: tuple[int, ...] | None, tmp_path: Path
+) -> None:
+    found = check_records(tmp_path, records)
+    assert (found["D02"].finding.ranks if "D02" in found else None) == ranks
 
 
 def test_rank_0_with_few_bytes_is_no_finding(tmp_path: Path) -> None:
@@ -371,6 +409,21 @@ def test_two_hundred_aggregators_count_although_each_moves_half_a_percent(tmp_pa
     assert (found.check.code, found.finding.numbers["aggregators"]) == ("M10", 200)
 
 
+def test_aggregators_on_some_of_the_nodes_are_not_too_many(tmp_path: Path) -> None:
+    """The trace names the node of three of the four processes."""
+    modules = aggregating("a", "a", "a")
+    assert unknown(tmp_path, collective(), modules=modules) >= {"M08", "M09", "M10"}
+
+
+def test_a_heat_map_does_not_tell_the_nodes_of_aggregators(tmp_path: Path) -> None:
+    """Two nodes and two aggregators, which may be on the same node."""
+    rows = [Heatmap("POSIX", rank, 0.1, [0, 32 * MIB], [0, 0]) for rank in (0, 1)]
+    calls = aggregating("a", "b", idle="ab")["DXT_MPIIO"]
+    modules = {"DXT_MPIIO": calls, "HEATMAP": (1, heatmap_bytes(rows))}
+    log = {"modules": modules, "names": ["heatmap:POSIX"]}
+    assert unknown(tmp_path, collective(), **log) >= {"M08", "M09", "M10"}
+
+
 def test_without_a_trace_the_aggregators_are_unknown(tmp_path: Path) -> None:
     assert unknown(tmp_path, collective()) >= {"M08", "M09", "M10"}
 
@@ -503,12 +556,15 @@ def test_osts_without_bytes_are_not_used(tmp_path: Path) -> None:
     assert (found.level, found.numbers["used"]) == ("HIGH", 3)
 
 
-def test_version_2_needs_the_number_of_osts_of_the_site(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("osts", "level"), [(4, "OK"), (5, "WARN"), (20, "WARN"), (21, "HIGH")])
+def test_version_2_needs_the_number_of_osts_of_the_site(
+    osts: int, level: str, tmp_path: Path
+) -> None:
     modules = {"LUSTRE": (2, lustre_bytes_2("/l/f", -1, [Component(MIB, [1, 2])]))}
     assert "I04" in unknown(tmp_path, [large()], modules=modules)
-    site = Thresholds(osts=4)
+    site = Thresholds(osts=osts)
     found = check_records(tmp_path, [large()], modules=modules, thresholds=site)["I04"]
-    assert found.finding.level == "OK"
+    assert found.finding.level == level
 
 
 # I01, I02, I06.
@@ -565,9 +621,10 @@ def test_without_run_time_the_share_of_io_is_not_evaluated(tmp_path: Path) -> No
 
 
 def test_a_log_that_may_hide_io_says_nothing_about_its_amount(tmp_path: Path) -> None:
-    """Records are missing, or files are mapped into memory: Darshan counts the call alone."""
+    """Darshan counts a call of mmap alone, and the time of DAOS does not count."""
     assert "I06" in unknown(tmp_path, [shared()], partial=["POSIX"])
     assert "I06" in unknown(tmp_path, [shared(MMAPS=2)])
+    assert "I06" in unknown(tmp_path, [shared(), counter_record("DFS", "/daos/f")])
     # Darshan's shared library never counts mappings.
     assert "I06" in check_records(tmp_path, [shared(MMAPS=-1)])
 
