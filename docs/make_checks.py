@@ -40,13 +40,13 @@ def check_rows() -> Iterator[str]:
     """The table of the checks."""
     yield "| code | level | title | found if | settings | advice | source |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
-    defaults = vars(Thresholds())
+    defaults = Thresholds()
     for check in own_checks():
         cells = [
             check.code,
             ", ".join(check.levels),
             check.title,
-            check.condition.format_map(defaults),
+            check.condition_with(defaults),
             ", ".join(f"`{name}`" for name in settings_of(check)),
             ", ".join(f"`{key}`" for key in advice_of(check)),
             check.source,

@@ -69,7 +69,7 @@ Examples:
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
 @click.option(
     "--fail-on",
-    type=click.Choice(list(_FAILING)),
+    type=click.Choice(list(_FAILING), case_sensitive=False),
     help="End with exit code 1 after a finding of level HIGH (high), or HIGH or WARN (warn).",
 )
 @click.option(
@@ -217,7 +217,7 @@ def _listing(checks: Sequence[Check], thresholds: Thresholds, output_format: str
             "code": each.code,
             "levels": each.levels,
             "title": each.title,
-            "condition": each.condition.format_map(vars(thresholds)),
+            "condition": each.condition_with(thresholds),
             "source": each.source,
         }
         for each in checks

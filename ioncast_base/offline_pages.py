@@ -109,8 +109,9 @@ body { font: 0.9rem "Open Sans", verdana, arial, sans-serif; color: #2a3f5f; mar
 h1 { font-size: 1.3rem; margin: 0; }
 h2 { font-size: 1.1rem; margin: 1.5rem 0 0; }
 h3 { font-size: 0.95rem; margin: 1rem 0 0; }
+h2, h3, p, li { overflow-wrap: anywhere; }
 p { margin: 0.4rem 0; }
-li { margin: 0.3rem 0; overflow-wrap: anywhere; }
+li { margin: 0.3rem 0; }
 .wide { overflow-x: auto; margin: 0.6rem 0; }
 table { border-collapse: collapse; font-size: 0.85rem; }
 th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }

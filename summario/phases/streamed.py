@@ -8,6 +8,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ioncast_base.visible_text import visible
+
+# A spreadsheet runs a text that begins so, unless an apostrophe stands before it.
+_FORMULAS = ("=", "+", "-", "@")
+
 Record = Mapping[str, Any]
 
 
@@ -23,14 +28,25 @@ def stream_json(batches: Iterable[Iterable[Record]]) -> Iterator[str]:
 
 
 def stream_csv(columns: Sequence[str], batches: Iterable[Iterable[Record]]) -> Iterator[str]:
-    """Yield CSV in pieces: the header, then one for each batch of records."""
+    """Yield CSV in pieces: the header, then one for each batch of records.
+
+    Texts may come from a hostile log: control characters are written as Python does, and a text
+    that a spreadsheet would run as a formula gets an apostrophe before it.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     yield _taken(text)
     for records in batches:
-        writer.writerows(records)
+        writer.writerows({key: _safe(value) for key, value in each.items()} for each in records)
         yield _taken(text)
+
+
+def _safe(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def _taken(text: io.StringIO) -> str:

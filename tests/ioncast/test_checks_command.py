@@ -63,7 +63,7 @@ def test_the_table_has_the_details_of_what_is_harmful(log: Path) -> None:
     ]
     assert "OK    M05  9 writes through MPI-IO are collective (100.00%)" in lines
     assert any(line.startswith("Not checked: P08") for line in lines)
-    [advice] = [line for line in lines if "Write with collective calls" in line]
+    [advice] = [line for line in lines if "Switch collective buffering on" in line]
     assert advice.startswith("Advice: ")
     # The snippet is for the library that the run uses.
     assert '    | MPI_Info_set(info, "romio_cb_write", "enable");' in lines
@@ -101,7 +101,7 @@ def test_csv_has_a_row_for_each_finding_and_each_check_without_data(log: Path) -
     assert tuple(rows[0]) == COLUMNS
     by_code = {row["code"]: row for row in rows}
     assert by_code["P06"]["worst_file"] == "/scratch/f"
-    assert by_code["P06"]["advice"] == "larger_writes collective_writes"
+    assert by_code["P06"]["advice"] == "larger_writes collective_buffering"
     assert (by_code["P08"]["level"], by_code["P08"]["title"]) == ("UNKNOWN", "")
 
 
@@ -187,6 +187,7 @@ def test_a_log_may_have_any_name(output_format: str, tmp_path: Path) -> None:
     ("level", "records", "code"),
     [
         ("high", [SMALL], 1),
+        ("HIGH", [SMALL], 1),
         ("warn", [SMALL], 1),
         ("high", [mpiio_record("/f", COLL_WRITES=9)], 0),
         ("warn", [mpiio_record("/f", COLL_WRITES=9)], 1),

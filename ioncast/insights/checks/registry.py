@@ -39,6 +39,7 @@ from ioncast.insights.checks.values import (
     Find,
     Finding,
     Sentence,
+    Thresholds,
     Unknown,
 )
 from ioncast_base.visible_text import visible
@@ -192,6 +193,10 @@ def _loaded(point: EntryPoint) -> Check | str:
         return _reason(error)
     if not isinstance(check, Check):
         return f"{visible(point.value)} is not a Check"
+    try:
+        check.condition_with(Thresholds())
+    except Exception as error:
+        return f"its condition cannot be written: {_reason(error)}"
     return check
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
-from ioncast.insights.facts.values import share, total
+from ioncast.insights.facts.values import Layer, share, total
 from ioncast_base.kinds import Operation
 
 # A file is named if it has more than this part of the threshold's share of all requests.
@@ -35,8 +35,17 @@ def small_requests(case: Case, operation: Operation, *, only_shared: bool) -> Fi
         numbers={"small": small, "requests": all_, "share": part, "files": files},
         thresholds={"small_share": limits.small_share, "least_count": limits.least_count},
         files=worst,
-        variant="mpiio" if "MPIIO" in case.facts.layers else "",
+        variant=_variant(case.facts.layers.get("MPIIO"), operation),
     )
+
+
+def _variant(mpiio: Layer | None, operation: Operation) -> str:
+    """Choose the advice: collective calls are no help if all calls are collective already."""
+    if mpiio is None:
+        return ""
+    calls = mpiio.of(operation)
+    has_collective = calls.collective.any() or calls.split.any()
+    return "collective" if has_collective and not calls.independent.any() else "mpiio"
 
 
 FINDERS: Mapping[str, Find] = {

@@ -323,6 +323,16 @@ class Check:
     find: Find
     file_words: str = "{number:,} ({share:.2%})"
 
+    def condition_with(self, thresholds: Thresholds) -> str:
+        """Write the condition with the numbers of thresholds.
+
+        Raises
+        ------
+        LookupError, ValueError
+            When the template names another number, or is not one of `str.format`.
+        """
+        return self.condition.format_map(vars(thresholds))
+
 
 @dataclass(frozen=True)
 class Applied:

@@ -20,7 +20,6 @@ from ioncast_base.wording import counted, sentence
 
 _STYLE = """
 pre { background: #f4f6f9; padding: 0.5rem; overflow-x: auto; font-size: 0.8rem; margin: 0.3rem 0; }
-h2 { overflow-wrap: anywhere; }
 details { display: inline-block; margin: 0 1.5rem 0.3rem 0; vertical-align: top; }
 details[open] { display: block; }
 summary { cursor: pointer; }

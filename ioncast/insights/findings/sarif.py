@@ -71,7 +71,7 @@ def to_sarif(
 
 
 def _rule(check: Check, thresholds: Thresholds) -> dict[str, Any]:
-    condition = check.condition.format_map(vars(thresholds))
+    condition = check.condition_with(thresholds)
     advice = {
         each.key: each.sentence for words in check.sentences.values() for each in words.advice
     }

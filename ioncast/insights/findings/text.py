@@ -77,7 +77,7 @@ def to_listing(checks: Sequence[Check], thresholds: Thresholds) -> str:
                 *(
                     _wrapped(text, " " * 6)
                     for text in (
-                        f"if {check.condition.format_map(vars(thresholds))}",
+                        f"if {check.condition_with(thresholds)}",
                         f"source: {check.source}",
                     )
                 ),

@@ -334,13 +334,18 @@ def test_the_asynchronous_connector_is_advised_for_hdf5(
 
 
 @pytest.mark.parametrize(
-    ("more", "key"), [([], "use_mpiio"), ([mpiio_record("/f", COLL_WRITES=1)], "collective_writes")]
+    ("more", "key"),
+    [
+        ([], "use_mpiio"),
+        ([mpiio_record("/f", INDEP_WRITES=1, COLL_WRITES=1)], "collective_writes"),
+        ([mpiio_record("/f", COLL_WRITES=1)], "collective_buffering"),
+    ],
 )
 def test_advice_for_small_requests_depends_on_mpiio(
     more: list[CounterRecord], key: str, tmp_path: Path
 ) -> None:
     found = check_records(tmp_path, [*CASES["P06"][0], *more])["P06"]
-    assert key in {advice.key for advice in found.advice}
+    assert [advice.key for advice in found.advice] == ["larger_writes", key]
 
 
 @pytest.fixture

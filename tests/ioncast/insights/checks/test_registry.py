@@ -165,6 +165,10 @@ def test_a_site_adds_the_check_of_the_documents(site: Path, log: Path) -> None:
             ('code="SITE1"', 'code="P06"'),
             "check home of the site is left out: the code P06 is taken; give it another code",
         ),
+        (
+            ('condition="the run', 'condition="the {user}'),
+            "check home of the site is left out: its condition cannot be written: KeyError: 'user'",
+        ),
     ],
 )
 def test_a_broken_check_of_a_site_is_a_warning_beside_the_others(
