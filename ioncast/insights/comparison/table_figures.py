@@ -40,14 +40,16 @@ def size_figures(
                 yield f"{layer_text(layer)} {of} by size", laid_out(go.Figure(bars), yaxis=axis)
 
 
-def time_figure(times: ComparedTable, names: Sequence[str]) -> go.Figure:
-    """Draw the seconds of a process in each layer, a bar for each run."""
+def time_figures(times: ComparedTable, names: Sequence[str]) -> Iterator[go.Figure]:
+    """Draw the seconds of a process in each layer, a bar for each run, unless all are 0."""
     shown = [cells for cells in times.rows if any(map(_number, cells))]
+    if not shown:
+        return
     rows = [present(cells)[0] for cells in shown]
     labels = [f"{layer_text(row.layer)}: {row.characteristic}" for row in rows]
     seconds = [list(map(_number, cells)) for cells in shown]
     bars = _bars(names, [*zip(*seconds, strict=True)], "y", labels)
-    return laid_out(
+    yield laid_out(
         go.Figure(bars),
         height=_PIXELS_BESIDE + _PIXELS_OF_A_BAR * (len(rows) * (len(names) + 1)),
         xaxis={"title": "seconds per process"},

@@ -19,7 +19,7 @@ from ioncast.insights.comparison.comparing import compare
 from ioncast.insights.comparison.in_words import missing_texts, short_names
 from ioncast.insights.comparison.job_rows import job_rows
 from ioncast.insights.comparison.shown import Marked, Texts, overview_rows, shown_rows
-from ioncast.insights.comparison.table_figures import size_figures, time_figure
+from ioncast.insights.comparison.table_figures import size_figures, time_figures
 from ioncast.insights.tables.characterising import Characterisation
 from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
 
@@ -66,7 +66,7 @@ def _side_by_side(runs: Sequence[Characterisation], tolerance: float) -> Iterato
                     yield heading(title, 3)
                     yield figure
             if compared.name == "time":
-                yield time_figure(compared, names)
+                yield from time_figures(compared, names)
             yield _table(rows)
     yield bullets("Not recorded", missing_texts(runs))
 

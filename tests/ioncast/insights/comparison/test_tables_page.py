@@ -57,3 +57,11 @@ def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     done = run_ioncast("characterize", "--html", tmp_path / "no/page.html", chombo(tmp_path))
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_run_without_io_time_has_no_figure_of_times(tmp_path: Path) -> None:
+    """Darshan's times are 0 if calls are faster than the clock."""
+    log = write_log(tmp_path / "a.darshan", [posix_record("/d/a", OPENS=1)], nprocs=2)
+    text = page_of(tmp_path, log, log)
+    assert "<h2>Time per process</h2>" in text
+    assert "seconds per process" not in text
