@@ -50,15 +50,16 @@ def _requests(layer: LayerScope) -> Iterator[Line]:
 
 
 def _between_layers(mpiio: LayerScope, operation: Operation) -> Iterator[Line]:
-    """Compare an operation at MPI-IO with POSIX, of the files that were used through MPI-IO."""
+    """Compare an operation at MPI-IO with POSIX, of the files that have records of both."""
     above, below = mpiio.layer.of(operation), _below(mpiio, operation)
-    moved, calls = mpiio.sum(above.bytes), mpiio.sum(above.requests)
+    is_compared = below.is_through[mpiio.layer.file]
+    moved, calls = (mpiio.sum(each * is_compared) for each in (above.bytes, above.requests))
     is_only_below = (moved == 0) & (below.bytes > 0)
     yield mpiio.line(
         f"amplification of {operation}s",
         np.where(below.has_records, quotient(below.bytes, moved), np.nan),
         unit="times",
-        among=(moved > 0) | is_only_below,
+        among=(mpiio.sum(above.bytes) > 0) | is_only_below,
         notes=np.select([is_only_below, ~below.has_records], [_ONLY_BELOW, _NO_POSIX], ""),
     )
     yield mpiio.line(f"{operation} only below", below.bytes, unit="bytes", among=is_only_below)
@@ -66,15 +67,26 @@ def _between_layers(mpiio: LayerScope, operation: Operation) -> Iterator[Line]:
         f"aggregation of {operation}s",
         quotient(calls, below.requests),
         unit="times",
-        among=calls > 0,
+        among=mpiio.sum(above.requests) > 0,
         notes=np.select([~below.has_records, below.requests == 0], [_NO_POSIX, _NO_REQUESTS], ""),
     )
 
 
 @dataclass(frozen=True)
 class _Below:
-    """The POSIX requests, of one operation, to files that were used through MPI-IO."""
+    """The POSIX requests, of one operation, to files that were used through MPI-IO.
 
+    Attributes
+    ----------
+    is_through : ndarray of bool
+        Whether each of the run's files was used through MPI-IO and has POSIX records.
+    has_records : ndarray of bool
+        Whether each group has such files.
+    requests, bytes : ndarray
+        The requests to these files in each group, and the bytes that they moved.
+    """
+
+    is_through: Bools
     has_records: Bools
     requests: NDArray[Any]
     bytes: NDArray[Any]
@@ -85,14 +97,16 @@ def _below(mpiio: LayerScope, operation: Operation) -> _Below:
     posix = scope.layer("POSIX")
     if posix is None:
         nothing = np.zeros(len(scope), np.int64)
-        return _Below(nothing > 0, nothing, nothing)
+        return _Below(np.zeros(len(scope.facts.files), bool), nothing > 0, nothing, nothing)
     layer = mpiio.layer
     is_used = layer.reads.requests + layer.writes.requests > 0
-    through = np.zeros(len(scope.facts.files), bool)
-    through[layer.file[is_used]] = True
-    rows = through[posix.layer.file]
+    is_through, has_posix = np.zeros((2, len(scope.facts.files)), bool)
+    is_through[layer.file[is_used]] = True
+    has_posix[posix.layer.used_files] = True
+    rows = is_through[posix.layer.file]
     requests = posix.layer.of(operation)
     return _Below(
+        is_through=is_through & has_posix,
         has_records=posix.sum(rows.astype(np.int64)) > 0,
         requests=posix.sum(requests.requests * rows),
         bytes=posix.sum(requests.bytes * rows),

@@ -170,6 +170,19 @@ def test_only_files_that_were_used_through_mpiio_count_for_amplification(tmp_pat
     assert layers["MPIIO", "aggregation of writes"].value == 2
 
 
+def test_only_files_with_records_of_both_layers_count_for_amplification(tmp_path: Path) -> None:
+    # The file on DAOS, or the one that no longer fitted into Darshan's memory, has no POSIX record.
+    found = tables_of(
+        tmp_path,
+        mpiio_record("/d/f", COLL_WRITES=8, BYTES_WRITTEN=8 * MIB),
+        posix_record("/d/f", WRITES=4, BYTES_WRITTEN=16 * MIB),
+        mpiio_record("/d/g", COLL_WRITES=24, BYTES_WRITTEN=24 * MIB),
+    )
+    layers = rows_of(found, "layers")
+    assert layers["MPIIO", "amplification of writes"].value == 2
+    assert layers["MPIIO", "aggregation of writes"].value == 2
+
+
 def test_the_slowest_process_is_named_from_rank_records(tmp_path: Path) -> None:
     records = [
         posix_record(f"/d/{name}", rank, WRITES=1, BYTES_WRITTEN=rank + 1, F_WRITE_TIME=seconds)
