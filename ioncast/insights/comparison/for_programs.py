@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ioncast.insights.comparison.comparing import Cell, compare, compare_rows, present
-from ioncast.insights.tables.characterising import Characterisation, file_records, record_of
+from ioncast.insights.tables.characterising import Characterisation, file_records, to_record
 from ioncast.insights.tables.values import COLUMNS, Row
 from summario.phases import streamed
 
@@ -52,8 +51,7 @@ def _record(
     first: Characterisation | None, run: Characterisation, tolerance: float
 ) -> dict[str, Any]:
     """Convert a run without its files; beside another one, rows have `_COMPARED` too."""
-    record = record_of(replace(run, files=None))
-    del record["files"]
+    record = to_record(run)
     if first is None:
         return record
     tables = [

@@ -129,13 +129,11 @@ def characterised(
     )
 
 
-def to_record(facts: Facts, *, by_file: bool = False) -> dict[str, Any]:
-    """Convert the tables of a run to a record, as JSON has them."""
-    return record_of(characterised(facts, by_file=by_file))
+def to_record(found: Characterisation) -> dict[str, Any]:
+    """Convert the tables of a run to a record, without those of its files (see `file_records`).
 
-
-def record_of(found: Characterisation) -> dict[str, Any]:
-    """Convert tables to a record; rows are lists in the order of `columns`."""
+    Rows are lists in the order of `columns`.
+    """
     return {
         "log": found.log,
         "job": found.job,
@@ -144,7 +142,6 @@ def record_of(found: Characterisation) -> dict[str, Any]:
         ],
         "not_recorded": list(found.not_recorded),
         "warnings": list(found.warnings),
-        "files": list(file_records(found)),
     }
 
 

@@ -17,7 +17,7 @@ from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import MOST_FILES, Case, Thresholds
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
 from ioncast.insights.facts.values import Facts, Files
-from ioncast.insights.tables.characterising import to_record
+from ioncast.insights.tables.characterising import characterised, to_record
 from ioncast.service.sandbox.insight_documents import written
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast_base.kinds import APIS
@@ -54,7 +54,7 @@ def read_insights(
 def _characterised(facts: Facts) -> dict[str, Any]:
     """Describe the run, and of its files those that moved most bytes."""
     largest = {"file_count": len(facts.files), "files": list(_largest(facts.files))}
-    return {**to_record(facts), **largest}
+    return {**to_record(characterised(facts)), **largest}
 
 
 def _largest(files: Files) -> Iterator[dict[str, Any]]:

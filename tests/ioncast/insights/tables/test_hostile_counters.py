@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ioncast.insights.comparison.aligned_text import to_text
 from ioncast.insights.comparison.for_programs import beside_first, stream_csv, stream_json
 from ioncast.insights.facts.gathering import COUNTED_MODULES, facts_of
-from ioncast.insights.tables.characterising import Characterisation, to_record
+from ioncast.insights.tables.characterising import Characterisation, characterised, file_records
 from ioncast_base.errors import IoncastError
 from summario.reading.layouts import layout_of, newest_version
 from summario.reading.log import read_log
@@ -136,7 +136,7 @@ def test_two_files_of_the_same_path_are_both_listed(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.darshan", records, nprocs=1)
     facts = facts_of(run_of([read_log(path, modules=COUNTED_MODULES)]))
     facts = replace(facts, files=replace(facts.files, path=("/d/a", "/d/a")))
-    found = to_record(facts, by_file=True)["files"]
+    found = file_records(characterised(facts, by_file=True))
     writes = [
         row[2]
         for file in found
