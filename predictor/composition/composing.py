@@ -6,7 +6,7 @@ time count as `overlap` says. Bandwidths are distributions, so the sum is drawn 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -180,6 +180,45 @@ def compose(work: Sequence[Work], io_nodes: Sequence[int], timeline: Timeline) -
         expected[:, i] = total_mib / (timeline.elapsed(doubted_s) * more)
         runs[:, i] = total_mib / timeline.elapsed(runs_s)
     return Composition(tuple(io_nodes), total_mib, typical, expected, runs)
+
+
+def joined(compositions: Iterable[Composition | None]) -> Composition:
+    """Join compositions whose draws belong together, so that a run of the first corrects all.
+
+    The numbers of I/O nodes follow each other, those of the first first. None is left out.
+    """
+    known = [one for one in compositions if one is not None]
+    return Composition(
+        io_nodes=tuple(n for one in known for n in one.io_nodes),
+        total_mib=sum(one.total_mib for one in known),
+        typical_mib_s=np.concatenate([one.typical_mib_s for one in known]),
+        expected_mib_s=np.hstack([one.expected_mib_s for one in known]),
+        runs_mib_s=np.hstack([one.runs_mib_s for one in known]),
+    )
+
+
+def parted(
+    joint: Composition, compositions: Iterable[Composition | None]
+) -> list[Composition | None]:
+    """Divide what was `joined` from some compositions into as many again."""
+    parts: list[Composition | None] = []
+    start = 0
+    for one in compositions:
+        if one is None:
+            parts.append(None)
+            continue
+        own = slice(start, start + len(one.io_nodes))
+        start = own.stop
+        parts.append(
+            Composition(
+                one.io_nodes,
+                one.total_mib,
+                joint.typical_mib_s[own],
+                joint.expected_mib_s[:, own],
+                joint.runs_mib_s[:, own],
+            )
+        )
+    return parts
 
 
 def observed_mib_s(phases: Sequence[Phase]) -> float:

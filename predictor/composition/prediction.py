@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from zlib import crc32
+from functools import partial
+from itertools import zip_longest
+from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,10 @@ from predictor.composition.composing import (
     MIB,
     Composition,
     Point,
-    Work,
     anchored,
-    compose,
+    joined,
     observed_mib_s,
+    parted,
 )
 from predictor.composition.decision import (
     TOLERANCE,
@@ -31,17 +30,20 @@ from predictor.composition.decision import (
     decide,
     fewest_near_best,
 )
-from predictor.composition.estimates import Estimate, as_expected, as_measured
-from predictor.composition.overlap import timeline_of
-from predictor.matching.configurations import Match, MatchedPhase, MatchKey, configuration
+from predictor.composition.estimates import Estimate
+from predictor.composition.matched_work import (
+    Task,
+    composition_of,
+    estimates_of,
+    in_order,
+    matches_of,
+    tasks_of,
+)
+from predictor.matching.configurations import MatchedPhase, MatchKey
 from predictor.matching.job_nodes import JobNodes
 from predictor.matching.same_application import weights
 from predictor.model.system_model import Knowledge
-from summario.phases.values import Part, Phase
-
-# The covariances of more configurations would not fit into memory.
-_CONFIGURATIONS_AT_ONCE = 50
-_SEED = 9366
+from summario.phases.values import Phase
 
 
 @dataclass(frozen=True)
@@ -201,145 +203,128 @@ def predict(
     InputError
         When the phases are of several jobs, or the policy is not valid.
     """
-    jobs = {phase.job for phase in phases}
+    [prediction] = predict_together(
+        [phases],
+        knowledge,
+        system=system,
+        nodes=nodes,
+        io_nodes=io_nodes,
+        ran_with=ran_with,
+        earlier=earlier,
+        policy=policy,
+    )
+    return prediction
+
+
+def predict_together(
+    versions: Sequence[Sequence[Phase]],
+    knowledge: Knowledge,
+    *,
+    system: str,
+    nodes: int | None = None,
+    io_nodes: Sequence[int] | None = None,
+    ran_with: int | None = None,
+    earlier: Sequence[EarlierRun] = (),
+    policy: Policy | None = None,
+) -> list[Prediction]:
+    """Predict a run and changed versions of it, with draws that belong together.
+
+    Draw i of one version and draw i of another have the same doubts about benchmarks. So the
+    draws tell how sure a difference between versions is; two intervals alone do not tell it.
+
+    Parameters
+    ----------
+    versions : sequence of sequence of Phase
+        The phases of the run, then those of each changed version. The earlier runs are runs of
+        the first version; with a model they correct all.
+    knowledge, system, nodes, io_nodes, ran_with, earlier, policy
+        As for `predict`.
+
+    Raises
+    ------
+    InputError
+        As `predict`.
+    """
+    jobs = {phase.job for phases in versions for phase in phases}
     if len(jobs) > 1:
         raise InputError(f"the phases are of {len(jobs)} jobs", remedy="predict one job at a time")
-    tasks = _tasks(phases, knowledge, nodes)
-    # The draws of a phase and its rounding must not depend on its place in the list.
-    ordered = sorted(
-        tasks,
-        key=lambda task: (task.phase.start_seconds, task.phase.end_seconds, _text(task.phase)),
-    )
-    matches = list({found.key: found for task in ordered for _, found in task.parts}.values())
-    usable = [found for found in matches if found.curve]
-    common = _common(found.curve.bandwidths_mib_s for found in usable if found.curve)
-    asked = list(io_nodes or knowledge.io_nodes(usable))
-    past = {run.io_nodes for run in earlier}
-    points = sorted({*asked, *past, *([] if ran_with is None else [ran_with])})
-    known = knowledge.reaches if knowledge.model else common.__contains__
-    points = [n for n in points if known(n)]
-    estimates = _estimates(usable, knowledge, points)
-    composition = _composition(ordered, estimates, points)
+    first, *others = versions
+    if knowledge.model is None and others:
+        # Nothing is drawn from a model, so each version has its own numbers of I/O nodes.
+        alone = partial(
+            predict,
+            knowledge=knowledge,
+            system=system,
+            nodes=nodes,
+            io_nodes=io_nodes,
+            policy=policy,
+        )
+        return [alone(first, ran_with=ran_with, earlier=earlier), *map(alone, others)]
+    found = [_version(phases, knowledge, nodes, io_nodes) for phases in versions]
+    # Each phase stands beside its changed ones, so that their doubts are drawn at once.
+    beside = [task for row in zip_longest(*(one.ordered for one in found)) for task in row if task]
+    usable = [match for match in matches_of(beside) if match.curve]
+    numbers = {n for one in found for n in one.asked} | {run.io_nodes for run in earlier}
+    numbers |= set() if ran_with is None else {ran_with}
+    common = _common(match.curve.bandwidths_mib_s for match in usable if match.curve)
+    points = sorted(filter(knowledge.reaches if knowledge.model else common.__contains__, numbers))
+    estimates = estimates_of(usable, knowledge, points)
+    composed = [composition_of(one.ordered, estimates, points) for one in found]
     runs: tuple[EarlierRun, ...] = ()
-    if composition is not None:
+    if composed[0] is not None:
         runs = tuple(run for run in earlier if run.io_nodes in points)
         if ran_with is not None and ran_with in points:
-            runs += (EarlierRun(ran_with, _observed(ordered)),)
-        uncorrected = composition.typical_mib_s
-        doubts = {found.key: knowledge.doubt(found) for found in usable}
-        composition = _corrected(
-            composition, _doubted(composition, ordered, estimates, doubts), runs
+            runs += (EarlierRun(ran_with, _observed(found[0].ordered)),)
+    doubts = {match.key: knowledge.doubt(match) for match in usable}
+    doubted = [
+        _doubted(composition, one.ordered, estimates, doubts)
+        for one, composition in zip(found, composed, strict=True)
+    ]
+    predictions = []
+    for one, before, after in zip(
+        found, composed, _corrected(composed, doubted, runs), strict=True
+    ):
+        curve, expected = _curve(one, after)
+        own = estimates if before is None or after is None else _scaled(estimates, before, after)
+        matched = tuple(_matched(task, own, points) for task in one.tasks)
+        best, choice = _choose(curve, expected, one.tasks, knowledge, one.asked)
+        predictions.append(
+            Prediction(
+                system=system,
+                job=next(iter(jobs), None),
+                curve=curve,
+                best=best,
+                decision=choice.decide(policy or Policy()),
+                earlier_runs=runs,
+                phases=matched,
+                warnings=tuple(limits(matched, knowledge, nodes, one.asked, ran_with)),
+                choice=choice,
+            )
         )
-        correction = composition.typical_mib_s / uncorrected
-        estimates = {key: one.scaled(correction) for key, one in estimates.items()}
-    curve: tuple[Point, ...] = ()
-    expected = np.empty((0, 0))
-    if composition is not None:
-        composition = composition.only(asked)
-        curve = tuple(composition.points(_common(found.repetitions for found in matches)))
-        expected = composition.expected_mib_s
-    matched = tuple(_matched(task, estimates, points) for task in tasks)
-    best, choice = _choose(curve, expected, tasks, knowledge, asked)
-    return Prediction(
-        system=system,
-        job=jobs.pop() if jobs else None,
-        curve=curve,
-        best=best,
-        decision=choice.decide(policy or Policy()),
-        earlier_runs=runs,
-        phases=matched,
-        warnings=tuple(limits(matched, knowledge, nodes, asked, ran_with)),
-        choice=choice,
-    )
+    return predictions
 
 
 @dataclass(frozen=True)
-class _Task:
-    """A phase, its index in the job, and the matches of its parts."""
+class _Version:
+    """A version of a run: its tasks, also by time, and the numbers of I/O nodes to predict."""
 
-    index: int
-    phase: Phase
-    parts: tuple[tuple[Part, Match], ...]
-
-
-def _tasks(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -> tuple[_Task, ...]:
-    match = cache(knowledge.match)
-    return tuple(
-        _Task(
-            index,
-            phase,
-            tuple(
-                (part, match(configuration(phase, part, nodes)).for_phase(phase))
-                for part in phase.parts
-            ),
-        )
-        for index, phase in enumerate(phases)
-        if phase.parts
-    )
+    tasks: tuple[Task, ...]
+    ordered: tuple[Task, ...]
+    asked: tuple[int, ...]
 
 
-def _estimates(
-    matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
-) -> dict[MatchKey, Estimate]:
-    """Estimate each match by its key; empty if there are no numbers of I/O nodes."""
-    if not io_nodes:
-        return {}
-    if knowledge.model is None:
-        random = np.random.default_rng(_SEED)
-        return {
-            found.key: as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
-            for found in matches
-            if found.curve
-        }
-    estimates: dict[MatchKey, Estimate] = {}
-    for start in range(0, len(matches), _CONFIGURATIONS_AT_ONCE):
-        batch = matches[start : start + _CONFIGURATIONS_AT_ONCE]
-        # The same seed for each batch, so that the doubts of different batches are correlated too.
-        found = as_expected(
-            knowledge.expect(batch, io_nodes),
-            knowledge.model.tails,
-            [match.repetitions for match in batch],
-            io_nodes,
-            np.random.default_rng(_SEED),
-        )
-        estimates |= {match.key: one for match, one in zip(batch, found, strict=True)}
-    return estimates
+def _version(
+    phases: Sequence[Phase],
+    knowledge: Knowledge,
+    nodes: int | None,
+    io_nodes: Sequence[int] | None,
+) -> _Version:
+    tasks = tasks_of(phases, knowledge, nodes)
+    usable = [found for found in matches_of(tasks) if found.curve]
+    return _Version(tasks, in_order(tasks), tuple(io_nodes or knowledge.io_nodes(usable)))
 
 
-def _composition(
-    tasks: Sequence[_Task], estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
-) -> Composition | None:
-    """Compose the estimated parts of the phases; None if no part has an estimate."""
-    seen: Counter[str] = Counter()
-    work = []
-    for i, task in enumerate(tasks):
-        for j, (part, found) in enumerate(task.parts):
-            if part.bytes and found.key in estimates:
-                name = f"{_identity(task.phase)} {j}"
-                seed = crc32(f"{name} {seen[name]}".encode())
-                seen[name] += 1
-                work.append(Work(i, part.bytes, estimates[found.key], seed))
-    timeline = timeline_of([task.phase for task in tasks])
-    return compose(work, io_nodes, timeline) if work else None
-
-
-def _text(phase: Phase) -> str:
-    """Write all fields of a phase as one text, to order phases of the same time."""
-    return json.dumps(phase, default=vars, ensure_ascii=False)
-
-
-def _identity(phase: Phase) -> str:
-    """Describe a phase without how much it moves, for the seed of its noise.
-
-    Seeds are checksums of this text, so another text would change every prediction.
-    """
-    when = f"({phase.start_seconds}, {phase.end_seconds})"
-    who = f"({phase.rank}, {phase.processes}, {phase.n_files})"
-    kind = f"'{phase.api}', '{phase.operation}', '{phase.spatiality}', '{phase.file_access}'"
-    return f"({when}, {who}, {kind})"
-
-
-def _observed(tasks: Sequence[_Task]) -> float:
+def _observed(tasks: Sequence[Task]) -> float:
     """Compute the bandwidth of the run, from the phases of which a part has a benchmark."""
     known = [task.phase for task in tasks if any(found.curve for _, found in task.parts)]
     try:
@@ -349,31 +334,38 @@ def _observed(tasks: Sequence[_Task]) -> float:
 
 
 def _doubted(
-    composition: Composition,
-    tasks: Sequence[_Task],
+    composition: Composition | None,
+    tasks: Sequence[Task],
     estimates: Mapping[MatchKey, Estimate],
     doubts: Mapping[MatchKey, float],
-) -> Composition:
+) -> Composition | None:
     """Compose again with the doubts about benchmarks that do other I/O, as variances by match."""
-    if not any(doubts.values()):
+    if composition is None or not any(doubts.values()):
         return composition
     points = composition.io_nodes
     wider = {key: one.doubted(doubts[key], points) for key, one in estimates.items()}
-    return _composition(tasks, wider, points) or composition
+    return composition_of(tasks, wider, points)
 
 
 def _corrected(
-    composition: Composition, doubted: Composition, runs: Sequence[EarlierRun]
-) -> Composition:
-    """Correct a composition by earlier runs, one after the other, the oldest first.
+    compositions: Sequence[Composition | None],
+    doubted: Sequence[Composition | None],
+    runs: Sequence[EarlierRun],
+) -> list[Composition | None]:
+    """Correct compositions by earlier runs of the first, one after the other, the oldest first.
 
     Runs scatter. So the doubt that a benchmark does other I/O widens the interval, and runs correct
     the rest. But runs that are off by more than this doubt show that the other I/O makes a
     difference: they correct it too.
     """
-    if doubted is composition or _are_off(doubted, runs):
-        return _anchored(doubted, runs)
-    return doubted.scaled(_anchored(composition, runs).typical_mib_s / composition.typical_mib_s)
+    if not runs:
+        return list(doubted)
+    one, wider = joined(compositions), joined(doubted)
+    if all(map(is_, compositions, doubted)) or _are_off(wider, runs):
+        last = _anchored(wider, runs)
+    else:
+        last = wider.scaled(_anchored(one, runs).typical_mib_s / one.typical_mib_s)
+    return parted(last, doubted)
 
 
 def _anchored(composition: Composition, runs: Sequence[EarlierRun]) -> Composition:
@@ -395,8 +387,27 @@ def _are_off(doubted: Composition, runs: Sequence[EarlierRun]) -> bool:
     return bool(abs(off) > np.log(doubted.expected_mib_s[:, at]).std(axis=0).mean())
 
 
+def _curve(
+    version: _Version, composition: Composition | None
+) -> tuple[tuple[Point, ...], NDArray[np.float64]]:
+    """Summarise a composition as the points that were asked for, with draws of what to expect."""
+    if composition is None:
+        return (), np.empty((0, 0))
+    shown = composition.only(version.asked)
+    measured = _common(found.repetitions for found in matches_of(version.ordered))
+    return tuple(shown.points(measured)), shown.expected_mib_s
+
+
+def _scaled(
+    estimates: Mapping[MatchKey, Estimate], before: Composition, after: Composition
+) -> dict[MatchKey, Estimate]:
+    """Correct estimates as their composition was corrected."""
+    factors = after.typical_mib_s / before.typical_mib_s
+    return {key: one.scaled(factors) for key, one in estimates.items()}
+
+
 def _matched(
-    task: _Task, estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
+    task: Task, estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
 ) -> MatchedPhase:
     times: list[dict[int, float]] = []
     for part, found in task.parts:
@@ -410,7 +421,7 @@ def _matched(
 def _choose(
     curve: Sequence[Point],
     expected: NDArray[np.float64],
-    tasks: Sequence[_Task],
+    tasks: Sequence[Task],
     knowledge: Knowledge,
     asked: Sequence[int],
 ) -> tuple[Best, Choice]:

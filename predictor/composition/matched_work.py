@@ -1,0 +1,128 @@
+"""The phases of a run with the benchmarks and estimates of their parts, ready to compose."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from zlib import crc32
+
+import numpy as np
+
+from predictor.composition.composing import Composition, Work, compose
+from predictor.composition.estimates import Estimate, as_expected, as_measured
+from predictor.composition.overlap import timeline_of
+from predictor.matching.configurations import Match, MatchKey, configuration
+from predictor.model.system_model import Knowledge
+from summario.phases.values import Part, Phase
+
+# The covariances of more configurations would not fit into memory.
+_CONFIGURATIONS_AT_ONCE = 50
+_SEED = 9366
+
+
+@dataclass(frozen=True)
+class Task:
+    """A phase, its index in the job, and the matches of its parts."""
+
+    index: int
+    phase: Phase
+    parts: tuple[tuple[Part, Match], ...]
+
+
+def tasks_of(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -> tuple[Task, ...]:
+    """Match the parts of phases; phases without parts are left out."""
+    match = cache(knowledge.match)
+    return tuple(
+        Task(
+            index,
+            phase,
+            tuple(
+                (part, match(configuration(phase, part, nodes)).for_phase(phase))
+                for part in phase.parts
+            ),
+        )
+        for index, phase in enumerate(phases)
+        if phase.parts
+    )
+
+
+def in_order(tasks: Iterable[Task]) -> tuple[Task, ...]:
+    """Sort by time: the draws of a phase and its rounding must not depend on its place in a list.
+
+    Phases of the same time are ordered by all their fields.
+    """
+    return tuple(
+        sorted(
+            tasks,
+            key=lambda task: (task.phase.start_seconds, task.phase.end_seconds, _text(task.phase)),
+        )
+    )
+
+
+def matches_of(tasks: Iterable[Task]) -> list[Match]:
+    """List the different matches of tasks."""
+    return list({found.key: found for task in tasks for _, found in task.parts}.values())
+
+
+def estimates_of(
+    matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
+) -> dict[MatchKey, Estimate]:
+    """Estimate each match by its key; empty if there are no numbers of I/O nodes."""
+    if not io_nodes:
+        return {}
+    if knowledge.model is None:
+        random = np.random.default_rng(_SEED)
+        return {
+            found.key: as_measured(found.curve.bandwidths_mib_s, io_nodes, random)
+            for found in matches
+            if found.curve
+        }
+    estimates: dict[MatchKey, Estimate] = {}
+    for start in range(0, len(matches), _CONFIGURATIONS_AT_ONCE):
+        batch = matches[start : start + _CONFIGURATIONS_AT_ONCE]
+        # The same seed for each batch, so that the doubts of different batches are correlated too.
+        found = as_expected(
+            knowledge.expect(batch, io_nodes),
+            knowledge.model.tails,
+            [match.repetitions for match in batch],
+            io_nodes,
+            np.random.default_rng(_SEED),
+        )
+        estimates |= {match.key: one for match, one in zip(batch, found, strict=True)}
+    return estimates
+
+
+def composition_of(
+    tasks: Sequence[Task], estimates: Mapping[MatchKey, Estimate], io_nodes: Sequence[int]
+) -> Composition | None:
+    """Compose the estimated parts of the phases; None if no part has an estimate."""
+    seen: Counter[str] = Counter()
+    work = []
+    for i, task in enumerate(tasks):
+        for j, (part, found) in enumerate(task.parts):
+            if part.bytes and found.key in estimates:
+                name = f"{_identity(task.phase)} {j}"
+                seed = crc32(f"{name} {seen[name]}".encode())
+                seen[name] += 1
+                work.append(Work(i, part.bytes, estimates[found.key], seed))
+    timeline = timeline_of([task.phase for task in tasks])
+    return compose(work, io_nodes, timeline) if work else None
+
+
+def _text(phase: Phase) -> str:
+    """Write all fields of a phase as one text."""
+    return json.dumps(phase, default=vars, ensure_ascii=False)
+
+
+def _identity(phase: Phase) -> str:
+    """Describe a phase without how much it moves, for the seed of its noise.
+
+    Seeds are checksums of this text, so another text would change every prediction.
+    """
+    when = f"({phase.start_seconds}, {phase.end_seconds})"
+    who = f"({phase.rank}, {phase.processes}, {phase.n_files})"
+    kind = f"'{phase.api}', '{phase.operation}', '{phase.spatiality}', '{phase.file_access}'"
+    return f"({when}, {who}, {kind})"
