@@ -19,8 +19,6 @@ from benchdb.store.database import (
     without_password,
 )
 from ioncast_base.command_options import (
-    Number,
-    WholeNumber,
     database_option,
     emphasised,
     format_option,
@@ -28,11 +26,10 @@ from ioncast_base.command_options import (
     warn,
 )
 from ioncast_base.errors import InputError
-from ioncast_base.limits import MOST_PREDICTED_IO_NODES
 from ioncast_base.wording import counted, size
-from predictor.composition.asking import Asked, Frontend, ask, read_phases, run_to_verify
+from predictor.asked_options import asked_options, nodes_option
+from predictor.composition.asking import Asked, Frontend, ask, read_phases, read_run
 from predictor.composition.explanation import explain
-from predictor.composition.prediction import Policy
 from predictor.composition.prediction_formats import to_json, to_text
 from predictor.matching.configurations import configuration, match_warnings
 from predictor.matching.job_nodes import job_nodes
@@ -48,35 +45,10 @@ from summario.runs.logs_of_run import named
 if TYPE_CHECKING:
     from predictor.verification.verifying import Verified
 
-# Python raises ValueError for numbers of thousands of digits.
-_DIGITS = 10
-
-nodes_option = click.option(
-    "--nodes",
-    type=WholeNumber(min=1),
-    help="Compute nodes of the job. By default those of the host names in its log; needed if the"
-    " log does not name the host of every process.",
-)
 source_argument = click.argument(
     "sources", metavar="LOG...|PHASES.csv", nargs=-1, required=True, type=click.Path()
 )
 one_run_option = join_option("Several logs must be of one run", default="steps")
-
-
-def parse_io_nodes(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
-) -> tuple[int, ...] | None:
-    """Parse a list of numbers of I/O nodes such as 0,1,2,4,8."""
-    if value is None:
-        return None
-    numbers = [number.strip() for number in value.split(",")]
-    if not all(number.isascii() and number.isdecimal() for number in numbers):
-        raise click.BadParameter(f"{value!r} is not a list of numbers such as 0,1,2,4,8")
-    if any(len(number) > _DIGITS or int(number) > MOST_PREDICTED_IO_NODES for number in numbers):
-        raise click.BadParameter(
-            f"more than {MOST_PREDICTED_IO_NODES} I/O nodes cannot be predicted"
-        )
-    return tuple(sorted({int(number) for number in numbers}))
 
 
 @click.command(
@@ -116,7 +88,7 @@ def match(
     --verify runs each line under Darshan and compares its log with the phase. A fidelity of 1 is
     the same I/O. It needs IOR, its launcher and Darshan's runtime; docs/predicting.md says more.
     """
-    run = None if verification is None else run_to_verify(sources, join)
+    run = None if verification is None else read_run(sources, join, "that --verify compares")
     found = extract_run(run, extraction) if run else read_phases(sources, extraction, join)
     of_job = job_nodes(nodes, found.nodes)
     for warning in (*found.warnings, *of_job.warnings, *match_warnings(found.phases)):
@@ -178,46 +150,7 @@ Examples:
 """,
 )
 @source_argument
-@click.option("--system", required=True, help="The system to predict for.")
-@nodes_option
-@click.option(
-    "--io-nodes",
-    callback=parse_io_nodes,
-    metavar="N,N,...",
-    help="Numbers of I/O nodes to predict; by default all that were measured for I/O of the"
-    " job's kinds.",
-)
-@click.option(
-    "--engine",
-    help="The program whose benchmarks to use, such as ior or fio; by default IOR, or the one"
-    " that measured most configurations. Benchmarks of different programs are never mixed.",
-)
-@click.option(
-    "--ran-with",
-    type=WholeNumber(0, MOST_PREDICTED_IO_NODES),
-    metavar="N",
-    help="Number of I/O nodes of the run in the log, if you know it: the bandwidth of the run"
-    " then corrects the prediction. It corrects more where less was measured.",
-)
-@click.option(
-    "--tolerance",
-    type=Number(0, 1, max_open=True),
-    default=Policy.tolerance,
-    show_default=True,
-    help="Share of the best bandwidth that a decision may give up for fewer I/O nodes.",
-)
-@click.option(
-    "--available",
-    type=WholeNumber(min=0),
-    metavar="N",
-    help="Decide for at most N I/O nodes.",
-)
-@click.option(
-    "--default",
-    type=WholeNumber(min=0),
-    metavar="N",
-    help="The site's default: decide for N I/O nodes if nothing is known about the job.",
-)
+@asked_options
 @one_run_option
 @extraction_options
 @click.option("--explain", "explained", is_flag=True, help="Also print the reasons, in words.")
@@ -226,14 +159,7 @@ Examples:
 @database_option
 def predict_command(
     sources: tuple[str, ...],
-    system: str,
-    nodes: int | None,
-    io_nodes: tuple[int, ...] | None,
-    engine: str | None,
-    ran_with: int | None,
-    tolerance: float,
-    available: int | None,
-    default: int | None,
+    asked: Asked,
     join: Join,
     extraction: ExtractionSettings,
     explained: bool,
@@ -251,14 +177,6 @@ def predict_command(
     a log for each process: give the logs of one run together, or their folder.
     """
     found = read_phases(sources, extraction, join)
-    asked = Asked(
-        system=system,
-        nodes=nodes,
-        io_nodes=io_nodes,
-        ran_with=ran_with,
-        engine=engine,
-        policy=Policy(tolerance=tolerance, available=available, default=default),
-    )
     with at(named(sources)):
         prediction = ask(command_line(location), asked, found)
     if plot is not None:

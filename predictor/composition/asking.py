@@ -31,6 +31,9 @@ from summario.runs.hosts import HOST_MODULES
 from summario.runs.joining import Join, one_run
 from summario.runs.logs_of_run import Run, run_of
 
+# The modules that phases, and the number of compute nodes, are read from.
+_MODULES = (*PHASE_MODULES, *HOST_MODULES)
+
 
 class OpenTransaction(Protocol):
     """A function that opens a transaction on the benchmark database."""
@@ -150,11 +153,25 @@ def read_knowledge(
     UnknownNameError
         When nothing was measured on the system, or not with that engine.
     """
+    basis, warnings = read_measured_basis(frontend, system, wanted, engine)
+    return basis.knowledge, warnings
+
+
+def read_measured_basis(
+    frontend: Frontend, system: str, wanted: Iterable[IorConfig], engine: str | None = None
+) -> tuple[Basis, tuple[str, ...]]:
+    """Read the basis of predictions on a system with measurements, with warnings.
+
+    Raises
+    ------
+    UnknownNameError
+        When nothing was measured on the system, or not with that engine.
+    """
     basis, warnings = read_and_fit(frontend, system, wanted, engine)
     if basis.engine not in basis.engines:
         with frontend.transaction() as connection:
             raise _nothing_measured(frontend, connection, system, basis)
-    return basis.knowledge, (*_other_engines(basis, frontend), *warnings)
+    return basis, (*_other_engines(basis, frontend), *warnings)
 
 
 def read_and_fit(
@@ -229,8 +246,19 @@ def read_phases(
     return extract_run(_read_run(sources, join), settings)
 
 
-def run_to_verify(sources: Sequence[str], join: Join) -> Run:
-    """Read the logs of one run, whose phases are compared with their benchmarks.
+def read_run(
+    sources: Sequence[str], join: Join, need: str, modules: Sequence[str] = _MODULES
+) -> Run:
+    """Read the logs of one run, whose counters are needed too.
+
+    Parameters
+    ----------
+    sources, join
+        As for `read_phases`.
+    need : str
+        The use of the counters, as a clause: "that --verify compares".
+    modules : sequence of str
+        The modules to read.
 
     Raises
     ------
@@ -239,14 +267,14 @@ def run_to_verify(sources: Sequence[str], join: Join) -> Run:
     """
     if _is_csv(sources):
         raise InputError(
-            "a CSV of phases does not have the counters that --verify compares",
+            f"a CSV of phases does not have the counters {need}",
             where=sources[0],
             remedy="give the log",
         )
-    return _read_run(sources, join)
+    return _read_run(sources, join, modules)
 
 
-def _read_run(sources: Sequence[str], join: Join) -> Run:
+def _read_run(sources: Sequence[str], join: Join, modules: Sequence[str] = _MODULES) -> Run:
     logs = []
     for found in find_sources(sources):
         if isinstance(found, IoncastError):
@@ -255,7 +283,6 @@ def _read_run(sources: Sequence[str], join: Join) -> Run:
     if len(logs) > 1:
         jobs = [read_source(log, modules=()).job for log in logs]
         one_run(jobs, [log.name for log in logs], join, "give the logs of one run")
-    modules = (*PHASE_MODULES, *HOST_MODULES)
     return run_of(read_source(log, modules) for log in logs)
 
 

@@ -133,7 +133,7 @@ def seconds_together(phases: Sequence[Phase]) -> float:
     6.0
     """
     known = np.array([phase.elapsed_seconds is not None for phase in phases], bool)
-    times = np.array([_own_seconds(phase) for phase in phases], float)
+    times = np.array([own_seconds(phase) for phase in phases], float)
     starts = np.array([phase.start_seconds for phase in phases], float)
     ends = np.array([phase.end_seconds for phase in phases], float)
     # Elapsed times do not add up, even if all processes took part.
@@ -141,7 +141,8 @@ def seconds_together(phases: Sequence[Phase]) -> float:
     return float(_cut(starts, np.where(known, starts + times, ends), weights).elapsed(times))
 
 
-def _own_seconds(phase: Phase) -> float:
+def own_seconds(phase: Phase) -> float:
+    """The seconds that a phase took by itself: its elapsed time, or its I/O time."""
     elapsed = phase.elapsed_seconds
     return phase.io_time_seconds if elapsed is None else elapsed
 

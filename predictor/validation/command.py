@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import click
 
 from ioncast_base.command_options import database_option, format_option, warn
-from predictor.commands import command_line, nodes_option
+from predictor.asked_options import nodes_option
+from predictor.commands import command_line
 from predictor.composition.asking import read_phases
 from predictor.validation.one_application import choose_applications
 from predictor.validation.reruns import by_application, read_reruns
