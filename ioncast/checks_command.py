@@ -44,6 +44,16 @@ _FAILING = {"high": ("HIGH",), "warn": ("HIGH", "WARN")}
 _FOUND = 1
 _COLOURS = {"HIGH": "red", "WARN": "yellow", "OK": "green"}
 
+settings_option = click.option(
+    "--settings",
+    "settings_file",
+    metavar="FILE",
+    type=click.Path(),
+    envvar="IONCAST_CHECKS",
+    show_envvar=True,
+    help="A TOML file with other thresholds; docs/checks.md has one with all of them.",
+)
+
 
 @click.command(
     epilog="""\b
@@ -72,15 +82,7 @@ Examples:
     type=click.Choice(list(_FAILING), case_sensitive=False),
     help="End with exit code 1 after a finding of level HIGH (high), or HIGH or WARN (warn).",
 )
-@click.option(
-    "--settings",
-    "settings_file",
-    metavar="FILE",
-    type=click.Path(),
-    envvar="IONCAST_CHECKS",
-    show_envvar=True,
-    help="A TOML file with other thresholds; docs/checks.md has one with all of them.",
-)
+@settings_option
 @click.option("--ignore", metavar="CODE,...", help="Leave out these checks, such as M01,M07.")
 @click.option(
     "--nodes",
@@ -123,7 +125,7 @@ def check(
 
     The exit code is 2 if a log cannot be read, else 1 if --fail-on found something.
     """
-    thresholds = _thresholds(settings_file)
+    thresholds = thresholds_of(settings_file)
     for warning in site_checks().warnings:
         warn(warning)
     checks = _without(ignore, all_checks())
@@ -158,7 +160,8 @@ def check(
     sys.exit(seen.exit_code(_FAILING.get(fail_on or "", ())))
 
 
-def _thresholds(settings_file: str | None) -> Thresholds:
+def thresholds_of(settings_file: str | None) -> Thresholds:
+    """Read the thresholds of `settings_option`."""
     if settings_file is None:
         return Thresholds()
     # Pydantic takes longer to import than most logs take to check.

@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "ioncast.checks_command:check",
     "match": "predictor.commands:match",
     "predict": "predictor.commands:predict_command",
+    "advise": "ioncast.advise_command:advise",
     "validate": "predictor.validation.command:validate",
     "model": "predictor.model.commands:model",
     "bench": "benchdb.commands:bench",

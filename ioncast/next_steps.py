@@ -18,6 +18,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "match": "run these lines; `ioncast bench import FILE --system SYSTEM --io-nodes N` stores"
     " their results",
     "predict": "`--explain` gives the reasons; `ioncast validate` compares with measured reruns",
+    "advise": "`ioncast check LOG` prints the findings with snippets to follow the advice",
     "validate": "`ioncast campaign plan --from-logs FOLDER --platform FILE` lists what to measure",
     "model fit": _PREDICT,
     "model show": _PREDICT,

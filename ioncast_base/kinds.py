@@ -19,6 +19,9 @@ FILE_ACCESSES: tuple[FileAccess, ...] = get_args(FileAccess)
 ORDERS: tuple[Order, ...] = get_args(Order)
 FSYNCS: tuple[Fsync, ...] = get_args(Fsync)
 
+# A request of fewer bytes is small.
+SMALL_REQUEST_BYTES = 1 << 20
+
 
 class Kind(NamedTuple):
     """The kind of some I/O. Only I/O of the same kind is compared.

@@ -41,12 +41,15 @@ class Basis:
         All engines that measured on the system.
     fitted : Fitted or None
         The model if it was just fitted and is not stored yet.
+    survey : Survey
+        The summary of the measurements, to read the knowledge of further configurations.
     """
 
     engine: str | None
     knowledge: Knowledge
     engines: tuple[str, ...]
     fitted: Fitted | None
+    survey: Survey
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +112,10 @@ class Survey:
     def learned(self, fitted: Fitted) -> Survey:
         """Make the same survey with a model that was just fitted."""
         return replace(self, model=fitted.model, fitted=fitted)
+
+    def request_sizes(self, wanted: IorConfig) -> list[int]:
+        """The measured request sizes of a configuration's kind, in bytes, ascending."""
+        return self._catalogue.request_sizes(wanted)
 
     def arrange(self) -> None:
         """Build the catalogue that `near` searches now; otherwise its first use builds it."""
@@ -188,7 +195,7 @@ def read_basis(
     """
     survey = read_survey(connection, system, engine, before_fitting=before_fitting)
     knowledge = survey.knowledge(connection, survey.near(wanted))
-    return Basis(survey.engine, knowledge, survey.engines, survey.fitted)
+    return Basis(survey.engine, knowledge, survey.engines, survey.fitted, survey)
 
 
 def choose_engine(configurations: Mapping[str, int]) -> str:

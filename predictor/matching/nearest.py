@@ -271,6 +271,13 @@ class Catalogue(Generic[Benchmark]):
         """`logarithms` of all benchmarks that `group` lists, shape (n, len(SIZES))."""
         return self._groups[group_of(wanted)].sizes.T
 
+    def request_sizes(self, wanted: IorConfig) -> list[int]:
+        """The request sizes of the benchmarks that `group` lists, in bytes, ascending."""
+        if group_of(wanted) not in self._groups:
+            return []
+        logs = np.unique(self.sizes(wanted)[:, SIZES.index("request size")])
+        return [round(2.0**log) for log in logs.tolist()]
+
     def nearest(self, wanted: IorConfig) -> Benchmark | None:
         """Find the benchmark that stands for a configuration.
 

@@ -151,6 +151,10 @@ class Knowledge:
         beyond = self._catalogue.beyond(wanted)
         return replace(found, kind="model", beyond=beyond) if beyond else found
 
+    def request_sizes(self, wanted: IorConfig) -> list[int]:
+        """The request sizes of the curves of a configuration's kind, in bytes, ascending."""
+        return self._catalogue.request_sizes(wanted)
+
     def io_nodes(self, matches: Iterable[Match]) -> list[int]:
         """List the numbers of I/O nodes that were measured for the kinds of some matches."""
         groups = {group_of(match.wanted): match.wanted for match in matches}

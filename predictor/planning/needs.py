@@ -97,7 +97,7 @@ def wanted_of(
         moved: dict[IorConfig, int] = {}
         for phase in job.phases:
             for part in phase.parts:
-                config = _run(configuration(phase, part, nodes(job.nodes, tasks(phase))))
+                config = run_to_measure(configuration(phase, part, nodes(job.nodes, tasks(phase))))
                 moved[config] = moved.get(config, 0) + part.bytes
         for config, count in moved.items():
             before = totals.get(config, Wanted(0, 0))
@@ -151,6 +151,11 @@ def needs_of(
     return sorted(needs, key=lambda need: -need.gain)
 
 
+def run_to_measure(config: IorConfig) -> IorConfig:
+    """The run to measure: IOR either calls fsync or not, and most applications do not."""
+    return replace(config, fsync=config.fsync or "none")
+
+
 def within(needs: Iterable[Need], budget_s: float) -> list[Need]:
     """Take needs in their order, and skip those whose runs no longer fit into the budget."""
     taken: list[Need] = []
@@ -160,11 +165,6 @@ def within(needs: Iterable[Need], budget_s: float) -> list[Need]:
             taken.append(need)
             left -= need.seconds
     return taken
-
-
-def _run(config: IorConfig) -> IorConfig:
-    """The run to measure: IOR either calls fsync or not, and most applications do not."""
-    return replace(config, fsync=config.fsync or "none")
 
 
 def _missing(match: Match, io_nodes: Collection[int], repetitions: int) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
 from ioncast.insights.facts.overlaps import overlaps_of
-from ioncast.insights.facts.values import Bools, Ints
+from ioncast.insights.facts.values import Bools, Facts, Ints
 from ioncast_base.kinds import Operation
 
 
@@ -21,7 +21,7 @@ def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
         return None
     files, limit = layer.used_files, case.thresholds.repeated_factor
     moved = layer.of_files(layer.of(operation).bytes)
-    touched = _touched(case, operation)[files]
+    touched = distinct_bytes(case.facts, operation)[files]
     is_repeated = (touched > 0) & (moved > limit * touched)
     if not is_repeated.any():
         return None
@@ -37,13 +37,13 @@ def repeated_bytes(case: Case, operation: Operation) -> Finding | None:
     )
 
 
-def _touched(case: Case, operation: Operation) -> Ints:
+def distinct_bytes(facts: Facts, operation: Operation) -> Ints:
     """Count the bytes of each file that were moved at least once.
 
     Without a whole trace these are all bytes up to the highest offset, so at most too many.
     """
-    extent = _extent(case, operation)
-    found = overlaps_of(case.facts, operation)
+    extent = _extent(facts, operation)
+    found = overlaps_of(facts, operation)
     if found is None:
         return extent
     touched = extent.copy()
@@ -51,8 +51,8 @@ def _touched(case: Case, operation: Operation) -> Ints:
     return touched
 
 
-def _extent(case: Case, operation: Operation) -> Ints:
-    files = case.facts.files
+def _extent(facts: Facts, operation: Operation) -> Ints:
+    files = facts.files
     return files.read_extent_bytes if operation == "read" else files.written_extent_bytes
 
 
@@ -66,7 +66,7 @@ def _is_sieved(case: Case, operation: Operation, files: Ints, moved: Ints) -> Bo
     limit = case.thresholds.repeated_factor
     found: Bools = (
         (asked[files] >= 0)
-        & (asked[files] <= limit * _extent(case, operation)[files])
+        & (asked[files] <= limit * _extent(case.facts, operation)[files])
         & (moved > limit * asked[files])
     )
     return found

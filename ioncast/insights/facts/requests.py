@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ioncast.insights.facts.values import Ints, Requests, possible
-from ioncast_base.kinds import Api, Operation
+from ioncast_base.kinds import SMALL_REQUEST_BYTES, Api, Operation
 from summario.phases.streams import first_accesses, order_of, requests_of, row_of_counters
 from summario.reading.layouts import SIZE_BINS
 from summario.reading.records import Records
 
-# Darshan puts requests of exactly this size into the bin below it.
-_MIB = 1 << 20
+# Darshan puts requests of exactly 1 MiB, which are not small, into a bin below this one.
 _BELOW_MIB = SIZE_BINS.index("1M_4M")
 
 
@@ -78,11 +77,11 @@ def _of_one_mib(records: Records, api: Api, operation: Operation) -> Ints:
     if f"{api}_ACCESS1_ACCESS" not in records.columns:
         return found
     sizes = row_of_counters(records, f"{api}_ACCESS1_ACCESS", 4)
-    [rows] = (sizes == _MIB).any(axis=1).nonzero()
+    [rows] = (sizes == SMALL_REQUEST_BYTES).any(axis=1).nonzero()
     if not len(rows):
         return found
     counts = possible(row_of_counters(records, f"{api}_ACCESS1_COUNT", 4)[rows])
-    both = np.where(sizes[rows] == _MIB, counts, 0).sum(axis=1)
+    both = np.where(sizes[rows] == SMALL_REQUEST_BYTES, counts, 0).sum(axis=1)
     reads, writes = (
         _histogram(records, api, name)[rows, _BELOW_MIB - 1] for name in ("read", "write")
     )

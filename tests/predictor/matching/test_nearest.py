@@ -229,3 +229,15 @@ def test_of_equally_near_ones_none_is_lost_to_rounding() -> None:
 
 def test_in_an_empty_catalogue_nothing_is_near() -> None:
     assert catalogue_of_rows([]).nearest(IorConfig(write=True)) is None
+
+
+def test_the_request_sizes_of_a_kind_are_exact() -> None:
+    wanted = IorConfig(write=True, tasks=2, transfer_size=1024, block_size=8 << 20)
+    sizes = [8, 47008, 400000, 3 << 20, (1 << 40) + 8]
+    rows = [
+        measured(i, replace(wanted, transfer_size=size, block_size=size * (i + 1)), coverage=1)
+        for i, size in enumerate(reversed([*sizes, 47008]))
+    ]
+    other = measured(9, replace(wanted, file_per_process=True, block_size=1024), coverage=1)
+    assert catalogue_of_rows([*rows, other]).request_sizes(wanted) == sizes
+    assert catalogue_of_rows(rows).request_sizes(replace(wanted, write=False, read=True)) == []

@@ -1,0 +1,36 @@
+"""Traces of the curves today and then as plain JSON for Plotly, for pages and files."""
+
+from __future__ import annotations
+
+from predictor.composition.drawing import PRINTED, Colours, Trace, expected
+from predictor.composition.prediction import Prediction
+
+CHANGED = Colours(line="#b04a00", band="rgba(176, 74, 0, 0.18)")
+
+
+def traces(
+    today: Prediction,
+    then: Prediction,
+    colours: Colours = PRINTED,
+    changed: Colours = CHANGED,
+) -> list[Trace]:
+    """Draw the curve of a run and that of the changed run, with their intervals.
+
+    Parameters
+    ----------
+    today, then : Prediction
+        The predictions.
+    colours, changed : Colours
+        The colours of today's curve and of the changed one.
+    """
+    return [*_curve(today, "today", colours), *_curve(then, "then", changed)]
+
+
+def _curve(prediction: Prediction, name: str, colours: Colours) -> list[Trace]:
+    bands = {point.io_nodes: point.bandwidth_mib_s for point in prediction.curve}
+    band, line = expected(bands, colours)
+    hover = f"%{{x}} I/O nodes: %{{y:.1f}} MiB/s<extra>{name}</extra>"
+    return [
+        band | {"name": f"{name}, p10 to p90"},
+        line | {"name": name, "hovertemplate": hover},
+    ]

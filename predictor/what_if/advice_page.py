@@ -1,0 +1,81 @@
+"""Advice as an HTML page that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from ioncast_base.offline_pages import (
+    bullets,
+    heading,
+    laid_out,
+    paragraph,
+    table,
+    write_page,
+)
+from predictor.composition.drawing import Y_AXIS, by_io_nodes
+from predictor.composition.prediction import Prediction
+from predictor.what_if.advice_drawing import traces
+from predictor.what_if.advice_words import (
+    LEGEND,
+    conclusion,
+    name_of,
+    rows,
+    sentence,
+    to_measure,
+    today_in_words,
+)
+from predictor.what_if.advising import Advised
+
+_HEIGHT = 320
+
+
+def write_advice(advised: Advised, path: str | Path) -> None:
+    """Write advice as one HTML page, which contains everything it needs.
+
+    Parameters
+    ----------
+    advised : Advised
+        The advice.
+    path : str or Path
+        The file to write; about 5 MB with curves, most of it Plotly.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
+    """
+    today = advised.today
+    title = f"Advice for the I/O of job {today.job} on {today.system}"
+    write_page(path, title=title, parts=_parts(advised))
+
+
+def _parts(advised: Advised) -> Iterator[str | go.Figure]:
+    yield paragraph(_begun(f"{conclusion(advised)}."))
+    yield paragraph(_begun(f"{today_in_words(advised.today)}."))
+    if known := list(rows(advised)):
+        yield table(known)
+        yield bullets("Columns", LEGEND)
+    for advice in advised.advice:
+        if advice.then is not None:
+            yield heading(_begun(f"{name_of(advice)} {' '.join(advice.codes)}".strip()))
+            yield paragraph(_begun(f"{sentence(advised.today, advice)}."))
+            yield _figure(advised.today, advice.then)
+    yield bullets(
+        "Not known: measure this",
+        [f"{line} (for {', '.join(names)})" for line, names in to_measure(advised).items()],
+    )
+    yield bullets("Warnings", advised.today.warnings)
+
+
+def _begun(clause: str) -> str:
+    """Begin a clause with a capital letter."""
+    return clause[0].upper() + clause[1:]
+
+
+def _figure(today: Prediction, then: Prediction) -> go.Figure:
+    numbers = sorted({point.io_nodes for each in (today, then) for point in each.curve})
+    figure = go.Figure(traces(today, then))
+    return laid_out(figure, height=_HEIGHT, xaxis=by_io_nodes(numbers), yaxis=Y_AXIS)

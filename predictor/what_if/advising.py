@@ -1,0 +1,255 @@
+"""Advice for a run with the time that it saves, predicted from the system's benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Literal
+
+from ior_configs import IorConfig
+from predictor.composition.asking import Asked, Frontend, configurations_of, read_measured_basis
+from predictor.composition.prediction import Prediction, predict, predict_together
+from predictor.matching.configurations import Match
+from predictor.matching.job_nodes import job_nodes
+from predictor.model.system_model import Knowledge
+from predictor.planning.needs import run_to_measure
+from predictor.what_if.attempts import Attempt, Hints, Key, attempts_of
+from predictor.what_if.gains import Span, hidden_seconds, saved_by_io_nodes, saved_seconds
+from summario.phases.values import Extraction, Phase
+
+Verdict = Literal["faster", "unsure", "slower", "not known"]
+# From the firmest basis to none.
+_KINDS = ("exact", "interpolated", "model", "unknown")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A piece of advice, or two together, and what following it would save.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        The pieces of advice (`predictor.what_if.attempts.NAMES`).
+    codes : tuple of str
+        The checks that ask for it.
+    verdict : str
+        "faster" or "slower"; "unsure" if the interval of the saved seconds contains 0; "not known"
+        without a basis.
+    matched : str or None
+        The weakest match of the I/O that changes, today and then: "exact", "interpolated" or
+        "model"; "log" for asynchronous I/O, which rests on the pauses of the log. None if
+        nothing was measured.
+    saved_seconds : Span or None
+        Seconds that a run saves: today's with today's decision, minus those then with the decision
+        then. Below 0 if a run takes longer.
+    saved_by_io_nodes : mapping of int to Span
+        The same if the number of I/O nodes stays the same.
+    then : Prediction or None
+        The prediction of the changed run; None for asynchronous I/O and if nothing was measured.
+    unmeasured : tuple of IorConfig
+        The benchmarks that would tell more; empty if it is known.
+    """
+
+    keys: tuple[Key, ...]
+    codes: tuple[str, ...]
+    verdict: Verdict
+    matched: str | None = None
+    saved_seconds: Span | None = None
+    saved_by_io_nodes: Mapping[int, Span] = field(default_factory=dict)
+    then: Prediction | None = None
+    unmeasured: tuple[IorConfig, ...] = ()
+
+
+@dataclass(frozen=True)
+class Advised:
+    """A run's prediction today, and all advice that was tried.
+
+    Attributes
+    ----------
+    today : Prediction
+        The prediction of the run as it is.
+    advice : tuple of Advice
+        The largest expected gain first; advice without a basis comes last.
+    """
+
+    today: Prediction
+    advice: tuple[Advice, ...]
+
+
+def advise(
+    frontend: Frontend,
+    asked: Asked,
+    found: Extraction,
+    hints: Hints,
+    *,
+    buffer_bytes: int | None = None,
+) -> Advised:
+    """Try the advice for a run with the measurements in the database.
+
+    Parameters
+    ----------
+    frontend : Frontend
+        The command line or the service.
+    asked : Asked
+        The question, as for a prediction.
+    found : Extraction
+        The phases of the run.
+    hints : Hints
+        The results of its checks.
+    buffer_bytes : int, optional
+        The size of larger requests; by default a measured one.
+
+    Raises
+    ------
+    IoncastError
+        As `predictor.composition.asking.ask`.
+    """
+    nodes = job_nodes(asked.nodes, found.nodes)
+    own = configurations_of(found.phases, nodes.number)
+    basis, limits = read_measured_basis(frontend, asked.system, own, asked.engine)
+    attempts = attempts_of(
+        found.phases, hints, basis.survey.request_sizes, buffer_bytes=buffer_bytes
+    )
+    changed = [phase for attempt in attempts for phase in attempt.phases]
+    wanted = [*own, *configurations_of(changed, nodes.number)]
+    with frontend.transaction() as connection:
+        knowledge = basis.survey.knowledge(connection, basis.survey.near(wanted))
+    advised = try_all(found.phases, knowledge, attempts, hints, replace(asked, nodes=nodes.number))
+    today = advised.today
+    warnings = (*found.warnings, *nodes.warnings, *limits, *today.warnings)
+    job = found.job if today.job is None else today.job
+    return replace(advised, today=replace(today, job=job, nodes=nodes, warnings=warnings))
+
+
+def try_all(
+    phases: Sequence[Phase],
+    knowledge: Knowledge,
+    attempts: Iterable[Attempt],
+    hints: Hints,
+    asked: Asked,
+) -> Advised:
+    """Predict a run, and the run that follows each piece of advice.
+
+    Parameters
+    ----------
+    phases : sequence of Phase
+        The phases of the run.
+    knowledge : Knowledge
+        The curves and the model of the system.
+    attempts : iterable of Attempt
+        The advice that changes phases.
+    hints : Hints
+        The results of the run's checks.
+    asked : Asked
+        The question; its compute nodes are those of the job, or None.
+    """
+    today = predict(
+        phases,
+        knowledge,
+        system=asked.system,
+        nodes=asked.nodes,
+        io_nodes=asked.io_nodes,
+        ran_with=asked.ran_with,
+        policy=asked.policy,
+    )
+    advice = [_tried(phases, knowledge, attempt, asked) for attempt in attempts]
+    operations = hints.operations_of("asynchronous")
+    saved = hidden_seconds(phases, today, operations)
+    # Without pauses, asynchronous I/O changes as little as advice that changes no phase.
+    if saved.expected > 0:
+        codes = hints.codes_of("asynchronous")
+        advice.append(Advice(("asynchronous",), codes, _verdict(saved), "log", saved))
+    return Advised(today, tuple(sorted(advice, key=_rank)))
+
+
+def _rank(one: Advice) -> tuple[bool, float]:
+    return one.saved_seconds is None, -(one.saved_seconds.expected if one.saved_seconds else 0)
+
+
+def _verdict(saved: Span) -> Verdict:
+    if saved.p10 > 0:
+        return "faster"
+    return "slower" if saved.p90 < 0 else "unsure"
+
+
+def _tried(phases: Sequence[Phase], knowledge: Knowledge, attempt: Attempt, asked: Asked) -> Advice:
+    changed, unmeasured = _measurable(phases, attempt.phases, knowledge, asked.nodes)
+    nothing = Advice(attempt.keys, attempt.codes, "not known", unmeasured=unmeasured)
+    if changed == tuple(phases):
+        return nothing
+    today, then = predict_together(
+        [phases, changed],
+        knowledge,
+        system=asked.system,
+        nodes=asked.nodes,
+        io_nodes=asked.io_nodes,
+        ran_with=asked.ran_with,
+        policy=asked.policy,
+    )
+    rests_on = _different_matches(today, then, phases, changed)
+    weakest = max((found.kind for found in rests_on), key=_KINDS.index)
+    saved = saved_seconds(today, then)
+    if saved is None or (weakest == "model" and _verdict(saved) == "unsure"):
+        weak = [found.wanted for found in rests_on if found.kind == weakest]
+        return replace(nothing, matched=weakest, unmeasured=_lines([*unmeasured, *weak]))
+    return replace(
+        nothing,
+        verdict=_verdict(saved),
+        matched=weakest,
+        saved_seconds=saved,
+        saved_by_io_nodes=saved_by_io_nodes(today, then),
+        then=then,
+    )
+
+
+def _measurable(
+    phases: Sequence[Phase],
+    changed: Sequence[Phase],
+    knowledge: Knowledge,
+    nodes: int | None,
+) -> tuple[tuple[Phase, ...], tuple[IorConfig, ...]]:
+    """Change only the phases of which today's and the changed I/O resemble a benchmark.
+
+    Returns
+    -------
+    phases : tuple of Phase
+        All phases of the run.
+    unmeasured : tuple of IorConfig
+        The benchmarks that the other changes lack.
+    """
+    match = cache(knowledge.match)
+    kept, unmeasured = [], []
+    for before, after in zip(phases, changed, strict=True):
+        wanted = configurations_of((before, after) if before != after else (), nodes)
+        lacking = [one for one in wanted if match(one).curve is None]
+        kept.append(before if lacking else after)
+        unmeasured += lacking
+    return tuple(kept), _lines(unmeasured)
+
+
+def _lines(configurations: Iterable[IorConfig]) -> tuple[IorConfig, ...]:
+    """The different runs to measure, those of most bytes first."""
+    found = dict.fromkeys(map(run_to_measure, configurations))
+    return tuple(sorted(found, key=lambda one: -(one.tasks or 1) * one.bytes_per_process))
+
+
+def _different_matches(
+    today: Prediction, then: Prediction, phases: Sequence[Phase], changed: Sequence[Phase]
+) -> list[Match]:
+    """List the matches of the phases that change, without those that both versions have.
+
+    If only the bytes differ by less than the sizes of a configuration tell, all of them count.
+    """
+    places = {i for i, pair in enumerate(zip(phases, changed, strict=True)) if pair[0] != pair[1]}
+    ones, others = (
+        {
+            found.key: found
+            for matched in prediction.phases
+            if matched.index in places
+            for _, found in matched.parts
+        }
+        for prediction in (today, then)
+    )
+    found = ones | others
+    return [found[key] for key in ones.keys() ^ others.keys()] or list(found.values())

@@ -1,0 +1,70 @@
+"""Advice in the words of the table and the page; expected numbers are computed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from benchdb.measurements.curves import Curve
+from predictor.composition.asking import Asked
+from predictor.model.system_model import Knowledge
+from predictor.what_if.advice_formats import to_text
+from predictor.what_if.advice_words import conclusion, sentence, to_measure
+from predictor.what_if.advising import Advised, try_all
+from predictor.what_if.attempts import Hints, attempts_of
+from summario.phases.values import Phase
+
+KIB, MIB = 1 << 10, 1 << 20
+MakePhase = Callable[..., Phase]
+MakeCurve = Callable[..., Curve]
+
+
+def advise(phases: list[Phase], curves: list[Curve], *codes: str) -> Advised:
+    knowledge = Knowledge(tuple(curves))
+    hints = Hints(frozenset(codes))
+    attempts = attempts_of(phases, hints, knowledge.request_sizes)
+    return try_all(phases, knowledge, attempts, hints, Asked("here", nodes=8))
+
+
+@pytest.fixture
+def small(a_curve: MakeCurve) -> Curve:
+    return a_curve({0: (16.0,), 4: (32.0,)}, transfer_size=64 * KIB)
+
+
+def test_a_gain_is_said_with_both_decisions(
+    a_phase: MakePhase, a_curve: MakeCurve, small: Curve
+) -> None:
+    advised = advise([a_phase((1024, 64 * MIB))], [small, a_curve({0: (64.0,)})], "P06")
+    said = "saves 1 s of 2 s in a run (1 to 1 s): 64 instead of 32 MiB/s"
+    nodes = "with direct access instead of 4 I/O nodes"
+    assert conclusion(advised) == f"most would help: larger requests, which {said}, {nodes}"
+
+
+def test_a_loss_is_said_as_such(a_phase: MakePhase, a_curve: MakeCurve, small: Curve) -> None:
+    slow = a_curve({4: (16.0,)}, api="MPIIO", collective=True, transfer_size=64 * KIB)
+    advised = advise([a_phase((1024, 64 * MIB))], [small, slow], "P16")
+    assert sentence(advised.today, advised.advice[0]) == (
+        "takes 2 s more than 2 s in a run (2 to 2 s): 16 instead of 32 MiB/s, with 4 I/O nodes"
+    )
+    assert conclusion(advised) == "no advice is sure to help"
+
+
+def test_each_benchmark_to_measure_is_named_once(a_phase: MakePhase, small: Curve) -> None:
+    advised = advise([a_phase((1024, 64 * MIB))], [small], "P16")
+    assert to_measure(advised) == {
+        "mpiexec -n 16 ior -a MPIIO -w -c -b 4m -t 64k": ("collective MPI-IO calls",),
+        "mpiexec -n 16 ior -a POSIX -w -F -b 4m -t 64k": ("a file for each process",),
+    }
+    assert conclusion(advised) == "no gain is known; measure the benchmarks below"
+
+
+def test_people_see_the_benchmarks_of_most_bytes_only(a_phase: MakePhase, small: Curve) -> None:
+    phases = [
+        a_phase((1024 * count, 64 * count * MIB), start_seconds=2.0 * count)
+        for count in range(1, 10)
+    ]
+    text = to_text(advise(phases, [small]))
+    assert text.count("mpiexec") == 6
+    assert "-b 36m -t 64k" in text
+    assert text.endswith("and 3 others, which --format json lists")
