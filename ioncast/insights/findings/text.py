@@ -107,8 +107,8 @@ def thresholds_in_words(thresholds: Mapping[str, float]) -> str:
 
 def all_files(finding: Record) -> int:
     """Count the files of a finding, of which only the worst are listed."""
-    listed = len(finding["files"])
-    return max(int(finding["numbers"].get("files", listed)), listed)
+    named = len(finding["files"])
+    return max(int(finding["numbers"].get("files", named)), named)
 
 
 def by_reason(unknown: Mapping[str, str]) -> dict[str, str]:
