@@ -280,9 +280,12 @@ def _lustre(run: Run, ids: NDArray[np.uint64]) -> LustreComponents | None:
 
 
 def _libraries(run: Run) -> dict[str, Records]:
-    found: dict[str, Records] = {}
-    for log in run.logs:
-        for module in LIBRARY_MODULES:
-            if module in log.records:
-                found.setdefault(module, log.records[module])
-    return found
+    found = {
+        module: [
+            (index, log.records[module])
+            for index, log in enumerate(run.logs)
+            if module in log.records
+        ]
+        for module in LIBRARY_MODULES
+    }
+    return {module: _joined(logs)[1] for module, logs in found.items() if logs}

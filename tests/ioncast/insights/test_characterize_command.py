@@ -143,6 +143,7 @@ def test_a_pattern_that_matches_no_file_says_so() -> None:
 
 
 def test_joined_logs_are_one_run(tmp_path: Path) -> None:
-    logs = sorted((FIXTURES / "programs").glob("*.darshan"))
-    done = run_ioncast("characterize", "--format", "json", "--join", "steps", *logs)
-    assert 0 < len(json.loads(done.stdout)) <= len(logs)
+    logs = sorted((FIXTURES / "programs").glob("fork-workers-*.darshan"))
+    done = run_ioncast("characterize", "--format", "json", "--join", "job", *logs)
+    [record] = json.loads(done.stdout)
+    assert record["job"]["processes"] == len(logs) > 1

@@ -310,6 +310,17 @@ def test_calls_of_libraries_are_counted_by_kind(tmp_path: Path) -> None:
     assert of_file["libraries", "H5D", "point selections"].value == 3
 
 
+def test_calls_of_libraries_in_all_logs_of_a_run_are_added(tmp_path: Path) -> None:
+    paths = [
+        write_log(
+            tmp_path / f"{opens}.darshan", [counter_record("H5F", "/d/f", 0, OPENS=opens)], nprocs=1
+        )
+        for opens in (2, 3)
+    ]
+    libraries = rows_of(characterisation(*paths), "libraries")
+    assert libraries["H5F", "file opens"].value == 5
+
+
 @pytest.mark.parametrize(
     ("record", "said"),
     [
