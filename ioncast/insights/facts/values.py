@@ -21,6 +21,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+# The modules of DAOS, whose I/O no layer contains.
+DAOS_MODULES = ("DFS", "DAOS")
+
 # A file's highest layer comes first: MPI-IO calls POSIX, and so does STDIO.
 HIGHEST_FIRST: tuple[Api, ...] = ("MPIIO", "STDIO", "POSIX")
 
@@ -286,7 +289,7 @@ class Facts:
     layers : mapping of str to Layer
         The layers that have records of these files, by api.
     libraries : mapping of str to Records
-        The records of H5F, H5D, PNETCDF_FILE and PNETCDF_VAR, of the first log that has them.
+        The records of H5F, H5D, PNETCDF_FILE and PNETCDF_VAR of all logs.
     nodes : NodeCount or None
         The number of compute nodes; None if nothing tells it.
     trace : Operations or None

@@ -43,11 +43,7 @@ def to_text(record: Record, marked: Marked = str) -> str:
     findings = record["findings"]
     first = [_line(each, marked) for each in findings if each["code"] == NOTHING_ELSE_MATTERS]
     detailed = [_details(each, marked) for each in findings if each["level"] in _DETAILED]
-    short = [
-        _line(each, marked)
-        for each in findings
-        if each["level"] not in _DETAILED and each["code"] != NOTHING_ELSE_MATTERS
-    ]
+    short = [_line(each, marked) for each in findings if not is_important(each)]
     parts = [
         _head(record),
         *first,
@@ -91,6 +87,11 @@ def levels_of(record: Record) -> dict[str, int]:
     """Count the findings of a run by level, the worst first."""
     found = [finding["level"] for finding in record["findings"]]
     return {level: found.count(level) for level in LEVELS if level in found}
+
+
+def is_important(finding: Record) -> bool:
+    """Tell whether people must see a finding, or may skip it: good practice and facts."""
+    return finding["level"] in _DETAILED or finding["code"] == NOTHING_ELSE_MATTERS
 
 
 def named_ranks(ranks: Sequence[int]) -> str:

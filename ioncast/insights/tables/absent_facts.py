@@ -6,11 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioncast.insights.facts.values import Facts, Layer
+from ioncast.insights.facts.values import DAOS_MODULES, Facts, Layer
 from ioncast_base.wording import counted, listed
-
-# Modules of programs whose data pass none of the three layers.
-_OTHER_WAYS = ("DFS", "DAOS")
 
 
 def not_recorded(facts: Facts) -> tuple[str, ...]:
@@ -27,7 +24,7 @@ def _sentences(facts: Facts) -> Iterator[str]:
         )
     if not facts.run.run_seconds:
         yield "the log's start and end are the same, so times have no shares of the run time"
-    others = [name for name in _OTHER_WAYS if facts.run.has(name)]
+    others = [name for name in DAOS_MODULES if facts.run.has(name)]
     if others:
         yield f"the tables have no data that moved through {listed(others)}"
     if not facts.layers:

@@ -50,6 +50,12 @@ class Row(NamedTuple):
         """The layer and the characteristic, which no other row of the table has."""
         return self.layer, self.characteristic
 
+    @property
+    def tells_something(self) -> bool:
+        """Whether the row has a value other than 0, or the reason why it has none."""
+        # 0 is a rank like any other.
+        return bool(self.value) or self.unit == "rank" or (self.value is None and bool(self.note))
+
 
 @dataclass(frozen=True)
 class Line:
@@ -142,7 +148,7 @@ class Table:
         """Yield the rows of a group of files; without `zeros`, only those that tell something."""
         for line in self.lines:
             row = line.row(group)
-            if row is not None and (zeros or _tells_something(row)):
+            if row is not None and (zeros or row.tells_something):
                 yield row
 
     def rare(self) -> frozenset[tuple[str, str]]:
@@ -153,11 +159,6 @@ class Table:
         """Replace the arrays of all lines by lists, and leave out lines of zeros."""
         lines = (line.as_lists() for line in self.lines if line.tells_something())
         return replace(self, lines=tuple(lines))
-
-
-def _tells_something(row: Row) -> bool:
-    # 0 is a rank like any other.
-    return bool(row.value) or row.unit == "rank" or (row.value is None and bool(row.note))
 
 
 def _plain(value: Any) -> Value:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ioncast.insights.checks.registry import NOTHING_ELSE_MATTERS
 from ioncast.insights.comparison.in_words import layer_text, share_text, value_text
 from ioncast.insights.findings.text import (
     LIBRARY_NAMES,
     all_files,
     by_reason,
+    is_important,
     named_ranks,
     thresholds_in_words,
 )
@@ -129,8 +129,8 @@ def insights_shown(
     files = characterisation["files"]
     return InsightsShown(
         summary=_summary(Counter(record["level"] for record in records)),
-        important=[_finding(record) for record in records if _is_important(record)],
-        others=[_finding(record) for record in records if not _is_important(record)],
+        important=[_finding(record) for record in records if is_important(record)],
+        others=[_finding(record) for record in records if not is_important(record)],
         facts=_facts(characterisation["job"]),
         tables=tuple(_tables(characterisation["tables"])),
         not_recorded=characterisation["not_recorded"],
@@ -153,7 +153,7 @@ def _facts(job: Mapping[str, Any]) -> dict[str, str]:
 def _tables(records: Iterable[Mapping[str, Any]]) -> Iterator[TableShown]:
     for record in records:
         rows = [Row(**dict(zip(record["columns"], row, strict=True))) for row in record["rows"]]
-        shown = tuple(_row(row) for row in rows if row.value or (row.value is None and row.note))
+        shown = tuple(_row(row) for row in rows if row.tells_something)
         if shown:
             yield TableShown(record["name"].capitalize(), shown)
 
@@ -173,10 +173,6 @@ def _summary(levels: Mapping[str, int]) -> str:
     if warn := levels.get("WARN"):
         parts.append(f"{warn if parts else counted(warn, 'finding')} may be harmful")
     return f"{', '.join(parts)}." if parts else "No check found anything harmful."
-
-
-def _is_important(record: dict[str, Any]) -> bool:
-    return record["level"] in {"HIGH", "WARN"} or record["code"] == NOTHING_ELSE_MATTERS
 
 
 def _finding(record: dict[str, Any]) -> FindingShown:

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 
 from ioncast.insights.checks.values import Case, Find, Finding, Result, Unknown
 from ioncast.insights.facts.rank_times import slowest_io_seconds
-from ioncast.insights.facts.values import share
-
-# Modules of DAOS, whose I/O no other module counts.
-_DAOS_MODULES = ("DFS", "DAOS")
+from ioncast.insights.facts.values import DAOS_MODULES, share
 
 
 def other_allocation(case: Case) -> Finding | None:
@@ -37,7 +34,7 @@ def little_io(case: Case) -> Result:
         return None
     if facts.is_incomplete:
         return Unknown("records are missing, because Darshan's memory was full")
-    if facts.run.has(*_DAOS_MODULES):
+    if facts.run.has(*DAOS_MODULES):
         return Unknown("the log has I/O through DAOS, whose time does not count here")
     if "POSIX" in facts.layers and facts.layers["POSIX"].count("MMAPS").any():
         return Unknown("files are mapped into memory (mmap), and Darshan does not see that I/O")
