@@ -150,12 +150,12 @@ def test_a_path_is_a_valid_uri_in_sarif(tmp_path: Path) -> None:
 def test_the_page_shows_all_snippets_and_needs_no_network(tmp_path: Path) -> None:
     log = write_log(
         tmp_path / "app.darshan",
-        [posix_record("/<b>f", WRITES=5000, SIZE_WRITE_0_100=5000)],
+        [posix_record("/<b>f\u202e", WRITES=5000, SIZE_WRITE_0_100=5000)],
         nprocs=4,
     )
     run_ioncast("check", log, "--html", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "/&lt;b&gt;f" in page
+    assert "/&lt;b&gt;f\\u202e" in page
     assert "<b>" not in page
     assert "ncmpi_put_vara_double_all(ncid, varid, start, count, data);" in page
     assert "H5Pset_dxpl_mpio(transfer_list, H5FD_MPIO_COLLECTIVE);" in page
@@ -180,7 +180,7 @@ def test_a_log_may_have_any_name(output_format: str, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     assert "P06" in answer.stdout
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "/odd\\udcff\n&lt;b&gt;.darshan" in page
+    assert "/odd\\udcff\\n&lt;b&gt;.darshan" in page
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ioncast.insights.findings.text import (
     thresholds_in_words,
 )
 from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
+from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted, sentence
 
 _STYLE = """
@@ -49,7 +50,7 @@ def write_findings(path: str | Path, records: Sequence[Record]) -> None:
 
 
 def _run(record: Record) -> Iterator[str]:
-    yield heading(record["log"])
+    yield heading(visible(record["log"]))
     found = [f"{number} {level}" for level, number in levels_of(record).items()]
     yield paragraph(
         f"Job {record['job']}, {counted(record['processes'], 'process')}:"
@@ -74,7 +75,9 @@ def _finding(finding: Record) -> Iterator[str]:
         details.append(f"Ranks: {named_ranks(finding['ranks'])}.")
     yield paragraph(" ".join(details))
     if finding["files"]:
-        files = [{"file": each["path"], "number": each["words"]} for each in finding["files"]]
+        files = [
+            {"file": visible(each["path"]), "number": each["words"]} for each in finding["files"]
+        ]
         yield table(files)
         if (more := all_files(finding) - len(files)) > 0:
             yield paragraph(f"and {counted(more, 'other file')}")
