@@ -261,23 +261,17 @@ def predict_together(
         )
         return [alone(first, ran_with=ran_with, earlier=earlier), *map(alone, others)]
     found = [_version(phases, knowledge, nodes, io_nodes) for phases in versions]
-    # Each phase stands beside its changed ones, so that their doubts are drawn at once.
-    beside = [task for row in zip_longest(*(one.ordered for one in found)) for task in row if task]
-    usable = [match for match in matches_of(beside) if match.curve]
     numbers = {n for one in found for n in one.asked} | {run.io_nodes for run in earlier}
     numbers |= set() if ran_with is None else {ran_with}
-    common = _common(match.curve.bandwidths_mib_s for match in usable if match.curve)
-    points = sorted(filter(knowledge.reaches if knowledge.model else common.__contains__, numbers))
-    estimates = estimates_of(usable, knowledge, points)
+    estimates, points = _estimated(found, knowledge, numbers)
     composed = [composition_of(one.ordered, estimates, points) for one in found]
     runs: tuple[EarlierRun, ...] = ()
     if composed[0] is not None:
         runs = tuple(run for run in earlier if run.io_nodes in points)
         if ran_with is not None and ran_with in points:
             runs += (EarlierRun(ran_with, _observed(found[0].ordered)),)
-    doubts = {match.key: knowledge.doubt(match) for match in usable}
     doubted = [
-        _doubted(composition, one.ordered, estimates, doubts)
+        _doubted(composition, one.ordered, estimates, knowledge)
         for one, composition in zip(found, composed, strict=True)
     ]
     predictions = []
@@ -324,6 +318,21 @@ def _version(
     return _Version(tasks, in_order(tasks), tuple(io_nodes or knowledge.io_nodes(usable)))
 
 
+def _estimated(
+    versions: Sequence[_Version], knowledge: Knowledge, io_nodes: Iterable[int]
+) -> tuple[dict[MatchKey, Estimate], list[int]]:
+    """Estimate the parts of all versions, with the numbers of I/O nodes that can be estimated."""
+    # Each phase stands beside its changed ones, so that their doubts are drawn at once.
+    beside = [
+        task for row in zip_longest(*(one.ordered for one in versions)) for task in row if task
+    ]
+    usable = [found for found in matches_of(beside) if found.curve]
+    common = _common(found.curve.bandwidths_mib_s for found in usable if found.curve)
+    known = knowledge.reaches if knowledge.model else common.__contains__
+    points = sorted(filter(known, io_nodes))
+    return estimates_of(usable, knowledge, points), points
+
+
 def _observed(tasks: Sequence[Task]) -> float:
     """Compute the bandwidth of the run, from the phases of which a part has a benchmark."""
     known = [task.phase for task in tasks if any(found.curve for _, found in task.parts)]
@@ -337,13 +346,15 @@ def _doubted(
     composition: Composition | None,
     tasks: Sequence[Task],
     estimates: Mapping[MatchKey, Estimate],
-    doubts: Mapping[MatchKey, float],
+    knowledge: Knowledge,
 ) -> Composition | None:
-    """Compose again with the doubts about benchmarks that do other I/O, as variances by match."""
+    """Compose again with the doubts about benchmarks that do other I/O."""
+    found = {match.key: match for match in matches_of(tasks) if match.key in estimates}
+    doubts = {key: knowledge.doubt(match) for key, match in found.items()}
     if composition is None or not any(doubts.values()):
         return composition
     points = composition.io_nodes
-    wider = {key: one.doubted(doubts[key], points) for key, one in estimates.items()}
+    wider = {key: estimates[key].doubted(doubt, points) for key, doubt in doubts.items()}
     return composition_of(tasks, wider, points)
 
 
