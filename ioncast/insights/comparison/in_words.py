@@ -50,7 +50,7 @@ def layer_text(layer: str) -> str:
 
 def command_text(run: Characterisation) -> str:
     """Write the log of a run and its command."""
-    return f"{visible(run.log)}: {_shortened(visible(run.job['command']))}"
+    return f"{visible(run.log)}: {shortened(visible(run.job['command']), _LONGEST_COMMAND)}"
 
 
 def short_names(runs: Sequence[Characterisation]) -> list[str]:
@@ -106,5 +106,6 @@ def _factor(ratio: float) -> str:
     return f"{in_digits(ratio)} ×" if ratio >= 1 else f"1/{in_digits(1 / ratio)}"
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_COMMAND else f"{text[: _LONGEST_COMMAND - 1]}…"
+def shortened(text: str, most: int) -> str:
+    """Leave out the end of a text with more characters than `most`."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ioncast.insights.comparison.comparing import differs
-from ioncast.insights.comparison.in_words import layer_text
+from ioncast.insights.comparison.in_words import layer_text, shortened
 from ioncast.insights.comparison.shown import Texts, marked
 from ioncast.insights.tables.characterising import Characterisation
 from ioncast_base.visible_text import visible
@@ -51,7 +51,7 @@ def _incomplete(job: Job) -> str:
 
 def _file_systems(job: Job) -> str:
     texts = [f"{visible(each['path'])} ({visible(each['type'])})" for each in job["mounts"]]
-    return _shortened(", ".join(texts))
+    return shortened(", ".join(texts), _LONGEST)
 
 
 def _moment(seconds: float) -> str:
@@ -60,10 +60,6 @@ def _moment(seconds: float) -> str:
         return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):
         return "not known"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 # For each property its text, and the value that is compared.

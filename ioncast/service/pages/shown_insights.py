@@ -126,7 +126,7 @@ def insights_shown(
         *_left_out(characterisation, checks),
         *([_OLDER] if version < VERSION else []),
     ]
-    files = characterisation["files"]
+    files = [{**file, "layer": layer_text(file["layer"])} for file in characterisation["files"]]
     return InsightsShown(
         summary=_summary(Counter(record["level"] for record in records)),
         important=[_finding(record) for record in records if is_important(record)],

@@ -10,7 +10,7 @@ from ioncast.insights.checks.registry import all_advice
 from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
 from ioncast.service.sandbox.insight_documents import VERSION
 
-MANY_FILES = [{"path": f"/data/{n}"} for n in range(20)]
+MANY_FILES = [{"path": f"/data/{n}", "layer": "MPIIO"} for n in range(20)]
 
 
 def finding(code: str, level: str, **told: Any) -> dict[str, Any]:
@@ -94,6 +94,10 @@ def test_a_list_of_files_says_how_many_there_are() -> None:
     found = shown(some, all_, run={"file_count": 64_001})
     assert [each.files_said for each in found.important] == ["20 of 64,000 files", "1 file"]
     assert found.files_said == "20 of 64,001 files"
+
+
+def test_layers_of_files_have_the_names_that_tables_have() -> None:
+    assert {file["layer"] for file in shown().files} == {"MPI-IO"}
 
 
 def test_a_finding_names_its_source_its_thresholds_and_ranks() -> None:
