@@ -11,9 +11,8 @@ from ioncast.insights.findings.text import (
     Record,
     all_files,
     by_reason,
+    details_of,
     levels_of,
-    named_ranks,
-    thresholds_in_words,
 )
 from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
 from ioncast_base.visible_text import visible
@@ -68,12 +67,7 @@ def _finding(finding: Record) -> Iterator[str]:
     words = html.escape(f"{finding['code']} {finding['title']}")
     yield f'<h3><span class="level {level}">{level}</span> {words}</h3>'
     yield paragraph(sentence(finding["sentence"]))
-    details = [f"Source: {finding['source']}."]
-    if finding["thresholds"]:
-        details.append(f"Thresholds: {thresholds_in_words(finding['thresholds'])}.")
-    if finding["ranks"]:
-        details.append(f"Ranks: {named_ranks(finding['ranks'])}.")
-    yield paragraph(" ".join(details))
+    yield paragraph(" ".join(details_of(finding)))
     if finding["files"]:
         files = [
             {"file": visible(each["path"]), "number": each["words"]} for each in finding["files"]

@@ -94,16 +94,25 @@ def is_important(finding: Record) -> bool:
     return finding["level"] in _DETAILED or finding["code"] == NOTHING_ELSE_MATTERS
 
 
-def named_ranks(ranks: Sequence[int]) -> str:
+def _named_ranks(ranks: Sequence[int]) -> str:
     """Name the first of some processes."""
     first = ", ".join(map(str, ranks[:_RANKS_SHOWN]))
     more = len(ranks) - _RANKS_SHOWN
     return f"{first} and {counted(more, 'other')}" if more > 0 else first
 
 
-def thresholds_in_words(thresholds: Mapping[str, float]) -> str:
+def _thresholds_in_words(thresholds: Mapping[str, float]) -> str:
     """Write thresholds with the names of their settings."""
     return ", ".join(f"{name} {in_digits(value)}" for name, value in thresholds.items())
+
+
+def details_of(finding: Record) -> Iterator[str]:
+    """Yield sentences about the source, the thresholds and the ranks of a finding."""
+    yield f"Source: {finding['source']}."
+    if finding["thresholds"]:
+        yield f"Thresholds: {_thresholds_in_words(finding['thresholds'])}."
+    if finding["ranks"]:
+        yield f"Ranks: {_named_ranks(finding['ranks'])}."
 
 
 def all_files(finding: Record) -> int:
@@ -130,13 +139,13 @@ def _head(record: Record) -> str:
 def _details(finding: Record, marked: Marked) -> str:
     lines = [_start(finding, marked) + finding["title"], _wrapped(finding["sentence"])]
     if finding["thresholds"]:
-        lines.append(_wrapped(f"thresholds: {thresholds_in_words(finding['thresholds'])}"))
+        lines.append(_wrapped(f"thresholds: {_thresholds_in_words(finding['thresholds'])}"))
     shown = finding["files"][:_FILES_SHOWN]
     lines.extend(f"{_INDENT}{file['words']}: {visible(file['path'])}" for file in shown)
     if shown and (more := all_files(finding) - len(shown)) > 0:
         lines.append(f"{_INDENT}and {counted(more, 'other file')}")
     if finding["ranks"]:
-        lines.append(_wrapped(f"ranks: {named_ranks(finding['ranks'])}"))
+        lines.append(_wrapped(f"ranks: {_named_ranks(finding['ranks'])}"))
     return "\n".join(lines)
 
 

@@ -12,9 +12,8 @@ from ioncast.insights.findings.text import (
     LIBRARY_NAMES,
     all_files,
     by_reason,
+    details_of,
     is_important,
-    named_ranks,
-    thresholds_in_words,
 )
 from ioncast.insights.tables.values import Row
 from ioncast.service.sandbox.insight_documents import VERSION, with_advice
@@ -185,21 +184,13 @@ def _finding(record: dict[str, Any]) -> FindingShown:
         advice=tuple(
             (each["sentence"], tuple(_examples(each["snippets"]))) for each in record["advice"]
         ),
-        details=tuple(_details(record)),
+        details=tuple(details_of(record)),
     )
 
 
 def _examples(snippets: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for library, text in snippets.items():
         yield LIBRARY_NAMES.get(library, library), text
-
-
-def _details(record: Mapping[str, Any]) -> Iterator[str]:
-    yield f"Source: {record['source']}."
-    if record["thresholds"]:
-        yield f"Thresholds: {thresholds_in_words(record['thresholds'])}."
-    if record["ranks"]:
-        yield f"Ranks: {named_ranks(record['ranks'])}."
 
 
 def _files_said(shown: int, all_: int) -> str:
