@@ -120,3 +120,15 @@ def size(count_bytes: float) -> str:
         return counted(round(count_bytes), "byte")
     powers = min(int(log2(count_bytes) / 10), len(_UNITS))
     return f"{in_digits(count_bytes / _KIB**powers)} {_UNITS[powers - 1]}"
+
+
+def bandwidth(mib_s: float) -> str:
+    """Write a bandwidth for people: in MiB/s, or from 1,024 MiB/s on in larger units.
+
+    Examples
+    --------
+    >>> bandwidth(73.86), bandwidth(584253.0), bandwidth(0.0123)
+    ('73.9 MiB/s', '571 GiB/s', '0.0123 MiB/s')
+    """
+    powers = min(int(log2(max(mib_s, 1)) / 10), len(_UNITS) - 2)
+    return f"{in_digits(mib_s / _KIB**powers)} {_UNITS[powers + 1]}/s"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from benchdb.measurements.curves import Curve
-from ioncast_base.wording import counted, each_in_words, in_digits, in_words, size
+from ioncast_base.wording import bandwidth, counted, each_in_words, in_digits, in_words, size
 from predictor.composition.differing import differing
+from predictor.composition.plausible import IMPLAUSIBLE_FACTOR
 from predictor.matching.configurations import MatchedPhase, metadata_warnings
 from predictor.model.system_model import Knowledge
 
@@ -83,6 +84,26 @@ def limits(
                     f"phase {index}, {requests}: the nearest benchmark is far off, with {listed}"
                 )
     return warnings
+
+
+def too_fast(runs: Sequence[tuple[int, float, float]]) -> Iterator[str]:
+    """Warn of implausible bandwidths, which do not correct a prediction; name the highest.
+
+    Parameters
+    ----------
+    runs : sequence of (int, float, float)
+        Number of I/O nodes, bandwidth in MiB/s, and the expected p90 in MiB/s.
+    """
+    if not runs:
+        return
+    io_nodes, got_mib_s, p90_mib_s = max(runs, key=lambda run: run[1] / run[2])
+    others = f" (and {counted(len(runs) - 1, 'other')})" if len(runs) > 1 else ""
+    yield (
+        f"an earlier run{others} does not correct the prediction, because its bandwidth is"
+        f" implausible: {bandwidth(got_mib_s)} with {in_words(io_nodes)}, more than"
+        f" {IMPLAUSIBLE_FACTOR:g} times the {bandwidth(p90_mib_s)} that only one run in ten should"
+        " exceed; its log may be of another machine, or its data stayed in a cache"
+    )
 
 
 def _of_io_nodes(

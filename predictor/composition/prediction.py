@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from itertools import zip_longest
 from operator import is_
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
 from ioncast_base.wording import each_in_words, in_digits
-from predictor.composition.caveats import limits
+from predictor.composition.caveats import limits, too_fast
 from predictor.composition.composing import (
     MIB,
     Composition,
@@ -39,6 +39,7 @@ from predictor.composition.matched_work import (
     matches_of,
     tasks_of,
 )
+from predictor.composition.plausible import is_implausible
 from predictor.matching.configurations import MatchedPhase, MatchKey
 from predictor.matching.job_nodes import JobNodes
 from predictor.matching.same_application import weights
@@ -137,6 +138,9 @@ class Prediction:
         The answer to the scheduler.
     earlier_runs : tuple of EarlierRun
         The runs that corrected the curve, the oldest first.
+    implausible_runs : tuple of EarlierRun
+        The runs that did not correct it, because their bandwidths are implausible (see
+        `predictor.composition.plausible`).
     phases : tuple of MatchedPhase
         The phases and their matches.
     warnings : tuple of str
@@ -157,6 +161,7 @@ class Prediction:
     warnings: tuple[str, ...]
     choice: Choice = field(compare=False, repr=False)
     nodes: JobNodes = field(default_factory=JobNodes)
+    implausible_runs: tuple[EarlierRun, ...] = ()
 
     @property
     def earlier(self) -> EarlierRun | None:
@@ -194,7 +199,8 @@ def predict(
         The number of I/O nodes of the run of the phases: its bandwidth then corrects the curve.
     earlier : sequence of EarlierRun
         Other runs of the application that do the same I/O, the oldest first. Each corrects the
-        curve, but weighs less than the next newer one (see `weights`).
+        curve, but weighs less than the next newer one (see `weights`). Implausible bandwidths
+        correct nothing; a warning names them.
     policy : Policy, optional
         The site's rules for the decision.
 
@@ -274,6 +280,9 @@ def predict_together(
         _doubted(composition, one.ordered, estimates, knowledge)
         for one, composition in zip(found, composed, strict=True)
     ]
+    implausible = _implausible(doubted[0], runs)
+    left_out = {run for run, _ in implausible}
+    runs = tuple(run for run in runs if run not in left_out)
     predictions = []
     for one, before, after in zip(
         found, composed, _corrected(composed, doubted, runs), strict=True
@@ -291,8 +300,12 @@ def predict_together(
                 decision=choice.decide(policy or Policy()),
                 earlier_runs=runs,
                 phases=matched,
-                warnings=tuple(limits(matched, knowledge, nodes, one.asked, ran_with)),
+                warnings=(
+                    *limits(matched, knowledge, nodes, one.asked, ran_with),
+                    *too_fast([(*astuple(run), p90) for run, p90 in implausible]),
+                ),
                 choice=choice,
+                implausible_runs=tuple(run for run, _ in implausible),
             )
         )
     return predictions
@@ -377,6 +390,17 @@ def _corrected(
     else:
         last = wider.scaled(_anchored(one, runs).typical_mib_s / one.typical_mib_s)
     return parted(last, doubted)
+
+
+def _implausible(
+    doubted: Composition | None, runs: Sequence[EarlierRun]
+) -> list[tuple[EarlierRun, float]]:
+    """Find the runs that are too fast to be true, with the p90 that is expected of each."""
+    if doubted is None or not runs:
+        return []
+    p90s_mib_s = np.percentile(doubted.runs_mib_s, 90, axis=0)
+    beside = [(run, float(p90s_mib_s[doubted.io_nodes.index(run.io_nodes)])) for run in runs]
+    return [(run, p90) for run, p90 in beside if is_implausible(run.bandwidth_mib_s, p90)]
 
 
 def _anchored(composition: Composition, runs: Sequence[EarlierRun]) -> Composition:

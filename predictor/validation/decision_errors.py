@@ -11,6 +11,7 @@ from typing import Any
 
 from benchdb.history.decisions import DecisionRow
 from benchdb.history.outcomes import JoinedOutcome
+from predictor.composition.plausible import is_implausible_beside
 from predictor.validation.against_reruns import Errors, Expected, error, errors, mean_of_cells
 from predictor.validation.control_chart import control_chart, moving_averages
 
@@ -57,10 +58,12 @@ class Judged:
         |expected - observed| / observed.
     inside : bool or None
         Whether the observed bandwidth is in the predicted interval.
+    implausible : bool
+        Whether the bandwidth is too high to be true (see `predictor.composition.plausible`).
     regret : float or None
         1 - mean with the number decided on / highest mean, over all outcomes of the application
-        with as many processes and at most as many I/O nodes as were available. None unless
-        outcomes with that number and with at least one other number are known.
+        with as many processes and at most as many I/O nodes as were available, without implausible
+        ones. None unless outcomes with that number and with at least one other number are known.
     reported_at : str
         Time at which the outcome was reported, ISO 8601.
     """
@@ -81,6 +84,7 @@ class Judged:
     expected: Expected | None
     error: float | None
     inside: bool | None
+    implausible: bool
     regret: float | None
     reported_at: str
 
@@ -293,7 +297,7 @@ def _measured(rows: Iterable[JoinedOutcome]) -> dict[_Like, dict[int, list[float
     """Collect the bandwidths of each application and size by number of I/O nodes."""
     found: dict[_Like, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if None not in _like(row):
+        if None not in _like(row) and not _is_implausible(row):
             found[_like(row)][row.outcome.io_nodes].append(row.outcome.bandwidth_mib_s)
     return found
 
@@ -321,9 +325,15 @@ def _judge(
         expected=expected,
         error=error(expected.mean, observed) if expected else None,
         inside=expected.p10 <= observed <= expected.p90 if expected else None,
+        implausible=_is_implausible(row),
         regret=_regret(decision, measured),
         reported_at=outcome.reported_at,
     )
+
+
+def _is_implausible(row: JoinedOutcome) -> bool:
+    outcome, curve = row.outcome, row.decision.curve if row.decision else ()
+    return is_implausible_beside(outcome.bandwidth_mib_s, outcome.io_nodes, curve)
 
 
 def _expected(decision: DecisionRow, io_nodes: int) -> Expected | None:

@@ -106,6 +106,9 @@ class Decided(NamedTuple):
     choices : tuple of (int, int, float, str, bool)
         As in `PreparedGroup`, with the probability of being within 10 % of the best instead of
         the confidence.
+    implausible : int
+        Number of bandwidths that did not correct the prediction (see
+        `predictor.composition.plausible`).
     """
 
     points: tuple[str, ...]
@@ -113,16 +116,19 @@ class Decided(NamedTuple):
     choices: tuple[tuple[int, int, float, str, bool], ...]
     unknown: str | None
     default: int | None
+    implausible: int = 0
 
 
-def decide_all(choice: prediction.Choice, policy: Policy) -> Decided:
+def decide_all(found: prediction.Prediction, policy: Policy) -> Decided:
     """Decide by a site's policy, for each number of I/O nodes that may be available."""
+    choice = found.choice
     return Decided(
         points=tuple(map(_point, choice.curve)),
         io_nodes=tuple(point.io_nodes for point in choice.curve),
         choices=() if choice.unknown else tuple(_choices(choice, policy)),
         unknown=choice.unknown,
         default=policy.default,
+        implausible=len(found.implausible_runs),
     )
 
 
@@ -160,7 +166,7 @@ def prepare_group(
         nodes=nodes,
         application_id=application_id,
         runs=counted(runs, "earlier run"),
-        size=_size(tasks, nodes, runs, alike, scaled_from),
+        size=_size(tasks, nodes, runs, alike, scaled_from) + _left_out(decided.implausible),
         is_scaled=scaled_from is not None,
         points=decided.points,
         io_nodes=decided.io_nodes,
@@ -300,6 +306,12 @@ def _size(tasks: int, nodes: int | None, runs: int, alike: int, scaled_from: int
     if alike < runs:
         size += f", {alike} of which do the same I/O"
     return size if scaled_from is None else f"{size}, scaled to {tasks}"
+
+
+def _left_out(implausible: int) -> str:
+    if not implausible:
+        return ""
+    return f", {counted(implausible, 'bandwidth')} left out as implausible"
 
 
 def _choices(

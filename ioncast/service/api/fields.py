@@ -14,6 +14,7 @@ from ioncast.service.api.framework import Given
 from ioncast_base import quantities
 from ioncast_base.quantities import Count, Id, IoNodes
 from ioncast_base.toml_files import refusing
+from predictor.composition.plausible import IMPLAUSIBLE_FACTOR
 
 _Item = TypeVar("_Item", bound=BaseModel)
 _Row = TypeVar("_Row")
@@ -82,6 +83,11 @@ RanWith = Annotated[
     IoNodes,
     Field(description="I/O nodes of the run; 0 is direct access."),
 ]
+# Of the field `implausible` of outcomes.
+IMPLAUSIBLE = (
+    f"Whether the bandwidth is more than {IMPLAUSIBLE_FACTOR:g} times the p90 that was expected, as"
+    " of a log of another machine or of a run from a cache. It corrects no prediction."
+)
 
 
 class PageQuery(Given):

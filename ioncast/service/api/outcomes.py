@@ -13,6 +13,7 @@ from benchdb.history import outcomes as stored_outcomes
 from benchdb.store.database import transaction
 from ioncast.service.answering.prepared import Summary
 from ioncast.service.api.fields import (
+    IMPLAUSIBLE,
     Bandwidth,
     DecisionId,
     JobId,
@@ -33,6 +34,7 @@ from ioncast.service.api.uploads import MOST_LOGS, trace_of, uploaded
 from ioncast.service.context import service
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
+from predictor.composition.plausible import is_implausible_beside
 from predictor.validation.decision_errors import COUNTED
 from summario.runs.logs_of_run import named
 
@@ -103,6 +105,7 @@ class JoinedOutcome(OutcomeAnswer):
     expected_mib_s: float | None = Field(
         description="Expected with the job's I/O nodes, if the decision's curve has them."
     )
+    implausible: bool = Field(description=IMPLAUSIBLE)
 
 
 class OutcomePage(Page[JoinedOutcome]):
@@ -157,6 +160,7 @@ class JudgedItem(BaseModel):
     )
     error: float | None = Field(description="|expected - observed| / observed.")
     inside: bool | None = Field(description="Whether the outcome is between p10 and p90.")
+    implausible: bool = Field(False, description=IMPLAUSIBLE)
     regret: float | None
     reported_at: str
 
@@ -351,4 +355,7 @@ def _joined(row: stored_outcomes.JoinedOutcome) -> JoinedOutcome:
         decided_io_nodes=decision.io_nodes if decision else None,
         source=decision.source if decision else None,
         expected_mib_s=curve.get(row.outcome.io_nodes),
+        implausible=is_implausible_beside(
+            row.outcome.bandwidth_mib_s, row.outcome.io_nodes, decision.curve if decision else ()
+        ),
     )

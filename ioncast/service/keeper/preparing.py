@@ -93,7 +93,7 @@ class Surveys:
             self._decided,
             (system, _digest(phases, nodes, earlier, policy)),
             lambda: decide_all(
-                self._prediction(connection, system, phases, nodes, earlier).choice, policy
+                self._prediction(connection, system, phases, nodes, earlier), policy
             ),
             most=_MOST_DECIDED,
         )

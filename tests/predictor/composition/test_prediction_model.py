@@ -500,6 +500,30 @@ def test_runs_with_any_number_of_io_nodes_count_if_something_is_known_of_it(
     assert unknown.earlier_runs == ()
 
 
+def test_an_implausible_run_corrects_nothing_and_a_warning_names_it(knowledge: Knowledge) -> None:
+    """As of a log of another machine: 1,000 times what is expected."""
+    without = asked([NEW], knowledge)
+    got = 1000 * means(without)[2]
+    found = asked([NEW], knowledge, earlier=[EarlierRun(2, got)])
+    assert means(found) == means(without)
+    assert (found.earlier_runs, found.implausible_runs) == ((), (EarlierRun(2, got),))
+    [warning] = set(found.warnings) - set(without.warnings)
+    assert warning.startswith("an earlier run does not correct the prediction, because its")
+    assert "GiB/s with 2 I/O nodes, more than 10 times the" in warning
+    several = asked([NEW], knowledge, earlier=[EarlierRun(n, got) for n in (1, 2, 4)])
+    assert any(line.startswith("an earlier run (and 2 others)") for line in several.warnings)
+    in_log = asked([that_got(NEW, got)], knowledge, ran_with=2)
+    assert means(in_log) == means(without)
+
+
+def test_a_run_is_implausible_beyond_ten_times_the_p90(knowledge: Knowledge) -> None:
+    p90 = asked([NEW], knowledge).curve[2].bandwidth_mib_s.p90
+    for factor, is_used in ((9.99, True), (10.01, False), (1e-3, True)):
+        run = EarlierRun(2, factor * p90)
+        found = asked([NEW], knowledge, earlier=[run])
+        assert found.earlier_runs == ((run,) if is_used else ()), factor
+
+
 def test_the_newest_run_is_in_the_json(knowledge: Knowledge) -> None:
     earlier = [EarlierRun(2, 50.0), EarlierRun(4, 60.0)]
     record = to_json(asked([NEW], knowledge, earlier=earlier))

@@ -133,6 +133,7 @@ def test_a_judgement_says_all_that_is_known() -> None:
             expected=Expected(80.0, 70.0, 100.0),
             error=pytest.approx(0.2),
             inside=True,
+            implausible=False,
             regret=None,
             reported_at=outcome.outcome.reported_at,
         ),
@@ -187,6 +188,15 @@ def test_regret_is_of_the_same_application_and_processes_and_of_what_was_availab
     limited = replace(DECISION, available=4)
     more = [row(80.0, decision=limited), row(1000.0, io_nodes=8), row(160.0, io_nodes=0)]
     assert errors_so_far(more).judged[0].regret == pytest.approx(0.5)
+
+
+def test_an_implausible_outcome_counts_as_an_error_but_not_in_a_regret() -> None:
+    rows = [row(80.0), row(60.0, io_nodes=0), row(584_253.0, io_nodes=0)]
+    found = errors_so_far(rows)
+    assert [each.implausible for each in found.judged] == [False, False, True]
+    assert [each.regret for each in found.judged] == [0, 0, 0]
+    assert found.systems[0].errors is not None
+    assert found.systems[0].errors.count == 3
 
 
 def test_errors_are_kept_apart_by_system_application_and_source() -> None:

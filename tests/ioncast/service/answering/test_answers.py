@@ -71,7 +71,7 @@ def group(prediction: Prediction | None = None, **told: Any) -> PreparedGroup:
         "alike": 5,
         "share": 1.0,
     }
-    decided = decide_all((prediction or predicted()).choice, POLICY)
+    decided = decide_all(prediction or predicted(), POLICY)
     return prepare_group(decided, **(values | told))
 
 

@@ -326,6 +326,25 @@ def test_an_outcome_without_a_log_corrects_it_too(site: Site, spool: SpoolWriter
     assert after["expected_mib_s"] > before["expected_mib_s"]
 
 
+def test_an_implausible_outcome_changes_no_answer_but_its_reason(
+    site: Site, spool: SpoolWriter
+) -> None:
+    site.measure()
+    site.run()
+    site.seconds()
+    before = site.decide(spool, "d1")
+    site.seconds()
+    told = {"system": "here", "job_id": "17", "io_nodes": 4, "bandwidth_mib_s": 584_253.0}
+    site.write(store_outcome, decision_id="d1", **told)
+    site.seconds()
+    after = site.ask()
+    assert after is not None
+    assert after.pop("why") == before["why"].replace(
+        " on 8 nodes", " on 8 nodes, 1 bandwidth left out as implausible"
+    )
+    assert after == {name: value for name, value in before.items() if name != "why"}
+
+
 def test_a_job_whose_log_and_outcome_are_both_known_counts_once(
     site: Site, spool: SpoolWriter
 ) -> None:

@@ -176,6 +176,7 @@ def judged(pattern: str, observed: float, expected: float) -> Judged:
         expected=Expected(expected, expected, expected),
         error=abs(expected - observed) / observed,
         inside=False,
+        implausible=False,
         regret=None,
         reported_at="2026-11-21T04:15:02+00:00",
     )

@@ -1,0 +1,55 @@
+"""Bandwidths that an application cannot have got from the file system of its system.
+
+A log of another machine and a run whose data stayed in a cache give such bandwidths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# A bandwidth is implausible if it is more than this many times the p90 of the expected interval.
+# Real runs scatter less, even where the model extends the benchmarks: their intervals are wider.
+IMPLAUSIBLE_FACTOR = 10.0
+
+
+def is_implausible(bandwidth_mib_s: float, p90_mib_s: float) -> bool:
+    """Tell whether a bandwidth is too high to be true.
+
+    A bandwidth that is too low is plausible, because other jobs may slow a run down.
+
+    Parameters
+    ----------
+    bandwidth_mib_s : float
+        The bandwidth that a run got.
+    p90_mib_s : float
+        The bandwidth that one run in ten should exceed.
+
+    Examples
+    --------
+    >>> is_implausible(584_253.0, 462.0), is_implausible(4_620.0, 462.0), is_implausible(1.0, 462.0)
+    (True, False, False)
+    """
+    return bandwidth_mib_s > IMPLAUSIBLE_FACTOR * p90_mib_s
+
+
+def is_implausible_beside(
+    bandwidth_mib_s: float, io_nodes: int | None, curve: Sequence[tuple[int, float, float, float]]
+) -> bool:
+    """Tell the same of a bandwidth beside the curve of a decision.
+
+    Parameters
+    ----------
+    bandwidth_mib_s : float
+        The bandwidth that a run got.
+    io_nodes : int or None
+        The number of I/O nodes of the run. If it is unknown or not in the curve, the highest p90
+        counts.
+    curve : sequence of (int, float, float, float)
+        Number of I/O nodes, expected bandwidth, p10 and p90, as in
+        `benchdb.history.decisions.DecisionRow`. Without points nothing is implausible.
+    """
+    p90_by_number = {n: p90 for n, _, _, p90 in curve}
+    if not p90_by_number:
+        return False
+    p90 = p90_by_number.get(-1 if io_nodes is None else io_nodes, max(p90_by_number.values()))
+    return is_implausible(bandwidth_mib_s, p90)
