@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    bindparam,
+    case,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from benchdb.store.accepted_values import is_text
 from benchdb.store.schema import applications as applications_table
@@ -58,6 +71,16 @@ class ApplicationSummary:
     newest: str
 
 
+# The columns by which a list may be sorted. All but names begin with the largest.
+SortName = Literal["newest", "runs", "program", "user"]
+OrderName = Literal["asc", "desc"]
+SORTS: tuple[SortName, ...] = get_args(SortName)
+USUAL_ORDERS: Mapping[SortName, OrderName] = {
+    "newest": "desc",
+    "runs": "desc",
+    "program": "asc",
+    "user": "asc",
+}
 # The time that orders runs.
 RUN_TIME = func.coalesce(runs.c.started, runs.c.stored_at)
 # Columns that `application_of_row` reads; the query must join `applications` and `systems`.
@@ -76,15 +99,7 @@ _FIND = select(applications_table.c.id).where(
     applications_table.c.executable == bindparam("path"),
 )
 _SUMMARIES = select(
-    *APPLICATION_COLUMNS,
-    select(func.count())
-    .where(runs.c.application_id == applications_table.c.id)
-    .scalar_subquery()
-    .label("runs"),
-    select(func.max(RUN_TIME))
-    .where(runs.c.application_id == applications_table.c.id)
-    .scalar_subquery()
-    .label("newest"),
+    *APPLICATION_COLUMNS, applications_table.c.runs, applications_table.c.newest
 ).join_from(applications_table, systems)
 _SUMMARY = _SUMMARIES.where(applications_table.c.id == bindparam("id"))
 
@@ -119,36 +134,123 @@ def applications(
     connection: Connection,
     *,
     system: str | None = None,
+    user: str | None = None,
     search: str | None = None,
-    after: int = 0,
+    sort: SortName = "newest",
+    order: OrderName | None = None,
+    offset: int = 0,
     limit: int = 100,
 ) -> list[ApplicationSummary]:
-    """List applications in the order of their ids.
+    """List applications, by default those with the newest runs first.
 
     Parameters
     ----------
     connection : Connection
         A connection in a transaction.
-    system : str, optional
-        List only applications of this system; an unknown system has no applications.
+    system, user : str, optional
+        List only applications of this system and of this user; an unknown one has none.
     search : str, optional
         List only applications whose executable or user contains this text. Upper and lower case
         are the same (in SQLite only for ASCII letters).
-    after : int
-        List only applications with greater ids, for the next page.
+    sort : str
+        Order by the start of the newest run, the number of runs, the program or the user.
+        Applications that are equal are in the order of their ids.
+    order : str, optional
+        "asc" or "desc"; by default `USUAL_ORDERS`.
+    offset : int
+        Leave out this many applications at the beginning, those of earlier pages.
     limit : int
         List at most this many applications.
     """
-    if not is_text(system) or not is_text(search) or after >= LARGEST_ID:
+    conditions = _conditions(system, user, search)
+    if conditions is None or offset > LARGEST_ID:
         return []
-    query = _SUMMARIES.where(applications_table.c.id > after)
+    column = applications_table.c[sort]
+    keys = (column, applications_table.c.id)
+    if (order or USUAL_ORDERS[sort]) == "desc":
+        keys = tuple(key.desc() for key in keys)
+    # Only the index is read up to the page, and whole rows only for the page itself.
+    ids = (
+        select(applications_table.c.id)
+        .where(*conditions)
+        .order_by(*keys)
+        .offset(offset)
+        .limit(limit)
+    )
+    page = _SUMMARIES.where(applications_table.c.id.in_(ids.scalar_subquery())).order_by(*keys)
+    return [_summary(row) for row in connection.execute(page).mappings()]
+
+
+def count_applications(
+    connection: Connection,
+    *,
+    system: str | None = None,
+    user: str | None = None,
+    search: str | None = None,
+) -> int:
+    """Count the applications that `applications` lists on all pages."""
+    conditions = _conditions(system, user, search)
+    if conditions is None:
+        return 0
+    query = select(func.count()).select_from(applications_table).where(*conditions)
+    return connection.scalar(query) or 0
+
+
+def ids_of_applications(
+    connection: Connection, system: str, *, after: int = 0, limit: int = 100
+) -> list[int]:
+    """List the ids of a system's applications that are greater than `after`, ascending."""
+    query = (
+        select(applications_table.c.id)
+        .where(applications_table.c.id > after, _is_of(system))
+        .order_by(applications_table.c.id)
+        .limit(limit)
+    )
+    return list(connection.scalars(query))
+
+
+def _conditions(
+    system: str | None, user: str | None, search: str | None
+) -> list[ColumnElement[bool]] | None:
+    """The conditions of a list; None if no application can fulfil them."""
+    if not all(map(is_text, (system, user, search))):
+        return None
+    conditions: list[ColumnElement[bool]] = []
     if system is not None:
-        query = query.where(systems.c.name == system)
+        conditions.append(_is_of(system))
+    if user is not None:
+        conditions.append(applications_table.c.user == user)
     if search:
         found = (applications_table.c.executable, applications_table.c.user)
-        query = query.where(or_(*(each.icontains(search, autoescape=True) for each in found)))
-    query = query.order_by(applications_table.c.id).limit(limit)
-    return [_summary(row) for row in connection.execute(query).mappings()]
+        conditions.append(or_(*(each.icontains(search, autoescape=True) for each in found)))
+    return conditions
+
+
+def _is_of(system: str) -> ColumnElement[bool]:
+    named = select(systems.c.id).where(systems.c.name == system).scalar_subquery()
+    return applications_table.c.system_id == named
+
+
+def note_new_run(connection: Connection, application_id: int, time: str) -> None:
+    """Count one more run of an application, with the time that orders runs."""
+    newest = applications_table.c.newest
+    values = {
+        "runs": applications_table.c.runs + 1,
+        "newest": case((newest > time, newest), else_=time),
+    }
+    connection.execute(
+        update(applications_table).where(applications_table.c.id == application_id).values(values)
+    )
+
+
+def note_other_times(connection: Connection, application_id: int) -> None:
+    """Look for the newest run of an application, after the time of a run has changed."""
+    newest = select(func.max(RUN_TIME)).where(runs.c.application_id == application_id)
+    connection.execute(
+        update(applications_table)
+        .where(applications_table.c.id == application_id)
+        .values(newest=newest.scalar_subquery())
+    )
 
 
 def id_of_application(connection: Connection, system_id: int, executable: str, user: str) -> int:

@@ -20,6 +20,8 @@ from benchdb.history.applications import (
     application_of_row,
     checked_id,
     id_of_application,
+    note_new_run,
+    note_other_times,
     program_of,
 )
 from benchdb.history.revisions import next_revision
@@ -286,6 +288,7 @@ def store_run(connection: Connection, new: NewRun) -> tuple[Run, bool]:
         grown[name] = new.optional_values[name]
     connection.execute(update(runs).where(runs.c.id == run.id).values(grown))
     _add_logs(connection, system_id, run.id, digests - stored)
+    note_other_times(connection, run.application.id)
     return _stored_run(connection, run.id), True
 
 
@@ -299,6 +302,7 @@ def _added(connection: Connection, system_id: int, new: NewRun) -> Run:
     }
     [key] = connection.scalars(insert(runs).values(values).returning(runs.c.id))
     _add_logs(connection, system_id, key, set(new.logs))
+    note_new_run(connection, values["application_id"], values["started"] or values["stored_at"])
     return _stored_run(connection, key)
 
 
@@ -430,6 +434,8 @@ def _filled_in(connection: Connection, run: Run, new: NewRun, *, grows: bool) ->
         return run
     revised = added | {"revision": next_revision(connection, runs)}
     connection.execute(update(runs).where(runs.c.id == run.id).values(revised))
+    if "started" in added:
+        note_other_times(connection, run.application.id)
     return _stored_run(connection, run.id)
 
 

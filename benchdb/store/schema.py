@@ -149,7 +149,8 @@ fidelities = Table(
 )
 
 # An application is a program of a user. `program` is the executable without its folder, because job
-# scripts seldom name the folder.
+# scripts seldom name the folder. `runs` is the number of its runs, and `newest` the time of the
+# newest one, so that a list of applications reads no runs. Each order of the list has an index.
 applications = Table(
     "applications",
     metadata,
@@ -158,8 +159,14 @@ applications = Table(
     Column("executable", String(1000), nullable=False),
     Column("program", String(255), nullable=False),
     Column("user", String(100), nullable=False),
+    Column("runs", Integer, nullable=False, server_default=text("0")),
+    Column("newest", String(40)),
     UniqueConstraint("system_id", "user", "executable"),
     Index(None, "system_id", "program"),
+    Index(None, "newest", "id"),
+    Index(None, "runs", "id"),
+    Index(None, "program", "id"),
+    Index(None, "user", "id"),
 )
 
 # A run of an application, from its Darshan log. `phases` is JSON from `ioncast phases`, and
@@ -186,6 +193,7 @@ runs = Table(
     Column("revision", Integer, nullable=False, index=True),
     UniqueConstraint("system_id", "sha256"),
     Index(None, "system_id", "name"),
+    Index(None, "job_id", "system_id"),
 )
 
 # The logs of each run: one, or one for each process of a program without MPI. With them a log is

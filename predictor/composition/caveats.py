@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import bandwidth, counted, each_in_words, in_digits, in_words, size

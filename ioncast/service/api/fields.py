@@ -83,6 +83,7 @@ RanWith = Annotated[
     IoNodes,
     Field(description="I/O nodes of the run; 0 is direct access."),
 ]
+Limit = Annotated[int, Field(ge=1, le=_LARGEST_PAGE, description="The largest number of items.")]
 # Of the field `implausible` of outcomes.
 IMPLAUSIBLE = (
     f"Whether the bandwidth is more than {IMPLAUSIBLE_FACTOR:g} times the p90 that was expected, as"
@@ -97,9 +98,7 @@ class PageQuery(Given):
         None,
         description="The last item of the page before; `next` of that page contains it.",
     )
-    limit: Annotated[int, Field(ge=1, le=_LARGEST_PAGE)] = Field(
-        100, description="The largest number of items."
-    )
+    limit: Limit = 100
 
 
 class PageOfSystem(PageQuery):
@@ -139,3 +138,23 @@ def cut(
     if path is None:
         return shown, f"{request.path}?{urlencode(request.args.to_dict() | after)}"
     return shown, f"{path}{'&' if '?' in path else '?'}{urlencode(after)}"
+
+
+def neighbours(offset: int, limit: int, total: int) -> tuple[int | None, int | None]:
+    """The offsets of the pages before and after a page; None if there is no such page.
+
+    Examples
+    --------
+    >>> neighbours(0, 50, 120), neighbours(100, 50, 120), neighbours(30, 50, 120)
+    ((None, 50), (50, None), (0, 80))
+    """
+    before = max(offset - limit, 0) if offset > 0 else None
+    following = offset + limit if offset + limit < total else None
+    return before, following
+
+
+def same_list(offset: int | None) -> str | None:
+    """The address of another page of the list in the request; None without an offset."""
+    if offset is None:
+        return None
+    return f"{request.path}?{urlencode(request.args.to_dict() | {'offset': offset})}"

@@ -5,13 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 from flask import Blueprint
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from benchdb.history.applications import ApplicationSummary, application, applications
+from benchdb.history.applications import (
+    ApplicationSummary,
+    OrderName,
+    SortName,
+    application,
+    applications,
+    count_applications,
+)
 from benchdb.history.decisions import DecisionRow, decision, decisions
 from benchdb.history.run_insights import insights_of as stored_insights_of
 from benchdb.history.run_insights import store_insights
@@ -23,6 +30,7 @@ from ioncast.service.api.fields import (
     DecisionId,
     JobId,
     JobName,
+    Limit,
     NodesOfLog,
     Page,
     PageQuery,
@@ -31,6 +39,8 @@ from ioncast.service.api.fields import (
     Tasks,
     UserName,
     cut,
+    neighbours,
+    same_list,
 )
 from ioncast.service.api.framework import Given, operation
 from ioncast.service.api.uploads import (
@@ -45,6 +55,7 @@ from ioncast.service.sandbox.insight_documents import with_advice
 from ioncast.service.sandbox.tasks import TraceContent
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import IoncastError
+from ioncast_base.limits import LARGEST_ID
 from ioncast_base.quantities import Id
 from ioncast_base.wording import alike_first
 from predictor.matching.job_nodes import job_nodes
@@ -99,7 +110,10 @@ class ApplicationItem(BaseModel):
 
 
 class ApplicationPage(Page[ApplicationItem]):
-    """Applications in the order of their ids."""
+    """Applications, by default those with the newest runs first."""
+
+    previous: str | None = Field(description="The address of the page before; null at the start.")
+    total: int = Field(description="The number of applications on all pages.")
 
 
 class RunItem(BaseModel):
@@ -178,16 +192,28 @@ class ApplicationAnswer(ApplicationItem):
     outcomes: str = Field(description="The address of its outcomes.")
 
 
-class ApplicationQuery(PageQuery):
+class ApplicationQuery(Given):
     """A part of the list of applications."""
 
     system: SystemName | None = None
+    user: UserName | None = Field(None, description="Only applications of this user.")
     search: str | None = Field(
         None,
         max_length=200,
         pattern=TEXT,
         description="A text that the executable or the user contains.",
     )
+    sort: SortName = Field(
+        "newest",
+        description="The order: start of the newest run, number of runs, program or user.",
+    )
+    order: OrderName | None = Field(
+        None, description="By default desc for newest and runs, asc for program and user."
+    )
+    offset: Annotated[int, Field(ge=0, le=LARGEST_ID)] = Field(
+        0, description="The number of applications on the pages before."
+    )
+    limit: Limit = 100
 
 
 class RunQuery(PageQuery):
@@ -303,17 +329,25 @@ def add_insights(run: Run, uploads: Sequence[Upload]) -> tuple[str, ...]:
     also=(503,),
 )
 def list_applications(query: ApplicationQuery) -> ApplicationPage:
-    """List applications in the order of their ids."""
+    """List applications with the number and the newest of their runs."""
+    chosen = {"system": query.system, "user": query.user, "search": query.search}
     with transaction(service().database) as connection:
+        total = count_applications(connection, **chosen)
         rows = applications(
             connection,
-            system=query.system,
-            search=query.search,
-            after=query.after or 0,
-            limit=query.limit + 1,
+            **chosen,
+            sort=query.sort,
+            order=query.order,
+            offset=query.offset,
+            limit=query.limit,
         )
-    shown, following = cut(rows, query.limit, lambda row: row.application.id)
-    return ApplicationPage(items=[_application(row) for row in shown], next=following)
+    before, following = neighbours(query.offset, query.limit, total)
+    return ApplicationPage(
+        items=[_application(row) for row in rows],
+        next=same_list(following),
+        previous=same_list(before),
+        total=total,
+    )
 
 
 @traces.get("/v1/applications/<int:number>")

@@ -11,7 +11,7 @@ from math import inf
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchdb.history.applications import applications
+from benchdb.history.applications import ids_of_applications
 from benchdb.history.revisions import applications_after, newest
 from benchdb.store.database import transaction
 from benchdb.store.fitted_models import state_of
@@ -165,6 +165,6 @@ def _prepared(preparing: Preparing, application_id: int) -> list[Prepared]:
 
 def _applications_of(connection: Connection, system: str) -> Iterator[int]:
     after = 0
-    while page := applications(connection, system=system, after=after, limit=_APPLICATIONS_AT_ONCE):
-        yield from (found.application.id for found in page)
-        after = page[-1].application.id
+    while page := ids_of_applications(connection, system, after=after, limit=_APPLICATIONS_AT_ONCE):
+        yield from page
+        after = page[-1]

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, current_app, redirect, request, url_for
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from benchdb.history import applications as stored_applications
+from benchdb.history.applications import applications as stored_applications
 from benchdb.history.decisions import decisions, decisions_per_hour
 from benchdb.history.outcomes import newest_outcomes, systems_with_outcomes
 from benchdb.measurements.cells import OUTLIER_RULE, bimodal, outliers, spread
@@ -34,6 +34,7 @@ from ioncast.service.api.uploads import insights_of, place, uploaded, why_no_ins
 from ioncast.service.context import service
 from ioncast.service.pages import frame as page_frame
 from ioncast.service.pages.application import read_application
+from ioncast.service.pages.application_list import read_list
 from ioncast.service.pages.figures import decisions_figure, repetitions_figure
 from ioncast.service.pages.frame import local, page, problem_of
 from ioncast.service.pages.reference import described
@@ -59,7 +60,7 @@ _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
 pages = Blueprint("pages", __name__, template_folder="templates")
 page_frame.register(pages, _PUBLIC)
 
-_DECISIONS, _APPLICATIONS, _CONFIGURATIONS = 8, 50, 25
+_DECISIONS, _CONFIGURATIONS = 8, 25
 _DAYS = timedelta(days=3)
 _TOKEN_LIFE_S = 30 * 24 * 3600
 
@@ -81,7 +82,7 @@ def overview() -> Response:
         counts = decisions_per_hour(connection, now - _DAYS)
         newest = decisions(connection, limit=_DECISIONS)
         systems = system_names(connection)
-        has_runs = bool(stored_applications.applications(connection, limit=1))
+        has_runs = bool(stored_applications(connection, limit=1))
     return page(
         "overview.html",
         figure=decisions_figure(counts, now - _DAYS, now) if counts else None,
@@ -100,27 +101,8 @@ def overview() -> Response:
 
 @pages.get("/applications")
 def applications() -> Response:
-    """List applications; a search keeps those that contain a text."""
-    search, system = request.args.get("search", ""), request.args.get("system", "")
-    with transaction(service().database) as connection:
-        found = stored_applications.applications(
-            connection,
-            system=system or None,
-            search=search or None,
-            after=_after(),
-            limit=_APPLICATIONS + 1,
-        )
-        systems = system_names(connection)
-    shown = found[:_APPLICATIONS]
-    return page(
-        "applications.html",
-        found=shown,
-        search=search,
-        system=system,
-        systems=systems,
-        is_first=not _after(),
-        following=shown[-1].application.id if len(found) > len(shown) else None,
-    )
+    """List applications, newest first, or as the request wants them."""
+    return page("applications.html", shown=read_list())
 
 
 @pages.get("/applications/<int:application_id>")

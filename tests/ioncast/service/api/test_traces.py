@@ -242,8 +242,33 @@ def test_applications_are_listed_in_pages(client: FlaskClient, send: Send) -> No
     assert everything(client, "/v1/applications?limit=2") == whole["items"]
     of_one = everything(client, "/v1/applications?system=s1&limit=1")
     assert [(item["system"], item["user"], item["runs"]) for item in of_one] == [("s1", "b", 1)]
+    assert (whole["total"], whole["previous"]) == (len(whole["items"]), None)
+    second = answer(client.get(answer(client.get("/v1/applications?limit=2"))["next"]))
+    assert (second["items"], second["total"]) == (whole["items"][2:4], whole["total"])
+    first = answer(client.get(second["previous"]))
+    assert (first["items"], first["previous"]) == (whole["items"][:2], None)
     found = everything(client, "/v1/applications?search=hacc_io_write&limit=1")
     assert {item["program"] for item in found} == {"hacc_io_write_posix_fpp"}
+
+
+def test_applications_are_listed_in_the_order_that_is_asked_for(
+    client: FlaskClient, send: Send
+) -> None:
+    for log in FIXTURES[:4]:
+        answer(send(log, user=f"user{FIXTURES.index(log) % 2}"), 201)
+
+    def column(name: str, **asked: str) -> list[Any]:
+        found = answer(client.get("/v1/applications", query_string=asked))
+        return [item[name] for item in found["items"]]
+
+    assert column("newest") == sorted(column("newest"), reverse=True)
+    for name in ("newest", "runs", "program", "user"):
+        for order in ("asc", "desc"):
+            found = column(name, sort=name, order=order)
+            assert found == sorted(found, reverse=order == "desc")
+    assert set(column("user", user="user1")) == {"user1"}
+    for wrong in ("sort=name", "order=up", "offset=-1", "after=1"):
+        answer(client.get(f"/v1/applications?{wrong}"), 422)
 
 
 def test_an_application_shows_its_newest_runs_and_decisions(

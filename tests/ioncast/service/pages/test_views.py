@@ -335,7 +335,72 @@ class TestApplications:
             for text in texts
             for name in re.findall(r'href="/applications/\d+">(.*?)</a>', text)
         ]
-        assert found == names
+        assert found == names[::-1]
+
+    def listed(self, text: str) -> list[str]:
+        return re.findall(r'href="/applications/\d+">([^<]*)</a>', text)
+
+    def links(self, text: str) -> dict[str, str]:
+        [nav] = re.findall(r'<nav class="pages".*?</nav>', text, flags=re.DOTALL)
+        found = re.findall(r'href="([^"]*)">([^<]*)</a>', nav)
+        return {name: html.unescape(address) for address, name in found}
+
+    def test_has_pages_both_ways_with_totals(self, client: FlaskClient, settings: Settings) -> None:
+        store_runs(settings, [f"app{number:03}" for number in range(120)])
+        first = page(client, "/applications?system=here&sort=program")
+        assert "Applications 1 to 50 of 120." in words(first)
+        assert list(self.links(first)) == ["Next page", "Last page"]
+        last = page(client, self.links(first)["Last page"])
+        assert "Applications 101 to 120 of 120." in words(last)
+        assert self.listed(last) == [f"app{number:03}" for number in range(100, 120)]
+        assert list(self.links(last)) == ["First page", "Previous page"]
+        middle = page(client, self.links(last)["Previous page"])
+        assert "Applications 51 to 100 of 120." in words(middle)
+        assert self.listed(page(client, self.links(middle)["Previous page"])) == self.listed(first)
+        beyond = page(client, "/applications?offset=1000000000000")
+        assert "The list ends before this page." in words(beyond)
+        assert "Applications 101 to 120 of" in words(
+            page(client, self.links(beyond)["Previous page"])
+        )
+
+    def test_is_sorted_by_each_heading_both_ways(
+        self, client: FlaskClient, settings: Settings
+    ) -> None:
+        store_runs(settings, ["b", "a", "c", "c"])
+        text = page(client, "/applications")
+        assert self.listed(text) == ["c", "a", "b"]
+        for name, expected, state in (
+            ("Program", ["a", "b", "c"], "ascending"),
+            ("Program", ["c", "b", "a"], "descending"),
+            ("Runs", ["c", "a", "b"], "descending"),
+            ("Newest run", ["c", "a", "b"], "descending"),
+            ("Newest run", ["b", "a", "c"], "ascending"),
+        ):
+            [address] = re.findall(rf'<th scope="col"[^>]*><a href="([^"]*)">{name}<', text)
+            text = page(client, html.unescape(address))
+            assert self.listed(text) == expected
+            assert re.findall(r'aria-sort="(\w+)"', text) == [state]
+
+    def test_is_filtered_by_user_and_system_and_keeps_its_order(
+        self, client: FlaskClient, settings: Settings
+    ) -> None:
+        store_runs(settings, ["app"])
+        store_runs(settings, ["of-bob"], first=1, user="bob")
+        store_runs(settings, ["elsewhere"], first=2, system="there")
+        assert self.listed(page(client, "/applications?user=bob")) == ["of-bob"]
+        assert self.listed(page(client, "/applications?system=there")) == ["elsewhere"]
+        assert self.listed(page(client, "/applications?user=bob&system=there")) == []
+        assert self.listed(page(client, "/applications?user=bo")) == []
+        text = page(client, "/applications?user=ada&sort=user&order=desc")
+        assert '<input type="hidden" name="sort" value="user">' in text
+        assert "user=ada" in text[text.index("<thead>") : text.index("</thead>")]
+
+    @pytest.mark.parametrize(
+        "query",
+        ["sort=phases", "order=up", "offset=-1", "offset=x", "user=%00", "sort=newest;drop", "x=1"],
+    )
+    def test_odd_wishes_do_no_harm(self, filled: FlaskClient, query: str) -> None:
+        page(filled, f"/applications?{query}")
 
 
 class TestAnApplication:
@@ -968,18 +1033,17 @@ def store_runs(
     }
     with opened_database(settings.database) as database, transaction(database, write=True) as c:
         for number, executable in enumerate(executables, start=first):
-            new = NewRun(
-                system="here",
-                executable=executable,
-                user="ada",
-                logs=[f"{number:064x}"],
-                tasks=tasks,
-                io_nodes=2,
-                bandwidth_mib_s=10.0,
-                phases=[phase],
-                **told,
-            )
-            store_run(c, new)
+            values: dict[str, Any] = {
+                "system": "here",
+                "executable": executable,
+                "user": "ada",
+                "logs": [f"{number:064x}"],
+                "tasks": tasks,
+                "io_nodes": 2,
+                "bandwidth_mib_s": 10.0,
+                "phases": [phase],
+            }
+            store_run(c, NewRun(**(values | told)))
 
 
 def store_outcomes(settings: Settings, system: str, bandwidths_mib_s: list[float]) -> None:
