@@ -30,6 +30,7 @@ COMMANDS = {
     "campaign": "benchdb.campaigns.commands:campaign",
     "serve": "ioncast.service.running.command:serve",
     "token": "benchdb.token_commands:token",
+    "why": "scheduler_plugin.why_command:why",
     "allocate": "scheduler_plugin.allocate_command:allocate_command",
     "slurm": "scheduler_plugin.commands:slurm",
     "platform": "experiments.platform.commands:platform",

@@ -39,6 +39,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "token list": "`ioncast token add NAME --role ROLE` makes one, `ioncast token revoke NAME`"
     " makes it invalid",
     "token revoke": "`ioncast token list` names all tokens",
+    "why": None,
     "allocate": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
     "slurm watch": None,
     "slurm arbitrate": None,

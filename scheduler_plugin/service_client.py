@@ -124,7 +124,8 @@ class Ioncast:
     address : str
         ``unix:/path/of/socket``, ``http://host:port`` or ``https://host:port``.
     token : callable
-        Returns the token. It is called for every request, so that the token can be replaced.
+        Returns the token. It is called for every request, so that the token can be replaced. With
+        an empty token requests have none, which is enough where reading is open.
     timeout_s : float
         Seconds that one request may take in all.
     """
@@ -219,13 +220,23 @@ class Ioncast:
                 return None
             raise
 
+    def job(self, job_id: str, system: str | None) -> dict[str, Any]:
+        """Everything that is known about a job (`GET /v1/jobs/ID`), on one system or on all."""
+        asked = {} if system is None else {"system": system}
+        found = self._ask("GET", f"/v1/jobs/{quote(job_id, safe='')}", params=asked)
+        if not isinstance(found.get("items"), list):
+            raise self._stranger()
+        return found
+
     def _send(self, path: str, logs: Sequence[NamedLog], fields: dict[str, Any]) -> dict[str, Any]:
         given = {name: str(value) for name, value in fields.items() if value not in {None, ""}}
         files = [("log", (_printable(log.name), log.file)) for log in logs]
         return self._ask("POST", path, data=given, files=files)
 
     def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:
-        headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token()}"}
+        headers = {"Accept": "application/json"}
+        if token := self._token():
+            headers["Authorization"] = f"Bearer {token}"
         asking = self._answer(self._client.build_request(method, path, headers=headers, **content))
         try:
             return self._loop.run_until_complete(asyncio.wait_for(asking, self._timeout_s))

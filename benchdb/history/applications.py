@@ -165,10 +165,9 @@ def applications(
     conditions = _conditions(system, user, search)
     if conditions is None or offset > LARGEST_ID:
         return []
-    column = applications_table.c[sort]
-    keys = (column, applications_table.c.id)
-    if (order or USUAL_ORDERS[sort]) == "desc":
-        keys = tuple(key.desc() for key in keys)
+    is_falling = (order or USUAL_ORDERS[sort]) == "desc"
+    columns = (applications_table.c[sort], applications_table.c.id)
+    keys = [column.desc() if is_falling else column.asc() for column in columns]
     # Only the index is read up to the page, and whole rows only for the page itself.
     ids = (
         select(applications_table.c.id)

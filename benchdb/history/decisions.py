@@ -179,6 +179,7 @@ def decisions(
     *,
     system: str | None = None,
     application_id: int | None = None,
+    job_id: str | None = None,
     before: tuple[str, str] | None = None,
     limit: int = 100,
 ) -> list[DecisionRow]:
@@ -192,6 +193,8 @@ def decisions(
         List only decisions of this system; an unknown system has no decisions.
     application_id : int, optional
         List only decisions of this application.
+    job_id : str, optional
+        List only decisions for jobs with this id.
     before : (str, str), optional
         List only decisions before the one with this `asked_at` and id, for the next page.
     limit : int
@@ -203,13 +206,15 @@ def decisions(
         If the first text of `before` is not a time.
     """
     table = decisions_table.c
-    if not is_text(system) or not 0 <= (application_id or 0) <= LARGEST_ID:
+    if not (is_text(system) and is_text(job_id) and 0 <= (application_id or 0) <= LARGEST_ID):
         return []
     query = select(decisions_table).order_by(table.asked_at.desc(), table.id.desc()).limit(limit)
     if system is not None:
         query = query.where(table.system == system)
     if application_id is not None:
         query = query.where(table.application_id == application_id)
+    if job_id is not None:
+        query = query.where(table.job_id == job_id)
     if before is not None:
         moment = stored_time("before", before[0])
         check_text("before", before[1], table.id)

@@ -125,6 +125,18 @@ _NEWEST_IDS = (
     .order_by(outcomes_table.c.id.desc())
     .limit(bindparam("most"))
 )
+_JOINED_OF_JOB = (
+    _JOINED.where(
+        systems.c.name == bindparam("in_system"), outcomes_table.c.job_id == bindparam("job")
+    )
+    .order_by(outcomes_table.c.id.desc())
+    .limit(bindparam("most"))
+)
+_JOINED_OF_DECISION = (
+    _JOINED.where(outcomes_table.c.decision_id == bindparam("decided"))
+    .order_by(outcomes_table.c.id.desc())
+    .limit(bindparam("most"))
+)
 _NEWEST_OF_SYSTEM = _JOINED.where(outcomes_table.c.id.in_(_NEWEST_IDS))
 
 
@@ -229,6 +241,22 @@ def joined_outcomes(
         query = query.where(bindparam(None, application_id) == _APPLICATION_ID)
     query = query.order_by(outcomes_table.c.id).limit(limit)
     return [_joined(row) for row in connection.execute(query).mappings()]
+
+
+def outcomes_of_job(
+    connection: Connection, system: str, job_id: str, *, limit: int
+) -> list[JoinedOutcome]:
+    """List the newest outcomes of a job id on a system, the last reported first."""
+    given = {"in_system": system, "job": job_id, "most": limit}
+    return [_joined(row) for row in connection.execute(_JOINED_OF_JOB, given).mappings()]
+
+
+def outcomes_of_decision(
+    connection: Connection, decision_id: str, *, limit: int
+) -> list[JoinedOutcome]:
+    """List the newest outcomes that were reported with a decision, the last reported first."""
+    given = {"decided": decision_id, "most": limit}
+    return [_joined(row) for row in connection.execute(_JOINED_OF_DECISION, given).mappings()]
 
 
 def systems_with_outcomes(connection: Connection) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from flask import request, url_for
 
@@ -65,7 +65,8 @@ class ApplicationList:
     headings : mapping of str to Heading
         By name of the order.
     links : mapping of str to str or None
-        The addresses of the "first", "previous", "next" and "last" page; None if the list ends here.
+        The addresses of the "first", "previous", "next" and "last" page; None if this is that
+        page.
     systems : list of str
         The names of all systems.
     """
@@ -120,9 +121,7 @@ def _chosen(name: str, known: tuple[str, ...]) -> str | None:
     return value if value in known else None
 
 
-def _heading(
-    name: SortName, by: SortName, way: OrderName, chosen: Mapping[str, str | None]
-) -> Heading:
+def _heading(name: SortName, by: SortName, way: OrderName, chosen: Mapping[str, Any]) -> Heading:
     next_way = _OTHER_WAY[way] if name == by else USUAL_ORDERS[name]
     return Heading(
         address=url_for("pages.applications", **chosen, sort=name, order=next_way),
@@ -131,7 +130,7 @@ def _heading(
     )
 
 
-def _links(offset: int, total: int, kept: Mapping[str, str | None]) -> dict[str, str | None]:
+def _links(offset: int, total: int, kept: Mapping[str, Any]) -> dict[str, str | None]:
     def address(to: int | None) -> str | None:
         if to is None:
             return None

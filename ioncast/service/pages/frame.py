@@ -42,6 +42,7 @@ class Link(NamedTuple):
 MENU = (
     Link("Overview", "pages.overview"),
     Link("Applications", "pages.applications", ("pages.application",)),
+    Link("Jobs", "pages.jobs", ("pages.job",)),
     Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
     Link("Validation", "pages.validation"),
     Link("Predict", "pages.predict", ("pages.predict_log",)),

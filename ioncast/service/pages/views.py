@@ -29,6 +29,7 @@ from benchdb.store.database import transaction
 from benchdb.store.systems import require_system, system_names
 from ioncast.service.api import openapi
 from ioncast.service.api.access import COOKIE, limit_client, role_of, without_cookie
+from ioncast.service.api.jobs import explained_job
 from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.api.uploads import insights_of, place, uploaded, why_no_insights
 from ioncast.service.context import service
@@ -53,6 +54,7 @@ from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
 from predictor.validation.decision_errors import COUNTED
+from predictor.validation.explained_jobs import ANOTHER_NUMBER
 from summario.runs.logs_of_run import named
 
 _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
@@ -112,6 +114,24 @@ def application(application_id: int) -> Response:
     before, run = (request.args.get(name, type=int) for name in ("before", "run"))
     found = read_application(application_id, run_id=run, before=before)
     return page("application.html", shown=found, is_first=before is None)
+
+
+@pages.get("/jobs")
+def jobs() -> Response:
+    """Ask for the id of a job."""
+    job_id = request.args.get("job", "").strip()
+    if job_id:
+        system = request.args.get("system") or None
+        return cast("Response", redirect(url_for("pages.job", job_id=job_id, system=system), 303))
+    with transaction(service().database) as connection:
+        systems = system_names(connection)
+    return page("jobs.html", systems=systems, another_number=ANOTHER_NUMBER)
+
+
+@pages.get("/jobs/<path:job_id>")
+def job(job_id: str) -> Response:
+    """Show why a job got its number of I/O nodes."""
+    return page("job.html", shown=explained_job(job_id, request.args.get("system") or None))
 
 
 @pages.get("/benchmarks")

@@ -15,6 +15,7 @@ from ioncast.service.api import problems
 from ioncast.service.api.allocations import allocations
 from ioncast.service.api.benchmarks import benchmarks
 from ioncast.service.api.decisions import decisions
+from ioncast.service.api.jobs import jobs
 from ioncast.service.api.operating import operations
 from ioncast.service.api.outcomes import outcomes
 from ioncast.service.api.predictions import predictions
@@ -85,6 +86,7 @@ def create_app(settings: Settings) -> Flask:
         allocations,
         traces,
         outcomes,
+        jobs,
         benchmarks,
         assets,
         pages,
