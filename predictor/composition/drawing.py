@@ -11,7 +11,12 @@ from predictor.composition.composing import Point
 Trace = dict[str, Any]
 
 X_AXIS = {"title": {"text": "I/O nodes (0: direct access)"}, "type": "category"}
-Y_AXIS = {"title": {"text": "bandwidth, MiB/s"}, "rangemode": "tozero"}
+Y_AXIS = {
+    "title": {"text": "bandwidth, MiB/s"},
+    "rangemode": "tozero",
+    "exponentformat": "none",
+    "separatethousands": True,
+}
 # Filled markers for measured points, open ones for predicted points.
 _SYMBOLS = {"measured": "circle", "model": "circle-open"}
 _MEANINGS = {"measured": "all parts measured", "model": "the model fills in"}
@@ -114,7 +119,7 @@ def expected(bandwidths_mib_s: Mapping[int, Band], colours: Colours = PRINTED) -
             "y": [band.mean for band in bands],
             "mode": "lines+markers",
             "line": {"color": colours.line},
-            "hovertemplate": "%{x} I/O nodes: %{y:.1f} MiB/s<extra>predicted mean</extra>",
+            "hovertemplate": "%{x} I/O nodes: %{y:,.1f} MiB/s<extra>predicted mean</extra>",
             "name": "predicted mean",
         },
     ]
@@ -146,7 +151,7 @@ def runs(
         "mode": "markers",
         "marker": {"symbol": "x-thin", "size": 8, "line": {"width": 2, "color": colours.runs}},
         "name": name,
-        "hovertemplate": "%{x} I/O nodes: %{y:.1f} MiB/s<extra></extra>",
+        "hovertemplate": "%{x} I/O nodes: %{y:,.1f} MiB/s<extra></extra>",
     }
 
 

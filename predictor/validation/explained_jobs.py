@@ -118,7 +118,7 @@ def _beside(mib_s: float, io_nodes: int | None, decided: DecisionRow | None) -> 
     for n, mean, p10, p90 in decided.curve if decided else ():
         if n == io_nodes:
             place = "above" if mib_s > p90 else "below" if mib_s < p10 else "inside"
-            return f", {place} the predicted interval ({bandwidth(mean)} were expected)"
+            return f", {place} the predicted interval ({bandwidth(mean)} predicted)"
     return ""
 
 

@@ -200,7 +200,7 @@ def repetitions_figure(curves: Sequence[Curve]) -> Figure:
                     "x": [name for name, _, _ in found],
                     "y": [value for _, value, _ in found],
                     "marker": marker,
-                    "hovertemplate": f"%{{x}} I/O nodes: %{{y:.2f}} MiB/s<extra>{what}</extra>",
+                    "hovertemplate": f"%{{x}} I/O nodes: %{{y:,.2f}} MiB/s<extra>{what}</extra>",
                 }
             )
     return _figure(traces, showlegend=True, xaxis=by_io_nodes(order), yaxis=Y_AXIS)

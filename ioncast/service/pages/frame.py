@@ -19,7 +19,8 @@ from ioncast.service.context import service
 from ioncast.service.pages.assets import asset_url
 from ioncast_base.errors import DatabaseError, IoncastError
 from ioncast_base.times import instant
-from ioncast_base.wording import counted, in_digits, in_words, sentence, size
+from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
+from predictor.composition.plausible import is_implausible_beside
 
 _HTML = "text/html"
 # Media types for programs; they win over HTML if a client accepts both equally.
@@ -153,12 +154,14 @@ def _as_page(document: Response) -> Response:
 def _add_filters(app: Flask) -> None:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
+        bandwidth=bandwidth,
         bytes=size,
         counted=counted,
         digits=in_digits,
         io_nodes=in_words,
         percent=_percent,
         when=_when,
+        seconds=_seconds,
         thousands=_thousands,
         code=_code,
         lower_first=lambda text: text[:1].lower() + text[1:],
@@ -166,7 +169,11 @@ def _add_filters(app: Flask) -> None:
         sentence=sentence,
     )
     app.jinja_env.globals.update(
-        asset_url=asset_url, menu=MENU, keeper_state=_keeper_state, database_state=_database_state
+        is_implausible=is_implausible_beside,
+        asset_url=asset_url,
+        menu=MENU,
+        keeper_state=_keeper_state,
+        database_state=_database_state,
     )
     app.context_processor(_of_request)
 
@@ -192,6 +199,10 @@ def _percent(value: float, digits: int = 0) -> str:
 def _code(text: str) -> Markup:
     """Mark the parts of a text between backticks as code."""
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.2f}"
 
 
 def _thousands(number: int) -> str:

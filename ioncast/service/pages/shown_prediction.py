@@ -6,15 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from ioncast.service.pages.figures import Figure, curve_figure, timeline_figure
 from ioncast_base.kinds import kind_of_record
-from ioncast_base.wording import counted, in_digits, in_words, size
+from ioncast_base.wording import bandwidth, counted, in_digits, in_words, size
 from predictor.composition.composing import MIB, Bandwidth, Point, observed_mib_s
+from predictor.composition.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 from summario.phases.tables import from_record
 
 Measured = Mapping[int, Sequence[float]]
+# Number of I/O nodes, predicted bandwidth, p10 and p90, as in a decision.
+_Curve = Sequence[tuple[int, float, float, float]]
+_POINT_OF_ANSWER = ("io_nodes", "expected_mib_s", "p10_mib_s", "p90_mib_s")
 
 # Nobody reads longer tables and lists.
 _MOST_ROWS = 200
@@ -32,13 +36,20 @@ _MATCHES = {
 }
 
 
+class RunShown(NamedTuple):
+    """The bandwidth of a run, and whether it is too high to be true."""
+
+    mib_s: float
+    is_implausible: bool
+
+
 @dataclass(frozen=True)
 class CurveRow:
     """A number of I/O nodes with its expected bandwidth and the bandwidths of runs."""
 
     io_nodes: int
     point: Point | None
-    runs_mib_s: tuple[float, ...]
+    runs_mib_s: tuple[RunShown, ...]
     is_best: bool
     is_decision: bool
 
@@ -159,6 +170,8 @@ class PredictionShown:
         The benchmarks that the phases were matched to; the slowest phases come first.
     slowest : str
         A sentence about the kind of I/O that took most of the run's time.
+    points : sequence of (int, float, float, float)
+        The predicted curve, as a decision has it.
     """
 
     headline: str
@@ -172,6 +185,7 @@ class PredictionShown:
     phases: tuple[PhaseRow, ...]
     matched: tuple[MatchedRow, ...]
     slowest: str
+    points: _Curve
 
 
 def answer_shown(
@@ -190,17 +204,11 @@ def answer_shown(
     """
     decided, mean_mib_s = record["io_nodes"], record["expected_mib_s"]
     given = () if mean_mib_s is None else (record, *record["alternatives"])
+    curve = [tuple(each[name] for name in _POINT_OF_ANSWER) for each in given]
     return AnswerShown(
         headline=_headline(decided),
         expected=_expected(mean_mib_s, record["p10_mib_s"], record["p90_mib_s"]),
-        said=tuple(
-            _said(
-                {each["io_nodes"]: each["expected_mib_s"] for each in given},
-                decided,
-                ran_with,
-                measured,
-            )
-        ),
+        said=tuple(_said(curve, decided, ran_with, measured)),
         why=record["why"],
     )
 
@@ -222,24 +230,29 @@ def prediction_shown(
     points = [_point(each) for each in record["curve"]]
     decision, best = record["decision"], record["best"]
     decided = decision["io_nodes"]
+    curve = [(each.io_nodes, *_band(each.bandwidth_mib_s)) for each in points]
+    plausible, _ = _parted(measured, curve)
     figure = None
     if points:
-        figure = curve_figure(points, best=best["io_nodes"], decision=decided, measured=measured)
+        figure = curve_figure(points, best=best["io_nodes"], decision=decided, measured=plausible)
     by_number = {point.io_nodes: point for point in points}
     at_decided = by_number.get(decided)
     speed = at_decided.bandwidth_mib_s if at_decided else None
-    means_mib_s = {n: point.bandwidth_mib_s.mean for n, point in by_number.items()}
     phases = phase_rows([{**each["phase"], "parts": each["parts"]} for each in record["phases"]])
     return PredictionShown(
         headline=_headline(decided),
         expected=_expected(speed.mean, speed.p10, speed.p90) if speed else None,
-        said=tuple(_said(means_mib_s, decided, ran_with, measured)),
+        said=tuple(_said(curve, decided, ran_with, measured)),
         why=tuple(record["explanation"]),
         warnings=tuple(record["warnings"]),
         curve=figure,
         rows=tuple(
             CurveRow(
-                n, by_number.get(n), tuple(measured.get(n, ())), n == best["io_nodes"], n == decided
+                n,
+                by_number.get(n),
+                tuple(RunShown(v, is_implausible_beside(v, n, curve)) for v in measured.get(n, ())),
+                n == best["io_nodes"],
+                n == decided,
             )
             for n in sorted({*by_number, *measured})
         ),
@@ -247,7 +260,27 @@ def prediction_shown(
         phases=longest(phases),
         matched=tuple(_matched_rows(record["phases"], decided)),
         slowest=slowest_of(phases),
+        points=curve,
     )
+
+
+def _band(speed: Bandwidth) -> tuple[float, float, float]:
+    return speed.mean, speed.p10, speed.p90
+
+
+def _parted(
+    measured: Measured, curve: _Curve
+) -> tuple[dict[int, list[float]], list[tuple[int, float]]]:
+    """Part the bandwidths of runs: by number of I/O nodes, and those that are implausible."""
+    plausible: dict[int, list[float]] = {}
+    implausible = []
+    for n, values in measured.items():
+        for mib_s in values:
+            if is_implausible_beside(mib_s, n, curve):
+                implausible.append((n, mib_s))
+            else:
+                plausible.setdefault(n, []).append(mib_s)
+    return plausible, implausible
 
 
 def phase_rows(records: Sequence[Mapping[str, Any]]) -> tuple[PhaseRow, ...]:
@@ -291,8 +324,7 @@ def slowest_of(phases: Sequence[PhaseRow]) -> str:
 def _headline(decided: int | None) -> str:
     if decided is None:
         return "No answer: the scheduler uses its default"
-    words = in_words(decided)
-    return words[:1].upper() + words[1:]
+    return _capital(in_words(decided))
 
 
 def _point(record: Mapping[str, Any]) -> Point:
@@ -303,48 +335,65 @@ def _expected(mean: float | None, p10: float, p90: float) -> str | None:
     if mean is None:
         return None
     return (
-        f"{in_digits(mean)} MiB/s expected, four of five runs between"
-        f" {in_digits(p10)} and {in_digits(p90)} MiB/s"
+        f"Predicted: {bandwidth(mean)}; four of five runs should get {bandwidth(p10)} to"
+        f" {bandwidth(p90)}"
     )
 
 
 def _said(
-    means_mib_s: Mapping[int, float],
-    decided: int | None,
-    ran_with: int | None,
-    measured: Measured,
+    curve: _Curve, decided: int | None, ran_with: int | None, measured: Measured
 ) -> list[str]:
-    """Compare the decision with the run's own number of I/O nodes and with the slowest."""
+    """Compare the decision with the run's own number of I/O nodes and with the slowest.
+
+    Each number is named as measured or as predicted, because the two may differ.
+    """
+    means_mib_s = {n: mean for n, mean, _, _ in curve}
+    plausible, implausible = _parted(measured, curve)
     told = []
-    if ran_with is not None and measured.get(ran_with):
-        got = fmean(measured[ran_with])
-        many = len(measured[ran_with]) > 1
-        told.append(
-            f"With {in_words(ran_with)} {'its runs' if many else 'it'} got {in_digits(got)} MiB/s"
-            f"{' on average' if many else ''}."
-        )
+    if ran_with is not None and plausible.get(ran_with):
+        got = plausible[ran_with]
+        many = f" (mean of {len(got)} runs)" if len(got) > 1 else ""
+        told.append(f"Measured: {bandwidth(fmean(got))} with {in_words(ran_with)}{many}.")
+    if implausible:
+        told.append(_left_out(implausible))
     if decided is None or decided not in means_mib_s:
         return told
     if ran_with is not None and ran_with in means_mib_s and ran_with != decided:
-        ratio = means_mib_s[decided] / means_mib_s[ran_with]
-        told.append(_compared(ratio, decided, ran_with))
+        told.append(_compared(means_mib_s, decided, ran_with))
     slowest = min(means_mib_s, key=means_mib_s.__getitem__)
     if slowest not in (decided, ran_with):
         told.append(
-            f"The slowest choice, {in_words(slowest)}, is expected to give"
-            f" {in_digits(means_mib_s[slowest])} MiB/s."
+            f"Predicted for the slowest choice, {in_words(slowest)}:"
+            f" {bandwidth(means_mib_s[slowest])}."
         )
     return told
 
 
-def _compared(ratio: float, decided: int, before: int) -> str:
+def _left_out(implausible: Sequence[tuple[int, float]]) -> str:
+    io_nodes, mib_s = max(implausible, key=lambda pair: pair[1])
+    others = f", and {counted(len(implausible) - 1, 'other')}" if len(implausible) > 1 else ""
+    return (
+        f"Measured, but implausible: {bandwidth(mib_s)} with {in_words(io_nodes)}{others}."
+        f" More than {IMPLAUSIBLE_FACTOR:g} times the predicted p90 is left out of figures, means and"
+        " corrections: the log may be of another machine, or the data stayed in a cache."
+    )
+
+
+def _compared(means_mib_s: Mapping[int, float], decided: int, before: int) -> str:
+    """Compare two predicted numbers, never a predicted with a measured one."""
+    ratio = means_mib_s[decided] / means_mib_s[before]
     names = in_words(decided), in_words(before)
+    both = f"both predicted ({bandwidth(means_mib_s[decided])}, {bandwidth(means_mib_s[before])})"
     if abs(ratio - 1) < _SMALLEST_GAIN:
-        return f"With {names[0]} it is expected to be about as fast as with {names[1]}."
+        return f"{_capital(names[0])} and {names[1]} are about as fast, {both}."
     if ratio > 1:
         times = in_digits(ratio, 2)
-        return f"With {names[0]} it is expected to be {times} times as fast as with {names[1]}."
-    return f"With {names[0]} it is expected to be slower than with {names[1]}: {ratio:.0%}."
+        return f"With {names[0]} it is {times} times as fast as with {names[1]}, {both}."
+    return f"With {names[0]} it has {ratio:.0%} of the bandwidth with {names[1]}, {both}."
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _matched_rows(phases: Sequence[Mapping[str, Any]], decided: int | None) -> list[MatchedRow]:

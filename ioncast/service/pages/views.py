@@ -49,6 +49,7 @@ from ioncast.service.pages.shown_accuracy import (
 )
 from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
 from ioncast.service.pages.shown_prediction import prediction_shown
+from ioncast.service.pages.small_curves import HEIGHT, WIDTH, small_curve
 from ioncast.service.sandbox.tasks import predict_logs
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import IoncastError, UnknownNameError
@@ -153,7 +154,11 @@ def benchmarks() -> Response:
         "benchmarks.html",
         systems=systems,
         system=system,
-        blocks=[(engine, found, summarise(found)) for _, engine, found in blocks(rows)],
+        blocks=[
+            (engine, [small_curve(row) for row in found], summarise(found))
+            for _, engine, found in blocks(rows)
+        ],
+        small=(WIDTH, HEIGHT),
         is_first=not _after(),
         following=ids[_CONFIGURATIONS - 1] if len(ids) > _CONFIGURATIONS else None,
         rule=OUTLIER_RULE,

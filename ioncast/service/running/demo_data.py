@@ -4,6 +4,9 @@ The files are in `testbed`; its README tells how they were measured. The questio
 a scheduler are replayed: for each rerun the service decides as if only the rerun's I/O nodes
 were available, and then gets the rerun's bandwidth as the outcome. All decisions are made before
 the first outcome is stored, so that no prediction knows the bandwidth that it is compared with.
+
+Everything was measured within an hour. The times of runs and reruns are made up: they are in the
+order of the measurements, spread over the last weeks, so that pages look like those of a site.
 """
 
 from __future__ import annotations
@@ -16,11 +19,11 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from benchdb.history.applications import applications
 from benchdb.history.decisions import store_decisions
@@ -29,15 +32,17 @@ from benchdb.history.run_insights import store_insights
 from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import store_model
+from benchdb.store.schema import outcomes
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.answering.answers import Entry, answer
 from ioncast.service.answering.spool import SpoolWriter
 from ioncast.service.keeper.draining import Drain
 from ioncast.service.keeper.preparing import Preparing, Surveys
 from ioncast.service.sandbox.reading_insights import read_insights
-from ioncast.service.sandbox.tasks import Place, import_measurements, read_trace
+from ioncast.service.sandbox.tasks import Place, TraceContent, import_measurements, read_trace
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast.service.settings import read_settings
+from ioncast_base.times import in_utc
 from predictor.matching.basis import lessons
 from predictor.matching.same_application import identities
 from predictor.model.stored import to_document
@@ -46,6 +51,10 @@ TESTBED = Path(__file__).with_name("testbed")
 SYSTEM = "testbed"
 USER = "demo"
 TASKS, NODES = 16, 8
+# The runs of the logs are spread over the first week, and the reruns over the days after it.
+_WEEKS, _DAYS_OF_RERUNS = timedelta(weeks=3), timedelta(weeks=2)
+# From a rerun's question to its start, and to the report of its outcome.
+_UNTIL_START, _UNTIL_REPORT = timedelta(seconds=20), timedelta(minutes=6)
 _PATIENCE_S = 60.0
 _LOG_NAME = re.compile(r"(?P<name>.+)-ionodes(?P<io_nodes>\d+)(?:-dxt)?")
 
@@ -59,6 +68,7 @@ class _Rerun:
     job_id: str
     io_nodes: int
     bandwidth_mib_s: float
+    asked: datetime
 
 
 def fill(location: str) -> None:
@@ -74,38 +84,45 @@ def fill(location: str) -> None:
     IoncastError
         When the database cannot be used, or these files were imported with other options.
     """
+    now = datetime.now(timezone.utc)
     with opened_database(location) as engine:
         table = TESTBED / "benchmarks.csv"
         place = Place(location, _PATIENCE_S)
         import_measurements(place, _upload(table), SYSTEM, tasks=TASKS, nodes=NODES)
         with transaction(engine, write=True) as connection:
-            for log in sorted((TESTBED / "logs").iterdir()):
-                _store_log(connection, log)
-        reruns = _reruns()
+            _store_logs(connection, now - _WEEKS, now - _DAYS_OF_RERUNS)
+        reruns = _reruns(now - _DAYS_OF_RERUNS, now)
         with transaction(engine, write=True) as connection:
             _store_model(connection)
             lines = _decided(connection, reruns)
             _store_decisions(connection, lines)
             for rerun, line in zip(reruns, lines, strict=True):
-                store_outcome(
-                    connection,
-                    system=SYSTEM,
-                    job_id=rerun.job_id,
-                    io_nodes=rerun.io_nodes,
-                    bandwidth_mib_s=rerun.bandwidth_mib_s,
-                    decision_id=str(line["id"]),
-                )
+                _store_outcome(connection, rerun, str(line["id"]))
+
+
+def _spread(count: int, first: datetime, end: datetime) -> list[datetime]:
+    """Make times at equal distances, the last one before the end."""
+    return [first + (end - first) * place / count for place in range(count)]
 
 
 def _upload(path: Path) -> Upload:
     return Upload(str(path), path.name, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
-def _store_log(connection: Connection, path: Path) -> None:
-    told = _LOG_NAME.fullmatch(path.stem)
+def _store_logs(connection: Connection, first: datetime, end: datetime) -> None:
+    """Store each log as a run, in the order in which they ran."""
+    uploads = [_upload(path) for path in sorted((TESTBED / "logs").iterdir())]
+    found = [(read_trace([upload]), upload) for upload in uploads]
+    found.sort(key=lambda pair: pair[0].started or "")
+    for (trace, upload), moment in zip(found, _spread(len(found), first, end), strict=True):
+        _store_log(connection, trace, upload, moment)
+
+
+def _store_log(
+    connection: Connection, trace: TraceContent, upload: Upload, started: datetime
+) -> None:
+    told = _LOG_NAME.fullmatch(Path(upload.name).stem)
     assert told is not None  # noqa: S101
-    upload = _upload(path)
-    trace = read_trace([upload])
     run = NewRun(
         system=SYSTEM,
         executable=trace.executable,
@@ -118,13 +135,27 @@ def _store_log(connection: Connection, path: Path) -> None:
         phases=trace.phases,
         job_id=trace.job_id,
         bandwidth_mib_s=trace.bandwidth_mib_s,
-        started=trace.started,
+        started=in_utc(started),
     )
     stored, _ = store_run(connection, run)
     store_insights(connection, stored.id, run.logs, read_insights([upload], NODES, Thresholds()))
 
 
-def _reruns() -> list[_Rerun]:
+def _store_outcome(connection: Connection, rerun: _Rerun, decision_id: str) -> None:
+    stored, _ = store_outcome(
+        connection,
+        system=SYSTEM,
+        job_id=rerun.job_id,
+        io_nodes=rerun.io_nodes,
+        bandwidth_mib_s=rerun.bandwidth_mib_s,
+        decision_id=decision_id,
+        started=in_utc(rerun.asked + _UNTIL_START),
+    )
+    values = {"reported_at": in_utc(rerun.asked + _UNTIL_REPORT)}
+    connection.execute(update(outcomes).where(outcomes.c.id == stored.id).values(values))
+
+
+def _reruns(first: datetime, end: datetime) -> list[_Rerun]:
     with (TESTBED / "applications.csv").open(encoding="utf-8", newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: row["started"])
     return [
@@ -134,8 +165,9 @@ def _reruns() -> list[_Rerun]:
             job_id=f"{row['name']}-{row['io_nodes']}-{row['repetition']}",
             io_nodes=int(row["io_nodes"]),
             bandwidth_mib_s=float(row["bandwidth_mib_s"]),
+            asked=moment,
         )
-        for row in rows
+        for row, moment in zip(rows, _spread(len(rows), first, end), strict=True)
     ]
 
 
@@ -160,7 +192,7 @@ def _decided(connection: Connection, reruns: Iterable[_Rerun]) -> list[dict[str,
             "tasks": TASKS,
             "available": rerun.io_nodes,
         }
-        at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        at = rerun.asked.isoformat(timespec="milliseconds")
         lines.append({"id": uuid4().hex, "at": at, "query": query, "answer": json.loads(told.body)})
     return lines
 

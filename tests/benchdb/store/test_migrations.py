@@ -522,8 +522,10 @@ def test_runs_of_version_0009_have_no_insights_until_their_log_is_sent_again(
     before = everything(url_of(location))
     engine = open_database(location)
     after = everything(url_of(location))
-    assert after == before | {"insights": []}
     [run] = after["runs"]
+    listed = {"runs": 1, "newest": run["started"] or run["stored_at"]}
+    before["applications"] = [row | listed for row in before["applications"]]
+    assert after == before | {"insights": []}
     new = NewInsights(version=1, characterisation="{}", checks="{}")
     with transaction(engine, write=True) as connection:
         assert insights_of(connection, run["id"]) is None

@@ -26,6 +26,8 @@ PAGES = {
     "overview": "/",
     "applications": "/applications",
     "application": "/applications/2",
+    "jobs": "/jobs",
+    "job": "/jobs/hacc-io-4-0",
     "benchmarks": "/benchmarks",
     "benchmark": "/benchmarks/14",
     "validation": "/validation",
@@ -289,11 +291,71 @@ def test_everything_works_without_scripts(window: Open) -> None:
     expect(page.get_by_role("heading", name="Findings")).to_be_visible()
     page.locator("summary").get_by_text("Operations", exact=True).click()
     expect(page.get_by_role("table", name="Operations")).to_be_visible()
-    page.get_by_text("The numbers").first.click()
+    expect(page.get_by_text("The figure needs JavaScript").first).to_be_visible()
+    for table in page.locator("figure table").all():
+        expect(table).to_be_visible()
     expect(page.get_by_role("table", name="Phases on the time line")).to_be_visible()
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("link", name="Validation").click()
     expect(page.get_by_role("heading", level=1, name="Validation")).to_be_visible()
+
+
+def test_numbers_of_figures_are_folded_with_scripts(window: Open) -> None:
+    page = window().open(PAGES["application"])
+    table = page.get_by_role("table", name="Phases on the time line")
+    expect(table).to_be_hidden()
+    page.get_by_text("The numbers").first.click()
+    expect(table).to_be_visible()
+    expect(page.get_by_text("The figure needs JavaScript").first).to_be_hidden()
+
+
+def test_the_list_is_sorted_filtered_and_paged_without_scripts(window: Open) -> None:
+    opened = window(NARROW, java_script_enabled=False)
+    page = opened.page
+    page.goto(f"{opened.address}/applications")
+    page.get_by_role("link", name="Program", exact=True).click()
+    expect(page.get_by_role("columnheader", name="Program")).to_have_attribute(
+        "aria-sort", "ascending"
+    )
+    page.get_by_label("User", exact=True).fill("nobody")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("No application found.")).to_be_visible()
+    page.get_by_role("link", name="Show all").click()
+    expect(page.get_by_role("row")).to_have_count(4)
+
+
+def test_a_job_is_found_by_its_id(window: Open) -> None:
+    page = window().open("/jobs")
+    page.get_by_label("Job id").fill("hacc-io-4-0")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Job hacc-io-4-0")).to_be_visible()
+    page.get_by_role("link", name="hacc_io_write_posix_fpp").first.click()
+    expect(page.get_by_role("heading", name="For the next run")).to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["benchmarks", "applications", "validation"])
+def test_a_table_that_scrolls_shows_it_until_its_end(window: Open, name: str) -> None:
+    """A shade is over the right edge of the table, unless the table ends there."""
+    page = window(NARROW).open(PAGES[name])
+    shade = """table => {
+        const box = table.closest(".wide"), style = getComputedStyle(box, "::after");
+        const hidden = box.scrollWidth - box.clientWidth - box.scrollLeft;
+        const width = parseFloat(style.width) + parseFloat(style.borderRightWidth);
+        return [style.position, hidden, width];
+    }"""
+    wide = [
+        table
+        for table in page.locator(".wide table").all()
+        if table.is_visible() and table.evaluate(shade)[1] > 0
+    ]
+    assert wide
+    for table in wide:
+        position, hidden, width = table.evaluate(shade)
+        assert position == "sticky"
+        assert hidden > 0
+        assert width >= 10
+        table.evaluate("table => { table.closest('.wide').scrollLeft = 10000; }")
+        assert table.evaluate(shade)[1] < 1
 
 
 def test_a_search_finds_an_application_and_its_page_leads_to_a_benchmark(window: Open) -> None:

@@ -92,19 +92,56 @@ def test_a_user_reads_the_observed_and_the_possible_bandwidth() -> None:
     record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 1: 20.0, 4: 100.0}, decided=4)
     shown = prediction_shown(record, {0: [39.0, 41.0]}, ran_with=0)
     assert shown.headline == "4 I/O nodes"
-    assert shown.expected == ("100 MiB/s expected, four of five runs between 99 and 101 MiB/s")
-    assert shown.said == (
-        "With direct access its runs got 40 MiB/s on average.",
-        "With 4 I/O nodes it is expected to be 2.5 times as fast as with direct access.",
-        "The slowest choice, 1 I/O node, is expected to give 20 MiB/s.",
+    assert shown.expected == (
+        "Predicted: 100 MiB/s; four of five runs should get 99 MiB/s to 101 MiB/s"
     )
+    assert shown.said == (
+        "Measured: 40 MiB/s with direct access (mean of 2 runs).",
+        "With 4 I/O nodes it is 2.5 times as fast as with direct access, both predicted"
+        " (100 MiB/s, 40 MiB/s).",
+        "Predicted for the slowest choice, 1 I/O node: 20 MiB/s.",
+    )
+
+
+def test_a_measured_number_is_not_compared_with_a_predicted_one() -> None:
+    """As of an application with 70.4 MiB/s measured and 62.5 predicted with 4 I/O nodes."""
+    record = predicted((phase(8, 1), 1, 1), curve={4: 62.5, 8: 73.9}, decided=8)
+    measured, compared, *_ = prediction_shown(record, {4: [70.4]}, ran_with=4).said
+    assert measured == "Measured: 70.4 MiB/s with 4 I/O nodes."
+    assert compared == (
+        "With 8 I/O nodes it is 1.2 times as fast as with 4 I/O nodes, both predicted"
+        " (73.9 MiB/s, 62.5 MiB/s)."
+    )
+
+
+def test_an_implausible_run_is_said_and_is_in_no_figure_or_mean() -> None:
+    record = predicted((phase(8, 1), 1, 1), curve={0: 40.0, 4: 100.0}, decided=4)
+    shown = prediction_shown(record, {0: [39.0, 41.0, 584_253.0], 4: [2e3]}, ran_with=0)
+    assert shown.said[0] == "Measured: 40 MiB/s with direct access (mean of 2 runs)."
+    assert shown.said[1].startswith(
+        "Measured, but implausible: 571 GiB/s with direct access, and 1 other. More than 10 times"
+    )
+    assert shown.curve is not None
+    [runs] = [each for each in shown.curve["data"] if each["name"] == "measured runs"]
+    assert runs["y"] == [39.0, 41.0]
+    assert [[run.is_implausible for run in row.runs_mib_s] for row in shown.rows] == [
+        [False, False, True],
+        [True],
+    ]
 
 
 @pytest.mark.parametrize(
     ("before", "says"),
     [
-        (99.0, "With 4 I/O nodes it is expected to be about as fast as with 2 I/O nodes."),
-        (125.0, "With 4 I/O nodes it is expected to be slower than with 2 I/O nodes: 80%."),
+        (
+            99.0,
+            "4 I/O nodes and 2 I/O nodes are about as fast, both predicted (100 MiB/s, 99 MiB/s).",
+        ),
+        (
+            125.0,
+            "With 4 I/O nodes it has 80% of the bandwidth with 2 I/O nodes, both predicted"
+            " (100 MiB/s, 125 MiB/s).",
+        ),
     ],
 )
 def test_a_small_gain_and_a_loss_have_their_own_words(before: float, says: str) -> None:

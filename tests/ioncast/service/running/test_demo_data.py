@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from benchdb.history.runs import runs_of
 from benchdb.measurements.storing import count
 from benchdb.store.database import opened_database, transaction
 from ioncast.service.running.demo_data import NODES, SYSTEM, TASKS, TESTBED, USER, fill
+from summario.reading.log import read_log
 
 PROJECT = Path(__file__).resolve().parents[4]
 PROGRAMS = {"hacc_io_write_posix_fpp", "phaseapp", "ior"}
@@ -85,3 +87,32 @@ def test_a_prediction_knows_nothing_of_the_reruns(filled: Connection) -> None:
     """All decisions for an application have the same curve."""
     curves = {(each.executable, each.curve) for each in decisions(filled, limit=1000)}
     assert len(curves) == len(PROGRAMS)
+
+
+def test_runs_and_decisions_are_spread_over_days(filled: Connection) -> None:
+    asked = [each.asked_at for each in decisions(filled, limit=1000)]
+    days = Counter(time[:10] for time in asked)
+    assert len(days) >= 14
+    assert max(days.values()) <= 7
+    found = applications(filled)
+    runs = [run for each in found for run in runs_of(filled, each.application.id)]
+    assert len({(run.started or "")[:10] for run in runs}) >= 7
+    assert max(run.started or "" for run in runs) < min(asked)
+
+
+def test_an_outcome_is_reported_after_its_job_started(filled: Connection) -> None:
+    now = datetime.now(timezone.utc).isoformat()
+    for each in joined_outcomes(filled, system=SYSTEM):
+        assert each.decision is not None
+        times = (each.decision.asked_at, each.outcome.started or "", each.outcome.reported_at, now)
+        assert list(times) == sorted(times)
+
+
+def test_runs_keep_the_order_in_which_they_were_measured(filled: Connection) -> None:
+    runs = [run for each in applications(filled) for run in runs_of(filled, each.application.id)]
+    starts = {
+        str(log.job.id): log.job.start_seconds
+        for log in map(read_log, (TESTBED / "logs").iterdir())
+    }
+    in_order = sorted(runs, key=lambda run: run.started or "")
+    assert [starts[run.job_id or ""] for run in in_order] == sorted(starts.values())
