@@ -374,8 +374,8 @@ def _left_out(implausible: Sequence[tuple[int, float]]) -> str:
     others = f", and {counted(len(implausible) - 1, 'other')}" if len(implausible) > 1 else ""
     return (
         f"Measured, but implausible: {bandwidth(mib_s)} with {in_words(io_nodes)}{others}."
-        f" More than {IMPLAUSIBLE_FACTOR:g} times the predicted p90 is left out of figures, means and"
-        " corrections: the log may be of another machine, or the data stayed in a cache."
+        f" More than {IMPLAUSIBLE_FACTOR:g} times the predicted p90 is left out of figures, means"
+        " and corrections: the log may be of another machine, or the data stayed in a cache."
     )
 
 
