@@ -192,6 +192,23 @@ def test_a_job_is_known_by_what_the_one_before_did(
     assert "1 earlier run of the same program, user and job name" in line
 
 
+@pytest.mark.parametrize("io_nodes", [0, 2])
+def test_a_user_asks_for_another_number_or_for_direct_access(
+    first_job: dict[str, str], slurm: Cluster, folder: Path, io_nodes: int
+) -> None:
+    """As docs/slurm.md says: `-L ionode:0` opts out, also where a job like this gets more."""
+    assert licences_of(first_job) == DEFAULT
+    asked = f"--licenses=ionode:{io_nodes}"
+    number = slurm.submit(asked, *SUBMISSION, script=script(folder), user="nobody")
+    done = slurm.wait_for(number, "COMPLETED")
+    assert licences_of(done) == io_nodes
+    assert "AdminComment" not in done
+    # Without I/O nodes the variable is 0 or missing.
+    assert int((folder / f"ion_count.{number}").read_text().strip() or 0) == io_nodes
+    line = re.findall(r'ioncast: .* job="hacc" .*', slurm.controller_log())[-1]
+    assert f"io_nodes={io_nodes} source=user " in line
+
+
 def test_submissions_over_rest_are_decided_too(slurm: Cluster, folder: Path) -> None:
     job = {
         "name": "over-rest",

@@ -71,7 +71,8 @@ def test_the_page_of_the_application_begins_with_the_same_decision(
     answer, rest = page.text.split('id="answer"', 1)[1].split("</section>", 1)
     low, mean, high = (f"{found[f'{name}_mib_s']:.3g}" for name in ("p10", "expected", "p90"))
     assert '<p class="value">8 I/O nodes</p>' in answer
-    assert f"{mean} MiB/s expected, four of five runs between {low} and {high} MiB/s" in answer
+    told = f"Predicted: {mean} MiB/s; four of five runs should get {low} MiB/s to {high} MiB/s."
+    assert told in answer
     assert found["why"] in answer
     assert "The prediction below uses only this run" in rest
 
