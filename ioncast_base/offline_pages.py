@@ -68,7 +68,8 @@ def table(rows: Sequence[Mapping[str, Any]], *, is_html: bool = False) -> str:
     """
     kind = "unsafehtml" if is_html else "html"
     made = tabulate(rows, headers="keys", disable_numparse=True, tablefmt=kind)
-    return f'<div class="wide">{made}</div>'
+    # The keyboard scrolls only elements that can have the focus.
+    return f'<div class="wide" tabindex="0">{made}</div>'
 
 
 def laid_out(figure: go.Figure, *, height: int | None = 380, **layout: Any) -> go.Figure:

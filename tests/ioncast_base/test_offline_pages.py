@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ioncast_base.offline_pages import paragraph, write_page
+from ioncast_base.offline_pages import paragraph, table, write_page
 
 
 def test_a_screen_reader_finds_all_parts_in_the_main_landmark(tmp_path: Path) -> None:
@@ -22,3 +22,8 @@ def test_a_screen_reader_finds_all_parts_in_the_main_landmark(tmp_path: Path) ->
         "",
     ]
     assert body.strip() == f"<main>{main}</main>"
+
+
+def test_the_keyboard_scrolls_a_wide_table() -> None:
+    """WCAG 2.2, success criterion 2.1.1: only an element with the focus scrolls by keys."""
+    assert table([{"file": "/a"}]).startswith('<div class="wide" tabindex="0"><table>')

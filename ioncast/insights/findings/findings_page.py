@@ -83,4 +83,5 @@ def _finding(finding: Record) -> Iterator[str]:
 def _snippet(snippet: tuple[str, str]) -> str:
     library, text = snippet
     name = html.escape(LIBRARY_NAMES.get(library, library))
-    return f"<details><summary>{name}</summary><pre>{html.escape(text)}</pre></details>"
+    code = f'<pre tabindex="0">{html.escape(text)}</pre>'
+    return f"<details><summary>{name}</summary>{code}</details>"
