@@ -118,7 +118,7 @@ def size(count_bytes: float) -> str:
     """
     if count_bytes < _KIB:
         return counted(round(count_bytes), "byte")
-    powers = min(int(log2(count_bytes) / 10), len(_UNITS))
+    powers = min(_powers(count_bytes), len(_UNITS))
     return f"{in_digits(count_bytes / _KIB**powers)} {_UNITS[powers - 1]}"
 
 
@@ -130,5 +130,10 @@ def bandwidth(mib_s: float) -> str:
     >>> bandwidth(73.86), bandwidth(584253.0), bandwidth(0.0123)
     ('73.9 MiB/s', '571 GiB/s', '0.0123 MiB/s')
     """
-    powers = min(int(log2(max(mib_s, 1)) / 10), len(_UNITS) - 2)
+    powers = min(_powers(mib_s), len(_UNITS) - 2)
     return f"{in_digits(mib_s / _KIB**powers)} {_UNITS[powers + 1]}/s"
+
+
+def _powers(value: float) -> int:
+    """Count the powers of 1,024 in a value; as many as any unit has if it is infinite."""
+    return int(log2(max(value, 1)) / 10) if isfinite(value) else len(_UNITS)

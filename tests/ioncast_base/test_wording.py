@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from ioncast_base.wording import alike_first, counted, in_digits, sentence, size
+from ioncast_base.wording import alike_first, bandwidth, counted, in_digits, sentence, size
 
 
 def test_no_quantity_for_people_is_in_scientific_notation() -> None:
@@ -61,3 +61,8 @@ def test_a_clause_becomes_a_sentence_and_keeps_the_name_of_a_file(
     clause: str, expected: str
 ) -> None:
     assert sentence(clause) == expected
+
+
+def test_an_infinite_quantity_has_the_largest_unit() -> None:
+    """Bytes over a time below the clock's resolution, or numbers of a damaged log."""
+    assert (bandwidth(math.inf), size(math.inf)) == ("inf EiB/s", "inf EiB")

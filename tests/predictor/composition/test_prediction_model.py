@@ -512,6 +512,8 @@ def test_an_implausible_run_corrects_nothing_and_a_warning_names_it(knowledge: K
     assert "GiB/s with 2 I/O nodes, more than 10 times the" in warning
     several = asked([NEW], knowledge, earlier=[EarlierRun(n, got) for n in (1, 2, 4)])
     assert any(line.startswith("an earlier run (and 2 others)") for line in several.warnings)
+    infinite = asked([NEW], knowledge, earlier=[EarlierRun(2, math.inf)])
+    assert means(infinite) == means(without)
     in_log = asked([that_got(NEW, got)], knowledge, ran_with=2)
     assert means(in_log) == means(without)
 

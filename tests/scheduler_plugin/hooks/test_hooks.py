@@ -715,13 +715,10 @@ def test_a_job_that_is_put_back_into_the_queue_ends_before_it_starts_again(real:
     job = real.slurm.submit("-L", "ionode:2", "--requeue", script=script)
     real.slurm.wait(lambda: began.exists() and began.read_text(), "job that runs")
     real.slurm.run("scontrol", "requeue", str(job))
-
-    def runs_again() -> bool:
-        # Slurm would wait two minutes.
-        real.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
-        return len(began.read_text().splitlines()) == 2
-
-    real.slurm.wait(runs_again, "job that runs again")
+    # Slurm would wait two minutes. slurmd launches no job that it killed in the same second.
+    soon = ("scontrol", "update", f"JobId={job}", "StartTime=now+3")
+    real.slurm.wait(lambda: real.slurm.run(*soon, check=False).returncode == 0, "new start")
+    real.slurm.wait(lambda: len(began.read_text().splitlines()) == 2, "job that runs again")
     assert {path.name for path in real.jobs.glob(f"{job}.*")} == {
         f"{job}.{kind}" for kind in ("count", "hosts", "map")
     }
