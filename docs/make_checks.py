@@ -6,6 +6,7 @@ docstring of `Thresholds`.
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 import textwrap
@@ -65,8 +66,9 @@ def advice_rows() -> Iterator[str]:
 
 def sample() -> str:
     """The settings file with all keys, their defaults, and their sentences."""
-    entry = re.compile(r"(?m)^    (\w+) : \w+\n((?:        .*\n)+)")
-    sentences = dict(entry.findall(Thresholds.__doc__ or ""))
+    entry = re.compile(r"(?m)^(\w+) : \w+\n((?:    .*\n)+)")
+    # From Python 3.13 on docstrings have no common indentation.
+    sentences = dict(entry.findall(f"{inspect.getdoc(Thresholds)}\n"))
     parts = [SAMPLE_HEAD]
     for name, default in vars(Thresholds()).items():
         comment = textwrap.fill(
