@@ -312,21 +312,25 @@ def test_a_finished_job_that_is_put_back_into_the_queue_has_two_outcomes(site: S
     logs = site.logs_by_run("hacc-io-ionodes4", "periodic-ionodes4")
     log = (site.folder / "watch.log").open("ab")
     with log, site.served() as served:
+
+        def outcomes_told() -> int:
+            # The service knows an outcome before the watch tells it, which the end could prevent.
+            lines = (site.folder / "watch.log").read_text()
+            return lines.count(f"job {job} of root: 1 outcome sent, 2 I/O nodes")
+
         with subprocess.Popen(site.watch(), stderr=log) as first:
             job = site.submit(_LOG_OF_RUN, "-Lionode:2", "--requeue", logs=logs)
-            wait_for(lambda: len(_outcomes_of(served, job)) == 1, "outcome")
+            wait_for(lambda: outcomes_told() == 1, "outcome")
             starts = [site.start_of(job)]
             site.put_back(job)
             first.kill()
         with subprocess.Popen(site.watch(), stderr=log) as second:
-            wait_for(lambda: len(_outcomes_of(served, job)) == 2, "outcome of the second run")
+            wait_for(lambda: outcomes_told() == 2, "outcome of the second run")
             starts.append(site.start_of(job))
             second.terminate()
         assert [start for start, *_ in _outcomes_of(served, job)] == starts
         assert len(_runs_of(served, job)) == 2
-        lines = (site.folder / "watch.log").read_text()
-        assert lines.count(f"job {job} of root: 1 outcome sent, 2 I/O nodes") == 2
-        assert "rejected (" not in lines
+        assert "rejected (" not in (site.folder / "watch.log").read_text()
 
 
 def test_both_runs_of_a_job_are_known_from_slurmdbd_if_no_watch_ran(tmp_path: Path) -> None:
