@@ -10,8 +10,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from ioncast.service.answering import scripts
-from ioncast.service.api import fields
 from ioncast.service.api.decisions import DecisionAnswer, Question
+from ioncast.service.http import fields
 from ioncast.service.settings import Settings as ServiceSettings
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import LARGEST_PAGE, LOG_TIMEOUT_S, LONGEST_NAME, LONGEST_USER

@@ -1,1 +1,1 @@
-"""The HTTP interface: its operations, their parameters and roles, and its errors."""
+"""The operations of the HTTP interface: their parameters, roles and answers."""

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from benchdb.history.decisions import decision
-from ioncast.service.api.fields import DecisionId
-from ioncast.service.api.framework import JSON, Given, checked_json, operation
-from ioncast.service.api.uploads import place
 from ioncast.service.context import service
+from ioncast.service.http.fields import DecisionId
+from ioncast.service.http.framework import JSON, Given, checked_json, operation
+from ioncast.service.http.uploads import place
 from ioncast.service.sandbox.tasks import Place
 from ioncast_base.allocation import option_texts
 from ioncast_base.allocation.dividing import (

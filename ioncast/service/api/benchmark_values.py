@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.measurements.importers import UNKNOWN_FSYNC
-from ioncast.service.api.fields import (
+from ioncast.service.http.fields import (
     TEXT,
     Bandwidth,
     Page,
@@ -19,7 +19,7 @@ from ioncast.service.api.fields import (
     RanWith,
     SystemName,
 )
-from ioncast.service.api.framework import Given
+from ioncast.service.http.framework import Given
 from ioncast_base.kinds import Fsync
 from ioncast_base.quantities import Bytes, Count, Id, IoNodes
 

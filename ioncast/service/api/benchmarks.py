@@ -50,10 +50,10 @@ from ioncast.service.api.benchmark_values import (
     SystemQuery,
     WantedItem,
 )
-from ioncast.service.api.fields import PageOfSystem, cut
-from ioncast.service.api.framework import JSON, checked_json, operation
-from ioncast.service.api.uploads import place, uploaded
 from ioncast.service.context import service
+from ioncast.service.http.fields import PageOfSystem, cut
+from ioncast.service.http.framework import JSON, checked_json, operation
+from ioncast.service.http.uploads import place, uploaded
 from ioncast.service.sandbox.tasks import Place, import_measurements, store_rows
 from ioncast_base.errors import InputError, UnknownNameError
 from ior_configs import IorConfig

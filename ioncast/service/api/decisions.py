@@ -19,7 +19,8 @@ from pydantic import BaseModel, Field
 
 from ioncast.service.answering.answers import PreparedAnswer, answer, default_answer
 from ioncast.service.answering.scripts import programs
-from ioncast.service.api.fields import (
+from ioncast.service.context import Service, service
+from ioncast.service.http.fields import (
     TEXT,
     JobId,
     JobName,
@@ -27,9 +28,8 @@ from ioncast.service.api.fields import (
     SystemName,
     UserName,
 )
-from ioncast.service.api.framework import JSON, Given, checked_query, operation
-from ioncast.service.api.problems import RequestError
-from ioncast.service.context import Service, service
+from ioncast.service.http.framework import JSON, Given, checked_query, operation
+from ioncast.service.http.problems import RequestError
 from ioncast.service.running import metrics
 from ioncast.service.running.security_headers import FOR_PROGRAMS
 from ioncast_base.quantities import Count, IoNodes

@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field
 
 from benchdb.history.jobs import JobEntry, entries_of_job
 from benchdb.store.database import transaction
-from ioncast.service.api.fields import IMPLAUSIBLE, SystemName
-from ioncast.service.api.framework import Given, operation
 from ioncast.service.api.outcomes import OutcomeAnswer
 from ioncast.service.api.traces import DecisionItem
 from ioncast.service.context import service
+from ioncast.service.http.fields import IMPLAUSIBLE, SystemName
+from ioncast.service.http.framework import Given, operation
 from predictor.validation.explained_jobs import ANOTHER_NUMBER, explain_entry
 
 jobs = Blueprint("jobs", __name__)

@@ -9,9 +9,9 @@ from flask import Blueprint, Response
 from pydantic import BaseModel, Field
 
 from ioncast.service.answering.prepared import LATE_S, DatabaseState, KeeperState
-from ioncast.service.api import openapi
-from ioncast.service.api.framework import JSON, operation
 from ioncast.service.context import service
+from ioncast.service.http import openapi
+from ioncast.service.http.framework import JSON, operation
 from ioncast.service.running import metrics
 
 operations = Blueprint("operations", __name__)

@@ -12,7 +12,9 @@ from sqlalchemy import Connection
 from benchdb.history import outcomes as stored_outcomes
 from benchdb.store.database import transaction
 from ioncast.service.answering.prepared import Summary
-from ioncast.service.api.fields import (
+from ioncast.service.api.traces import Trace, add_insights, store_trace
+from ioncast.service.context import service
+from ioncast.service.http.fields import (
     IMPLAUSIBLE,
     Bandwidth,
     DecisionId,
@@ -28,10 +30,8 @@ from ioncast.service.api.fields import (
     UserName,
     cut,
 )
-from ioncast.service.api.framework import Given, operation
-from ioncast.service.api.traces import Trace, add_insights, store_trace
-from ioncast.service.api.uploads import MOST_LOGS, trace_of, uploaded
-from ioncast.service.context import service
+from ioncast.service.http.framework import Given, operation
+from ioncast.service.http.uploads import MOST_LOGS, trace_of, uploaded
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
 from predictor.composition.plausible import is_implausible_beside

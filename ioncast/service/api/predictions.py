@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from flask import Blueprint, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ioncast.service.api.fields import TEXT, NodesOfLog, SystemName
-from ioncast.service.api.framework import JSON, Given, checked_json, operation
-from ioncast.service.api.uploads import MOST_LOGS, place, uploaded
 from ioncast.service.context import service
+from ioncast.service.http.fields import TEXT, NodesOfLog, SystemName
+from ioncast.service.http.framework import JSON, Given, checked_json, operation
+from ioncast.service.http.uploads import MOST_LOGS, place, uploaded
 from ioncast.service.sandbox.tasks import MOST_PHASES, Place, predict_job, predict_logs
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast.service.settings import Settings

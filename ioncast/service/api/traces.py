@@ -25,7 +25,8 @@ from benchdb.history.run_insights import store_insights
 from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
-from ioncast.service.api.fields import (
+from ioncast.service.context import service
+from ioncast.service.http.fields import (
     TEXT,
     DecisionId,
     JobId,
@@ -42,15 +43,14 @@ from ioncast.service.api.fields import (
     neighbours,
     same_list,
 )
-from ioncast.service.api.framework import Given, operation
-from ioncast.service.api.uploads import (
+from ioncast.service.http.framework import Given, operation
+from ioncast.service.http.uploads import (
     MOST_LOGS,
     insights_of,
     trace_of,
     uploaded,
     why_no_insights,
 )
-from ioncast.service.context import service
 from ioncast.service.sandbox.insight_documents import with_advice
 from ioncast.service.sandbox.tasks import TraceContent
 from ioncast.service.sandbox.uploaded_logs import Upload

@@ -14,8 +14,8 @@ from benchdb.history.run_insights import Insights, insights_of
 from benchdb.history.runs import Run, run_of, runs_of
 from benchdb.store.database import transaction
 from ioncast.service.api.decisions import Question, find
-from ioncast.service.api.uploads import place
 from ioncast.service.context import service
+from ioncast.service.http.uploads import place
 from ioncast.service.pages.figures import Figure, runs_figure, timeline_figure
 from ioncast.service.pages.frame import problem_of
 from ioncast.service.pages.shown_insights import InsightsShown, insights_shown

@@ -13,9 +13,9 @@ from markupsafe import Markup, escape
 from werkzeug.exceptions import HTTPException
 
 from benchdb.history.applications import program_of
-from ioncast.service.api import problems
-from ioncast.service.api.access import COOKIE, authorise, without_cookie
 from ioncast.service.context import service
+from ioncast.service.http import problems
+from ioncast.service.http.access import COOKIE, authorise, without_cookie
 from ioncast.service.pages.assets import asset_url
 from ioncast_base.errors import DatabaseError, IoncastError
 from ioncast_base.times import instant

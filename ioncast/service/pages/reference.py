@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from ioncast.service.api.access import Role
-from ioncast.service.api.framework import FORM, JSON
+from ioncast.service.http.access import Role
+from ioncast.service.http.framework import FORM, JSON
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _TOKEN = "Authorization: Bearer $IONCAST_TOKEN"  # noqa: S105

@@ -27,12 +27,12 @@ from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
 from benchdb.store.database import transaction
 from benchdb.store.systems import require_system, system_names
-from ioncast.service.api import openapi
-from ioncast.service.api.access import COOKIE, limit_client, role_of, without_cookie
 from ioncast.service.api.jobs import explained_job
 from ioncast.service.api.predictions import PredictionOfLog
-from ioncast.service.api.uploads import insights_of, place, uploaded, why_no_insights
 from ioncast.service.context import service
+from ioncast.service.http import openapi
+from ioncast.service.http.access import COOKIE, limit_client, role_of, without_cookie
+from ioncast.service.http.uploads import insights_of, place, uploaded, why_no_insights
 from ioncast.service.pages import frame as page_frame
 from ioncast.service.pages.application import read_application
 from ioncast.service.pages.application_list import read_list

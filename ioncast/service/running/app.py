@@ -11,7 +11,6 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from benchdb.store.database import existing_database
 from ioncast.service.answering.prepared import Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_folder
-from ioncast.service.api import problems
 from ioncast.service.api.allocations import allocations
 from ioncast.service.api.benchmarks import benchmarks
 from ioncast.service.api.decisions import decisions
@@ -20,8 +19,9 @@ from ioncast.service.api.operating import operations
 from ioncast.service.api.outcomes import outcomes
 from ioncast.service.api.predictions import predictions
 from ioncast.service.api.traces import traces
-from ioncast.service.api.uploads import MOST_LOGS
 from ioncast.service.context import Service, install
+from ioncast.service.http import problems
+from ioncast.service.http.uploads import MOST_LOGS
 from ioncast.service.pages.assets import assets
 from ioncast.service.pages.views import pages
 from ioncast.service.running import bodies, metrics, security_headers

@@ -20,7 +20,7 @@ from gunicorn.http.errors import LimitRequestHeaders, ParseException
 from gunicorn.util import http_date
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from ioncast.service.api import problems
+from ioncast.service.http import problems
 from ioncast.service.running import security_headers
 
 _END_OF_HEAD = b"\r\n\r\n"

@@ -35,8 +35,8 @@ from sqlalchemy import make_url
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
-from ioncast.service.api.openapi import document
 from ioncast.service.context import Service
+from ioncast.service.http.openapi import document
 from ioncast.service.keeper.process import Keeper
 from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import NODES, SYSTEM, TASKS, TESTBED, USER

@@ -21,8 +21,8 @@ from benchdb.store.schema import insights
 from experiments.applications.darshan_writer import write_log
 from ioncast.cli import cli
 from ioncast.insights.checks.values import MOST_FILES
-from ioncast.service.api import uploads
 from ioncast.service.context import Service
+from ioncast.service.http import uploads
 from ioncast.service.sandbox import insight_documents
 from ioncast.service.settings import Settings
 from tests.summario.phases.test_rules import KIB, posix

@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ioncast.service.answering.spool import spool_files, spool_folder
-from ioncast.service.api.framework import parameters
+from ioncast.service.http.framework import parameters
 from ioncast.service.settings import Settings
 
 PATH = "/v1/decisions"

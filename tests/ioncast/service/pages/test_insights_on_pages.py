@@ -16,8 +16,8 @@ from sqlalchemy import delete, func, select
 from benchdb.store.database import transaction
 from benchdb.store.schema import insights
 from experiments.applications.darshan_writer import write_log
-from ioncast.service.api import uploads
 from ioncast.service.context import Service
+from ioncast.service.http import uploads
 from tests.summario.phases.test_rules import KIB, posix
 
 # The Accept header of a browser.

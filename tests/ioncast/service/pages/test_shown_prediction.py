@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ioncast.service.api.access import Role
+from ioncast.service.http.access import Role
 from ioncast.service.pages.figures import timeline_figure
 from ioncast.service.pages.frame import _code, local
 from ioncast.service.pages.reference import described

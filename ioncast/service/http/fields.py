@@ -10,7 +10,7 @@ from flask import request
 from pydantic import AfterValidator, BaseModel, Field
 
 from benchdb.store.accepted_values import stored_time
-from ioncast.service.api.framework import Given
+from ioncast.service.http.framework import Given
 from ioncast_base import quantities
 from ioncast_base.quantities import Count, Id, IoNodes
 from ioncast_base.toml_files import refusing

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of all operations (see `ioncast.service.api.framework`)."""
+"""The OpenAPI 3.1 document of all operations (see `ioncast.service.http.framework`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from werkzeug.routing import Rule
 
-from ioncast.service.api.access import Role
-from ioncast.service.api.framework import FORM, JSON, Operation
-from ioncast.service.api.problems import Problem
+from ioncast.service.http.access import Role
+from ioncast.service.http.framework import FORM, JSON, Operation
+from ioncast.service.http.problems import Problem
 
 _TEMPLATE = "#/components/schemas/{model}"
 _PROBLEM_TYPE = "application/problem+json"

@@ -8,8 +8,8 @@ from typing import Literal
 from flask import Response, request
 
 from benchdb.store.tokens import ROLES, digest
-from ioncast.service.api.problems import RequestError
 from ioncast.service.context import Service, service
+from ioncast.service.http.problems import RequestError
 
 Role = Literal["reader", "scheduler", "admin"]
 

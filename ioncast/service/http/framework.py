@@ -1,7 +1,7 @@
 """Typed operations on plain Flask: requests are checked, answers are documented.
 
 pydantic does both. `operation` decorates a view: it hands over checked values and keeps a
-description for `ioncast.service.api.openapi`. (A request takes a fifth longer than with Flask
+description for `ioncast.service.http.openapi`. (A request takes a fifth longer than with Flask
 alone. The existing library made the JSON schema again for each request, which takes ten times
 as long.)
 """
@@ -17,9 +17,9 @@ from urllib.parse import unquote_plus
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ioncast.service.api import problems
-from ioncast.service.api.access import Role, authorise, limit_client
-from ioncast.service.api.problems import RequestError
+from ioncast.service.http import problems
+from ioncast.service.http.access import Role, authorise, limit_client
+from ioncast.service.http.problems import RequestError
 from ioncast_base.errors import InputError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What all operations over HTTP share: access, typed requests, uploads, problem documents."""
