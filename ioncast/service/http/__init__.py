@@ -1,1 +1,1 @@
-"""What all operations over HTTP share: access, typed requests, uploads, problem documents."""
+"""The parts that all operations over HTTP share: access, typed requests, uploads, problem documents."""
