@@ -32,7 +32,7 @@ from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.context import service
 from ioncast.service.http import openapi
 from ioncast.service.http.access import COOKIE, limit_client, role_of, without_cookie
-from ioncast.service.http.uploads import insights_of, place, uploaded, why_no_insights
+from ioncast.service.http.uploads import uploaded
 from ioncast.service.pages import frame as page_frame
 from ioncast.service.pages.application import read_application
 from ioncast.service.pages.application_list import read_list
@@ -47,16 +47,13 @@ from ioncast.service.pages.shown_accuracy import (
     ratios,
     regrets_by_application,
 )
-from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
-from ioncast.service.pages.shown_prediction import prediction_shown
+from ioncast.service.pages.shown_result import result_shown
 from ioncast.service.pages.small_curves import HEIGHT, WIDTH, small_curve
-from ioncast.service.sandbox.tasks import predict_logs
-from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast.service.results.result import result_of_uploads
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
 from predictor.validation.decision_errors import COUNTED
 from predictor.validation.explained_jobs import ANOTHER_NUMBER
-from summario.runs.logs_of_run import named
 
 _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
 
@@ -232,21 +229,12 @@ def predict_log() -> Response:
         return _predict_page(422, _told(error))
     try:
         with uploaded("log") as uploads:
-            record = service().children.run(
-                predict_logs, place(), uploads, form.asked(None, service().settings)
-            )
-            name = named([upload.name for upload in uploads])
-            insights = _insights(uploads, form.nodes)
+            result = result_of_uploads(uploads, form)
     except IoncastError as error:
         if not page_frame.wants_page():
             raise
         return _predict_page(error.http_status, problem_of(error).get("detail"))
-    run = record["earlier_run"]
-    measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}
-    shown = prediction_shown(record, measured, form.ran_with)
-    return page(
-        "predicted.html", shown=shown, name=name, record=record, form=form, insights=insights
-    )
+    return page("predicted.html", shown=result_shown(result))
 
 
 @pages.get("/docs")
@@ -358,15 +346,6 @@ def _predict_page(status: int = 200, problem: str | None = None) -> Response:
         given=request.form,
         most_mib=service().settings.max_upload_mib,
     )
-
-
-def _insights(uploads: Sequence[Upload], nodes: int | None) -> InsightsShown | str:
-    """Make insights from logs that are not stored, or tell why that is impossible."""
-    try:
-        made = insights_of(uploads, nodes)
-    except (IoncastError, RuntimeError) as error:
-        return why_no_insights(error)
-    return insights_shown(json.loads(made.characterisation), json.loads(made.checks), made.version)
 
 
 def _told(error: ValidationError) -> str:

@@ -1,0 +1,47 @@
+"""The result of an upload on its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
+from ioncast.service.pages.shown_prediction import PredictionShown, prediction_shown
+from ioncast.service.results.result import Result
+
+
+@dataclass(frozen=True)
+class ResultShown:
+    """A result in words, rows and figures.
+
+    Attributes
+    ----------
+    result : Result
+        The result.
+    prediction : PredictionShown
+        Its prediction.
+    insights : InsightsShown or str
+        Its insights, or the reason why it has no insights.
+    """
+
+    result: Result
+    prediction: PredictionShown
+    insights: InsightsShown | str
+
+
+def result_shown(result: Result) -> ResultShown:
+    """Arrange a result for its page, which depends on nothing else."""
+    run = result.prediction["earlier_run"]
+    measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}
+    return ResultShown(
+        result=result,
+        prediction=prediction_shown(result.prediction, measured, result.asked["ran_with"]),
+        insights=_insights(result.insights),
+    )
+
+
+def _insights(stored: Mapping[str, Any] | str) -> InsightsShown | str:
+    if isinstance(stored, str):
+        return stored
+    return insights_shown(stored["characterisation"], stored["checks"], stored["version"])

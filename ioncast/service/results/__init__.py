@@ -1,0 +1,1 @@
+"""Results of uploads, as plain documents."""

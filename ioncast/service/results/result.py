@@ -1,0 +1,89 @@
+"""The result of an upload: plain values of JSON, from which its page is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ioncast.service.api.predictions import PredictionOfLog
+from ioncast.service.context import service
+from ioncast.service.http.uploads import insights_of, place, why_no_insights
+from ioncast.service.sandbox.tasks import predict_logs
+from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast_base.errors import IoncastError
+from ioncast_base.times import in_utc
+from summario.runs.logs_of_run import named
+
+# Raise it when a page cannot show older results.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """Everything that the page of an upload shows, as values that JSON keeps.
+
+    Attributes
+    ----------
+    version : int
+        The version of this format.
+    name : str
+        The name of the log, or of the first of several logs.
+    made_at : str
+        ISO 8601 in UTC.
+    asked : dict
+        The fields of the form; those that were left blank are None.
+    prediction : dict
+        As `ioncast predict --format json --explain` prints it.
+    insights : dict or str
+        The `version` and the documents `characterisation` and `checks` of
+        `ioncast.service.sandbox.insight_documents`; or the reason why it has no insights.
+    """
+
+    version: int
+    name: str
+    made_at: str
+    asked: dict[str, Any]
+    prediction: dict[str, Any]
+    insights: dict[str, Any] | str
+
+
+def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> Result:
+    """Predict from the logs of a run, and make insights into it; nothing is stored.
+
+    Parameters
+    ----------
+    uploads : sequence of Upload
+        The logs.
+    form : PredictionOfLog
+        The question.
+
+    Raises
+    ------
+    IoncastError
+        When nothing can be predicted. Insights that fail become a reason.
+    """
+    asked = form.asked(None, service().settings)
+    prediction = service().children.run(predict_logs, place(), uploads, asked)
+    return Result(
+        version=VERSION,
+        name=named([upload.name for upload in uploads]),
+        made_at=in_utc(datetime.now(timezone.utc)),
+        asked=form.model_dump(mode="json"),
+        prediction=json.loads(json.dumps(prediction)),
+        insights=_insights(uploads, form.nodes),
+    )
+
+
+def _insights(uploads: Sequence[Upload], nodes: int | None) -> dict[str, Any] | str:
+    try:
+        made = insights_of(uploads, nodes)
+    except (IoncastError, RuntimeError) as error:
+        return why_no_insights(error)
+    return {
+        "version": made.version,
+        "characterisation": json.loads(made.characterisation),
+        "checks": json.loads(made.checks),
+    }
