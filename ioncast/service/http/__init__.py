@@ -1,1 +1,1 @@
-"""The parts that all operations over HTTP share: access, typed requests, uploads, problem documents."""
+"""Shared parts of all operations over HTTP: access, typed requests, uploads, problem documents."""
