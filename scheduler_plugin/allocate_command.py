@@ -10,8 +10,10 @@ import click
 
 from ioncast_base.allocation import option_texts
 from ioncast_base.allocation.dividing import (
+    OBJECTIVES,
     POLICIES,
     WEIGHTS,
+    ObjectiveName,
     PolicyName,
     WeightName,
     allocate,
@@ -29,6 +31,7 @@ from scheduler_plugin.allocation_tables import FORMATS
 Examples:
   ioncast allocate jobs.json --pool 16
   ioncast allocate jobs.json --pool 16 --policy mckp --floor 0.8 --format json
+  ioncast allocate jobs.json --pool 16 --objective proportional
   ioncast allocate jobs.json --pool 16 --weight nodes --minimum-gain 0.1
   ioncast allocate - --pool 16 --machine-nodes 512 < jobs.json
 
@@ -60,6 +63,19 @@ jobs.json:
     default="given",
     show_default=True,
     help=option_texts.WEIGHT,
+)
+@click.option(
+    "--everyone/--no-everyone",
+    default=True,
+    show_default=True,
+    help=option_texts.EVERYONE,
+)
+@click.option(
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default="sum",
+    show_default=True,
+    help=option_texts.OBJECTIVE,
 )
 @click.option(
     "--floor",
@@ -94,6 +110,8 @@ def allocate_command(
     pool: int,
     policy: Literal[PolicyName, "all"],
     weight: WeightName,
+    everyone: bool,
+    objective: ObjectiveName,
     floor: float,
     minimum_gain: float,
     machine_nodes: int | None,
@@ -107,7 +125,8 @@ def allocate_command(
     `ioncast predict --format json`. "weight", "current" (I/O nodes that the job has) and "fixed"
     (it keeps them) are optional.
 
-    A job whose curve has no direct access waits if no I/O nodes are left for it.
+    A job whose curve has no direct access waits if no I/O nodes are left for it. "of own best" is
+    the mean share of their own highest bandwidth that jobs get.
     """
     jobs = weighted(read_jobs(*_read(source)), weight)
     found = [
@@ -115,6 +134,8 @@ def allocate_command(
             jobs,
             pool,
             policy=name,
+            everyone=everyone,
+            objective=objective,
             floor=floor,
             minimum_gain=minimum_gain,
             machine_nodes=machine_nodes,

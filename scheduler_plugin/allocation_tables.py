@@ -34,6 +34,8 @@ def _total(
         first = found[0]
         share = allocation.weighted_mib_s / (first.weighted_mib_s or 1)
         row[f"of {first.policy}"] = f"{share:.1%}"
+    if allocation.of_own_best is not None:
+        row["of own best"] = f"{allocation.of_own_best:.1%}"
     waiting = sum(one.io_nodes is None for one in allocation.shares)
     return row | {
         "I/O nodes": f"{allocation.io_nodes} of {allocation.pool}",

@@ -1,9 +1,10 @@
 """Policies that divide a pool of I/O nodes among several jobs.
 
 All policies are pure functions of the jobs' curves. The policy `mckp` reaches the highest
-bandwidth of all jobs together: to choose one number of I/O nodes for each job, within the pool, is
-the multiple-choice knapsack problem. Dynamic programming over the jobs solves it exactly, with one
-row of numpy arithmetic for each choice of a job.
+bandwidth of all jobs together, or the highest share of what each job could have: to choose one
+number of I/O nodes for each job, within the pool, is the multiple-choice knapsack problem. Dynamic
+programming over the jobs solves it exactly, with one row of numpy arithmetic for each choice of a
+job.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ PolicyName = Literal["mckp", "best", "static", "equal"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 WeightName = Literal["given", "none", "nodes"]
 WEIGHTS: tuple[WeightName, ...] = get_args(WeightName)
+ObjectiveName = Literal["sum", "proportional"]
+OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-12, 1e12
-# The sum of all values, at most. Rounding cannot push it beyond the range of int64.
+# The sum of all values, at most. Rounding adds at most 1 for each I/O node and pair of jobs, so for
+# problems of at most this size the sum stays in the range of int64.
 _TOTAL = 2.0**60
 # Memory of the table that tells the choices of the best solution.
 _MOST_BYTES = 1 << 30
@@ -123,12 +127,16 @@ class Allocation:
         In the order of the jobs.
     weighted_mib_s : float
         The sum of all known bandwidths, each times the job's weight.
+    of_own_best : float or None
+        The mean share of its own highest bandwidth that a job gets, weighted, over the jobs that
+        are not fixed. None if all are.
     """
 
     policy: PolicyName
     pool: int
     shares: tuple[Share, ...]
     weighted_mib_s: float
+    of_own_best: float | None
 
     @property
     def expected_mib_s(self) -> float:
@@ -146,14 +154,17 @@ def allocate(
     pool: int,
     *,
     policy: PolicyName = "mckp",
+    everyone: bool = True,
+    objective: ObjectiveName = "sum",
     floor: float = 0.0,
     minimum_gain: float = 0.0,
     machine_nodes: int | None = None,
 ) -> Allocation:
     """Divide a pool of I/O nodes among jobs.
 
-    `mckp` finds the highest sum of bandwidths, each times its job's weight, exactly. Of several
-    such solutions it takes one with the fewest I/O nodes, and the same one each time. `best` lets
+    `mckp` finds the highest sum of bandwidths, each times its job's weight, exactly, among the
+    divisions that let the fewest jobs wait. Of several such solutions it takes one with the fewest
+    I/O nodes, and the same one each time. `best` lets
     each job, in the order given, take its best number of the I/O nodes that are left. `static`
     gives I/O nodes in proportion to compute nodes, rounded down to a number in the job's curve; a
     job that would get 0 gets its smallest number above 0, while enough are left. `equal` gives
@@ -167,13 +178,20 @@ def allocate(
         The number of I/O nodes, including those of fixed jobs.
     policy : str
         One of `POLICIES`.
+    everyone : bool
+        For `mckp` only: no job waits for the sum. If all jobs can have their smallest number, they
+        get at least that; otherwise as many jobs as possible. Without it, a job waits if others
+        gain more by its I/O nodes.
+    objective : str
+        For `mckp` only: "sum" adds up bandwidths; "proportional" adds up the shares that these are
+        of each job's own highest bandwidth, so slow jobs count as much as fast ones.
     floor : float
         From 0 to 1, for `mckp` only: each job gets at least this share of its bandwidth with
-        `static`.
+        `static`, even if another job waits for it.
     minimum_gain : float
-        From 0 to 1, for `mckp` only: a job leaves its current number of I/O nodes only if the sum
-        grows by more than this share of the job's current bandwidth, times its weight. So a
-        division stays as it is when it is repeated.
+        From 0 to 1, for `mckp` only: a job leaves its current number of I/O nodes only if another
+        job needs them to run, or if the sum grows by more than this share of the job's current
+        part of it. So a division stays as it is when it is repeated.
     machine_nodes : int, optional
         Compute nodes of the machine, for the proportions of `static`; by default, and at least,
         the compute nodes of all jobs.
@@ -200,16 +218,22 @@ def allocate(
     [2, 2]
     >>> [share.io_nodes for share in allocate([a, b], 4, policy="static").shares]
     [0, 3]
+
+    The second job would wait for the sum of bandwidths:
+
+    >>> jobs = JobCurve("a", 4, {2: 100.0, 4: 400.0}), JobCurve("b", 4, {2: 50.0})
+    >>> [share.io_nodes for share in allocate(jobs, 4).shares]
+    [2, 2]
+    >>> [share.io_nodes for share in allocate(jobs, 4, everyone=False).shares]
+    [4, None]
     """
     _check_whole("pool", pool, 0)
     _check_between("floor", floor, 0, 1)
     _check_between("minimum gain", minimum_gain, 0, 1)
     if machine_nodes is not None:
         _check_whole("machine nodes", machine_nodes, 1)
-    if policy not in POLICIES:
-        raise InputError(
-            f"there is no policy {policy!r}", remedy=f"the policies are {', '.join(POLICIES)}"
-        )
+    _check_name("policy", "policies", policy, POLICIES)
+    _check_name("objective", "objectives", objective, OBJECTIVES)
     _check_ids(jobs)
     movable = [job for job in jobs if not job.is_fixed]
     free = _free(jobs, pool)
@@ -217,7 +241,8 @@ def allocate(
     chosen: Iterable[_Choice]
     if policy == "mckp":
         least = [floor * one.mib_s for one in _static(movable, free, ratio)] if floor else None
-        chosen = _mckp(movable, free, least or [0.0] * len(movable), minimum_gain)
+        sought = _Sought(everyone, _worths(movable, objective), minimum_gain)
+        chosen = _mckp(movable, free, least or [0.0] * len(movable), sought)
     elif policy == "best":
         chosen = _one_after_the_other(movable, free, _best)
     elif policy == "static":
@@ -229,7 +254,7 @@ def allocate(
     worth = (
         job.weight * (share.expected_mib_s or 0.0) for job, share in zip(jobs, shares, strict=True)
     )
-    return Allocation(policy, pool, shares, math.fsum(worth))
+    return Allocation(policy, pool, shares, math.fsum(worth), _of_own_best(jobs, shares))
 
 
 def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
@@ -246,6 +271,43 @@ def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
     if by == "given":
         return list(jobs)
     return [replace(job, weight=float(job.nodes) if by == "nodes" else 1.0) for job in jobs]
+
+
+class _Sought(NamedTuple):
+    """The division that `mckp` seeks.
+
+    Attributes
+    ----------
+    everyone : bool
+        Whether serving another job is worth more than any bandwidth.
+    worths : list of float
+        For each job the worth of a MiB/s.
+    minimum_gain : float
+        The share of its worth that a job's current number gets on top.
+    """
+
+    everyone: bool
+    worths: list[float]
+    minimum_gain: float
+
+
+def _worths(jobs: Iterable[JobCurve], objective: ObjectiveName) -> list[float]:
+    """Compute the worth of a MiB/s for each job."""
+    if objective == "sum":
+        return [job.weight for job in jobs]
+    return [job.weight / max(job.curve.values()) for job in jobs]
+
+
+def _of_own_best(jobs: Sequence[JobCurve], shares: Sequence[Share]) -> float | None:
+    sharing = [(job, share) for job, share in zip(jobs, shares, strict=True) if not job.is_fixed]
+    if not sharing:
+        return None
+    worths = _worths((job for job, _ in sharing), "proportional")
+    worth = math.fsum(
+        worth * (share.expected_mib_s or 0.0)
+        for worth, (_, share) in zip(worths, sharing, strict=True)
+    )
+    return worth / math.fsum(job.weight for job, _ in sharing)
 
 
 class _Choice(NamedTuple):
@@ -305,14 +367,16 @@ def _equal(jobs: Sequence[JobCurve], free: int) -> list[_Choice]:
 
 
 def _mckp(
-    jobs: Sequence[JobCurve], free: int, least_mib_s: Sequence[float], minimum_gain: float
+    jobs: Sequence[JobCurve], free: int, least_mib_s: Sequence[float], sought: _Sought
 ) -> list[_Choice]:
-    """Maximise the weighted sum of bandwidths, with a least bandwidth for each job."""
+    """Maximise the worth of all bandwidths, with a least bandwidth for each job."""
     choices = [
         [one for one in _choices(job, free) if one.mib_s >= least]
         for job, least in zip(jobs, least_mib_s, strict=True)
     ]
-    values = _in_whole_numbers(jobs, choices, free, minimum_gain)
+    values = _in_whole_numbers(jobs, choices, free, sought)
+    if sought.everyone:
+        values = _served_first(choices, values)
     kept = [
         _undominated(of_job, of_values) for of_job, of_values in zip(choices, values, strict=True)
     ]
@@ -325,27 +389,46 @@ def _mckp(
 
 
 def _in_whole_numbers(
-    jobs: Sequence[JobCurve], choices: Sequence[Sequence[_Choice]], free: int, minimum_gain: float
+    jobs: Sequence[JobCurve], choices: Sequence[Sequence[_Choice]], free: int, sought: _Sought
 ) -> list[list[int]]:
     """Compute the values of all choices as whole numbers, so that sums and ties are exact.
 
     An I/O node costs 1, less than the least difference between two bandwidths. So of equal sums
     of bandwidths the one with the fewest I/O nodes has the highest value.
     """
-    staying = 1 + minimum_gain
-    most = staying * math.fsum(job.weight * max(job.curve.values()) for job in jobs)
-    unit = _TOTAL / (free + 1) / most if most else 0.0
+    staying = 1 + sought.minimum_gain
+    most = staying * math.fsum(
+        worth * max(job.curve.values()) for worth, job in zip(sought.worths, jobs, strict=True)
+    )
+    # `_served_first` adds more than this total once for each job.
+    parts = (free + 1) * (len(jobs) + 1 if sought.everyone else 1)
+    unit = _TOTAL / parts / most if most else 0.0
 
-    def value(job: JobCurve, choice: _Choice) -> int:
+    def value(job: JobCurve, worth_of_a_mib_s: float, choice: _Choice) -> int:
         if choice.io_nodes is None:
             return 0
         factor = staying if choice.io_nodes == job.current else 1.0
         # However small the bandwidth is compared with other jobs, running is better than waiting.
-        worth = max(round(job.weight * choice.mib_s * factor * unit), 1)
+        worth = max(round(worth_of_a_mib_s * choice.mib_s * factor * unit), 1)
         return worth * (free + 1) - choice.taken
 
     return [
-        [value(job, choice) for choice in of_job] for job, of_job in zip(jobs, choices, strict=True)
+        [value(job, worth, choice) for choice in of_job]
+        for job, worth, of_job in zip(jobs, sought.worths, choices, strict=True)
+    ]
+
+
+def _served_first(
+    choices: Sequence[Sequence[_Choice]], values: Sequence[Sequence[int]]
+) -> list[list[int]]:
+    """Make one job that does not wait worth more than all bandwidths together."""
+    served = 1 + sum(max(of_job) for of_job in values)
+    return [
+        [
+            value if choice.io_nodes is None else value + served
+            for choice, value in zip(of_job, of_values, strict=True)
+        ]
+        for of_job, of_values in zip(choices, values, strict=True)
     ]
 
 
@@ -371,7 +454,8 @@ def _knapsack(
     room = free - sum(of_job[0] for of_job in costs)
     extra = [[cost - of_job[0] for cost in of_job] for of_job in costs]
     kind = np.min_scalar_type(max(map(len, costs)))
-    if len(costs) * (room + 1) * kind.itemsize > _MOST_BYTES:
+    is_large = len(costs) * (room + 1) * kind.itemsize > _MOST_BYTES
+    if is_large or len(costs) ** 2 * (free + 1) > _TOTAL:
         raise InputError(
             f"{len(costs)} jobs and {free} I/O nodes are too many to be divided at once",
             remedy="divide them among fewer jobs",
@@ -431,6 +515,13 @@ def _check_ids(jobs: Iterable[JobCurve]) -> None:
         if job.id in seen:
             raise InputError("two jobs have this id", where=f"job {job.id}")
         seen.add(job.id)
+
+
+def _check_name(what: str, several: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise InputError(
+            f"there is no {what} {name!r}", remedy=f"the {several} are {', '.join(known)}"
+        )
 
 
 def _check_whole(name: str, number: object, least: int, where: str | None = None) -> None:

@@ -235,6 +235,7 @@ def to_record(allocations: Iterable[Allocation]) -> dict[str, Any]:
                 "io_nodes": allocation.io_nodes,
                 "expected_mib_s": allocation.expected_mib_s,
                 "weighted_mib_s": allocation.weighted_mib_s,
+                "of_own_best": allocation.of_own_best,
                 "jobs": [share._asdict() for share in allocation.shares],
             }
             for allocation in found

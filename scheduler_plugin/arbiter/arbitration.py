@@ -113,6 +113,8 @@ def plan(
         # Running jobs have more than the pool after an admin made it smaller.
         max(pool, sum(map(of.count, running))),
         policy=settings.policy,
+        everyone=settings.everyone,
+        objective=settings.objective,
         floor=settings.floor,
         minimum_gain=settings.minimum_gain,
         machine_nodes=settings.machine_nodes,

@@ -78,12 +78,12 @@ def divided(document: Any, *options: str, pool: int = 8) -> dict[str, dict[str, 
 
 def test_policies_are_shown_side_by_side() -> None:
     assert printed(JOBS, pool=6).splitlines() == [
-        "policy    MiB/s    of mckp    I/O nodes    jobs that wait",
-        "--------  -------  ---------  -----------  ----------------",
-        "mckp      125.0    100.0%     6 of 6       0",
-        "best      53.1     42.5%      6 of 6       1",
-        "static    53.1     42.5%      6 of 6       1",
-        "equal     45.0     36.0%      4 of 6       1",
+        "policy    MiB/s    of mckp    of own best    I/O nodes    jobs that wait",
+        "--------  -------  ---------  -------------  -----------  ----------------",
+        "mckp      125.0    100.0%     57.6%          6 of 6       0",
+        "best      53.1     42.5%      40.2%          6 of 6       1",
+        "static    53.1     42.5%      40.2%          6 of 6       1",
+        "equal     45.0     36.0%      34.1%          4 of 6       1",
         "",
         "job    nodes    mckp      best      static    equal",
         "-----  -------  --------  --------  --------  --------",
@@ -95,9 +95,9 @@ def test_policies_are_shown_side_by_side() -> None:
 
 def test_one_policy_is_shown_alone_with_the_weights_that_count() -> None:
     assert printed(JOBS, "--policy", "mckp", "--weight", "nodes").splitlines() == [
-        "policy    MiB/s    weighted    I/O nodes    jobs that wait",
-        "--------  -------  ----------  -----------  ----------------",
-        "mckp      215.0    700.0       8 of 8       0",
+        "policy    MiB/s    weighted    of own best    I/O nodes    jobs that wait",
+        "--------  -------  ----------  -------------  -----------  ----------------",
+        "mckp      215.0    700.0       74.5%          8 of 8       0",
         "",
         "job    nodes    weight    mckp",
         "-----  -------  --------  ---------",
@@ -132,6 +132,7 @@ def test_json_has_what_all_get_and_what_each_gets() -> None:
                 "io_nodes": 4,
                 "expected_mib_s": 66.0,
                 "weighted_mib_s": 66.0,
+                "of_own_best": 0.5,
                 "jobs": [
                     {"id": "4711", "io_nodes": 4, "expected_mib_s": 66.0},
                     {"id": "4712", "io_nodes": None, "expected_mib_s": 0.0},
@@ -182,6 +183,15 @@ def test_options_reach_the_allocation() -> None:
     one = [jobs[0] | {"curve": {"0": 10.0, "2": 11.0}}]
     assert divided(one, *mckp)["mckp"] == {"a": 2}
     assert divided(one, *mckp, "--minimum-gain", "0.2")["mckp"] == {"a": 0}
+    forwarded = [
+        {"id": "a", "nodes": 1, "curve": {"2": 10.0, "4": 20.0}},
+        {"id": "b", "nodes": 1, "curve": {"2": 1000.0, "4": 1300.0}},
+    ]
+    assert divided(forwarded, *mckp, pool=4)["mckp"] == {"a": 2, "b": 2}
+    assert divided(forwarded, *mckp, "--no-everyone", pool=4)["mckp"] == {"a": None, "b": 4}
+    assert divided(forwarded, *mckp, pool=6)["mckp"] == {"a": 2, "b": 4}
+    proportional = ("--objective", "proportional")
+    assert divided(forwarded, *mckp, *proportional, pool=6)["mckp"] == {"a": 4, "b": 2}
     static = ("--policy", "static", "--machine-nodes", "4")
     assert divided(jobs, *static)["static"] == {"a": 2, "b": 2}
 

@@ -18,6 +18,7 @@ from ioncast_base.allocation import option_texts
 from ioncast_base.allocation.dividing import (
     POLICIES,
     JobCurve,
+    ObjectiveName,
     PolicyName,
     WeightName,
     allocate,
@@ -67,6 +68,8 @@ class AllocationAsked(Given):
     jobs: list[SharingJob] = Field(max_length=_MOST_JOBS)
     policy: Literal[PolicyName, "all"] = Field("mckp", description=option_texts.POLICY)
     weight: WeightName = Field("given", description=option_texts.WEIGHT)
+    everyone: bool = Field(True, description=option_texts.EVERYONE)
+    objective: ObjectiveName = Field("sum", description=option_texts.OBJECTIVE)
     floor: Annotated[float, Field(ge=0, le=1)] = Field(0.0, description=option_texts.FLOOR)
     minimum_gain: Annotated[float, Field(ge=0, le=1)] = Field(
         0.0, description=option_texts.MINIMUM_GAIN
@@ -94,6 +97,10 @@ class PolicyAnswer(BaseModel):
     io_nodes: int = Field(description="The I/O nodes that all jobs get.")
     expected_mib_s: float = Field(description="The sum of all known bandwidths.")
     weighted_mib_s: float = Field(description="The same sum with the jobs' weights.")
+    of_own_best: float | None = Field(
+        description="The mean share of their own highest bandwidth that jobs get, with the jobs'"
+        " weights; null if all jobs are fixed."
+    )
     jobs: list[ShareAnswer] = Field(description="In the order of the request.")
 
 
@@ -130,6 +137,8 @@ def _divided(database: Place, text: bytes) -> bytes:
             jobs,
             asked.pool,
             policy=policy,
+            everyone=asked.everyone,
+            objective=asked.objective,
             floor=asked.floor,
             minimum_gain=asked.minimum_gain,
             machine_nodes=asked.machine_nodes,

@@ -14,7 +14,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from ioncast_base.allocation.dividing import POLICIES, Allocation, JobCurve, PolicyName, allocate
+from ioncast_base.allocation.dividing import (
+    OBJECTIVES,
+    POLICIES,
+    Allocation,
+    JobCurve,
+    ObjectiveName,
+    PolicyName,
+    allocate,
+)
 from ioncast_base.errors import InputError
 
 # FORGE's patterns are in this range. Whole numbers make ties frequent.
@@ -22,6 +30,7 @@ bandwidths = st.integers(1, 50).map(float) | st.floats(0.5, 5000.0)
 weights = st.sampled_from([1.0, 1.0, 2.0, 0.25]) | st.floats(0.01, 100.0)
 curves = st.dictionaries(st.integers(0, 12), bandwidths, min_size=1, max_size=6)
 pools = st.integers(0, 40)
+objectives = st.sampled_from(OBJECTIVES)
 
 
 @st.composite
@@ -57,16 +66,30 @@ def reached(job: JobCurve, io_nodes: int | None) -> float:
     return 0.0 if io_nodes is None else job.curve.get(io_nodes, 0.0)
 
 
-def objective(
-    jobs: Sequence[JobCurve], io_nodes: Sequence[int | None], minimum_gain: float = 0.0
+def worth(job: JobCurve, io_nodes: int | None, objective: ObjectiveName) -> float:
+    """A job's part of the sum, by its definition."""
+    best = max(job.curve.values(), default=1.0)
+    return job.weight * reached(job, io_nodes) / (1.0 if objective == "sum" else best)
+
+
+def total(
+    jobs: Sequence[JobCurve],
+    io_nodes: Sequence[int | None],
+    minimum_gain: float = 0.0,
+    objective: ObjectiveName = "sum",
 ) -> float:
-    """The maximised sum, by its definition: weighted bandwidth minus the price of moves."""
-    total = 0.0
+    """The maximised sum, by its definition: the jobs' worth minus the price of moves."""
+    found = 0.0
     for job, n in zip(jobs, io_nodes, strict=True):
-        total += job.weight * reached(job, n)
+        found += worth(job, n, objective)
         if n != job.current:
-            total -= minimum_gain * job.weight * reached(job, job.current)
-    return total
+            found -= minimum_gain * worth(job, job.current, objective)
+    return found
+
+
+def served(io_nodes: Sequence[int | None]) -> int:
+    """The number of jobs that do not wait."""
+    return sum(n is not None for n in io_nodes)
 
 
 def possible(job: JobCurve, least_mib_s: float = 0.0) -> list[int | None]:
@@ -77,17 +100,28 @@ def possible(job: JobCurve, least_mib_s: float = 0.0) -> list[int | None]:
     return [*able, None] if 0 not in job.curve and least_mib_s <= 0 else able
 
 
-def by_all_combinations(jobs: Sequence[JobCurve], pool: int, minimum_gain: float = 0.0) -> float:
-    combinations = itertools.product(*map(possible, jobs))
+def by_all_combinations(
+    jobs: Sequence[JobCurve],
+    pool: int,
+    minimum_gain: float,
+    everyone: bool,
+    objective: ObjectiveName,
+) -> tuple[int, float]:
+    """The most jobs that can be served, if that counts, and the highest sum with so many."""
     return max(
-        objective(jobs, each, minimum_gain)
-        for each in combinations
+        (served(each) if everyone else 0, total(jobs, each, minimum_gain, objective))
+        for each in itertools.product(*map(possible, jobs))
         if sum(n or 0 for n in each) <= pool
     )
 
 
 def by_integer_programming(
-    jobs: Sequence[JobCurve], pool: int, least: Sequence[float], minimum_gain: float
+    jobs: Sequence[JobCurve],
+    pool: int,
+    least: Sequence[float],
+    minimum_gain: float = 0.0,
+    everyone: bool = True,
+    objective: ObjectiveName = "sum",
 ) -> float:
     """The same problem for HiGHS: each variable says whether a job gets a number."""
     variables = [
@@ -95,23 +129,29 @@ def by_integer_programming(
         for place, (job, floor) in enumerate(zip(jobs, least, strict=True))
         for n in possible(job, floor)
     ]
-    worth, costs = [], []
-    for place, n in variables:
-        worth.append(objective([jobs[place]], [n], minimum_gain))
-        costs.append(n or 0)
-    one_each = np.array([[place == job for job, _ in variables] for place in range(len(jobs))])
-    found = milp(
-        -np.array(worth),
-        integrality=np.ones(len(variables)),
-        bounds=Bounds(0, 1),
-        constraints=[
-            LinearConstraint(one_each.astype(float), 1, 1),
-            LinearConstraint(np.array([costs], dtype=float), -np.inf, pool),
-        ],
-        options={"mip_rel_gap": 0.0},
+    values = np.array(
+        [total([jobs[place]], [n], minimum_gain, objective) for place, n in variables]
     )
-    assert found.success, found.message
-    return -float(found.fun)
+    costs = np.array([n or 0 for _, n in variables], dtype=float)
+    running = np.array([n is not None for _, n in variables], dtype=float)
+    one_each = np.array([[place == job for job, _ in variables] for place in range(len(jobs))])
+
+    def highest(worth_of_each: np.ndarray[Any, Any], least_served: int) -> float:
+        found = milp(
+            -worth_of_each,
+            integrality=np.ones(len(variables)),
+            bounds=Bounds(0, 1),
+            constraints=[
+                LinearConstraint(one_each.astype(float), 1, 1),
+                LinearConstraint(costs[None, :], -np.inf, pool),
+                LinearConstraint(running[None, :], least_served, np.inf),
+            ],
+            options={"mip_rel_gap": 0.0},
+        )
+        assert found.success, found.message
+        return -float(found.fun)
+
+    return highest(values, round(highest(running, 0)) if everyone else 0)
 
 
 def assert_possible(jobs: Sequence[JobCurve], pool: int, allocation: Allocation) -> None:
@@ -136,19 +176,38 @@ def divided(curves_of_jobs: Sequence[Mapping[int, float]], pool: int, **told: An
     return given_to(allocate(jobs, pool, **told))
 
 
-@given(jobs_of(most=5), pools, st.sampled_from([0.0, 0.0, 0.1, 1.0]))
-def test_no_combination_is_worth_more(jobs: list[JobCurve], pool: int, minimum_gain: float) -> None:
+@given(jobs_of(most=5), pools, st.sampled_from([0.0, 0.0, 0.1, 1.0]), st.booleans(), objectives)
+def test_no_combination_is_worth_more(
+    jobs: list[JobCurve], pool: int, minimum_gain: float, everyone: bool, objective: ObjectiveName
+) -> None:
     assume(held(jobs) <= pool)
-    allocation = allocate(jobs, pool, minimum_gain=minimum_gain)
+    allocation = allocate(
+        jobs, pool, minimum_gain=minimum_gain, everyone=everyone, objective=objective
+    )
     assert_possible(jobs, pool, allocation)
-    found = objective(jobs, given_to(allocation), minimum_gain)
-    assert found == pytest.approx(by_all_combinations(jobs, pool, minimum_gain), rel=1e-9)
+    io_nodes = given_to(allocation)
+    most, highest = by_all_combinations(jobs, pool, minimum_gain, everyone, objective)
+    assert total(jobs, io_nodes, minimum_gain, objective) == pytest.approx(highest, rel=1e-9)
+    if everyone:
+        assert served(io_nodes) == most
 
 
 @pytest.mark.slow
-@given(jobs_of(most=20), pools, st.floats(0, 1) | st.just(1.0), st.floats(0, 1) | st.just(0.0))
+@given(
+    jobs_of(most=20),
+    pools,
+    st.floats(0, 1) | st.just(1.0),
+    st.floats(0, 1) | st.just(0.0),
+    st.booleans(),
+    objectives,
+)
 def test_integer_programming_finds_no_better_solution(
-    jobs: list[JobCurve], pool: int, floor: float, minimum_gain: float
+    jobs: list[JobCurve],
+    pool: int,
+    floor: float,
+    minimum_gain: float,
+    everyone: bool,
+    objective: ObjectiveName,
 ) -> None:
     assume(held(jobs) <= pool)
     static = allocate(jobs, pool, policy="static")
@@ -156,10 +215,15 @@ def test_integer_programming_finds_no_better_solution(
         0.0 if job.is_fixed else floor * reached(job, n)
         for job, n in zip(jobs, given_to(static), strict=True)
     ]
-    allocation = allocate(jobs, pool, floor=floor, minimum_gain=minimum_gain)
+    told: dict[str, Any] = {
+        "minimum_gain": minimum_gain,
+        "everyone": everyone,
+        "objective": objective,
+    }
+    allocation = allocate(jobs, pool, floor=floor, **told)
     assert_possible(jobs, pool, allocation)
-    best = by_integer_programming(jobs, pool, least, minimum_gain)
-    found = objective(jobs, given_to(allocation), minimum_gain)
+    best = by_integer_programming(jobs, pool, least, **told)
+    found = total(jobs, given_to(allocation), minimum_gain, objective)
     # HiGHS accepts 0.999999 as a whole number.
     assert found == pytest.approx(best, rel=1e-6, abs=1e-6)
 
@@ -170,14 +234,17 @@ def test_a_full_machine_is_divided_as_integer_programming_does() -> None:
         JobCurve(
             str(number),
             int(random.integers(1, 65)),
-            {n: float(random.lognormal(6, 1)) for n in (0, 1, 2, 4, 8, 16, 32)},
+            {n: float(random.lognormal(6, 1)) for n in (number % 2, 2, 4, 8, 16, 32)},
         )
         for number in range(100)
     ]
     for pool in (16, 100, 300):
-        found = allocate(jobs, pool)
-        best = by_integer_programming(jobs, pool, [0.0] * len(jobs), 0.0)
-        assert found.weighted_mib_s == pytest.approx(best, rel=1e-9)
+        for objective in OBJECTIVES:
+            found = allocate(jobs, pool, objective=objective)
+            best = by_integer_programming(jobs, pool, [0.0] * len(jobs), objective=objective)
+            assert total(jobs, given_to(found), objective=objective) == pytest.approx(
+                best, rel=1e-9
+            )
 
 
 @given(jobs_of(), pools, st.floats(0, 1), st.sampled_from(POLICIES))
@@ -193,9 +260,19 @@ def test_each_policy_gives_possible_choices_and_the_same_again(
 @given(jobs_of(), pools)
 def test_no_other_policy_is_worth_more(jobs: list[JobCurve], pool: int) -> None:
     assume(held(jobs) <= pool)
-    most = allocate(jobs, pool).weighted_mib_s
+    most = allocate(jobs, pool, everyone=False).weighted_mib_s
     for policy in POLICIES:
         assert allocate(jobs, pool, policy=policy).weighted_mib_s <= most * (1 + 1e-12)
+
+
+@given(jobs_of(), pools, objectives)
+def test_no_other_policy_serves_more_jobs(
+    jobs: list[JobCurve], pool: int, objective: ObjectiveName
+) -> None:
+    assume(held(jobs) <= pool)
+    most = served(given_to(allocate(jobs, pool, objective=objective)))
+    for policy in POLICIES:
+        assert served(given_to(allocate(jobs, pool, policy=policy))) <= most
 
 
 @given(jobs_of(), pools, st.floats(0, 1) | st.just(1.0))
@@ -209,19 +286,42 @@ def test_no_job_gets_less_than_its_floor(jobs: list[JobCurve], pool: int, floor:
 
 @given(jobs_of(fixed=False), pools)
 def test_more_io_nodes_are_never_worth_less(jobs: list[JobCurve], pool: int) -> None:
-    fewer, more = (allocate(jobs, n).weighted_mib_s for n in (pool, pool + 1))
+    fewer, more = (allocate(jobs, n, everyone=False).weighted_mib_s for n in (pool, pool + 1))
     assert more >= fewer * (1 - 1e-12)
 
 
-@given(jobs_of(), pools, st.floats(0, 1) | st.just(0.0), st.floats(0, 1) | st.just(0.0))
+@given(jobs_of(fixed=False), pools)
+def test_more_io_nodes_never_serve_fewer_jobs(jobs: list[JobCurve], pool: int) -> None:
+    fewer, more = (served(given_to(allocate(jobs, n))) for n in (pool, pool + 1))
+    assert more >= fewer
+
+
+@given(
+    jobs_of(),
+    pools,
+    st.floats(0, 1) | st.just(0.0),
+    st.floats(0, 1) | st.just(0.0),
+    st.booleans(),
+    objectives,
+)
 def test_a_repeated_division_changes_nothing(
-    jobs: list[JobCurve], pool: int, minimum_gain: float, floor: float
+    jobs: list[JobCurve],
+    pool: int,
+    minimum_gain: float,
+    floor: float,
+    everyone: bool,
+    objective: ObjectiveName,
 ) -> None:
     assume(held(jobs) <= pool)
-    found = allocate(jobs, pool, minimum_gain=minimum_gain, floor=floor)
+    told: dict[str, Any] = {
+        "minimum_gain": minimum_gain,
+        "floor": floor,
+        "everyone": everyone,
+        "objective": objective,
+    }
+    found = allocate(jobs, pool, **told)
     afterwards = [replace(job, current=n) for job, n in zip(jobs, given_to(found), strict=True)]
-    again = allocate(afterwards, pool, minimum_gain=minimum_gain, floor=floor)
-    assert again == found
+    assert allocate(afterwards, pool, **told) == found
 
 
 @given(jobs_of(), pools)
@@ -237,7 +337,11 @@ def test_of_equal_sums_the_one_with_the_fewest_io_nodes_is_taken(
     if pool := found.io_nodes:
         fewer = pool - 1
         if held(whole) <= fewer:
-            assert allocate(whole, fewer).weighted_mib_s < found.weighted_mib_s
+            less = allocate(whole, fewer)
+            assert (served(given_to(less)), less.weighted_mib_s) < (
+                served(given_to(found)),
+                found.weighted_mib_s,
+            )
 
 
 DIRECT = {0: 100.0, 1: 90.0, 2: 200.0, 4: 300.0}
@@ -281,6 +385,48 @@ def test_a_job_without_direct_access_waits_when_no_io_node_is_left() -> None:
     assert (found.io_nodes, found.expected_mib_s) == (1, 20.0)
 
 
+def test_no_job_waits_where_all_can_have_their_smallest_number() -> None:
+    # The first job is best with all I/O nodes; the others then have none.
+    curves = [{2: 10.0, 6: 100.0}, {2: 1.0}, {2: 1.0}]
+    assert divided(curves, 6) == [2, 2, 2]
+    assert divided(curves, 6, everyone=False) == [6, None, None]
+    # A job with direct access never waits.
+    assert divided([{2: 10.0, 6: 100.0}, {0: 1.0, 2: 2.0}, {0: 1.0, 2: 2.0}], 6) == [6, 0, 0]
+
+
+def test_too_few_io_nodes_for_all_serve_as_many_jobs_as_possible() -> None:
+    assert divided([{3: 100.0}, {2: 1.0}, {2: 1.0}], 4) == [None, 2, 2]
+    assert divided([{3: 100.0}, {2: 1.0}, {2: 2.0}], 3) == [3, None, None]
+
+
+def test_everyone_is_served_as_far_as_the_floors_allow() -> None:
+    # With static the first job gets 3 I/O nodes (100 MiB/s), and the second one waits.
+    jobs = [job({1: 10.0, 2: 60.0, 3: 100.0}, 0, nodes=4), job({2: 5.0}, 1)]
+    assert given_to(allocate(jobs, 4, policy="static")) == [3, None]
+    assert given_to(allocate(jobs, 4, floor=0.6)) == [2, 2]
+    assert given_to(allocate(jobs, 4, floor=0.6, everyone=False)) == [3, None]
+    assert given_to(allocate(jobs, 4, floor=0.7)) == [3, None]
+
+
+def test_in_proportion_the_mib_s_of_a_slow_job_count_as_those_of_a_fast_one() -> None:
+    # In MiB/s the fast job gains 300 and the slow one 10; of their best 23 % and 50 %.
+    curves = [{1: 10.0, 2: 20.0}, {1: 1000.0, 2: 1300.0}]
+    assert divided(curves, 3) == [1, 2]
+    assert divided(curves, 3, objective="proportional") == [2, 1]
+
+
+def test_the_share_of_the_own_best_is_a_mean_over_the_jobs_that_share() -> None:
+    curves = [{1: 10.0, 2: 20.0}, {1: 1000.0, 2: 1300.0}]
+    jobs = [job(curve, number) for number, curve in enumerate(curves)]
+    running = job({8: 1.0, 9: 2.0}, 2, current=8, is_fixed=True)
+    found = allocate([*jobs, running], 11)
+    assert found.of_own_best == pytest.approx((10 / 20 + 1) / 2)
+    heavy = [replace(jobs[0], weight=3.0), jobs[1]]
+    assert allocate(heavy, 3).of_own_best == pytest.approx((3 * 10 / 20 + 1) / 4)
+    assert allocate(jobs, 0).of_own_best == 0.0
+    assert allocate([running], 8).of_own_best is None
+
+
 def test_a_job_runs_however_small_its_weight_is() -> None:
     tiny = job({1: 1e-9}, 0, weight=1e-12)
     huge = job({0: 1e15}, 1, weight=1e12)
@@ -298,7 +444,7 @@ def test_fixed_jobs_keep_their_current_io_nodes(policy: PolicyName) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_without_jobs_nothing_is_given(policy: PolicyName) -> None:
-    assert allocate([], 4, policy=policy) == Allocation(policy, 4, (), 0.0)
+    assert allocate([], 4, policy=policy) == Allocation(policy, 4, (), 0.0, None)
 
 
 def test_weights_count() -> None:
@@ -370,6 +516,10 @@ def test_an_impossible_job_is_rejected(told: dict[str, Any], said: str) -> None:
         ({"pool": 2.0}, "pool: 2.0 is not a whole number of at least 0"),
         ({"floor": 1.1}, "floor: 1.1 is not from 0 to 1"),
         ({"minimum_gain": math.nan}, "minimum gain: nan is not from 0 to 1"),
+        (
+            {"objective": "fair"},
+            "there is no objective 'fair'; the objectives are sum, proportional",
+        ),
         ({"machine_nodes": 0}, "machine nodes: 0 is not a whole number of at least 1"),
         (
             {"policy": "fair"},

@@ -25,6 +25,7 @@ CURVES = {
     "one": ONE,
     "direct": DIRECT,
     "forwarded": FORWARDED,
+    "slow": {2: 1.0, 4: 10.0},
     "unknown": {},
 }
 POOL = 8
@@ -169,6 +170,27 @@ def test_a_job_for_which_none_are_left_waits_in_slurms_order() -> None:
     assert planned(*applied([job, busy], [change])) == []
 
 
+def test_no_job_waits_for_the_sum_of_the_others_unless_the_site_wants_it() -> None:
+    # Of 4 I/O nodes both jobs can have the 2 that they need; one job alone would have 200 MiB/s.
+    jobs = waiting(1, "forwarded"), waiting(2, "slow")
+    changes = planned(*jobs, pool=4)
+    assert {each.job.id: each.licenses for each in changes} == {1: "ionode:2", 2: "ionode:2"}
+    changes = planned(*jobs, pool=4, everyone=False)
+    assert {each.job.id: each.licenses for each in changes} == {1: "ionode:4", 2: "ionode:2"}
+    assert "no I/O nodes are free now" in changes[1].why
+
+
+def test_a_site_may_let_slow_jobs_count_as_much_as_fast_ones() -> None:
+    # With 2 more I/O nodes one job gains 100 MiB/s, and the other 9, which is more of its best.
+    jobs = waiting(1, "forwarded"), waiting(2, "slow")
+    for objective, expected in [
+        ("sum", {1: "ionode:4", 2: "ionode:2"}),
+        ("proportional", {1: "ionode:2", 2: "ionode:4"}),
+    ]:
+        changes = planned(*jobs, pool=6, objective=objective)
+        assert {each.job.id: each.licenses for each in changes} == expected
+
+
 def test_an_array_that_has_begun_is_left_alone() -> None:
     rest = waiting(1, "one", held=False, array_job_id=1)
     begun = replace(running(2, 4), array_job_id=1, array_task_id=7)
@@ -203,7 +225,7 @@ jobs_of_all_kinds = st.lists(
         st.builds(
             waiting,
             st.just(0),
-            st.sampled_from(sorted(CURVES.keys() - {"forwarded"})),
+            st.sampled_from(sorted(CURVES.keys() - {"forwarded", "slow"})),
             held=st.booleans(),
             nodes=st.integers(1, 64),
             priority=st.integers(0, 10_000),
@@ -221,11 +243,26 @@ jobs_of_all_kinds = st.lists(
     policy=st.sampled_from(["mckp", "best", "static", "equal"]),
     weight=st.sampled_from(["none", "nodes", "priority"]),
     floor=st.sampled_from([0.0, 0.5]),
+    everyone=st.booleans(),
+    objective=st.sampled_from(["sum", "proportional"]),
 )
 def test_what_was_planned_needs_no_other_plan_and_no_more_than_there_is(
-    jobs: list[Job], pool: int, policy: str, weight: str, floor: float
+    jobs: list[Job],
+    pool: int,
+    policy: str,
+    weight: str,
+    floor: float,
+    everyone: bool,
+    objective: str,
 ) -> None:
-    told: dict[str, Any] = {"policy": policy, "weight": weight, "floor": floor, "pool": pool}
+    told: dict[str, Any] = {
+        "policy": policy,
+        "weight": weight,
+        "floor": floor,
+        "everyone": everyone,
+        "objective": objective,
+        "pool": pool,
+    }
     changes = planned(*jobs, **told)
     after = applied(jobs, changes)
     if weight == "none":

@@ -53,6 +53,8 @@ def problem(response: TestResponse, status: int) -> str:
         ({"policy": "all"}, []),
         ({"policy": "static", "machine_nodes": 100}, ["--policy=static", "--machine-nodes=100"]),
         ({"weight": "nodes", "floor": 1}, ["--policy=mckp", "--weight=nodes", "--floor=1"]),
+        ({"pool": 6, "everyone": False}, ["--policy=mckp", "--no-everyone"]),
+        ({"pool": 7, "objective": "proportional"}, ["--policy=mckp", "--objective=proportional"]),
         ({"minimum_gain": 0.5, "pool": 5}, ["--policy=mckp", "--minimum-gain=0.5"]),
     ],
 )
@@ -130,6 +132,8 @@ def test_without_decisions_the_database_is_not_asked(settings: Settings) -> None
         ({"pool": 65_537}, "body.pool: "),
         ({"policy": "fair"}, "body.policy: "),
         ({"weight": "mine"}, "body.weight: "),
+        ({"everyone": "some"}, "body.everyone: "),
+        ({"objective": "fair"}, "body.objective: "),
         ({"floor": 2}, "body.floor: "),
         ({"minimum_gain": "NaN"}, "body.minimum_gain: "),
         ({"machine_nodes": 0}, "body.machine_nodes: "),
