@@ -54,9 +54,33 @@ def advise_run(
         As `predictor.composition.asking.ask`, or if a record has impossible numbers.
     """
     limits = thresholds or Thresholds()
-    facts = facts_of(run, all_files=extraction.all_files, nodes=asked.nodes)
-    hints = hints_of(facts, run_checks(Case(facts, limits)), limits)
+    hints = hints_of_run(run, limits, all_files=extraction.all_files, nodes=asked.nodes)
     return advise(frontend, asked, extract_run(run, extraction), hints, buffer_bytes=buffer_bytes)
+
+
+def hints_of_run(
+    run: Run, thresholds: Thresholds, *, all_files: bool = False, nodes: int | None = None
+) -> Hints:
+    """Check a run, and make the results into hints for what to try.
+
+    Parameters
+    ----------
+    run : Run
+        The run, whose logs were read with `ADVICE_MODULES`.
+    thresholds : Thresholds
+        The thresholds of the checks.
+    all_files : bool
+        Also count files of the system.
+    nodes : int, optional
+        The number of compute nodes; by default the one that the logs name.
+
+    Raises
+    ------
+    InputError
+        If a record has impossible numbers.
+    """
+    facts = facts_of(run, all_files=all_files, nodes=nodes)
+    return hints_of(facts, run_checks(Case(facts, thresholds)), thresholds)
 
 
 def hints_of(facts: Facts, checked: Checked, thresholds: Thresholds) -> Hints:

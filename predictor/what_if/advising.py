@@ -252,4 +252,6 @@ def _different_matches(
         for prediction in (today, then)
     )
     found = ones | others
-    return [found[key] for key in ones.keys() ^ others.keys()] or list(found.values())
+    # A set would list them in another order in each process.
+    differ = [match for key, match in found.items() if (key in ones) != (key in others)]
+    return differ or list(found.values())

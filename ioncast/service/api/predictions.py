@@ -173,14 +173,18 @@ class PredictionOfLog(PredictionFields):
         examples=["0,1,2,4,8"],
     )
 
+    def numbers(self) -> tuple[int, ...] | None:
+        """The numbers of I/O nodes to predict, without repetitions."""
+        return tuple(sorted({*map(int, self.io_nodes.split(","))})) if self.io_nodes else None
 
-class _Answered(BaseModel):
-    """A part of the JSON of `ioncast predict --format json`; later versions may add fields."""
+
+class Answered(BaseModel):
+    """A part of the JSON of a command; later versions may add fields."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class PredictedBandwidth(_Answered):
+class PredictedBandwidth(Answered):
     """Bandwidth of a run, in MiB/s."""
 
     mean: float
@@ -189,7 +193,7 @@ class PredictedBandwidth(_Answered):
     p90: float = Field(description="One run in ten is faster.")
 
 
-class PredictedPoint(_Answered):
+class PredictedPoint(Answered):
     """The expected bandwidth with a number of I/O nodes."""
 
     io_nodes: int = Field(description="The number of I/O nodes; 0 is direct access.")
@@ -201,7 +205,7 @@ class PredictedPoint(_Answered):
     )
 
 
-class PredictedBest(_Answered):
+class PredictedBest(Answered):
     """The number of I/O nodes with the highest expected bandwidth."""
 
     io_nodes: int | None
@@ -209,7 +213,7 @@ class PredictedBest(_Answered):
     why: str
 
 
-class PredictedDecision(_Answered):
+class PredictedDecision(Answered):
     """The number of I/O nodes for the scheduler."""
 
     io_nodes: int | None
@@ -222,14 +226,14 @@ class PredictedDecision(_Answered):
     why: str
 
 
-class EarlierRunAnswer(_Answered):
+class EarlierRunAnswer(Answered):
     """The run that corrected the prediction."""
 
     io_nodes: int
     bandwidth_mib_s: float
 
 
-class PredictionAnswer(_Answered):
+class PredictionAnswer(Answered):
     """A prediction, as `ioncast predict --format json --explain` prints it."""
 
     system: str
@@ -267,9 +271,8 @@ def predict(body: bytes | None, form: PredictionOfLog | None) -> Response:
         found = run(_predicted_from_phases, place(), body, settings)
     else:
         assert form is not None  # noqa: S101
-        numbers = tuple(sorted({*map(int, form.io_nodes.split(","))})) if form.io_nodes else None
         with uploaded("log") as uploads:
-            asked = form.asked(numbers, settings)
+            asked = form.asked(form.numbers(), settings)
             found = run(_predicted_from_logs, place(), uploads, asked)
     return Response(found, mimetype=JSON)
 

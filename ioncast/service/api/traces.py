@@ -140,7 +140,9 @@ class RunInsights(BaseModel):
         description="An object of `ioncast characterize --format json`; `files` are those with most"
         " bytes."
     )
-    checks: dict[str, Any] = Field(description="An object of `ioncast check --format json`.")
+    checks: dict[str, Any] = Field(
+        description="An object of `ioncast check --format json`; `hints` say what advice to try."
+    )
 
 
 class RunAnswer(RunItem):

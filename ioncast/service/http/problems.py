@@ -124,11 +124,11 @@ def of_error(error: IoncastError) -> Response:
     headers, errors = None, None
     if isinstance(error, RequestError):
         headers, errors = error.headers, error.errors
-    if error.http_status >= _SERVER_ERROR:
+    detail = words_of(error)
+    if detail is None:
         _LOG.error("%s", error)
         told = "the request is not the cause; send it again later"
         return problem(error.http_status, error.kind, error.title, told)
-    detail = error.in_words(as_field)
     runs: Sequence[Sequence[int]] = ()
     if isinstance(error, InputError) and error.items:
         errors = [{"where": f"form.log.{place}", "what": what} for place, what in error.items]
@@ -143,6 +143,13 @@ def of_error(error: IoncastError) -> Response:
         headers=headers,
         runs=runs,
     )
+
+
+def words_of(error: Exception) -> str | None:
+    """The words of an error for a client; None if the service is its cause, not the request."""
+    if isinstance(error, IoncastError) and error.http_status < _SERVER_ERROR:
+        return error.in_words(as_field)
+    return None
 
 
 def of_validation(error: ValidationError, place: str) -> RequestError:

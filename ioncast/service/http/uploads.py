@@ -13,17 +13,17 @@ from werkzeug.datastructures import FileStorage
 
 from benchdb.history.run_insights import NewInsights
 from ioncast.service.context import service
+from ioncast.service.http.problems import words_of
 from ioncast.service.sandbox.reading_insights import read_insights
 from ioncast.service.sandbox.tasks import Place, TraceContent, read_trace
 from ioncast.service.sandbox.uploaded_logs import Upload
-from ioncast_base.errors import BusyError, IoncastError, as_field
+from ioncast_base.errors import BusyError, IoncastError
 
 # No request has more logs. A client that sends more would get no answer within a minute.
 MOST_LOGS = 1000
 _LONGEST_NAME = 200
 # The log of 64,000 records takes half a second. A client waits this long, after its log was read.
 _INSIGHTS_S = 20
-_SERVER_ERROR = 500
 _CHUNK_BYTES = 1 << 20
 
 
@@ -106,9 +106,8 @@ def insights_of(uploads: Sequence[Upload], nodes: int | None) -> NewInsights:
 
 def why_no_insights(error: IoncastError | RuntimeError) -> str:
     """A sentence for users whose log was read, but gave no insights."""
-    if isinstance(error, IoncastError) and error.http_status < _SERVER_ERROR:
-        return f"no insights were made: {error.in_words(as_field)}"
-    return "no insights were made; send the log again to get them"
+    said = words_of(error)
+    return f"no insights were made{f': {said}' if said else '; send the log again to get them'}"
 
 
 def place() -> Place:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
 from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.context import service
 from ioncast.service.http.uploads import insights_of, place, why_no_insights
+from ioncast.service.results.advised import advice_on
 from ioncast.service.sandbox.tasks import predict_logs
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import IoncastError
 from ioncast_base.times import in_utc
+from predictor.composition.asking import Asked
 from summario.runs.logs_of_run import named
 
 # Raise it when a page cannot show older results.
@@ -40,6 +42,8 @@ class Result:
     insights : dict or str
         The `version` and the documents `characterisation` and `checks` of
         `ioncast.service.sandbox.insight_documents`; or the reason why it has no insights.
+    advice : dict or str
+        As `ioncast advise --format json` prints it; or the reason why nothing is known, a clause.
     """
 
     version: int
@@ -48,6 +52,7 @@ class Result:
     asked: dict[str, Any]
     prediction: dict[str, Any]
     insights: dict[str, Any] | str
+    advice: dict[str, Any] | str
 
 
 def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> Result:
@@ -63,18 +68,34 @@ def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> Resul
     Raises
     ------
     IoncastError
-        When nothing can be predicted. Insights that fail become a reason.
+        When nothing can be predicted. Insights and advice that fail become a reason.
     """
     asked = form.asked(None, service().settings)
     prediction = service().children.run(predict_logs, place(), uploads, asked)
+    insights = _insights(uploads, form.nodes)
     return Result(
         version=VERSION,
         name=named([upload.name for upload in uploads]),
         made_at=in_utc(datetime.now(timezone.utc)),
         asked=form.model_dump(mode="json"),
-        prediction=json.loads(json.dumps(prediction)),
-        insights=_insights(uploads, form.nodes),
+        prediction=_in_json(prediction),
+        insights=insights,
+        advice=_in_json(_advice(prediction, insights, asked)),
     )
+
+
+def _in_json(document: Any) -> Any:
+    """Replace the values of Python by those that JSON reads again."""
+    return json.loads(json.dumps(document))
+
+
+def _advice(
+    prediction: Mapping[str, Any], insights: Mapping[str, Any] | str, asked: Asked
+) -> dict[str, Any] | str:
+    """Advise on the phases that were predicted, so that the log is not read once more."""
+    phases = [each["phase"] | {"parts": each["parts"]} for each in prediction["phases"]]
+    checks = None if isinstance(insights, str) else insights["checks"]
+    return advice_on(phases, checks, replace(asked, nodes=prediction["nodes"]))
 
 
 def _insights(uploads: Sequence[Upload], nodes: int | None) -> dict[str, Any] | str:

@@ -11,6 +11,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from benchdb.store.database import existing_database
 from ioncast.service.answering.prepared import Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_folder
+from ioncast.service.api.advice import advice
 from ioncast.service.api.allocations import allocations
 from ioncast.service.api.benchmarks import benchmarks
 from ioncast.service.api.decisions import decisions
@@ -83,6 +84,7 @@ def create_app(settings: Settings) -> Flask:
         decisions,
         operations,
         predictions,
+        advice,
         allocations,
         traces,
         outcomes,

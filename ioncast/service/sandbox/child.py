@@ -38,8 +38,8 @@ _PATIENCE_S = 5.0
 _PROGRAM = """
 import contextlib, sys
 descriptor, *sys.path = sys.argv[1:]
-import ioncast.service.api.allocations, ioncast.service.api.benchmarks
-import ioncast.service.api.predictions
+import ioncast.service.api.advice, ioncast.service.api.allocations
+import ioncast.service.api.benchmarks, ioncast.service.api.predictions
 import numpy.ma, sqlalchemy.dialects.postgresql, sqlalchemy.dialects.sqlite
 from ioncast.insights.checks.registry import all_checks
 all_checks()

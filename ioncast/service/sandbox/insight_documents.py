@@ -13,13 +13,16 @@ from benchdb.history.run_insights import MOST_DOCUMENT_BYTES, NewInsights
 from ioncast.insights.checks.record import advice_record
 from ioncast.insights.checks.registry import all_advice
 from ioncast.service.sandbox.shortening import shortened
+from predictor.what_if.attempts import FilesOfKind, Hints
 
 # Raise it with each change of a check or a table that gives old logs other findings or numbers.
-VERSION = 1
+VERSION = 2
 
 
-def written(characterisation: Mapping[str, Any], checks: Mapping[str, Any]) -> NewInsights:
-    """Write the records of a run's characterisation and of its checks.
+def written(
+    characterisation: Mapping[str, Any], checks: Mapping[str, Any], hints: Hints
+) -> NewInsights:
+    """Write the records of a run's characterisation and of its checks, and the hints for advice.
 
     Raises
     ------
@@ -33,8 +36,35 @@ def written(characterisation: Mapping[str, Any], checks: Mapping[str, Any]) -> N
     return NewInsights(
         VERSION,
         shortened(characterisation, MOST_DOCUMENT_BYTES),
-        shortened({**checks, "findings": findings}, MOST_DOCUMENT_BYTES),
+        shortened(
+            {**checks, "findings": findings, "hints": _hints_record(hints)}, MOST_DOCUMENT_BYTES
+        ),
     )
+
+
+def _hints_record(hints: Hints) -> dict[str, Any]:
+    """Write hints as mappings, because a document that is too large loses items of lists."""
+    kept: dict[str, dict[str, dict[str, float]]] = {}
+    for (operation, api, file_access), share in hints.kept.items():
+        if share < 1:
+            kept.setdefault(operation, {}).setdefault(api, {})[file_access] = share
+    return {"found": dict.fromkeys(sorted(hints.codes), True), "kept": kept}
+
+
+def hints_from(checks: Mapping[str, Any]) -> Hints:
+    """Read the hints from the stored document of a run's checks.
+
+    Documents of version 1 have only the codes of their findings.
+    """
+    if "hints" not in checks:
+        return Hints(frozenset(finding["code"] for finding in checks["findings"]))
+    kept = {
+        FilesOfKind(operation, api, file_access): share
+        for operation, by_api in checks["hints"]["kept"].items()
+        for api, by_access in by_api.items()
+        for file_access, share in by_access.items()
+    }
+    return Hints(frozenset(checks["hints"]["found"]), kept)
 
 
 def with_advice(checks: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchdb.history.run_insights import NewInsights
+from ioncast.advice_of_run import hints_of
 from ioncast.insights.checks import record
 from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import MOST_FILES, Case, Thresholds
@@ -48,7 +49,11 @@ def read_insights(
     run = run_of_uploads(uploads, FACT_MODULES)
     facts = facts_of(run, nodes=nodes)
     checked = run_checks(Case(facts, thresholds))
-    return written(_characterised(facts), record.to_record(run.name, checked, facts))
+    return written(
+        _characterised(facts),
+        record.to_record(run.name, checked, facts),
+        hints_of(facts, checked, thresholds),
+    )
 
 
 def _characterised(facts: Facts) -> dict[str, Any]:

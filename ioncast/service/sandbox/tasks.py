@@ -104,7 +104,7 @@ def read_trace(uploads: Sequence[Upload]) -> TraceContent:
         When the system has no room to read them.
     """
     run = run_of_uploads(uploads, _MODULES)
-    found = _extracted(run)
+    found = extracted(run)
     if run.nprocs > LARGEST_COUNT:
         raise DamagedLogError(f"the job record counts {run.nprocs} processes", where=run.name)
     return TraceContent(
@@ -132,17 +132,16 @@ def predict_logs(place: Place, uploads: Sequence[Upload], asked: Asked) -> dict[
     DatabaseError
         When the database does not answer.
     """
-    return _predicted(place, _extracted(run_of_uploads(uploads, _MODULES)), asked)
+    return _predicted(place, extracted(run_of_uploads(uploads, _MODULES)), asked)
 
 
 def predict_job(place: Place, records: Sequence[Mapping[str, Any]], asked: Asked) -> dict[str, Any]:
     """Predict from phases, as `predict_logs` does from logs."""
-    phases = tuple(_phase(index, record) for index, record in enumerate(records))
-    return _predicted(place, Extraction(phases), asked)
+    return _predicted(place, phases_of(records), asked)
 
 
 def _predicted(place: Place, found: Extraction, asked: Asked) -> dict[str, Any]:
-    prediction = ask(_frontend(place), asked, found)
+    prediction = ask(frontend(place), asked, found)
     return {**to_json(prediction), "explanation": explain(prediction)}
 
 
@@ -241,13 +240,31 @@ def _observed(phases: Sequence[Phase]) -> float | None:
         return None
 
 
-def _extracted(run: Run) -> Extraction:
+def extracted(run: Run) -> Extraction:
+    """Extract the phases of a run.
+
+    Raises
+    ------
+    InputError
+        When there are more than `MOST_PHASES`.
+    """
     found = extract_run(run)
     if len(found.phases) > MOST_PHASES:
         raise InputError(
             f"its I/O has {len(found.phases)} phases, more than {MOST_PHASES}", where=run.name
         )
     return found
+
+
+def phases_of(records: Sequence[Mapping[str, Any]]) -> Extraction:
+    """Read phases, given as `ioncast phases --format json` prints them.
+
+    Raises
+    ------
+    InputError
+        When one is impossible; the error tells its place.
+    """
+    return Extraction(tuple(_phase(index, record) for index, record in enumerate(records)))
 
 
 def _phase(index: int, record: Mapping[str, Any]) -> Phase:
@@ -258,7 +275,7 @@ def _phase(index: int, record: Mapping[str, Any]) -> Phase:
         raise
 
 
-def _frontend(place: Place) -> Frontend:
+def frontend(place: Place) -> Frontend:
     """Make the frontend for predictions of the service, whose answers do not name the database."""
     return Frontend(
         transaction=place.transaction,

@@ -12,10 +12,12 @@ from flask import Flask, Response
 from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.pages.frame import page
 from ioncast.service.pages.shown_result import result_shown
+from ioncast.service.results import advised
 from ioncast.service.results.result import Result, result_of_uploads
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import UnknownNameError
+from tests.support.command import run_ioncast
 
 LOGS = Path(__file__).resolve().parents[4] / "experiments/data/testbed/logs"
 
@@ -43,3 +45,31 @@ def test_a_result_that_was_written_and_read_again_shows_the_same_page(
 def test_a_question_without_an_answer_has_no_result(app: Flask, filled: None) -> None:
     with app.test_request_context("/predict"), pytest.raises(UnknownNameError):
         result_of_uploads([upload("hacc-io-ionodes0.darshan")], PredictionOfLog(system="nowhere"))
+
+
+@pytest.mark.parametrize("log", sorted(LOGS.iterdir()), ids=lambda log: log.stem)
+def test_the_advice_of_a_result_is_that_of_the_command(
+    app: Flask, filled: None, filled_location: str, log: Path
+) -> None:
+    """The service advises on the phases that it predicted, so the log's warnings are there."""
+    words = ("--system", SYSTEM, "--nodes", "8", "--ran-with", "4", "--db", filled_location)
+    printed = json.loads(run_ioncast("advise", log, *words, "--format", "json").stdout)
+    form = PredictionOfLog(system=SYSTEM, nodes=8, ran_with=4)
+    with app.test_request_context("/predict"):
+        made = result_of_uploads([upload(log.name)], form)
+    assert isinstance(made.advice, dict)
+    assert made.advice | {"warnings": made.prediction["warnings"]} == printed
+
+
+def test_advice_that_fails_is_a_reason(
+    app: Flask, filled: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advised, "_ADVICE_S", 0)
+    with app.test_request_context("/predict"):
+        made = result_of_uploads(
+            [upload("hacc-io-ionodes0.darshan")], PredictionOfLog(system=SYSTEM)
+        )
+    assert isinstance(made.advice, str)
+    assert made.advice.startswith("the work on it took more than 0 s")
+    assert made.prediction["curve"]
+    assert isinstance(made.insights, dict)

@@ -1,0 +1,59 @@
+"""The tasks that advise on a run: from the logs that a client sent, or from its phases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ioncast.advice_of_run import ADVICE_MODULES, hints_of_run
+from ioncast.insights.checks.values import Thresholds
+from ioncast.service.sandbox.tasks import Place, extracted, frontend, phases_of
+from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
+from predictor.composition.asking import Asked
+from predictor.what_if.advice_formats import to_json
+from predictor.what_if.advising import advise
+from predictor.what_if.attempts import Hints
+
+
+def advise_logs(
+    place: Place,
+    uploads: Sequence[Upload],
+    asked: Asked,
+    thresholds: Thresholds,
+    buffer_bytes: int | None = None,
+) -> dict[str, Any]:
+    """Advise on the logs of a run, as `ioncast advise --format json`.
+
+    Parameters
+    ----------
+    place : Place
+        The database.
+    uploads : sequence of Upload
+        The logs.
+    asked : Asked
+        The question, as for a prediction.
+    thresholds : Thresholds
+        The site's thresholds of the checks.
+    buffer_bytes : int, optional
+        The size of larger requests; by default a measured one.
+
+    Raises
+    ------
+    InputError
+        When the logs cannot be used.
+    UnknownNameError
+        When nothing was measured on the system, or not with that engine.
+    DatabaseError
+        When the database does not answer.
+    """
+    run = run_of_uploads(uploads, ADVICE_MODULES)
+    found = extracted(run)
+    hints = hints_of_run(run, thresholds, nodes=asked.nodes)
+    return to_json(advise(frontend(place), asked, found, hints, buffer_bytes=buffer_bytes))
+
+
+def advise_job(
+    place: Place, records: Sequence[Mapping[str, Any]], hints: Hints, asked: Asked
+) -> dict[str, Any]:
+    """Advise on phases, as `advise_logs` does on logs."""
+    return to_json(advise(frontend(place), asked, phases_of(records), hints))
