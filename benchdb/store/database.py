@@ -26,6 +26,7 @@ _WRITERS_LOCK = 0x10CA57
 # SQLSTATE codes for writing in a read-only transaction, and for missing privileges.
 _READ_ONLY_TRANSACTION, _NO_PRIVILEGE = "25006", "42501"
 _SQLITE_READONLY = 8
+_SHARE_FOR_LOCKS = 0.9
 
 
 def default_location() -> Path:
@@ -72,7 +73,9 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
     return engine
 
 
-def existing_database(location: str | Path | None, *, patience_s: float) -> Engine:
+def existing_database(
+    location: str | Path | None, *, patience_s: float, silence_s: float | None = None
+) -> Engine:
     """Make an engine for a program that runs for months and uses an existing database.
 
     The engine neither creates nor upgrades the database. If the database is missing or its version
@@ -84,7 +87,11 @@ def existing_database(location: str | Path | None, *, patience_s: float) -> Engi
     location : str or Path, optional
         An SQLite file or a SQLAlchemy URL, as for `open_database`.
     patience_s : float
-        Longest wait for a connection and for a lock, in seconds.
+        Longest wait for a connection and for a lock, in seconds; PostgreSQL's driver waits at
+        least 2 s for a new connection.
+    silence_s : float, optional
+        Longest wait for any answer of PostgreSQL, in seconds; `patience_s` by default. A program
+        whose statements may take longer than that gives more.
 
     Raises
     ------
@@ -95,17 +102,28 @@ def existing_database(location: str | Path | None, *, patience_s: float) -> Engi
     url = _parse(place) if "://" in place else URL.create("sqlite", database=place)
     if url.get_backend_name() == "sqlite":
         return _existing_sqlite(url, patience_s)
+    return _existing_postgresql(url, patience_s, patience_s if silence_s is None else silence_s)
+
+
+def _existing_postgresql(url: URL, patience_s: float, silence_s: float) -> Engine:
     milliseconds = round(patience_s * 1000)
+    # The server's error about a lock comes just before the connection would be given up.
+    for_lock = round(milliseconds * _SHARE_FOR_LOCKS)
     engine = _with_driver(
         url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url,
         pool_pre_ping=True,
         pool_timeout=patience_s,
         connect_args={
-            "connect_timeout": max(round(patience_s), 1),
-            "options": f"-c lock_timeout={milliseconds} -c statement_timeout={4 * milliseconds}",
+            "connect_timeout": max(int(patience_s), 2),
+            "options": f"-c lock_timeout={for_lock} -c statement_timeout={4 * milliseconds}",
         },
     )
     event.listen(engine, "handle_error", _leave_read_only)
+    if engine.driver == "psycopg":
+        # psycopg is optional, and an SQLite file does not need it.
+        from benchdb.store.silent_server import limit_silence  # noqa: PLC0415
+
+        limit_silence(engine, silence_s)
     return engine
 
 
@@ -146,16 +164,21 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     Raises
     ------
     DatabaseError
-        If the database rejects a statement, stays locked or has no free connection.
+        If the database rejects a statement, stays locked, does not answer or has no free
+        connection.
     """
+    is_ending = False
     try:
         with engine.execution_options(write=write).begin() as connection:
             yield connection
+            is_ending = write
     except (SqlError, NoConnection) as error:
+        # Without an answer to a COMMIT nobody knows whether the server did it.
+        is_unknown = is_ending and getattr(error, "connection_invalidated", False)
         raise DatabaseError(
             f"the database reports an error: {getattr(error, 'orig', error)}",
             where=shown(engine.url),
-            remedy="nothing was stored",
+            remedy="the data may have been stored" if is_unknown else "nothing was stored",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, with Debian's programs, in a temporary folder, without a port."""
+"""A PostgreSQL server for tests, with Debian's programs, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
+from sqlalchemy import make_url
 
 from tests.support.services import postgresql_programs, use
+from tests.support.serving import children_of
 
 # No data must survive the tests, so do not wait for the disk.
 _SETTINGS = {
@@ -40,9 +43,12 @@ class Server:
     ----------
     folder : Path
         The folder of its socket and its data.
+    port : int, optional
+        Where it also listens on 127.0.0.1; by default it only has its socket.
     """
 
     folder: Path
+    port: int | None = None
     _names: Iterator[int] = field(default_factory=itertools.count)
     _free: list[str] = field(default_factory=list)
     _dumps: dict[str, str] = field(default_factory=dict)
@@ -68,13 +74,34 @@ class Server:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        settings = " ".join(f"-c {name}='{value}'" for name, value in _SETTINGS.items())
+        told = _SETTINGS
+        if self.port is not None:
+            told = told | {"listen_addresses": "127.0.0.1", "port": str(self.port)}
+        settings = " ".join(f"-c {name}='{value}'" for name, value in told.items())
         options = f"{settings} -k {self.folder}"
         self._control("--log", self.folder / "log", "--options", options, "start")
 
     def stop(self) -> None:
         """Stop the server at once, as a failing machine would."""
         self._control("--mode", "immediate", "stop")
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all processes of the server for a while: its sockets stay open and say nothing."""
+        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        stopped = [postmaster]
+        try:
+            os.kill(postmaster, signal.SIGSTOP)
+            # A stopped postmaster has no more children.
+            for child in children_of(postmaster):
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGSTOP)
+                    stopped.append(child)
+            yield
+        finally:
+            for pid in reversed(stopped):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def _control(self, *command: str | Path) -> None:
         bin_folder = postgresql_programs()
@@ -94,6 +121,8 @@ class Server:
         bin_folder = postgresql_programs()
         assert bin_folder is not None
         arguments = ["--no-owner", "--inserts", "--rows-per-insert", "500", "--host", self.folder]
+        if self.port is not None:
+            arguments += ["--port", str(self.port)]
         command = [bin_folder / "pg_dump", *arguments, "--username", _user(), name]
         dump = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         # Only psql knows these commands.
@@ -136,17 +165,22 @@ class Server:
         return f"lent{next(self._names)}"
 
     def _url(self, name: str) -> str:
-        return f"postgresql://{_user()}@/{name}?host={self.folder}"
+        at_port = "" if self.port is None else f"&port={self.port}"
+        return f"postgresql://{_user()}@/{name}?host={self.folder}{at_port}"
+
+    def over_tcp(self, url: str) -> str:
+        """The URL of the same database by the server's port instead of its socket."""
+        return f"postgresql://{_user()}@127.0.0.1:{self.port}/{make_url(url).database}"
 
     def _run(self, statement: sql.Composed | str, name: str = "postgres") -> None:
         with psycopg.connect(
-            host=str(self.folder), user=_user(), dbname=name, autocommit=True
+            host=str(self.folder), port=self.port, user=_user(), dbname=name, autocommit=True
         ) as connection:
             connection.execute(statement)
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
+def running_server(port: int | None = None) -> Iterator[Server]:
     """Start a server, and stop it at the end."""
     use("postgresql")
     bin_folder = postgresql_programs()
@@ -154,7 +188,7 @@ def running_server() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="ioncast-postgresql-"))
     if os.geteuid() == 0:
         shutil.chown(folder, _user())
-    server = Server(folder)
+    server = Server(folder, port)
     try:
         _as_user(
             bin_folder / "initdb",

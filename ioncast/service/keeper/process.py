@@ -42,6 +42,8 @@ _PERIOD_S = 1.0
 # A keeper that prepares without a pause would keep others from writing to SQLite.
 _PAUSE_S = 0.2
 _PATIENCE_S = 2.0
+# PostgreSQL may work so long on a statement of the keeper before it sends the first row.
+_SILENCE_S = 8.0
 
 _LOG = logging.getLogger("ioncast.keeper")
 
@@ -69,7 +71,9 @@ class Keeper:
 
     def __init__(self, settings: Settings) -> None:
         self.is_stopping = False
-        self._database = existing_database(settings.database, patience_s=_PATIENCE_S)
+        self._database = existing_database(
+            settings.database, patience_s=_PATIENCE_S, silence_s=_SILENCE_S
+        )
         self._file = StateFile(settings)
         self._failures = Failures()
         progress, wanted = Progress(self._file), WantedSizes(self._file)
@@ -105,7 +109,10 @@ class Keeper:
         for failure, step in self._steps.items():
             if not self.is_stopping:
                 database_ok &= self._attempt(failure, partial(step.step, now_s))
-        self._attempt("the state folder cannot be used", partial(self._beat, now_s, database_ok))
+                if not database_ok:
+                    # The other steps may each wait for the database, so say it before them.
+                    self._tell(now_s, database_ok=False)
+        self._tell(now_s, database_ok=database_ok)
 
     def close(self) -> None:
         """Close the database and the file."""
@@ -123,6 +130,9 @@ class Keeper:
             return not isinstance(error, DatabaseError)
         self._failures.worked(failure)
         return True
+
+    def _tell(self, now_s: float, *, database_ok: bool) -> None:
+        self._attempt("the state folder cannot be used", partial(self._beat, now_s, database_ok))
 
     def _beat(self, now_s: float, database_ok: bool) -> None:
         """Write the heartbeat, by which workers know that the keeper runs."""

@@ -45,6 +45,7 @@ def patient_keepers() -> Iterator[None]:
     """Keepers of this process do not give up, and count everything, also on a busy machine."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(keepers, "_PATIENCE_S", 60.0)
+        patched.setattr(keepers, "_SILENCE_S", 60.0)
         patched.setattr(summary_step, "_COUNTING_S", 60.0)
         yield
 

@@ -40,6 +40,7 @@ ASKING_THREADS = 2
 # Without this capability, root can write only to files with write permission.
 AS_A_USER = ("setpriv", "--bounding-set", "-dac_override") if os.geteuid() == 0 else ()
 on_sqlite = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+on_postgresql = pytest.mark.parametrize("site", BOTH_DATABASES[1:], indirect=True)
 
 
 @dataclass
@@ -230,6 +231,14 @@ def gone(site: Site) -> Iterator[None]:
         site.server.start()
 
 
+@contextlib.contextmanager
+def frozen(site: Site) -> Iterator[None]:
+    """For a while the database's server accepts bytes and does not answer."""
+    assert site.server is not None
+    with site.server.frozen():
+        yield
+
+
 Trouble = Callable[[Site], AbstractContextManager[None]]
 
 
@@ -242,6 +251,24 @@ def test_every_decision_gets_into_the_database(running: Site) -> None:
 def test_without_its_database_the_service_decides_and_loses_nothing(
     running: Site, trouble: Trouble
 ) -> None:
+    assert_it_decides_and_loses_nothing(running, trouble)
+
+
+@on_postgresql
+def test_with_a_frozen_database_the_service_decides_and_loses_nothing(running: Site) -> None:
+    assert_it_decides_and_loses_nothing(running, frozen)
+
+
+@on_postgresql
+def test_a_frozen_database_shows_in_readiness_and_metrics(running: Site) -> None:
+    with frozen(running):
+        wait_for(lambda: readiness(running.served) == "unavailable", "notice")
+        assert b"ioncast_database_up 0.0" in running.served.ask("/metrics").body
+    wait_for(lambda: readiness(running.served) == "ok", "notice")
+    wait_for(lambda: b"ioncast_database_up 1.0" in running.served.ask("/metrics").body, "number")
+
+
+def assert_it_decides_and_loses_nothing(running: Site, trouble: Trouble) -> None:
     before = running.served.log.stat().st_size
     reading = 200 if trouble is read_only else 503
     with Posting(running.served, running.token, f"while-{trouble.__name__}") as posting:

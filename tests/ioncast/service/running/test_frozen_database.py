@@ -1,0 +1,58 @@
+"""Requests while the processes of the PostgreSQL server are stopped, by its socket and by TCP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from ioncast.service.settings import Settings
+from tests.support.postgresql import Server, running_server
+from tests.support.serving import free_port
+
+pytestmark = pytest.mark.postgresql
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of these tests alone, because a frozen one would stop others."""
+    with running_server(free_port()) as server:
+        yield server
+
+
+@pytest.fixture(params=["socket", "tcp"])
+def location(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
+    with server.lent_database() as url:
+        yield url if request.param == "socket" else server.over_tcp(url)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"patience_s": 2})
+
+
+def assert_to_be_sent_again(answer: TestResponse) -> None:
+    assert answer.status_code == 503
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json is not None
+    assert answer.json["type"] == "urn:ioncast:database-unavailable"
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_reading_and_writing_are_to_be_sent_again(
+    client: FlaskClient, authorised: Callable[[str], dict[str, Any]], server: Server
+) -> None:
+    admin = authorised("admin")
+    outcome = {"system": "s", "job_id": "7", "io_nodes": 4, "bandwidth_mib_s": 50.0}
+    assert client.get("/v1/systems").status_code == 200
+    with server.frozen():
+        assert_to_be_sent_again(client.get("/v1/systems"))
+        assert_to_be_sent_again(client.post("/v1/outcomes", json=outcome, **admin))
+        page = client.get("/applications", headers={"Accept": "text/html"})
+        assert page.status_code == 503
+        assert "text/html" in page.headers["Content-Type"]
+    assert client.get("/applications").status_code == 200
+    assert client.post("/v1/outcomes", json=outcome, **admin).status_code == 201
