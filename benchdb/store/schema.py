@@ -287,6 +287,20 @@ tokens = Table(
     Column("revoked_at", String(40)),
 )
 
+# A result of an upload that a user chose to keep. `sha256` is that of the secret in its address, so
+# nobody who reads the database finds the address. `document` is JSON that only ioncast's service
+# reads, and `bytes` is its size.
+kept_results = Table(
+    "kept_results",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("sha256", String(64), nullable=False, unique=True),
+    Column("document", Text, nullable=False),
+    Column("bytes", Integer, nullable=False),
+    Column("kept_at", String(40), nullable=False),
+    Column("expires_at", String(40), nullable=False, index=True),
+)
+
 
 def longest(column: Column[Any]) -> int:
     """The largest number of characters in a text column."""

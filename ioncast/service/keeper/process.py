@@ -28,6 +28,7 @@ from ioncast.service.answering.spool import spool_folder
 from ioncast.service.keeper.answer_step import AnswerStep
 from ioncast.service.keeper.decision_step import DecisionStep
 from ioncast.service.keeper.draining import Drain
+from ioncast.service.keeper.expiry_step import ExpiryStep
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.summary_step import SummaryStep
@@ -89,6 +90,7 @@ class Keeper:
                 self._database, drain, wanted, self._answers.pend
             ),
             "summaries are not made": SummaryStep(self._database, self._file, progress),
+            "expired results are not deleted": ExpiryStep(self._database),
         }
 
     @property

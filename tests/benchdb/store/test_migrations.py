@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from benchdb.history.decisions import DecisionRow, store_decisions
+from benchdb.history.kept_results import keep_result, kept_result
 from benchdb.history.outcomes import joined_outcomes, store_outcome
 from benchdb.history.run_insights import NewInsights, insights_of, store_insights
 from benchdb.history.runs import NewRun, store_run
@@ -40,7 +42,7 @@ MIXED = {45: (0, 0), 46: (1, 0), 47: (2, 1), 48: (3, 1), 50: (4, 2), 51: (5, 2)}
 # Columns of configurations that version 0008 writes anew.
 CHANGED = ("pattern", "fsync", "conditions")
 # The first table of each later version.
-LATER = ("run_logs", "fidelities", "insights")
+LATER = ("run_logs", "fidelities", "insights", "kept_results")
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -217,7 +219,7 @@ def test_version_0004_keeps_every_row(location: str) -> None:
     before["outcomes"] = [row | {"started": None} for row in before["outcomes"]]
     listed = {"runs": 1, "newest": run["started"] or run["stored_at"]}
     before["applications"] = [row | listed for row in before["applications"]]
-    assert stable(after) == stable(before | {"fidelities": [], "insights": []})
+    assert stable(after) == stable(before | {name: [] for name in LATER[1:]})
     assert log == {
         "id": log["id"],
         "system_id": run["system_id"],
@@ -525,7 +527,7 @@ def test_runs_of_version_0009_have_no_insights_until_their_log_is_sent_again(
     [run] = after["runs"]
     listed = {"runs": 1, "newest": run["started"] or run["stored_at"]}
     before["applications"] = [row | listed for row in before["applications"]]
-    assert after == before | {"insights": []}
+    assert after == before | {"insights": [], "kept_results": []}
     new = NewInsights(version=1, characterisation="{}", checks="{}")
     with transaction(engine, write=True) as connection:
         assert insights_of(connection, run["id"]) is None
@@ -533,6 +535,26 @@ def test_runs_of_version_0009_have_no_insights_until_their_log_is_sent_again(
     engine.dispose()
     [stored] = everything(url_of(location))["insights"]
     assert (stored["run_id"], stored["sha256"]) == (run["id"], run["sha256"])
+
+
+def test_version_0011_keeps_every_row_and_can_keep_results(location: str) -> None:
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        use_service_tables(connection)
+        go_back(connection, "0011")
+    engine.dispose()
+    before = everything(url_of(location))
+    assert "kept_results" not in before
+    assert all(len(before[name]) == 1 for name in SERVICE)
+    engine = open_database(location)
+    assert everything(url_of(location)) == before | {"kept_results": []}
+    now = datetime(2026, 11, 23, tzinfo=timezone.utc)
+    with transaction(engine, write=True) as connection:
+        assert keep_result(connection, "secret", "{}", now=now, days=30, room_bytes=2)
+        assert kept_result(connection, "secret", now) is not None
+        go_back(connection, "0011")
+    engine.dispose()
+    assert everything(url_of(location)) == before
 
 
 _OPEN = (

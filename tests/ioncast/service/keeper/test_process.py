@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from sqlalchemy import text
 
 from benchdb.history.decisions import decision, decisions
+from benchdb.history.kept_results import keep_result
 from benchdb.history.outcomes import store_outcome
 from benchdb.history.runs import NewRun, Run, store_run
 from benchdb.measurements.storing import Measurement, store
@@ -758,6 +760,26 @@ def test_the_database_is_summed_up_each_minute(site: Site, spool: SpoolWriter) -
     site.seconds()
     assert site.reader.summaries["validation"].value["decisions"] == 1
     assert site.reader.summaries["drift"].value[0]["system"] == "here"
+
+
+def test_kept_results_are_deleted_within_a_minute_after_they_expired(site: Site) -> None:
+    kept_at = datetime.fromtimestamp(site.now_s, timezone.utc)
+    for secret, days in (("short", 1), ("long", 2)):
+        told = {"now": kept_at, "days": days, "room_bytes": 1000}
+        assert site.write(keep_result, secret, "{}", **told)
+
+    def kept() -> int:
+        return int(site.read(lambda c: c.scalar(text("SELECT count(*) FROM kept_results"))))
+
+    site.now_s += 24 * 3600 - 30
+    site.seconds()
+    assert kept() == 2
+    site.now_s += 60
+    site.seconds()
+    assert kept() == 1
+    site.now_s += 24 * 3600
+    site.seconds()
+    assert kept() == 0
 
 
 def test_no_more_outcomes_are_read_than_count(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
