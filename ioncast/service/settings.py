@@ -112,6 +112,12 @@ class Settings(Table):
     uploads_at_once: Annotated[Count, Field(le=256)] = Field(
         2, description="Number of uploads that each worker reads at the same time."
     )
+    kept_days: Annotated[int, Field(ge=0, le=3650)] = Field(
+        30, description="Days that a kept result is stored; 0 to keep none."
+    )
+    kept_mib: Annotated[Count, Field(le=65_536)] = Field(
+        256, description="MiB of the database for all kept results together."
+    )
     requests_per_minute: Count = Field(
         600,
         description="Number of requests that a client may send to each worker in a minute, without"

@@ -15,6 +15,8 @@ Role = Literal["reader", "scheduler", "admin"]
 
 COOKIE = "ioncast_token"
 _BEARER = "bearer "
+# A page of the same scheme, host and port, and a request that no page made.
+_OWN_SITE = frozenset(["same-origin", "none"])
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="ioncast"'}
 _HOW_TO_SEND = "send it in the header `Authorization: Bearer TOKEN`"
 _HOW_TO_GET = "an admin makes tokens with `ioncast token add`"
@@ -69,6 +71,32 @@ def limit_client() -> None:
     client = request.remote_addr
     if client and not of.limiter.hit(of.requests, "requests", client):
         _refuse(of, of.requests, "requests", client)
+
+
+def reject_other_origins() -> None:
+    """Reject a form that a browser sends from a page of another site.
+
+    Browsers say it in `Sec-Fetch-Site`, but only over https and to this machine; otherwise
+    `Origin` has the site of the page. A request with neither comes from another program.
+
+    Raises
+    ------
+    RequestError
+        403 for a page of another site; another port of this host is another site, too.
+    """
+    fetched = request.headers.get("Sec-Fetch-Site")
+    origin = request.headers.get("Origin")
+    if fetched is not None:
+        is_ours = fetched in _OWN_SITE
+    else:
+        is_ours = origin is None or origin.partition("://")[2] == request.host
+    if not is_ours:
+        raise RequestError(
+            403,
+            "other-origin",
+            f"the form is not from a page of {request.host}",
+            remedy="use the form of this service; a proxy in front of it must not change Host",
+        )
 
 
 def _token(header: str | None, role: Role | None) -> str | None:

@@ -46,7 +46,7 @@ MENU = (
     Link("Jobs", "pages.jobs", ("pages.job",)),
     Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
     Link("Validation", "pages.validation"),
-    Link("Predict", "pages.predict", ("pages.predict_log",)),
+    Link("Predict", "pages.predict", ("pages.predict_log", "pages.kept", "pages.delete_kept")),
     Link("Interface", "pages.docs"),
 )
 

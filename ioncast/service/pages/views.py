@@ -34,6 +34,7 @@ from ioncast.service.http import openapi
 from ioncast.service.http.access import COOKIE, limit_client, role_of, without_cookie
 from ioncast.service.http.uploads import uploaded
 from ioncast.service.pages import frame as page_frame
+from ioncast.service.pages import kept
 from ioncast.service.pages.application import read_application
 from ioncast.service.pages.application_list import read_list
 from ioncast.service.pages.figures import decisions_figure, repetitions_figure
@@ -49,6 +50,7 @@ from ioncast.service.pages.shown_accuracy import (
 )
 from ioncast.service.pages.shown_result import result_shown
 from ioncast.service.pages.small_curves import HEIGHT, WIDTH, small_curve
+from ioncast.service.results.keeping import offer_to_keep
 from ioncast.service.results.result import result_of_uploads
 from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
@@ -59,6 +61,7 @@ _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
 
 pages = Blueprint("pages", __name__, template_folder="templates")
 page_frame.register(pages, _PUBLIC)
+kept.register(pages)
 
 _DECISIONS, _CONFIGURATIONS = 8, 25
 _DAYS = timedelta(days=3)
@@ -234,7 +237,7 @@ def predict_log() -> Response:
         if not page_frame.wants_page():
             raise
         return _predict_page(error.http_status, problem_of(error).get("detail"))
-    return page("predicted.html", shown=result_shown(result))
+    return page("predicted.html", shown=result_shown(result), offer=offer_to_keep(result))
 
 
 @pages.get("/docs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,7 +14,7 @@ from ioncast.service.http.uploads import insights_of, place, why_no_insights
 from ioncast.service.results.advised import advice_on
 from ioncast.service.sandbox.tasks import predict_logs
 from ioncast.service.sandbox.uploaded_logs import Upload
-from ioncast_base.errors import IoncastError
+from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.times import in_utc
 from predictor.composition.asking import Asked
 from summario.runs.logs_of_run import named
@@ -53,6 +53,27 @@ class Result:
     prediction: dict[str, Any]
     insights: dict[str, Any] | str
     advice: dict[str, Any] | str
+
+
+def to_document(result: Result) -> str:
+    """Write a result as JSON."""
+    return json.dumps(asdict(result), separators=(",", ":"))
+
+
+def of_values(values: dict[str, Any]) -> Result:
+    """Make a result from the values that `to_document` wrote.
+
+    Raises
+    ------
+    InputError
+        When another version of ioncast wrote them.
+    """
+    if values["version"] != VERSION:
+        raise InputError(
+            "the result is from another version of ioncast, so it cannot be shown",
+            remedy="send the log again",
+        )
+    return Result(**values)
 
 
 def result_of_uploads(uploads: Sequence[Upload], form: PredictionOfLog) -> Result:

@@ -30,6 +30,8 @@ from ioncast.service.sandbox.child import ChildLimits, Children
 from ioncast.service.settings import Settings
 
 _MOST_FIELDS = 100
+# The login has in its own address the one that it leads to.
+_SECRET_ADDRESSES = ("/kept", "/login")
 
 
 class _Application(Flask):
@@ -103,4 +105,6 @@ def _secure(response: Response) -> Response:
             response.headers.add(name, value)
     else:
         response.headers.update(security_headers.FOR_PEOPLE)
+        if request.path.startswith(_SECRET_ADDRESSES):
+            response.headers.update(security_headers.FOR_SECRET_ADDRESSES)
     return response

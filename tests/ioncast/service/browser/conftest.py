@@ -24,6 +24,8 @@ _OPTIONS = [
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
+    # A site that browsers do not trust like this machine: over http, by a name.
+    "--host-resolver-rules=MAP intranet.test 127.0.0.1",
 ]
 
 

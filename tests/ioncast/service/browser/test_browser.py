@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
 from tests.support.serving import Served
 
@@ -253,6 +253,78 @@ def test_a_log_that_is_dropped_shows_phases_curve_and_decision(
         page.screenshot(path=screenshots / f"predicted-{size[0]}-{scheme}.png", full_page=True)
         assert overflow(page) == 0
         assert violations(page) == ""
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
+def test_a_result_is_kept_by_keyboard_opens_in_another_browser_and_is_deleted(
+    window: Open, screenshots: Path, size: tuple[int, int]
+) -> None:
+    opened = window(size)
+    page = opened.open("/predict")
+    page.get_by_label("Compute nodes").fill("8")
+    drop(page, LOG.name, LOG.read_bytes())
+    opened.wait_for_figures()
+    page.get_by_role("link", name="Keep this result").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Keep this result")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/kept/[\w-]{43}$"))
+    another = window(size)
+    reader = another.open(page.url.removeprefix(another.address))
+    expect(reader.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
+    for scheme in SCHEMES:
+        show_in(reader, scheme)
+        reader.screenshot(path=screenshots / f"kept-{size[0]}-{scheme}.png", full_page=True)
+        assert overflow(reader) == 0
+        assert violations(reader) == ""
+    reader.get_by_role("button", name="Delete this result").focus()
+    reader.keyboard.press("Enter")
+    expect(reader.get_by_role("heading", level=1, name="The result is deleted")).to_be_visible()
+    assert violations(reader) == ""
+    answer = page.reload()
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.get_by_role("heading", level=1, name="Not found")).to_be_visible()
+    assert violations(page) == ""
+
+
+def test_a_result_is_kept_and_deleted_without_scripts_over_plain_http(
+    window: Open, served: Served
+) -> None:
+    """Browsers send `Sec-Fetch-Site` only over https and to this machine."""
+    opened = window(java_script_enabled=False)
+    opened.address = opened.address.replace("127.0.0.1", "intranet.test")
+    page = opened.page
+    sent: list[Request] = []
+
+    def note(request: Request) -> None:
+        sent.append(request)
+
+    page.on("request", note)
+    page.goto(f"{opened.address}/predict")
+    page.get_by_label("Drop a Darshan log here").set_input_files(LOG)
+    page.get_by_label("Compute nodes").fill("8")
+    page.get_by_role("button", name="Predict").click()
+    page.get_by_role("button", name="Keep this result").click()
+    expect(page).to_have_url(re.compile(r"/kept/[\w-]{43}$"))
+    address = page.url
+    page.get_by_role("button", name="Delete this result").click()
+    expect(page.get_by_role("heading", level=1, name="The result is deleted")).to_be_visible()
+    answer = page.goto(address)
+    assert answer is not None
+    assert answer.status == 404
+    headers = [(each.url, each.all_headers()) for each in sent]
+    assert not [told for _, told in headers if "sec-fetch-site" in told]
+    assert {told["origin"] for url, told in headers if "/kept" in url and "origin" in told} == {
+        opened.address
+    }
+    # No other request names the address of the kept result, and no log.
+    assert not [told for _, told in headers if "/kept/" in told.get("referer", "")]
+    assert "/kept" not in served.log.read_text(encoding="utf-8")
+    # Each page tells that a header counts only over https.
+    assert all("Cross-Origin-Opener-Policy" in problem for problem in opened.problems)
+    opened.problems.clear()
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import revoke_token
+from ioncast.service.http.access import reject_other_origins
+from ioncast.service.http.problems import RequestError
 from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings
 
@@ -168,6 +171,46 @@ def test_behind_a_proxy_with_tls_the_cookie_is_for_https_only(
     answer = client.post("/login", data={"token": token}, headers=headers)
     assert answer.status_code == 303
     assert ("; Secure" in answer.headers["Set-Cookie"]) == is_secure
+
+
+HERE = "http://here.example:8420"
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_ours"),
+    [
+        # Programs.
+        ({}, True),
+        # Browsers over http.
+        ({"Origin": HERE}, True),
+        ({"Origin": "http://here.example"}, False),
+        ({"Origin": "http://here.example:8421"}, False),
+        ({"Origin": "http://evil.example:8420"}, False),
+        ({"Origin": "http://here.example:8420.evil.example"}, False),
+        ({"Origin": "null"}, False),
+        ({"Origin": ""}, False),
+        ({"Origin": "http://["}, False),
+        # Browsers over https, and on the service's machine; behind a proxy Host may be another.
+        ({"Sec-Fetch-Site": "same-origin", "Origin": HERE}, True),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://proxy.example"}, True),
+        ({"Sec-Fetch-Site": "none"}, True),
+        ({"Sec-Fetch-Site": "same-site", "Origin": HERE}, False),
+        ({"Sec-Fetch-Site": "cross-site"}, False),
+        ({"Sec-Fetch-Site": "anything"}, False),
+        ({"Sec-Fetch-Site": ""}, False),
+    ],
+)
+def test_a_form_is_accepted_only_from_pages_of_this_service(
+    app: Flask, headers: dict[str, str], is_ours: bool
+) -> None:
+    with app.test_request_context("/", method="POST", base_url=HERE, headers=headers):
+        if is_ours:
+            reject_other_origins()
+            return
+        with pytest.raises(
+            RequestError, match=r"the form is not from a page of here\.example:8420"
+        ):
+            reject_other_origins()
 
 
 @pytest.mark.parametrize("path", ["/v1/decisions?system=a", "/healthz", "/nowhere"])
