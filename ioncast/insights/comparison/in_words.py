@@ -64,14 +64,19 @@ def short_names(runs: Sequence[Characterisation]) -> list[str]:
 
 def difference_texts(tables: Sequence[ComparedTable], names: Sequence[str]) -> list[str]:
     """Say for each run after the first one how it differs most, the largest difference first."""
-    rows = [cells for table in tables if table.name == _TELLING for cells in table.rows]
     texts = []
     for place, name in enumerate(names[1:], 1):
-        pairs = [(cells[0], cells[place]) for cells in rows if cells[place].differs]
-        pairs.sort(key=lambda pair: -_weight(*pair))
-        said = "; ".join(_difference(*pair) for pair in pairs[:_MOST_DIFFERENCES])
+        said = "; ".join(largest_differences(tables, place))
         texts.append(f"{name} beside {names[0]}: {said or 'no difference above the tolerance'}")
     return texts
+
+
+def largest_differences(tables: Sequence[ComparedTable], place: int) -> list[str]:
+    """Name the largest differences of the run at this place to the first one, largest first."""
+    rows = [cells for table in tables if table.name == _TELLING for cells in table.rows]
+    pairs = [(cells[0], cells[place]) for cells in rows if cells[place].differs]
+    pairs.sort(key=lambda pair: -_weight(*pair))
+    return [_difference(*pair) for pair in pairs[:_MOST_DIFFERENCES]]
 
 
 def missing_texts(runs: Sequence[Characterisation]) -> list[str]:

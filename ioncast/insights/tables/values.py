@@ -40,7 +40,7 @@ class Row(NamedTuple):
     layer: str
     characteristic: str
     value: Value
-    unit: str
+    unit: Unit
     share: float | None
     of: str
     note: str

@@ -15,6 +15,7 @@ from ioncast.insights.findings.text import (
     details_of,
     is_important,
 )
+from ioncast.insights.tables.recorded import rows_of
 from ioncast.insights.tables.values import Row
 from ioncast.service.sandbox.insight_documents import VERSION, with_advice
 from ioncast_base.wording import counted, in_digits, listed
@@ -151,8 +152,7 @@ def _facts(job: Mapping[str, Any]) -> dict[str, str]:
 
 def _tables(records: Iterable[Mapping[str, Any]]) -> Iterator[TableShown]:
     for record in records:
-        rows = [Row(**dict(zip(record["columns"], row, strict=True))) for row in record["rows"]]
-        shown = tuple(_row(row) for row in rows if row.tells_something)
+        shown = tuple(_row(row) for row in rows_of(record) if row.tells_something)
         if shown:
             yield TableShown(record["name"].capitalize(), shown)
 
