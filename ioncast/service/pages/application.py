@@ -33,10 +33,13 @@ from ioncast.service.pages.shown_prediction import (
 from ioncast.service.sandbox.tasks import predict_job
 from ioncast_base.errors import IoncastError
 from predictor.composition.asking import Asked
+from predictor.composition.plausible import is_implausible_beside
 from predictor.composition.prediction import Policy
 
 _RUNS, _DECISIONS = 20, 10
 _OUTCOMES = 1000
+# A run is much faster from this ratio of bandwidths on.
+_MUCH_FASTER = 1.2
 _NO_INSIGHTS = (
     "this run has no findings: it was sent to an older version of ioncast, or its log could not be"
     " evaluated; send all its logs again"
@@ -57,6 +60,8 @@ class ApplicationShown:
         Id of the run before which the next page begins; None on the last page.
     run : Run or None
         The run whose phases are shown; None without runs.
+    much_faster : Run or None
+        The fastest of `runs` with as many processes as `run`, if it was more than 20 % faster.
     decisions, outcomes : list
         The newest ones, newest first.
     answer : AnswerShown or None
@@ -83,6 +88,7 @@ class ApplicationShown:
     runs: list[Run]
     following: int | None
     run: Run | None
+    much_faster: Run | None
     decisions: list[DecisionRow]
     outcomes: list[JoinedOutcome]
     answer: AnswerShown | None
@@ -133,6 +139,7 @@ def read_application(
         runs=runs[:_RUNS],
         following=runs[_RUNS - 1].id if len(runs) > _RUNS else None,
         run=run,
+        much_faster=_much_faster(run, runs[:_RUNS], prediction) if run is not None else None,
         decisions=decided,
         outcomes=outcomes[: -_DECISIONS - 1 : -1],
         answer=_answered(newest, runs, outcomes) if newest is not None else None,
@@ -145,6 +152,22 @@ def read_application(
         measured_figure=runs_figure(measured) if alone and measured else None,
         insights=_insights(insights),
     )
+
+
+def _much_faster(run: Run, runs: Sequence[Run], prediction: PredictionShown | None) -> Run | None:
+    """The fastest run with as many processes, if a comparison can tell much about this run."""
+    points = prediction.points if prediction is not None else ()
+    if run.bandwidth_mib_s is None:
+        return None
+    known = [
+        (each.bandwidth_mib_s, each.id, each)
+        for each in runs
+        if each.tasks == run.tasks
+        and each.bandwidth_mib_s is not None
+        and not is_implausible_beside(each.bandwidth_mib_s, each.io_nodes, points)
+    ]
+    fastest_mib_s, _, fastest = max(known, default=(0.0, 0, run))
+    return fastest if fastest_mib_s > _MUCH_FASTER * run.bandwidth_mib_s else None
 
 
 def _insights(stored: Insights | None) -> InsightsShown | str:

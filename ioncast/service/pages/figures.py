@@ -16,6 +16,8 @@ from predictor.composition.composing import Point
 from predictor.composition.drawing import Y_AXIS, Colours, Trace, by_io_nodes, curve, runs
 
 Figure = dict[str, Any]
+Phases = Sequence[Mapping[str, Any]]
+"""Phases as `ioncast phases --format json` prints them."""
 
 SCREEN = Colours("var(--line)", "var(--band)", "var(--runs)", "var(--decision)")
 _HEIGHT = 340
@@ -25,8 +27,8 @@ _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 _MARGIN = {"t": 10, "r": 10, "l": 10, "b": 10}
 # The number of colours for kinds of I/O in the style sheet.
 _KINDS = 8
-# Pixels: the height of a lane of the time line, and of everything around the lanes.
-_LANE, _AROUND = 46, 80
+# Pixels: the height of a lane of the time line, of a line of text, and of everything around lanes.
+_LANE, _LINE, _AROUND = 46, 18, 80
 _SOURCES = {"history": "var(--kind-0)", "model": "var(--kind-1)", "default": "var(--other)"}
 _WORDS_PER_LINE = 2
 _HOUR = timedelta(hours=1)
@@ -63,7 +65,7 @@ def runs_figure(measured: Mapping[int, Sequence[float]]) -> Figure:
     return _figure(traces, xaxis=by_io_nodes(sorted(measured)), yaxis=Y_AXIS)
 
 
-def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
+def timeline_figure(phases: Phases) -> Figure:
     """Draw phases on a time line with a lane and a colour for each kind of I/O.
 
     Parameters
@@ -71,37 +73,89 @@ def timeline_figure(phases: Sequence[Mapping[str, Any]]) -> Figure:
     phases : sequence of mapping
         Phases as `ioncast phases --format json` prints them. Only the 1,000 slowest are drawn.
     """
+    return timelines_figure({"": phases})
+
+
+def timelines_figure(runs: Mapping[str, Phases]) -> Figure:
+    """Draw the phases of runs below each other on one time axis.
+
+    Parameters
+    ----------
+    runs : mapping of str to sequence of mapping
+        The phases of each run by its name, as for `timeline_figure`. A kind of I/O has the same
+        colour in all runs.
+    """
+    traces: list[Trace] = []
+    colours: dict[str, str] = {}
+    for name, phases in runs.items():
+        for kind, found in _lanes(phases).items():
+            colour = colours.setdefault(kind, kind_colour(len(colours)))
+            traces.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "name": ": ".join(filter(None, (name, kind))),
+                    "y": ["<br>".join(filter(None, (name, _broken(kind))))] * len(found),
+                    "base": [phase["start"] for _, phase in found],
+                    "x": [phase["end"] - phase["start"] for _, phase in found],
+                    # The line makes short phases visible.
+                    "marker": {"color": colour, "line": {"color": colour, "width": 2}},
+                    "hovertext": [_told(name, number, phase) for number, phase in found],
+                    "hoverinfo": "text",
+                    "width": 0.6,
+                }
+            )
+    # A name takes another line of each label.
+    lane = _LANE + (_LINE if any(runs) else 0)
+    return _figure(
+        traces,
+        height=len(traces) * lane + _AROUND,
+        showlegend=False,
+        barmode="overlay",
+        hovermode="closest",
+        xaxis={"title": {"text": "seconds since the start"}, "rangemode": "tozero"},
+        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+    )
+
+
+def _lanes(phases: Phases) -> dict[str, list[tuple[int, Mapping[str, Any]]]]:
+    """Sort the slowest phases, with their numbers, by kind."""
     longest = sorted(range(len(phases)), key=lambda number: -phases[number]["time"])
     drawn = set(longest[:_MOST_PHASES])
     lanes: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
     for number, phase in enumerate(phases):
         if number in drawn:
             lanes.setdefault(str(kind_of_record(phase)), []).append((number, phase))
-    traces: list[Trace] = []
-    for place, (kind, found) in enumerate(lanes.items()):
-        colour = kind_colour(place)
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": kind,
-                "y": [_broken(kind)] * len(found),
-                "base": [phase["start"] for _, phase in found],
-                "x": [phase["end"] - phase["start"] for _, phase in found],
-                # The line makes short phases visible.
-                "marker": {"color": colour, "line": {"color": colour, "width": 2}},
-                "hovertext": [_told(number, phase) for number, phase in found],
-                "hoverinfo": "text",
-                "width": 0.6,
-            }
-        )
+    return lanes
+
+
+def bandwidths_figure(bandwidths: Mapping[str, Mapping[str, float | None]]) -> Figure:
+    """Draw bandwidths of runs beside each other.
+
+    Parameters
+    ----------
+    bandwidths : mapping of str to mapping of str to float or None
+        For each run by its name, bandwidths in MiB/s by kind of I/O; None draws no bar.
+    """
+    kinds = list(dict.fromkeys(kind for of_run in bandwidths.values() for kind in of_run))
+    traces: list[Trace] = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "y": [_broken(kind) for kind in kinds],
+            "x": [of_run.get(kind) for kind in kinds],
+            "marker": {"color": kind_colour(place)},
+            "hovertemplate": f"%{{x:,.2f}} MiB/s<extra>{name}</extra>",
+        }
+        for place, (name, of_run) in enumerate(bandwidths.items())
+    ]
     return _figure(
         traces,
-        height=len(lanes) * _LANE + _AROUND,
-        showlegend=False,
-        barmode="overlay",
-        hovermode="closest",
-        xaxis={"title": {"text": "seconds since the start"}, "rangemode": "tozero"},
+        height=len(kinds) * (_LANE + _LINE) + _AROUND,
+        showlegend=True,
+        barmode="group",
+        xaxis=Y_AXIS,
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
     )
 
@@ -300,10 +354,11 @@ def _figure(traces: list[Trace], *, height: int = _HEIGHT, **layout: Any) -> Fig
     }
 
 
-def _told(number: int, phase: Mapping[str, Any]) -> str:
+def _told(run: str, number: int, phase: Mapping[str, Any]) -> str:
     """The text of a phase's bar. It has no text from the log, which might be HTML."""
+    title = f"{run}, phase {number}" if run else f"Phase {number}"
     lines = [
-        f"<b>Phase {number}</b>: {kind_of_record(phase)}",
+        f"<b>{title}</b>: {kind_of_record(phase)}",
         f"{phase['start']:.2f} to {phase['end']:.2f} s, {in_digits(phase['time'])} s of I/O",
         f"{size(phase['bytes'])} in {counted(phase['requests'], 'request')}",
         f"{counted(phase['processes'], 'process')}, {counted(phase['n_files'], 'file')}",

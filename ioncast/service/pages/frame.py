@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from werkzeug.exceptions import HTTPException
 
 from benchdb.history.applications import program_of
+from ioncast.insights.comparison.shown import Marked
 from ioncast.service.context import service
 from ioncast.service.http import problems
 from ioncast.service.http.access import COOKIE, authorise, without_cookie
@@ -42,7 +43,7 @@ class Link(NamedTuple):
 
 MENU = (
     Link("Overview", "pages.overview"),
-    Link("Applications", "pages.applications", ("pages.application",)),
+    Link("Applications", "pages.applications", ("pages.application", "pages.comparison")),
     Link("Jobs", "pages.jobs", ("pages.job",)),
     Link("Benchmarks", "pages.benchmarks", ("pages.benchmark",)),
     Link("Validation", "pages.validation"),
@@ -168,6 +169,7 @@ def _add_filters(app: Flask) -> None:
         program=program_of,
         sentence=sentence,
     )
+    app.jinja_env.tests["marked"] = lambda text: isinstance(text, Marked)
     app.jinja_env.globals.update(
         is_implausible=is_implausible_beside,
         asset_url=asset_url,

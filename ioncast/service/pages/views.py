@@ -26,7 +26,8 @@ from benchdb.measurements.coverage import (
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
 from benchdb.store.database import transaction
-from benchdb.store.systems import require_system, system_names
+from benchdb.store.systems import measured_systems, require_system, system_names
+from ioncast.insights.comparison.comparing import TOLERANCE
 from ioncast.service.api.jobs import explained_job
 from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.context import service
@@ -37,6 +38,7 @@ from ioncast.service.pages import frame as page_frame
 from ioncast.service.pages import kept
 from ioncast.service.pages.application import read_application
 from ioncast.service.pages.application_list import read_list
+from ioncast.service.pages.compared_runs import NAMES, read_comparison
 from ioncast.service.pages.figures import decisions_figure, repetitions_figure
 from ioncast.service.pages.frame import local, page, problem_of
 from ioncast.service.pages.reference import described
@@ -117,6 +119,14 @@ def application(application_id: int) -> Response:
     return page("application.html", shown=found, is_first=before is None)
 
 
+@pages.get("/applications/<int:application_id>/compare")
+def comparison(application_id: int) -> Response:
+    """Show two runs of an application side by side."""
+    run, other = (request.args.get(name, type=int) for name in ("run", "with"))
+    shown = read_comparison(application_id, run, other)
+    return page("comparison.html", shown=shown, names=NAMES, tolerance=TOLERANCE)
+
+
 @pages.get("/jobs")
 def jobs() -> Response:
     """Ask for the id of a job."""
@@ -141,7 +151,7 @@ def benchmarks() -> Response:
     now = datetime.now(timezone.utc)
     with transaction(service().database) as connection:
         systems = system_names(connection)
-        system = _chosen(connection, systems)
+        system = _chosen(connection, measured_systems(connection) or systems)
         ids = measured_ids(connection, system, _after(), _CONFIGURATIONS + 1) if system else []
         rows = coverage(
             connection,

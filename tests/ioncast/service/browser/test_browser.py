@@ -26,6 +26,7 @@ PAGES = {
     "overview": "/",
     "applications": "/applications",
     "application": "/applications/2",
+    "comparison": "/applications/2/compare?run=4&with=6",
     "jobs": "/jobs",
     "job": "/jobs/hacc-io-4-0",
     "benchmarks": "/benchmarks",
@@ -36,7 +37,7 @@ PAGES = {
     "login": "/login",
 }
 # Pages of each kind whose folded parts are checked, too.
-UNFOLDED = {"application", "validation", "interface"}
+UNFOLDED = {"application", "comparison", "validation", "interface"}
 # The console message for a page that is an error on purpose.
 _FAILED = "Failed to load resource"
 
@@ -394,6 +395,20 @@ def test_the_list_is_sorted_filtered_and_paged_without_scripts(window: Open) -> 
     expect(page.get_by_text("No application found.")).to_be_visible()
     page.get_by_role("link", name="Show all").click()
     expect(page.get_by_role("row")).to_have_count(4)
+
+
+def test_runs_are_compared_without_scripts(window: Open) -> None:
+    opened = window(NARROW, java_script_enabled=False)
+    page = opened.page
+    page.goto(opened.address + PAGES["application"])
+    page.get_by_role("link", name=re.compile("^Compare with the run of")).first.press("Enter")
+    expect(page.get_by_role("heading", level=1, name=re.compile("^Two runs of"))).to_be_visible()
+    page.locator("summary").get_by_text("Layers").press("Enter")
+    expect(page.get_by_role("table", name="Layers")).to_be_visible()
+    for name in ("Phases of run A", "Phases of run B", "Seconds of I/O, and bandwidth"):
+        expect(page.get_by_role("table", name=name)).to_be_visible()
+    page.get_by_role("link", name="Swap the runs").press("Enter")
+    expect(page).to_have_url(re.compile(r"run=\d&with=\d$"))
 
 
 def test_a_job_is_found_by_its_id(window: Open) -> None:

@@ -53,7 +53,8 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 LISTS = ("/", "/applications", "/jobs", "/benchmarks", "/validation", "/predict", "/docs", "/login")
 # A job of the demonstration: its row is in applications.csv.
 JOB = "hacc-io-4-0"
-PAGES = (*LISTS, "/applications/1", "/benchmarks/1", f"/jobs/{JOB}")
+COMPARED = "/applications/1/compare?run=1&with=2"
+PAGES = (*LISTS, "/applications/1", COMPARED, "/benchmarks/1", f"/jobs/{JOB}")
 
 # Pages that do not depend on the database.
 
@@ -234,7 +235,7 @@ class TestEveryPage:
             for rule in filled.application.url_map.iter_rules()
             if rule.endpoint.startswith(f"{pages.name}.") and "GET" in (rule.methods or ())
         }
-        tested = {re.sub(rf"/(1|{JOB})$", "/<>", path) for path in PAGES}
+        tested = {re.sub(rf"/(1|{JOB})(?=/|$)", "/<>", path.partition("?")[0]) for path in PAGES}
         # The address of a kept result is random: test_kept.py.
         assert {re.sub("<.*>", "<>", view) for view in views} == tested | {"/kept/<>"}
 
@@ -525,7 +526,7 @@ class TestAnApplication:
     def test_has_runs_in_pages(self, client: FlaskClient, settings: Settings) -> None:
         store_runs(settings, ["app"] * 45)
         texts = list(all_pages(client, "/applications/1", "Older runs"))
-        found = [int(run) for text in texts for run in re.findall(r"[?&]run=(\d+)", text)]
+        found = [int(run) for text in texts for run in re.findall(r"/1\?run=(\d+)", text)]
         assert sorted(found) == list(range(1, 46))
 
     def test_cannot_break_the_page_with_its_names(
@@ -626,6 +627,14 @@ class TestBenchmarks:
             assert [(31 - y) / highest for y in places] == [
                 pytest.approx(means[n] / means[number], abs=0.01) for n in sorted(means)
             ]
+
+    def test_open_a_system_that_has_some(self, client: FlaskClient, settings: Settings) -> None:
+        store_runs(settings, ["app"])
+        assert "Nothing was measured on here yet" in words(page(client, "/benchmarks"))
+        import_benchmarks(settings, TESTBED / "benchmarks.csv", "there", "16", "8")
+        assert "Benchmarks of there Measurements" in words(page(client, "/benchmarks"))
+        told = words(page(client, "/benchmarks?system=here"))
+        assert "Nothing was measured on here yet" in told
 
     def test_lead_to_a_page_with_every_repetition_and_the_line_to_repeat_it(
         self, filled: FlaskClient
