@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +13,6 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     bindparam,
-    exists,
     func,
     insert,
     or_,
@@ -21,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from benchdb.history.decision_sizes import SIZE_COUNTER, size_of
 from benchdb.history.revisions import next_revision
 from benchdb.store.accepted_values import (
     check_bandwidth,
@@ -31,7 +32,8 @@ from benchdb.store.accepted_values import (
     stored_time,
 )
 from benchdb.store.schema import decisions as decisions_table
-from benchdb.store.schema import outcomes
+from benchdb.store.schema import expired_decisions, outcomes
+from benchdb.store.stored_counters import add_to_counter
 from benchdb.store.systems import check_system_name
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.limits import LARGEST_ID
@@ -41,7 +43,7 @@ from ioncast_base.times import in_utc
 _KEYS = 200
 _TEXTS = ("id", "user", "executable", "name", "job_id", "source")
 # Length of the date and hour at the start of a stored time.
-_HOUR = len("2026-11-21T04")
+HOUR = len("2026-11-21T04")
 
 
 @dataclass(frozen=True)
@@ -121,15 +123,8 @@ class DecisionRow:
 # Statements are built once, because SQLAlchemy needs longer to build one than a database to
 # answer it.
 _DECISION = select(decisions_table).where(decisions_table.c.id == bindparam("key"))
-_STORE_NEW = (
-    insert(decisions_table)
-    .from_select(
-        decisions_table.c.keys(),
-        select(*(bindparam(column.name, type_=column.type) for column in decisions_table.c)).where(
-            ~exists().where(decisions_table.c.id == bindparam("id"))
-        ),
-    )
-    .execution_options(preserve_rowcount=True)
+_KNOWN = select(decisions_table.c.id).where(
+    decisions_table.c.id.in_(bindparam("keys", expanding=True))
 )
 
 
@@ -149,13 +144,16 @@ def store_decisions(connection: Connection, rows: Iterable[DecisionRow]) -> int:
         Number of new decisions. Outcomes that were stored before their decision count as changed
         (see `benchdb.history.revisions.applications_after`).
     """
-    found = list(rows)
-    if not found:
+    new = {row.id: row for row in reversed(list(rows))}
+    for key in _known(connection, list(new)):
+        del new[key]
+    if not new:
         return 0
-    new = connection.execute(_STORE_NEW, [_values(row) for row in found]).rowcount
-    if new:
-        _revise_outcomes(connection, found)
-    return new
+    values = [_values(row) for row in new.values()]
+    connection.execute(insert(decisions_table), values)
+    add_to_counter(connection, SIZE_COUNTER, sum(map(size_of, values)))
+    _revise_outcomes(connection, list(new.values()))
+    return len(new)
 
 
 def decision(connection: Connection, decision_id: str) -> DecisionRow:
@@ -225,16 +223,17 @@ def decisions(
 def decisions_per_hour(
     connection: Connection, since: datetime, system: str | None = None
 ) -> list[tuple[str, str, int]]:
-    """Count the decisions of each hour and source.
+    """Count the decisions of each hour and source, also those that have expired.
 
     Parameters
     ----------
     connection : Connection
         A connection in a transaction.
     since : datetime
-        Count decisions from this time on; it needs a time zone.
+        Count decisions from the hour of this time on; it needs a time zone.
     system : str, optional
-        Count only decisions of this system.
+        Count only decisions of this system. Expired decisions of a system that the database did
+        not have are counted only without a system.
 
     Returns
     -------
@@ -242,21 +241,36 @@ def decisions_per_hour(
         Start of the hour in ISO 8601 (UTC), source and number of decisions, ordered by hour and
         source. An hour without decisions is not in the list.
     """
-    table = decisions_table.c
     if not is_text(system):
         return []
-    hour = func.substr(table.asked_at, 1, _HOUR).label("hour")
-    query = select(hour, table.source, func.count()).where(table.asked_at >= in_utc(since))
+    first = in_utc(since)[:HOUR]
+    table, expired = decisions_table.c, expired_decisions.c
+    hour = func.substr(table.asked_at, 1, HOUR).label("hour")
+    kept = select(hour, table.source, func.count()).where(table.asked_at >= first)
+    deleted = select(expired.hour, expired.source, expired.number).where(expired.hour >= first)
     if system is not None:
-        query = query.where(table.system == system)
-    rows = connection.execute(query.group_by(hour, table.source))
-    return sorted((f"{hour}:00:00+00:00", source, number) for hour, source, number in rows)
+        kept = kept.where(table.system == system)
+        deleted = deleted.where(expired.system == system)
+    numbers: Counter[tuple[str, str]] = Counter()
+    for query in (kept.group_by(hour, table.source), deleted):
+        for moment, source, number in connection.execute(query):
+            numbers[moment, source] += number
+    return [
+        (f"{moment}:00:00+00:00", source, number)
+        for (moment, source), number in sorted(numbers.items())
+    ]
 
 
 def decision_of_row(row: RowMapping | dict[str, Any]) -> DecisionRow:
     """The decision in a row with the columns of `decisions`."""
     curve = tuple(tuple(point) for point in json.loads(row["curve"]))
     return DecisionRow(**{**row, "curve": curve})
+
+
+def _known(connection: Connection, keys: Sequence[str]) -> Iterator[str]:
+    """Yield those of some ids that are stored."""
+    for start in range(0, len(keys), _KEYS):
+        yield from connection.scalars(_KNOWN, {"keys": keys[start : start + _KEYS]})
 
 
 def _revise_outcomes(connection: Connection, decided: Sequence[DecisionRow]) -> None:

@@ -253,6 +253,30 @@ decisions = Table(
     Index(None, "application_id", "asked_at"),
 )
 
+# The number of decisions of an hour that were deleted, so that the hours keep their sums. `hour` is
+# the beginning of a stored time. `system` is null for all systems that the database does not have:
+# anybody can name a new one in each question.
+expired_decisions = Table(
+    "expired_decisions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("hour", String(13), nullable=False),
+    Column("system", String(200)),
+    Column("source", String(20), nullable=False),
+    Column("number", BigInteger, nullable=False),
+    UniqueConstraint("hour", "system", "source", name="uq_expired_decisions_hour"),
+)
+
+# How many bytes of a file of decisions are stored, so that a keeper that begins anew stores no
+# decision again that has expired meanwhile.
+drained_spools = Table(
+    "drained_spools",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("file", String(100), nullable=False, unique=True),
+    Column("bytes", BigInteger, nullable=False),
+)
+
 # An outcome is the bandwidth that a job got in one of its runs. `started` is the scheduler's start,
 # or that of the log, in whole seconds; null if neither is known, and then the constraint does not
 # count. `decision_id` is stored as it was reported, and that decision may be stored later or never.
@@ -299,6 +323,15 @@ kept_results = Table(
     Column("bytes", Integer, nullable=False),
     Column("kept_at", String(40), nullable=False),
     Column("expires_at", String(40), nullable=False, index=True),
+)
+
+# Numbers that would take long to count; see `benchdb.store.stored_counters`.
+counters = Table(
+    "counters",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(40), nullable=False, unique=True),
+    Column("value", BigInteger, nullable=False),
 )
 
 

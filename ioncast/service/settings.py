@@ -36,6 +36,8 @@ def _bind(text: str) -> str:
 
 Bind = Annotated[Line, AfterValidator(refusing(_bind))]
 Share = Annotated[float, Field(ge=0, lt=1)]
+# The first year that a time can be in is 1.
+Days = Annotated[int, Field(ge=0, le=100_000)]
 
 _PREFIX = "IONCAST_"
 # The database has the same variable in all commands.
@@ -122,6 +124,14 @@ class Settings(Table):
         600,
         description="Number of requests that a client may send to each worker in a minute, without"
         " questions for decisions; a tenth of it with wrong tokens.",
+    )
+    keep_decisions_days: Days = Field(
+        400, description="Days that decisions stay in the database; 0 for ever."
+    )
+    keep_decisions_mib: Annotated[int, Field(ge=0, le=1_048_576)] = Field(
+        2048,
+        description="MiB that decisions may take in the database, without limit if 0; decisions"
+        " that no job follows are deleted first.",
     )
     proxies: Annotated[int, Field(ge=0, le=10)] = Field(
         0,

@@ -16,7 +16,7 @@ from pathlib import Path
 from uuid import uuid4
 
 _SUFFIX = ".jsonl"
-# A restarted keeper reads each file again from its start.
+# A keeper that finds a database without the places in files reads each file from its start.
 _LONGEST_FILE_BYTES = 16 << 20
 # A system call for each line would make threads wait for each other once more.
 _BETWEEN_LOOKS_S = 1.0

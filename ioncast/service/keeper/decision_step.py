@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from sqlalchemy import Engine
 
 from benchdb.history.decisions import store_decisions
+from benchdb.history.drained_spools import drained_places, note_drained
 from benchdb.store.database import transaction
 from ioncast.service.keeper.draining import Drain
 from ioncast.service.keeper.wanted_sizes import WantedSizes
@@ -22,8 +24,8 @@ class DecisionStep:
     ----------
     database : Engine
         The database.
-    drain : Drain
-        Reads the workers' files in the spool.
+    spool : Path
+        The folder of the workers' files.
     wanted : WantedSizes
         Gets the sizes.
     pend : callable
@@ -33,21 +35,27 @@ class DecisionStep:
     def __init__(
         self,
         database: Engine,
-        drain: Drain,
+        spool: Path,
         wanted: WantedSizes,
         pend: Callable[[Iterable[int]], None],
     ) -> None:
         self._database = database
-        self._drain = drain
+        self._spool = spool
+        self._drain: Drain | None = None
         self._wanted = wanted
         self._pend = pend
 
     def step(self, now_s: float) -> None:
         """Store the decisions that workers appended since the last time."""
+        if self._drain is None:
+            # A decision that has expired since it was stored must not be stored again.
+            with transaction(self._database) as connection:
+                self._drain = Drain(self._spool, drained_places(connection))
         with self._drain.batch(now_s) as batch:
             if batch.rows:
                 with transaction(self._database, write=True) as connection:
                     store_decisions(connection, batch.rows)
+                    note_drained(connection, batch.places, batch.gone)
         for line in batch.unusable:
             _LOG.warning("a line of the spool is not a decision: %s", line)
         if new := self._wanted.add(batch.rows):

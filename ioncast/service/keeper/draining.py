@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,24 +35,33 @@ class Drained:
         The decisions.
     unusable : tuple of str
         For each line that is not a decision: the file, and what is wrong.
+    places : mapping of str to int
+        The end of the lines that were read, in bytes, by file.
+    gone : tuple of str
+        Files that were deleted after they were read.
     """
 
     rows: tuple[DecisionRow, ...]
     unusable: tuple[str, ...]
+    places: Mapping[str, int]
+    gone: tuple[str, ...]
 
 
 @dataclass
 class Drain:
-    """Reads the files of a spool, each line once; after a restart all lines again.
+    """Reads the files of a spool, each line once.
 
     Parameters
     ----------
     folder : Path
         The spool.
+    places : dict of str to int
+        How far files were read before a restart, as `Drained` has it; it may name other files.
     """
 
     folder: Path
-    _read: dict[str, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    _gone: list[str] = field(default_factory=list)
 
     @contextmanager
     def batch(self, now_s: float) -> Iterator[Drained]:
@@ -72,11 +81,13 @@ class Drain:
         """
         rows: list[DecisionRow] = []
         unusable: list[str] = []
-        read, finished, left = dict(self._read), [], _MOST_BYTES
+        read: dict[str, int] = {}
+        finished, left = [], _MOST_BYTES
         for path in spool_files(self.folder):
-            text, has_ended = _text(path, read.get(path.name, 0), left, now_s)
+            start = self.places.get(path.name, 0)
+            text, has_ended = _text(path, start, left, now_s)
             left -= len(text)
-            read[path.name] = read.get(path.name, 0) + len(text)
+            read[path.name] = start + len(text)
             for line in text.splitlines():
                 try:
                     rows.append(_row(line))
@@ -84,11 +95,14 @@ class Drain:
                     unusable.append(f"{path.name}: {type(error).__name__}: {error}")
             if has_ended:
                 finished.append(path)
-        yield Drained(tuple(rows), tuple(unusable))
+        yield Drained(tuple(rows), tuple(unusable), read, tuple(self._gone))
+        if rows:
+            self._gone.clear()
+        self.places = dict(read)
         for path in finished:
             path.unlink(missing_ok=True)
-            del read[path.name]
-        self._read = read
+            del self.places[path.name]
+            self._gone.append(path.name)
 
 
 def _text(path: Path, start: int, most: int, now_s: float) -> tuple[bytes, bool]:

@@ -27,9 +27,9 @@ from benchdb.store.database import existing_database
 from ioncast.service.answering.spool import spool_folder
 from ioncast.service.keeper.answer_step import AnswerStep
 from ioncast.service.keeper.decision_step import DecisionStep
-from ioncast.service.keeper.draining import Drain
 from ioncast.service.keeper.expiry_step import ExpiryStep
 from ioncast.service.keeper.keeper_progress import Progress
+from ioncast.service.keeper.retention_step import RetentionStep
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.summary_step import SummaryStep
 from ioncast.service.keeper.token_step import TokenStep
@@ -81,14 +81,14 @@ class Keeper:
         self._answers = AnswerStep(
             settings, self._database, self._file, progress, wanted, lambda: self.is_stopping
         )
-        drain = Drain(spool_folder(settings.state))
         # The keys are logged when a step begins to fail and when it works again.
         self._steps: dict[str, Step] = {
             "tokens are not copied": TokenStep(self._database, self._file),
             "answers are not prepared": self._answers,
             "decisions wait for the database": DecisionStep(
-                self._database, drain, wanted, self._answers.pend
+                self._database, spool_folder(settings.state), wanted, self._answers.pend
             ),
+            "expired decisions are not deleted": RetentionStep(settings, self._database),
             "summaries are not made": SummaryStep(self._database, self._file, progress),
             "expired results are not deleted": ExpiryStep(self._database),
         }

@@ -172,7 +172,8 @@ def test_decisions_are_counted_by_hour_and_source(database: Engine) -> None:
             ("2026-11-21T13:00:00+00:00", "default", 1),
         ]
         since = NOON - timedelta(seconds=1)
-        before = ("2026-11-21T11:00:00+00:00", "history", 1)
+        # The hour of a time counts as a whole.
+        before = ("2026-11-21T11:00:00+00:00", "history", 2)
         assert decisions_per_hour(connection, since, system="here") == [before, *found]
         others = decisions_per_hour(connection, NOON)
         assert others == [("2026-11-21T12:00:00+00:00", "default", 1), *found]

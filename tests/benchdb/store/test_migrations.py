@@ -16,6 +16,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
+from benchdb.history.decision_sizes import SIZE_COUNTER
 from benchdb.history.decisions import DecisionRow, store_decisions
 from benchdb.history.kept_results import keep_result, kept_result
 from benchdb.history.outcomes import joined_outcomes, store_outcome
@@ -25,6 +26,7 @@ from benchdb.measurements.storing import Measurement, config_of, pattern_of, sto
 from benchdb.store.database import NEWEST, open_database, transaction
 from benchdb.store.fitted_models import state_of, store_model, stored_models
 from benchdb.store.schema import configurations, metadata
+from benchdb.store.stored_counters import counter
 from benchdb.store.systems import system_names
 from benchdb.store.tokens import add_token
 from ior_configs import IorConfig
@@ -42,7 +44,12 @@ MIXED = {45: (0, 0), 46: (1, 0), 47: (2, 1), 48: (3, 1), 50: (4, 2), 51: (5, 2)}
 # Columns of configurations that version 0008 writes anew.
 CHANGED = ("pattern", "fsync", "conditions")
 # The first table of each later version.
-LATER = ("run_logs", "fidelities", "insights", "kept_results")
+LATER = (
+    *("run_logs", "fidelities", "insights", "kept_results"),
+    *("expired_decisions", "drained_spools"),
+)
+# Numbers that a migration counts.
+COUNTED = ("counters",)
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -62,10 +69,10 @@ def load(version: str, location: str) -> Rows:
 
 
 def everything(location: str) -> Rows:
-    """All rows of all tables except Alembic's, read without the code under test."""
+    """All rows of all tables except Alembic's and counted ones, without the code under test."""
     engine = create_engine(location.replace("postgresql:", "postgresql+psycopg:"))
     with engine.connect() as connection:
-        tables = sorted(set(inspect(connection).get_table_names()) - {"alembic_version"})
+        tables = sorted(set(inspect(connection).get_table_names()) - {"alembic_version", *COUNTED})
         rows = {name: rows_of(connection, name) for name in tables}
     engine.dispose()
     return rows
@@ -527,7 +534,7 @@ def test_runs_of_version_0009_have_no_insights_until_their_log_is_sent_again(
     [run] = after["runs"]
     listed = {"runs": 1, "newest": run["started"] or run["stored_at"]}
     before["applications"] = [row | listed for row in before["applications"]]
-    assert after == before | {"insights": [], "kept_results": []}
+    assert after == before | {name: [] for name in LATER[2:]}
     new = NewInsights(version=1, characterisation="{}", checks="{}")
     with transaction(engine, write=True) as connection:
         assert insights_of(connection, run["id"]) is None
@@ -547,7 +554,7 @@ def test_version_0011_keeps_every_row_and_can_keep_results(location: str) -> Non
     assert "kept_results" not in before
     assert all(len(before[name]) == 1 for name in SERVICE)
     engine = open_database(location)
-    assert everything(url_of(location)) == before | {"kept_results": []}
+    assert everything(url_of(location)) == before | {name: [] for name in LATER[3:]}
     now = datetime(2026, 11, 23, tzinfo=timezone.utc)
     with transaction(engine, write=True) as connection:
         assert keep_result(connection, "secret", "{}", now=now, days=30, room_bytes=2)
@@ -555,6 +562,21 @@ def test_version_0011_keeps_every_row_and_can_keep_results(location: str) -> Non
         go_back(connection, "0011")
     engine.dispose()
     assert everything(url_of(location)) == before
+
+
+def test_the_space_of_the_decisions_of_version_0012_is_counted(location: str) -> None:
+    engine = open_database(location)
+    with transaction(engine, write=True) as connection:
+        use_service_tables(connection)
+        counted = counter(connection, SIZE_COUNTER)
+        go_back(connection, "0012")
+    engine.dispose()
+    before = everything(url_of(location))
+    engine = open_database(location)
+    assert everything(url_of(location)) == before | {name: [] for name in LATER[4:]}
+    with transaction(engine) as connection:
+        assert counter(connection, SIZE_COUNTER) == counted > 0
+    engine.dispose()
 
 
 _OPEN = (
@@ -581,7 +603,7 @@ def test_several_processes_may_open_an_old_or_empty_database_at_once(
     assert [(p.returncode, e[-300:]) for p, e in zip(running, errors, strict=True)] == [(0, "")] * 3
     open_database(alone).dispose()
     after, expected = everything(url_of(location)), everything(url_of(alone))
-    assert set(after) == set(metadata.tables)
+    assert set(after) == set(metadata.tables) - set(COUNTED)
     assert {name: len(rows) for name, rows in after.items()} == {
         name: len(rows) for name, rows in expected.items()
     }

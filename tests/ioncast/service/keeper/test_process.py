@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from benchdb.history.decisions import decision, decisions
+from benchdb.history.decisions import decision, decisions, decisions_per_hour
+from benchdb.history.drained_spools import drained_places
 from benchdb.history.kept_results import keep_result
 from benchdb.history.outcomes import store_outcome
 from benchdb.history.runs import NewRun, Run, store_run
@@ -28,7 +29,13 @@ from benchdb.store.tokens import add_token, digest, revoke_token
 from ioncast.service.answering.answers import answer
 from ioncast.service.answering.prepared import Heartbeat, Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder
-from ioncast.service.keeper import answer_step, learning_systems, preparing, summary_step
+from ioncast.service.keeper import (
+    answer_step,
+    learning_systems,
+    preparing,
+    retention_step,
+    summary_step,
+)
 from ioncast.service.keeper import process as keeper
 from ioncast.service.keeper.preparing import Prepared, Preparing
 from ioncast.service.keeper.process import Keeper
@@ -656,7 +663,7 @@ def test_decisions_come_into_the_database(site: Site, spool: SpoolWriter) -> Non
 
 
 def stored(site: Site) -> list[str]:
-    return sorted(row.id for row in site.read(decisions))
+    return sorted(row.id for row in site.read(decisions, limit=10_000))
 
 
 def test_each_decision_is_stored_once_whoever_drains(site: Site, spool: SpoolWriter) -> None:
@@ -790,6 +797,95 @@ def test_no_more_outcomes_are_read_than_count(site: Site, monkeypatch: pytest.Mo
         site.write(store_outcome, **told)
     site.seconds()
     assert site.reader.summaries["validation"].value["outcomes"] == 2
+
+
+# Expiry
+
+
+def counted(site: Site) -> int:
+    """The number of all decisions ever, as the overview counts them."""
+    rows = site.read(decisions_per_hour, datetime(2000, 1, 1, tzinfo=timezone.utc))
+    return sum(number for *_, number in rows)
+
+
+def flood(spool: SpoolWriter, count: int) -> None:
+    """Let somebody ask without a name, for another system in each question."""
+    for number in range(count):
+        spool.append(line(f"flood{number:06}", UNKNOWN, system=f"s{number}", user=None))
+
+
+def test_decisions_expire_after_some_days(site: Site, spool: SpoolWriter) -> None:
+    spool.append(line("d1", UNKNOWN))
+    site.seconds()
+    asked_at_s = datetime(2026, 11, 21, 12, tzinfo=timezone.utc).timestamp()
+    site.now_s = asked_at_s + site.settings.keep_decisions_days * 86_400 - 60
+    site.seconds()
+    assert stored(site) == ["d1"]
+    site.now_s += 120
+    site.seconds()
+    assert stored(site) == []
+    assert counted(site) == 1
+
+
+def test_a_flood_of_questions_leaves_the_decisions_of_jobs(
+    settings: Settings, spool: SpoolWriter
+) -> None:
+    small = settings.model_copy(update={"keep_decisions_mib": 1})
+    site = Site(small)
+    for number in range(50):
+        spool.append(line(f"job{number}", UNKNOWN))
+    flood(spool, 6000)
+    site.seconds()
+    while sum(path.stat().st_size for path in spool_files(spool_folder(small.state))) > sum(
+        site.read(drained_places).values()
+    ):
+        site.seconds()
+    site.now_s += 60
+    site.seconds(30)
+    left = stored(site)
+    site.restart()
+    site.now_s += 60
+    site.seconds(3)
+    # The spool's file still has all lines, and none of them is stored again.
+    assert stored(site) == left
+    site.keeper.close()
+    assert {f"job{number}" for number in range(50)} <= set(left)
+    assert 1000 < len(left) < 3000
+    assert counted(site) == 6050
+
+
+@pytest.mark.parametrize("setting", ["keep_decisions_days", "keep_decisions_mib"])
+def test_without_a_limit_everything_stays(
+    settings: Settings, spool: SpoolWriter, setting: str
+) -> None:
+    site = Site(settings.model_copy(update={setting: 0}))
+    spool.append(line("d1", UNKNOWN))
+    site.seconds()
+    site.now_s += 120
+    site.seconds()
+    assert stored(site) == ["d1"]
+    site.keeper.close()
+
+
+def test_deleting_goes_on_after_a_failure(
+    site: Site, spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flood(spool, 1200)
+    site.seconds()
+    site.now_s += 500 * 86_400
+    delete = retention_step.delete_too_old
+    answers = iter([delete, None, delete])
+
+    def failing(*told: Any) -> int:
+        act = next(answers, delete)
+        if act is None:
+            raise DatabaseError("the database is away")
+        return int(act(*told))
+
+    monkeypatch.setattr(retention_step, "delete_too_old", failing)
+    site.seconds(20)
+    assert stored(site) == []
+    assert counted(site) == 1200
 
 
 # Trouble
