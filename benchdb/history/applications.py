@@ -12,6 +12,7 @@ from sqlalchemy import (
     RowMapping,
     bindparam,
     case,
+    delete,
     func,
     insert,
     or_,
@@ -21,7 +22,7 @@ from sqlalchemy import (
 
 from benchdb.store.accepted_values import is_text
 from benchdb.store.schema import applications as applications_table
-from benchdb.store.schema import runs, systems
+from benchdb.store.schema import decisions, runs, systems
 from ioncast_base.errors import UnknownNameError
 from ioncast_base.limits import LARGEST_ID
 
@@ -250,6 +251,22 @@ def note_other_times(connection: Connection, application_id: int) -> None:
         .where(applications_table.c.id == application_id)
         .values(newest=newest.scalar_subquery())
     )
+
+
+def note_lost_runs(connection: Connection, application_id: int, number: int) -> None:
+    """Count fewer runs of an application, after they were deleted; without runs delete it too.
+
+    Decisions for its jobs then belong to no application: SQLite gives its id to another one.
+    """
+    of = applications_table.c.id == application_id
+    lost = update(applications_table).where(of).values(runs=applications_table.c.runs - number)
+    connection.execute(lost)
+    if connection.scalar(select(applications_table.c.runs).where(of)):
+        note_other_times(connection, application_id)
+        return
+    theirs = update(decisions).where(decisions.c.application_id == application_id)
+    connection.execute(theirs.values(application_id=None))
+    connection.execute(delete(applications_table).where(of))
 
 
 def id_of_application(connection: Connection, system_id: int, executable: str, user: str) -> int:

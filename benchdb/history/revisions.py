@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Table, and_, bindparam, func, select, union
+from sqlalchemy import Connection, Table, and_, bindparam, func, select, union, update
 
 from benchdb.store.schema import decisions, outcomes, runs, systems
 
@@ -61,3 +61,21 @@ def next_revision(connection: Connection, table: Table) -> int:
     """A revision greater than any in the table; only one transaction writes at a time."""
     greatest = connection.scalar(select(func.max(table.c.revision)))
     return int(greatest or 0) + 1
+
+
+def keep_greatest(connection: Connection, table: Table, greatest: int) -> None:
+    """Let no deleting lower the greatest revision, by which services notice a restored database.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection in the transaction that deleted rows.
+    table : Table
+        Runs or outcomes.
+    greatest : int
+        The greatest revision before that.
+    """
+    now = connection.scalar(select(func.max(table.c.revision)))
+    if now is not None and now < greatest:
+        last = update(table).where(table.c.revision == now)
+        connection.execute(last.values(revision=greatest + 1))

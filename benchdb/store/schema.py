@@ -194,6 +194,7 @@ runs = Table(
     UniqueConstraint("system_id", "sha256"),
     Index(None, "system_id", "name"),
     Index(None, "job_id", "system_id"),
+    Index(None, "stored_at"),
 )
 
 # The logs of each run: one, or one for each process of a program without MPI. With them a log is
@@ -296,6 +297,21 @@ outcomes = Table(
     Column("started", String(40)),
     UniqueConstraint("system_id", "job_id", "started"),
     Index(None, "system_id", "id"),
+    Index(None, "reported_at"),
+)
+
+# The ways in which deleted runs were known, until all services have prepared their answers without
+# them. Numbers are given once: SQLite gives the id of a deleted row again.
+deleted_runs = Table(
+    "deleted_runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("number", Integer, nullable=False, unique=True),
+    Column("system", String(200), nullable=False),
+    Column("executable", String(1000), nullable=False),
+    Column("user", String(100), nullable=False),
+    Column("name", String(200)),
+    Column("deleted_at", String(40), nullable=False),
 )
 
 # The tokens of the service's clients. A token has 256 random bits, so nobody can compute it from

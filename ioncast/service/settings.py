@@ -133,6 +133,12 @@ class Settings(Table):
         description="MiB that decisions may take in the database, without limit if 0; decisions"
         " that no job follows are deleted first.",
     )
+    keep_runs_days: Days = Field(
+        1095, description="Days that runs stay in the history after they were stored; 0 for ever."
+    )
+    keep_outcomes_days: Days = Field(
+        1095, description="Days that outcomes stay after they were reported; 0 for ever."
+    )
     proxies: Annotated[int, Field(ge=0, le=10)] = Field(
         0,
         description="Number of proxies in front of the service; so many X-Forwarded values count.",

@@ -22,6 +22,8 @@ from ioncast.service.answering.answers import Entry, PreparedGroup
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
 _VERSION = 3
 _BUSY_S = 10.0
+# An entry as the file has it after its runs were deleted.
+_NO_GROUPS = "[]"
 _TABLES = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 BLOB UNIQUE, entry TEXT NOT NULL);
 CREATE TABLE entries (
@@ -101,18 +103,21 @@ class Entries:
         return [PreparedGroup(*group) for group in marshal.loads(packed)]  # noqa: S302
 
     def update(self, documents: Mapping[int, bytes], rows: Iterable[tuple[str, str, int]]) -> None:
-        """Add or replace entries.
+        """Add, replace or remove entries.
 
         Parameters
         ----------
         documents : mapping of int to bytes
-            Packed entries by the number of the document.
+            Packed entries by the number of the document; nothing for an entry that is to go.
         rows : iterable of (str, str, int)
             System, key and number of the document; several rows may share a document.
         """
         for system, key, document in rows:
-            self._packed[f"{system}\0{key}"] = documents[document]
-            self.systems.add(system)
+            if documents[document]:
+                self._packed[f"{system}\0{key}"] = documents[document]
+                self.systems.add(system)
+            else:
+                self._packed.pop(f"{system}\0{key}", None)
 
 
 class Reader:
@@ -228,7 +233,7 @@ class Reader:
             return
         changed = "FROM entries WHERE version > ?"
         documents = {
-            number: marshal.dumps(json.loads(entry))
+            number: b"" if entry == _NO_GROUPS else marshal.dumps(json.loads(entry))
             for number, entry in rows.execute(
                 f"SELECT id, entry FROM documents WHERE id IN (SELECT document {changed})",  # noqa: S608
                 since,
@@ -289,7 +294,7 @@ class Writer:
             yield
 
     def put_entries(self, system: str, entries: Mapping[str, Entry]) -> None:
-        """Add or replace entries of a system, by key."""
+        """Add or replace entries of a system, by key; an entry without groups removes the key."""
         execute = self._connection.execute
         [newest] = execute("SELECT COALESCE(MAX(version), 0) + 1 FROM entries").fetchone()
         for key, entry in entries.items():

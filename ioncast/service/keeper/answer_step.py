@@ -6,12 +6,14 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from math import inf
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchdb.history.applications import ids_of_applications
+from benchdb.history.deleting_runs import DeletedRun, deleted_after, last_forgotten
 from benchdb.history.revisions import applications_after, newest
 from benchdb.store.database import transaction
 from benchdb.store.fitted_models import state_of
@@ -24,6 +26,7 @@ from ioncast.service.keeper.preparing import Prepared, Preparing, Surveys
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.settings import Settings
+from ioncast_base.errors import UnknownNameError
 
 # A longer transaction would keep other writers waiting on SQLite.
 _BUSY_S = 1.0
@@ -77,12 +80,14 @@ class AnswerStep:
         self._pending: dict[int, None] = {}
         # Systems and keys of the entries that were prepared since the last change.
         self._done: set[tuple[str, str]] = set()
+        # Answers must be prepared again without these runs.
+        self._deleted: list[DeletedRun] = []
         file.when_opened(self._begin)
 
     @property
     def is_behind(self) -> bool:
         """Whether applications wait to be prepared."""
-        return bool(self._pending)
+        return bool(self._pending or self._deleted)
 
     def pend(self, applications: Iterable[int]) -> None:
         """Prepare applications again, by their ids."""
@@ -96,9 +101,9 @@ class AnswerStep:
             self._note_changes(connection, now_s)
         if not is_known(self._settings):
             remember(self._settings)
-        if not self._pending or not self._learning.is_done():
+        if not self.is_behind or not self._learning.is_done():
             return
-        done, prepared = [], []
+        done, prepared, forgotten = [], [], 0
         with transaction(self._database) as connection:
             preparing = Preparing(
                 connection,
@@ -109,19 +114,26 @@ class AnswerStep:
                 done=self._done,
             )
             give_up_at = time.monotonic() + _BUSY_S
+            for run in self._deleted:
+                if self._is_stopping() or time.monotonic() > give_up_at:
+                    break
+                prepared += _attempted(partial(preparing.prepare_without, run), "a deleted run")
+                forgotten += 1
             for application_id in self._pending:
                 if self._is_stopping() or time.monotonic() > give_up_at:
                     break
-                prepared += _prepared(preparing, application_id)
+                work = partial(preparing.prepare, application_id)
+                prepared += _attempted(work, f"application {application_id}")
                 done.append(application_id)
         with writer.transaction():
             for each in prepared:
                 writer.put_entries(each.system, each.entries)
-            if len(done) == len(self._pending):
+            if len(done) == len(self._pending) and forgotten == len(self._deleted):
                 self._progress.store(writer)
+        del self._deleted[:forgotten]
         for application_id in done:
             del self._pending[application_id]
-        self._done = preparing.done if self._pending else set()
+        self._done = preparing.done if self.is_behind else set()
 
     def _begin(self, _writer: Writer) -> None:
         # The last keeper may have ended before it prepared these.
@@ -132,8 +144,8 @@ class AnswerStep:
         found = newest(connection)
         if any(now < held for now, held in zip(found, self._progress.newest, strict=True)):
             _LOG.info("the database is older than the prepared answers: preparing all again")
-            self._pending.clear()
-            self._file.renew()
+            self._renew()
+        self._note_deleted(connection)
         if found != self._progress.newest:
             self.pend(applications_after(connection, *self._progress.newest))
             self._progress.note_newest(*found)
@@ -146,20 +158,43 @@ class AnswerStep:
                 self._progress.note_basis(system, basis)
                 self.pend(_applications_of(connection, system))
 
+    def _note_deleted(self, connection: Connection) -> None:
+        """Note the runs that were deleted since the last time."""
+        noted = self._progress.deleted
+        if noted is not None and noted < last_forgotten(connection):
+            _LOG.info("runs were deleted long ago: preparing all answers again without them")
+            self._renew()
+            noted = None
+        new = deleted_after(connection, noted or 0)
+        if new:
+            self._deleted += new
+            self._done = set()
+        self._progress.note_deleted(
+            max([noted or 0, last_forgotten(connection), *(run.number for run in new)])
+        )
+
+    def _renew(self) -> None:
+        self._pending.clear()
+        self._deleted.clear()
+        self._file.renew()
+
     def _basis(self, connection: Connection, system: str) -> str:
         """Make a text that changes with the measurements of a system and with its settings."""
         settings = [self._settings.tolerance_of(system), self._settings.default_of(system)]
         return json.dumps([state_of(connection, system, ""), *settings])
 
 
-def _prepared(preparing: Preparing, application_id: int) -> list[Prepared]:
+def _attempted(work: Callable[[], Prepared], of: str) -> list[Prepared]:
     try:
-        return [preparing.prepare(application_id)]
+        return [work()]
     except SQLAlchemyError:
         raise
+    except UnknownNameError:
+        # All runs of the application were deleted.
+        return []
     except Exception:
         # A defect with one application must not keep all others from their answers.
-        _LOG.exception("application %d keeps the answers that it has", application_id)
+        _LOG.exception("%s keeps the answers that it has", of)
         return []
 
 

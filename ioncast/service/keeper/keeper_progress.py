@@ -31,6 +31,16 @@ class Progress:
         """Note the ids of the newest run and of the newest outcome."""
         self._values |= {"runs": str(run), "outcomes": str(outcome)}
 
+    @property
+    def deleted(self) -> int | None:
+        """The number of the last deleted run that was noted; None in a new file."""
+        number = self._values.get("deleted runs")
+        return None if number is None else int(number)
+
+    def note_deleted(self, number: int) -> None:
+        """Note the number of the last deleted run."""
+        self._values["deleted runs"] = str(number)
+
     def basis(self, system: str) -> str:
         """The fingerprint of the measurements and settings noted for a system, or nothing."""
         return self._values.get(f"basis of {system}", "")

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from benchdb.history.applications import Application, application
+from benchdb.history.applications import Application, application, program_of
+from benchdb.history.deleting_runs import DeletedRun
 from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
 from benchdb.history.runs import Run, runs_like, runs_of
 from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_second
@@ -230,6 +231,22 @@ class Preparing:
                     entries[identity.key] = self._entry(of.system, self._runs_of(of, identity))
         self.done |= {(of.system, key) for key in entries}
         return Prepared(of.system, {key: entry for key, entry in entries.items() if entry})
+
+    def prepare_without(self, deleted: DeletedRun) -> Prepared:
+        """Prepare the entries of a deleted run again, from the runs that are left.
+
+        An entry is empty if no run is left.
+        """
+        of = Application(
+            0, deleted.system, deleted.executable, program_of(deleted.executable), deleted.user
+        )
+        entries = {
+            identity.key: self._entry(of.system, self._runs_of(of, identity))
+            for identity in identities(of.executable, of.user, deleted.name)
+            if (of.system, identity.key) not in self.done
+        }
+        self.done |= {(of.system, key) for key in entries}
+        return Prepared(of.system, entries)
 
     def _runs_of(self, of: Application, identity: Identity) -> list[Run]:
         """Return the newest runs of one of an application's identities."""

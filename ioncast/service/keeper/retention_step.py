@@ -1,13 +1,24 @@
-"""The keeper's step that deletes decisions which have expired."""
+"""The keeper's step that deletes data which have expired."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
+from benchdb.history.deleting_runs import (
+    delete_old_outcomes,
+    delete_old_runs,
+    forget_deleted,
+    is_forgettable,
+    old_outcomes,
+    old_runs,
+)
 from benchdb.history.expired_decisions import (
     BEGINNING,
     delete_least_useful,
@@ -21,22 +32,40 @@ from ioncast.service.settings import Settings
 _BETWEEN_S = 60.0
 # Decisions wait in the spool meanwhile.
 _BUSY_S = 0.3
+# Services that share the database see deleted runs within seconds, unless they are stopped.
+_FORGET_AFTER_DAYS = 7
+
+# A function that looks for expired data, or deletes a part of them.
+_Work = Callable[[Connection], object]
+
+
+class _WorkBefore(Protocol):
+    """The same for data from before a time."""
+
+    def __call__(self, connection: Connection, first_kept: datetime) -> object: ...
 
 
 class RetentionStep:
-    """Looks for expired decisions once a minute, and deletes them in short transactions.
+    """Looks for expired data once a minute, and deletes them in short transactions.
 
     Parameters
     ----------
     settings : Settings
-        How long decisions stay, and how much space they may take.
+        How long data stay, and how much space they may take.
     database : Engine
         The database.
     """
 
     def __init__(self, settings: Settings, database: Engine) -> None:
-        self._settings = settings
         self._database = database
+        self._most_bytes = settings.keep_decisions_mib << 20
+        # Days that data stay, 0 for ever; how to look for older ones, and how to delete them.
+        self._by_age: tuple[tuple[int, _WorkBefore, _WorkBefore], ...] = (
+            (settings.keep_decisions_days, has_too_old, delete_too_old),
+            (settings.keep_runs_days, old_runs, delete_old_runs),
+            (settings.keep_outcomes_days, old_outcomes, delete_old_outcomes),
+            (_FORGET_AFTER_DAYS, is_forgettable, forget_deleted),
+        )
         self._place = BEGINNING
         self._next_s = -math.inf
 
@@ -45,36 +74,28 @@ class RetentionStep:
         if now_s < self._next_s:
             return
         give_up_at = time.monotonic() + _BUSY_S
-        while self._has_more(now_s):
-            with transaction(self._database, write=True) as connection:
-                self._delete(connection, now_s)
-            if time.monotonic() > give_up_at:
-                return
+        for look, delete in self._works(datetime.fromtimestamp(now_s, timezone.utc)):
+            while self._finds(look):
+                with transaction(self._database, write=True) as connection:
+                    delete(connection)
+                if time.monotonic() > give_up_at:
+                    return
         self._next_s = now_s + _BETWEEN_S
 
-    def _has_more(self, now_s: float) -> bool:
+    def _finds(self, look: _Work) -> bool:
         # A transaction that writes would fail on a read-only database, where nothing is wrong.
         with transaction(self._database) as connection:
-            return self._has_too_old(connection, now_s) or self._is_too_much(connection)
+            return bool(look(connection))
 
-    def _delete(self, connection: Connection, now_s: float) -> None:
-        if self._has_too_old(connection, now_s):
-            delete_too_old(connection, self._first_kept(now_s))
-        else:
-            self._place = delete_least_useful(connection, self._most_bytes, self._place)
+    def _works(self, now: datetime) -> Iterator[tuple[_Work, _Work]]:
+        """Yield functions that look for expired data, each with one that deletes some of them."""
+        for days, look, delete in self._by_age:
+            if days:
+                first_kept = now - timedelta(days=days)
+                yield partial(look, first_kept=first_kept), partial(delete, first_kept=first_kept)
+        if self._most_bytes:
+            yield partial(takes_too_much, most_bytes=self._most_bytes), self._shrink
 
-    def _has_too_old(self, connection: Connection, now_s: float) -> bool:
-        is_limited = self._settings.keep_decisions_days > 0
-        return is_limited and has_too_old(connection, self._first_kept(now_s))
-
-    def _is_too_much(self, connection: Connection) -> bool:
-        is_limited = self._settings.keep_decisions_mib > 0
-        return is_limited and takes_too_much(connection, self._most_bytes)
-
-    def _first_kept(self, now_s: float) -> datetime:
-        now = datetime.fromtimestamp(now_s, timezone.utc)
-        return now - timedelta(days=self._settings.keep_decisions_days)
-
-    @property
-    def _most_bytes(self) -> int:
-        return self._settings.keep_decisions_mib << 20
+    def _shrink(self, connection: Connection) -> None:
+        """Delete decisions that take too much space."""
+        self._place = delete_least_useful(connection, self._most_bytes, self._place)

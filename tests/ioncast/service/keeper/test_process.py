@@ -18,10 +18,11 @@ import pytest
 from sqlalchemy import text
 
 from benchdb.history.decisions import decision, decisions, decisions_per_hour
+from benchdb.history.deleting_runs import delete_runs, forget_deleted
 from benchdb.history.drained_spools import drained_places
 from benchdb.history.kept_results import keep_result
-from benchdb.history.outcomes import store_outcome
-from benchdb.history.runs import NewRun, Run, store_run
+from benchdb.history.outcomes import joined_outcomes, store_outcome
+from benchdb.history.runs import NewRun, Run, runs_like, store_run
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import open_database, opened_database, transaction
 from benchdb.store.fitted_models import stored_model
@@ -852,6 +853,88 @@ def test_a_flood_of_questions_leaves_the_decisions_of_jobs(
     assert {f"job{number}" for number in range(50)} <= set(left)
     assert 1000 < len(left) < 3000
     assert counted(site) == 6050
+
+
+def delete(site: Site, *gone: Run) -> None:
+    site.write(delete_runs, [run.id for run in gone])
+
+
+def reason(site: Site, name: str) -> str:
+    told = site.ask(name=name)
+    assert told is not None
+    return str(told["why"])
+
+
+def test_answers_forget_a_deleted_run_a_second_later(site: Site) -> None:
+    site.measure()
+    first, _ = site.run(), site.run(name="day")
+    site.seconds()
+    assert "job name" in reason(site, "night")
+    delete(site, first)
+    site.seconds()
+    # The other run is of the same program and user.
+    assert "job name" not in reason(site, "night")
+    assert "job name" in reason(site, "day")
+
+
+def test_answers_forget_an_application_without_runs_also_after_a_restart(site: Site) -> None:
+    site.measure()
+    only = site.run()
+    site.run(executable="/opt/bin/other", user="bob", name=None)
+    site.seconds()
+    assert site.ask() is not None
+    delete(site, only)
+    site.restart()
+    site.seconds()
+    assert site.ask() is None
+    assert site.ask(executable="/opt/bin/other", user="bob", name=None) is not None
+    site.restart()
+    site.reader.close()
+    site.reader = Reader(prepared_file(site.settings.state))
+    site.seconds()
+    assert site.ask() is None
+    # A run of this application is known again as soon as one is stored.
+    site.run()
+    site.seconds()
+    assert site.ask() is not None
+
+
+def test_answers_of_a_keeper_that_saw_no_deleting_are_prepared_again(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.measure()
+    only, other = site.run(), site.run(executable="/opt/bin/other", user="bob", name=None)
+    site.run(executable="/opt/bin/third", user="bob", name=None)
+    site.seconds()
+    delete(site, other)
+    site.seconds()
+    site.keeper.close()
+    delete(site, only)
+    site.write(forget_deleted, datetime(2100, 1, 1, tzinfo=timezone.utc))
+    site.restart()
+    caplog.set_level("INFO")
+    site.seconds(2)
+    assert site.ask() is None
+    assert site.ask(executable="/opt/bin/third", user="bob", name=None) is not None
+    assert caplog.text.count("runs were deleted long ago") == 1
+
+
+def test_old_runs_and_outcomes_expire(site: Site) -> None:
+    site.measure()
+    site.run()
+    told = {"system": "here", "job_id": "17", "io_nodes": 4, "bandwidth_mib_s": 150.0}
+    site.write(store_outcome, **told)
+    site.seconds()
+    kept_s = site.settings.keep_runs_days * 86_400
+    site.now_s = time.time() + kept_s - 3600
+    site.seconds()
+    assert site.ask() is not None
+    assert len(site.read(joined_outcomes)) == 1
+    site.now_s += 7200
+    site.seconds(2)
+    assert site.ask() is None
+    assert site.read(runs_like, "here") == []
+    assert site.read(joined_outcomes) == []
 
 
 @pytest.mark.parametrize("setting", ["keep_decisions_days", "keep_decisions_mib"])
