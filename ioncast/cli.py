@@ -28,6 +28,7 @@ COMMANDS = {
     "model": "predictor.model.commands:model",
     "bench": "benchdb.commands:bench",
     "campaign": "benchdb.campaigns.commands:campaign",
+    "history": "benchdb.history_commands:history",
     "serve": "ioncast.service.running.command:serve",
     "token": "benchdb.token_commands:token",
     "why": "scheduler_plugin.why_command:why",

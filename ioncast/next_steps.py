@@ -34,6 +34,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "campaign status": "`ioncast campaign resume FOLDER` continues a campaign that stopped",
     "campaign resume": "`ioncast campaign report FOLDER` shows its curves",
     "campaign report": _PREDICT,
+    "history delete": None,
     "serve": None,
     "token add": "`ioncast token list` names all tokens",
     "token list": "`ioncast token add NAME --role ROLE` makes one, `ioncast token revoke NAME`"

@@ -55,6 +55,7 @@ _OLDEST = (
     .order_by(decisions.c.asked_at, decisions.c.id)
     .limit(_AT_ONCE)
 )
+_BY_ID = _OLDEST.limit(None).where(decisions.c.id.in_(bindparam("keys", expanding=True)))
 _TOO_OLD = _OLDEST.where(decisions.c.asked_at < bindparam("first_kept"))
 _FROM = _OLDEST.add_columns(_RANK.label("rank")).where(
     tuple_(decisions.c.asked_at, decisions.c.id)
@@ -106,6 +107,11 @@ def delete_too_old(connection: Connection, first_kept: datetime) -> int:
     rows = connection.execute(_TOO_OLD, {"first_kept": in_utc(first_kept)}).all()
     _delete(connection, rows)
     return len(rows)
+
+
+def delete_decisions(connection: Connection, ids: Sequence[str]) -> None:
+    """Delete decisions by their ids, some hundred at once; `decisions_per_hour` counts them."""
+    _delete(connection, connection.execute(_BY_ID, {"keys": ids}).all() if ids else [])
 
 
 def takes_too_much(connection: Connection, most_bytes: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, func, insert, or_, select, update
 
 from benchdb.history.applications import Application
 from benchdb.history.decisions import DecisionRow, decision_of_row
@@ -309,6 +309,13 @@ def newest_outcomes_of(
     query = _JOINED.order_by(outcomes_table.c.id.desc()).limit(limit)
     query = query.where(bindparam(None, application_id) == _APPLICATION_ID)
     return [_joined(row) for row in connection.execute(query).mappings()][::-1]
+
+
+def ids_of_users_outcomes(connection: Connection, user: str) -> list[int]:
+    """The ids of the outcomes of a user's applications and of decisions for the user."""
+    joined = _JOINED.subquery().c
+    theirs = or_(joined.application_user_ == user, joined.decision_user_ == user)
+    return list(connection.scalars(select(joined.id).where(theirs)))
 
 
 def _start_in_log(connection: Connection, system_id: int, run_id: int | None) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from flask import Blueprint
+from flask import Blueprint, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
@@ -20,6 +20,7 @@ from benchdb.history.applications import (
     count_applications,
 )
 from benchdb.history.decisions import DecisionRow, decision, decisions
+from benchdb.history.deleting_belongings import belongings_of_run, delete_some
 from benchdb.history.run_insights import insights_of as stored_insights_of
 from benchdb.history.run_insights import store_insights
 from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
@@ -398,6 +399,21 @@ def get_run(number: int, run_id: int) -> RunAnswer:
     if found is not None:
         insights = RunInsights(**vars(found) | {"checks": with_advice(found.checks)})
     return RunAnswer(**_item(run).model_dump(), insights=insights)
+
+
+@traces.delete("/v1/applications/<int:number>/runs/<int:run_id>")
+@operation("Delete a run", role="admin", answers={204: None}, also=(404, 503))
+def delete_run(number: int, run_id: int) -> Response:
+    """Delete a run with its findings and its outcome; answers forget it within seconds."""
+    with transaction(service().database, write=True) as connection:
+        run = run_of(connection, number, run_id)
+        left = delete_some(connection, belongings_of_run(connection, run_id))
+    while left:
+        with transaction(service().database, write=True) as connection:
+            left = delete_some(connection, left)
+    of = run.application
+    _LOG.info("run %d of %r by %r on %r was deleted", run.id, of.executable, of.user, of.system)
+    return Response(status=204)
 
 
 @traces.get("/v1/applications/<int:number>/decisions")

@@ -334,3 +334,25 @@ def test_the_hash_of_a_log_is_that_of_its_content(send: Send, service: Service) 
         [phases] = connection.scalars(select(runs.c.phases))
     assert found == hashlib.sha256(HACC.read_bytes()).hexdigest()
     assert json.loads(phases)
+
+
+def test_an_admin_deletes_a_run_with_its_outcome(
+    send: Send,
+    client: FlaskClient,
+    authorised: Authorised,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    told = answer(send(HACC, user="ada"), 201)
+    place = f"/v1/applications/{told['application_id']}/runs/{told['run_id']}"
+    assert client.delete(place).status_code == 401
+    assert client.delete(place, **authorised("reader")).status_code == 403
+    admin = authorised("admin")
+    other = f"/v1/applications/{told['application_id'] + 1}/runs/{told['run_id']}"
+    assert client.delete(other, **admin).status_code == 404
+    response = client.delete(place, **admin)
+    assert (response.status_code, response.data) == (204, b"")
+    assert "by 'ada' on 'mn4' was deleted" in caplog.text
+    assert client.get(place).status_code == 404
+    assert client.delete(place, **admin).status_code == 404
+    assert answer(client.get("/v1/applications"))["items"] == []
