@@ -1,40 +1,103 @@
-"""The keeper's step that deletes kept results that have expired."""
+"""The keeper's step that deletes data which have expired."""
 
 from __future__ import annotations
 
 import math
-from datetime import datetime, timezone
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Protocol
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
+from benchdb.history.deleting_runs import (
+    delete_old_outcomes,
+    delete_old_runs,
+    forget_deleted,
+    is_forgettable,
+    old_outcomes,
+    old_runs,
+)
+from benchdb.history.expired_decisions import (
+    BEGINNING,
+    delete_least_useful,
+    delete_too_old,
+    has_too_old,
+    takes_too_much,
+)
 from benchdb.history.kept_results import forget_expired, has_expired
 from benchdb.store.database import transaction
+from ioncast.service.settings import Settings
 
 _BETWEEN_S = 60.0
+# Decisions wait in the spool meanwhile.
+_BUSY_S = 0.3
+# Services that share the database see deleted runs within seconds, unless they are stopped.
+_FORGET_AFTER_DAYS = 7
+
+# A function that looks for expired data, or deletes a part of them.
+_Work = Callable[[Connection], object]
+
+
+class _WorkBefore(Protocol):
+    """The same for data from before a time."""
+
+    def __call__(self, connection: Connection, first_kept: datetime) -> object: ...
 
 
 class ExpiryStep:
-    """Deletes expired results once a minute.
+    """Looks for expired data once a minute, and deletes them in short transactions.
 
     Parameters
     ----------
+    settings : Settings
+        How long data stay, and how much space they may take.
     database : Engine
         The database.
     """
 
-    def __init__(self, database: Engine) -> None:
+    def __init__(self, settings: Settings, database: Engine) -> None:
         self._database = database
-        self._looked_at_s = -math.inf
+        self._most_bytes = settings.keep_decisions_mib << 20
+        # Days that data stay, 0 for ever; how to look for older ones, and how to delete them.
+        self._by_age: tuple[tuple[int, _WorkBefore, _WorkBefore], ...] = (
+            (settings.keep_decisions_days, has_too_old, delete_too_old),
+            (settings.keep_runs_days, old_runs, delete_old_runs),
+            (settings.keep_outcomes_days, old_outcomes, delete_old_outcomes),
+            (_FORGET_AFTER_DAYS, is_forgettable, forget_deleted),
+        )
+        self._place = BEGINNING
+        self._next_s = -math.inf
 
     def step(self, now_s: float) -> None:
-        """Look for expired results if a minute has passed, and delete them."""
-        if now_s < self._looked_at_s + _BETWEEN_S:
+        """Delete for a part of a second; go on the next time if more is left."""
+        if now_s < self._next_s:
             return
-        now = datetime.fromtimestamp(now_s, timezone.utc)
+        give_up_at = time.monotonic() + _BUSY_S
+        for look, delete in self._works(datetime.fromtimestamp(now_s, timezone.utc)):
+            while self._finds(look):
+                with transaction(self._database, write=True) as connection:
+                    delete(connection)
+                if time.monotonic() > give_up_at:
+                    return
+        self._next_s = now_s + _BETWEEN_S
+
+    def _finds(self, look: _Work) -> bool:
         # A transaction that writes would fail on a read-only database, where nothing is wrong.
         with transaction(self._database) as connection:
-            is_needed = has_expired(connection, now)
-        if is_needed:
-            with transaction(self._database, write=True) as connection:
-                forget_expired(connection, now)
-        self._looked_at_s = now_s
+            return bool(look(connection))
+
+    def _works(self, now: datetime) -> Iterator[tuple[_Work, _Work]]:
+        """Yield functions that look for expired data, each with one that deletes some of them."""
+        yield partial(has_expired, now=now), partial(forget_expired, now=now)
+        for days, look, delete in self._by_age:
+            if days:
+                first_kept = now - timedelta(days=days)
+                yield partial(look, first_kept=first_kept), partial(delete, first_kept=first_kept)
+        if self._most_bytes:
+            yield partial(takes_too_much, most_bytes=self._most_bytes), self._shrink
+
+    def _shrink(self, connection: Connection) -> None:
+        """Delete decisions that take too much space."""
+        self._place = delete_least_useful(connection, self._most_bytes, self._place)

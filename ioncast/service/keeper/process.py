@@ -29,7 +29,6 @@ from ioncast.service.keeper.answer_step import AnswerStep
 from ioncast.service.keeper.decision_step import DecisionStep
 from ioncast.service.keeper.expiry_step import ExpiryStep
 from ioncast.service.keeper.keeper_progress import Progress
-from ioncast.service.keeper.retention_step import RetentionStep
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.summary_step import SummaryStep
 from ioncast.service.keeper.token_step import TokenStep
@@ -88,9 +87,8 @@ class Keeper:
             "decisions wait for the database": DecisionStep(
                 self._database, spool_folder(settings.state), wanted, self._answers.pend
             ),
-            "expired decisions are not deleted": RetentionStep(settings, self._database),
             "summaries are not made": SummaryStep(self._database, self._file, progress),
-            "expired results are not deleted": ExpiryStep(self._database),
+            "expired data are not deleted": ExpiryStep(settings, self._database),
         }
 
     @property

@@ -32,9 +32,9 @@ from ioncast.service.answering.prepared import Heartbeat, Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder
 from ioncast.service.keeper import (
     answer_step,
+    expiry_step,
     learning_systems,
     preparing,
-    retention_step,
     summary_step,
 )
 from ioncast.service.keeper import process as keeper
@@ -956,7 +956,7 @@ def test_deleting_goes_on_after_a_failure(
     flood(spool, 1200)
     site.seconds()
     site.now_s += 500 * 86_400
-    delete = retention_step.delete_too_old
+    delete = expiry_step.delete_too_old
     answers = iter([delete, None, delete])
 
     def failing(*told: Any) -> int:
@@ -965,7 +965,7 @@ def test_deleting_goes_on_after_a_failure(
             raise DatabaseError("the database is away")
         return int(act(*told))
 
-    monkeypatch.setattr(retention_step, "delete_too_old", failing)
+    monkeypatch.setattr(expiry_step, "delete_too_old", failing)
     site.seconds(20)
     assert stored(site) == []
     assert counted(site) == 1200
