@@ -27,6 +27,7 @@ _TITLES = {
     401: "A token is needed, or the token is unknown",
     403: "The token's role is too low",
     404: "Not found",
+    408: "The body of the request comes too slowly",
     409: "It contradicts a stored value",
     413: "The request is too large",
     415: "The request has another media type",
@@ -222,7 +223,7 @@ def _problems(about: Operation) -> set[int]:
     if about.query or about.body or about.form:
         found.add(422)
     if about.body or about.form:
-        found |= {413, 415}
+        found |= {408, 413, 415}
     if about.limited:
         found.add(429)
     return found

@@ -22,6 +22,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from ioncast.service.http import problems
 from ioncast.service.running import security_headers
+from ioncast.service.running.received_bodies import BodySocket
 
 _END_OF_HEAD = b"\r\n\r\n"
 _MOST_HEAD_BYTES = 64 << 10
@@ -110,7 +111,9 @@ class Worker(ThreadWorker):
             self._forget(conn)
             may_take_s = self.cfg.timeout if waiting.head.startswith(b"POST ") else _ANSWER_S
             self._working_until[conn] = time.monotonic() + may_take_s
-            _parser(conn).unreader.unread(waiting.head)
+            unreader = _parser(conn).unreader
+            unreader.unread(waiting.head)
+            unreader.sock = BodySocket(conn.sock)
             super().enqueue_req(conn)
 
     def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:

@@ -29,7 +29,8 @@ SOON_S = 4.0
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("slow")
     options = ("--db", str(folder / "db.sqlite"), "--workers", "1", "--threads", str(THREADS))
-    with running(folder, *options) as service:
+    # Only the limit for bodies may end a slow upload, not the limit for reading it.
+    with running(folder, *options, environment={"IONCAST_UPLOAD_S": "600"}) as service:
         yield service
 
 
@@ -121,6 +122,30 @@ def test_uploads_beyond_half_of_the_threads_are_asked_to_come_again(served: Serv
                 answers.append(client.recv(1 << 16))
         assert len(answers) == refused
         assert all(b" 503 " in answer and b"Retry-After" in answer for answer in answers)
+
+
+def test_clients_that_never_finish_their_bodies_lose_their_places(served: Served) -> None:
+    with contextlib.ExitStack() as stack:
+        unfinished = [stack.enter_context(connected(served)) for _ in range(THREADS // 2)]
+        for client in unfinished:
+            client.sendall(UPLOAD)
+        wait_for(lambda: status_of_an_upload(served) == 503, "service without a free place")
+        wait_for(lambda: status_of_an_upload(served) == 401, "free place")
+        answers = [answer_to(client) for client in unfinished]
+    assert [answer.status for answer in answers] == [408] * len(unfinished)
+    assert all(
+        answer.getheader("Content-Type") == "application/problem+json" for answer in answers
+    )
+
+
+def status_of_an_upload(served: Served) -> int:
+    return served.ask("/v1/outcomes", method="POST", body=b"{}").status
+
+
+def answer_to(client: socket.socket) -> http.client.HTTPResponse:
+    answer = http.client.HTTPResponse(client)
+    answer.begin()
+    return answer
 
 
 def test_a_head_that_comes_in_drops_is_answered(served: Served) -> None:
