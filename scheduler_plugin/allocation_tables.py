@@ -11,6 +11,7 @@ from tabulate import tabulate
 
 from ioncast_base.allocation.dividing import Allocation, JobCurve, Share
 from ioncast_base.allocation.job_records import to_record
+from ioncast_base.visible_text import as_cell
 
 _COLUMNS = ("policy", "id", "nodes", "weight", "current", "fixed", "io_nodes", "expected_mib_s")
 
@@ -67,7 +68,7 @@ def _to_csv(jobs: Sequence[JobCurve], found: Sequence[Allocation]) -> str:
         for job, share in zip(jobs, one.shares, strict=True):
             writer.writerow(
                 (
-                    *(one.policy, job.id, job.nodes, job.weight, job.current),
+                    *(one.policy, as_cell(job.id), job.nodes, job.weight, job.current),
                     *(str(job.is_fixed).lower(), share.io_nodes, share.expected_mib_s),
                 )
             )

@@ -20,6 +20,7 @@ from benchdb.store.schema import (
     measurements,
     systems,
 )
+from ioncast_base.visible_text import as_cell
 
 # Columns that are computed from the other columns of a configuration.
 _DERIVED_COLUMNS = ("layout", "spatiality", "file_access")
@@ -115,7 +116,10 @@ def export_rows(connection: Connection, system: str | None = None) -> Iterator[d
 
 
 def csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """The rows as lines of CSV with a header; numbers keep all their digits."""
+    """The rows as lines of CSV with a header; numbers keep all their digits.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe, which importers remove.
+    """
     yield ",".join(EXPORT_COLUMNS) + "\n"
     for row in rows:
         yield ",".join(map(_cell, row.values())) + "\n"
@@ -146,7 +150,8 @@ def _configuration(row: dict[str, Any]) -> dict[str, Any]:
 
 def _cell(value: object) -> str:
     if isinstance(value, str):
-        return '"' + value.replace('"', '""') + '"' if _NEEDS_QUOTES.search(value) else value
+        text = as_cell(value)
+        return '"' + text.replace('"', '""') + '"' if _NEEDS_QUOTES.search(text) else text
     if value is None:
         return ""
     return str(int(value) if isinstance(value, bool) else value)

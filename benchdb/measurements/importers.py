@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Boolean, Column, String
 
@@ -32,8 +32,11 @@ from benchdb.store.older_rows import completed, said_by
 from benchdb.store.schema import CONFIGURATION_FIELDS, configurations
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.kinds import FSYNCS
+from ioncast_base.visible_text import from_cell
 from ior_configs import IorConfig, read_outputs, sniff
 from ior_configs.conditions import conditions_of_text
+
+_T = TypeVar("_T")
 
 MIB = 1 << 20
 KIB = 1 << 10
@@ -184,7 +187,7 @@ def read_csv(source: Source) -> list[Measurement]:
     The columns io_nodes and bandwidth_mib_s are required, and either `command` (an IOR command
     line) or the columns of the configuration (api, operation, transfer_size, block_size …).
     """
-    return _read_rows(source, _row_reader(source))
+    return _read_rows(source, _as_exported(source, _row_reader(source)))
 
 
 def is_export(text: str) -> bool:
@@ -233,7 +236,8 @@ def read_export(source: Source, system: str | None = None) -> dict[Origin, list[
         return origins[cells], (repetition, measurement_of(row))
 
     found: dict[Origin, list[Repetition]] = {}
-    rows = read_rows(source.text, read, where=source.where, progress=source.progress)
+    reader = _as_exported(source, read)
+    rows = read_rows(source.text, reader, where=source.where, progress=source.progress)
     for origin, repetition in rows:
         found.setdefault(origin, []).append(repetition)
     return found
@@ -326,6 +330,13 @@ def _read_rows(
     return read_rows(
         source.text, read, where=source.where, delimiter=delimiter, progress=source.progress
     )
+
+
+def _as_exported(source: Source, read: Callable[[Row], _T]) -> Callable[[Row], _T]:
+    """Let `read` get texts as they were before an export made them safe for spreadsheets."""
+    if "'" not in source.text:
+        return read
+    return lambda row: read({name: from_cell(cell) for name, cell in row.items()})
 
 
 def _row_reader(source: Source) -> Callable[[Row], Measurement]:

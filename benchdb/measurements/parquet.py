@@ -12,6 +12,7 @@ from sqlalchemy import Boolean, Float, Integer
 from benchdb.measurements.exports import EXPORT_COLUMNS
 from benchdb.store.schema import configurations, measurements
 from ioncast_base.errors import InputError
+from ioncast_base.visible_text import AS_CELL
 
 MAGIC = b"PAR1"
 _ROWS_OF_A_GROUP = 20_000
@@ -42,13 +43,20 @@ def csv_of(content: bytes, where: str) -> str:
         If the file is damaged, has values that CSV cannot hold, or pyarrow is not installed.
     """
     pa, pq = _pyarrow(where)
+    from pyarrow import compute  # noqa: PLC0415
     from pyarrow.csv import write_csv  # noqa: PLC0415
+
+    def cells(column: Any) -> Any:
+        if not pa.types.is_string(column.type):
+            return column
+        return compute.replace_substring_regex(column, *AS_CELL)
 
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
         # Columns of other names are left out, because CSV may not be able to hold their values.
         names = [name for name in file.schema_arrow.names if name.strip() in EXPORT_COLUMNS]
         table = file.read(names)
+        table = pa.table([cells(column) for column in table.columns], names=table.column_names)
         text = pa.BufferOutputStream()
         write_csv(table, text)
         return str(text.getvalue().to_pybytes(), "utf-8")

@@ -8,10 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ioncast_base.visible_text import visible
-
-# A spreadsheet runs a text that begins so, unless an apostrophe stands before it.
-_FORMULAS = ("=", "+", "-", "@")
+from ioncast_base.visible_text import as_cell, visible
 
 Record = Mapping[str, Any]
 
@@ -43,10 +40,7 @@ def stream_csv(columns: Sequence[str], batches: Iterable[Iterable[Record]]) -> I
 
 
 def _safe(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    text = visible(value)
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+    return as_cell(visible(value)) if isinstance(value, str) else value
 
 
 def _taken(text: io.StringIO) -> str:

@@ -20,6 +20,7 @@ from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
 from ioncast_base.errors import DamagedLogError, InputError
 from ioncast_base.limits import LARGEST_COUNT
 from ioncast_base.times import in_utc
+from ioncast_base.visible_text import as_cell
 from predictor.composition.asking import Asked, Frontend, ask
 from predictor.composition.composing import observed_mib_s
 from predictor.composition.explanation import explain
@@ -291,10 +292,10 @@ def _csv_of_rows(rows: Sequence[Mapping[str, Any]]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _on_a_line(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 
-def _on_a_line(value: object) -> object:
+def _cell(value: object) -> object:
     """Replace line breaks by blanks, which mean the same in a command."""
-    return _LINE_BREAKS.sub(" ", value) if isinstance(value, str) else value
+    return as_cell(_LINE_BREAKS.sub(" ", value)) if isinstance(value, str) else value

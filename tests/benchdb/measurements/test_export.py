@@ -41,6 +41,7 @@ pytestmark = pytest.mark.both_databases
 
 PROJECT = Path(__file__).resolve().parents[3]
 BENCHMARKS = PROJECT / "experiments/data/testbed/benchmarks.csv"
+NUMBERS = {"bandwidth_mib_s", "time_s"}
 IOR_JSON = PROJECT / "tests/ior_configs/fixtures/wr-shared.json"
 CONFIG = IorConfig(write=True, tasks=16, nodes=8)
 FORGE = (
@@ -56,6 +57,16 @@ ODD = [
     Measurement(CONFIG, 0, 1 / 3, command="ior -w  -o 'a b'\nior -r\r", campaign=" größer\tals"),
     Measurement(IorConfig(read=True), 2**31 - 1, 7.0, engine="fio", started="soon", note="\r"),
     Measurement(CONFIG, 0, 2.0, engine="Fio", engine_version="fio-3.33", used=False),
+    Measurement(
+        CONFIG,
+        0,
+        2.5,
+        engine="@SUM(1)",
+        engine_version="'-1",
+        command="\t=1",
+        campaign="'quoted'",
+        note='=HYPERLINK("http://example.org")',
+    ),
     Measurement(replace(CONFIG, fsync=None), 0, 3.0),
     Measurement(replace(CONFIG, fsync="each", conditions=("-M 75%", "-U my hints")), 0, 3.0),
 ]
@@ -166,8 +177,8 @@ def test_an_export_gives_the_same_database_elsewhere(
     filled: str, exported: Path, other_location: str
 ) -> None:
     said = output("import", exported, db=other_location)
-    # 440 measurements of the testbed, 2 of the JSON on each system, 2 of FORGE, and 7 odd ones.
-    assert said.startswith(f"{exported}: 453 measurements of ")
+    # 440 measurements of the testbed, 2 of the JSON on each system, 2 of FORGE, and 8 odd ones.
+    assert said.startswith(f"{exported}: 454 measurements of ")
     assert contents(other_location) == contents(filled)
     assert output("export", db=other_location) == output("export", db=filled)
 
@@ -261,6 +272,13 @@ def test_the_order_does_not_depend_on_the_order_of_import(location: str) -> None
     ]
 
 
+def test_a_spreadsheet_runs_no_cell_of_an_export(filled: str) -> None:
+    rows = rows_of(output("export", db=filled))
+    cells = [cell for row in rows for name, cell in row.items() if name not in NUMBERS]
+    assert '\'=HYPERLINK("http://example.org")' in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+
+
 def test_outliers_are_exported_with_their_rule_and_without_rows_set_apart(
     database: Engine,
 ) -> None:
@@ -280,7 +298,7 @@ def test_parquet_has_the_types_of_the_tables(filled: str, tmp_path: Path) -> Non
     output("export", "--format", "parquet", "--output", path, db=filled)
     table = pq.read_table(path)
     assert table.column_names == list(EXPORT_COLUMNS)
-    assert table.num_rows == 453
+    assert table.num_rows == 454
     kinds = {name: table.schema.field(name).type for name in EXPORT_COLUMNS}
     whole = {"transfer_size", "block_size", "segments", "tasks", "nodes", "random_offsets"}
     whole |= {"io_nodes", "repetition", "bytes"}
@@ -559,7 +577,11 @@ def test_an_export_with_two_spellings_of_a_system_is_rejected(tmp_path: Path, sm
 
 # Any measurement
 
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+texts = st.builds(
+    str.__add__,
+    st.sampled_from(["", "=", "-", "+", "@", "\t", "\r", "'", "'=", "''-"]),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30),
+)
 some_measurements = st.lists(
     st.builds(
         Measurement,
