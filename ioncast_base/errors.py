@@ -164,6 +164,10 @@ class DatabaseError(IoncastError):
     title = "Database unavailable"
 
 
+class NewerDatabaseError(DatabaseError):
+    """A database that a newer ioncast upgraded; this one could damage it."""
+
+
 class BusyError(IoncastError):
     """Work that cannot be done now; the same request may succeed later."""
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.exc import DBAPIError as SqlError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-from ioncast_base.errors import DatabaseError, InputError
+from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
 
 ANOTHER = "name another database with --db or IONCAST_DB"
 NEWEST = "0014"
@@ -52,6 +52,8 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
         If the URL is not valid, or its driver is not installed.
     DatabaseError
         If the database cannot be reached, read or upgraded.
+    NewerDatabaseError
+        If a newer ioncast upgraded the database.
     """
     engine = _create_engine(str(location or default_location()), create)
     where = shown(engine.url)
@@ -408,10 +410,10 @@ def _upgrade(engine: Engine, version: str | None, where: str) -> None:
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if version is not None and version not in known:
-        raise DatabaseError(
+        raise NewerDatabaseError(
             f"the database has version {version}, newer than this ioncast",
             where=where,
-            remedy="upgrade ioncast",
+            remedy="upgrade ioncast, or restore a backup from before the database's upgrade",
         )
     with engine.execution_options(write=True).begin() as connection:
         config.attributes["connection"] = connection

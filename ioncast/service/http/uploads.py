@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from flask import request
@@ -25,6 +28,29 @@ _LONGEST_NAME = 200
 # The log of 64,000 records takes half a second. A client waits this long, after its log was read.
 _INSIGHTS_S = 20
 _CHUNK_BYTES = 1 << 20
+_LETTERS_OF_STATE = 16
+
+
+def remove_leftovers(state: str) -> None:
+    """Remove the files of uploads that a killed service left in the folder for temporary files.
+
+    Parameters
+    ----------
+    state : str
+        The state folder, which no running service uses. Folders of services with another state
+        folder and of other users stay.
+    """
+    for folder in Path(tempfile.gettempdir()).glob(f"{_prefix(state)}*"):
+        with suppress(OSError):
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+                shutil.rmtree(folder)
+
+
+def _prefix(state: str) -> str:
+    """The beginning of the names of all folders for uploads of one service."""
+    of_state = hashlib.sha256(os.fsencode(Path(state).absolute())).hexdigest()
+    return f"ioncast-upload-{of_state[:_LETTERS_OF_STATE]}-"
 
 
 @contextmanager
@@ -39,7 +65,7 @@ def uploaded(field: str) -> Iterator[list[Upload]]:
     with ExitStack() as stack:
         try:
             folder = tempfile.TemporaryDirectory(
-                prefix="ioncast-upload-", ignore_cleanup_errors=True
+                prefix=_prefix(service().settings.state), ignore_cleanup_errors=True
             )
             stack.enter_context(folder)
             # Each file is closed again, because a run may have hundreds of logs.

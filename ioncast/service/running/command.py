@@ -17,11 +17,12 @@ from typing import Any, NoReturn
 import click
 
 from benchdb.store.database import existing_database, opened_database, transaction
+from ioncast.service.http.uploads import remove_leftovers
 from ioncast.service.keeper.known_database import is_known
 from ioncast.service.running.binding import check_binds
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
-from ioncast_base.errors import DatabaseError, InputError
+from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
 
 # After a service was killed, its workers release the lock within a second.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
@@ -86,6 +87,7 @@ def serve(
         settings = read_settings(config, flags)
         stack.enter_context(_only_one(settings.state))
         check_binds(settings.bind)
+        remove_leftovers(settings.state)
         # A mistake in this file must be one line, before gunicorn starts.
         settings.thresholds()
         if demo:
@@ -164,12 +166,15 @@ def _prepare_database(settings: Settings) -> None:
     """Create or upgrade the database; if it is missing, the service starts without it.
 
     A database that this state folder has used before is not created anew: it may have been
-    moved, or its file system may not be mounted.
+    moved, or its file system may not be mounted. A database of a newer ioncast ends the service.
     """
     try:
         _refuse_to_replace(settings)
         with opened_database(settings.database):
             pass
+    except NewerDatabaseError:
+        # Its rows may mean something else than this program writes.
+        raise
     except DatabaseError as error:
         warn(f"{error}; the service starts without it")
 

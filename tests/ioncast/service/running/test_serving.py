@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings
 from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server
-from tests.support.posting import PATIENCE_S, Posting, stored
+from tests.support.posting import PATIENCE_S, Posting, stored, trace
 from tests.support.serving import Asking, Served, children_of, start, stop, wait_for
 
 pytestmark = pytest.mark.serving
@@ -437,6 +438,67 @@ def test_a_state_folder_is_of_one_service_only(running: Site, tmp_path: Path) ->
 
 
 @on_sqlite
+def test_files_of_an_upload_that_a_killed_service_left_are_removed_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    temporary = tmp_path / "tmp"
+    others = temporary / "ioncast-upload-0123456789abcdef-other"
+    others.mkdir(parents=True)
+    options = ("--db", str(tmp_path / "bench.sqlite"), "--workers", "1")
+    environment = {"TMPDIR": str(temporary)}
+
+    def folders() -> set[Path]:
+        return set(temporary.glob("ioncast-upload-*")) - {others}
+
+    def upload(served: Served) -> int:
+        item = trace("testbed", 0)
+        headers = {"Content-Type": item.content_type}
+        return served.ask("/v1/predictions", method="POST", body=item.body, headers=headers).status
+
+    stopped: list[int] = []
+    killed = start(tmp_path, *options, environment=environment)
+    with ThreadPoolExecutor() as pool:
+        try:
+            killed.wait_until_ready()
+            upload(killed)
+            assert not folders()
+            # The worker's children read uploads; a stopped one reads for ever.
+            stopped = [pid for each in killed.all_workers(1) for pid in children_of(each)]
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            pool.submit(upload, killed)
+            wait_for(folders, "files of an upload")
+        finally:
+            for pid in [killed.process.pid, *killed.workers(), *stopped]:
+                os.kill(pid, signal.SIGKILL)
+            killed.process.wait()
+    assert folders()
+    again = start(tmp_path, *options, environment=environment)
+    try:
+        again.wait_until_ready()
+        assert not folders()
+        assert others.exists()
+    finally:
+        stop(again)
+
+
+@pytest.mark.both_databases
+def test_a_database_of_a_newer_ioncast_ends_the_service_with_one_line(
+    location: str, tmp_path: Path
+) -> None:
+    with opened_database(location) as database, transaction(database, write=True) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    # A state folder that knows the database must not change the answer.
+    for _ in range(2):
+        service = start(tmp_path, "--db", location)
+        assert service.process.wait(PATIENCE_S) == 2
+    lines = service.log.read_text().splitlines()
+    assert len(lines) == 2
+    assert all(
+        "has version 9999, newer than this ioncast; upgrade ioncast" in each for each in lines
+    )
+
+
 def test_a_port_that_is_taken_is_one_line_before_anything_starts(
     running: Site, tmp_path: Path
 ) -> None:

@@ -133,9 +133,7 @@ def test_clients_that_never_finish_their_bodies_lose_their_places(served: Served
         wait_for(lambda: status_of_an_upload(served) == 401, "free place")
         answers = [answer_to(client) for client in unfinished]
     assert [answer.status for answer in answers] == [408] * len(unfinished)
-    assert all(
-        answer.getheader("Content-Type") == "application/problem+json" for answer in answers
-    )
+    assert all(answer.getheader("Content-Type") == "application/problem+json" for answer in answers)
 
 
 def status_of_an_upload(served: Served) -> int:
