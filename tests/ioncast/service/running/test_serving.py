@@ -437,7 +437,6 @@ def test_a_state_folder_is_of_one_service_only(running: Site, tmp_path: Path) ->
     assert running.served.ask(HACC).status == 200
 
 
-@on_sqlite
 def test_files_of_an_upload_that_a_killed_service_left_are_removed_at_the_next_start(
     tmp_path: Path,
 ) -> None:
@@ -499,6 +498,7 @@ def test_a_database_of_a_newer_ioncast_ends_the_service_with_one_line(
     )
 
 
+@on_sqlite
 def test_a_port_that_is_taken_is_one_line_before_anything_starts(
     running: Site, tmp_path: Path
 ) -> None:
