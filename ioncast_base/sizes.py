@@ -95,3 +95,14 @@ def parse_count(text: str) -> int:
     if _COUNT.fullmatch(text) is None:
         raise InputError(f"{text!r} is not a count", remedy="write a whole number like 8")
     return int(text)
+
+
+def integral(value: object) -> object:
+    """Make a whole number of a float such as 8.0, which JSON Schema counts as an integer.
+
+    Examples
+    --------
+    >>> integral(8.0), integral(8.5), integral("8.0")
+    (8, 8.5, '8.0')
+    """
+    return int(value) if isinstance(value, float) and value.is_integer() else value

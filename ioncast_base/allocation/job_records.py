@@ -22,7 +22,7 @@ from ioncast_base.allocation.dividing import (
     JobCurve,
 )
 from ioncast_base.errors import InputError
-from ioncast_base.quantities import Bandwidth, Count, IoNodes
+from ioncast_base.quantities import Bandwidth, Count, IoNodes, Whole
 from ioncast_base.toml_files import in_plain_words
 
 _MOST_POINTS = 64
@@ -56,7 +56,7 @@ class JobFields(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")] | int = Field(
+    id: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")] | Whole = Field(
         description="An id of this job alone, such as the scheduler's.", examples=["4711"]
     )
     weight: float = Field(

@@ -13,6 +13,7 @@ from typing import Any
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, FILE_ACCESSES, FSYNCS, OPERATIONS, ORDERS, SPATIALITIES
 from ioncast_base.limits import LARGEST_BYTES
+from ioncast_base.sizes import integral
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import size
 from summario.phases import streamed
@@ -208,7 +209,7 @@ def from_record(record: Mapping[str, Any]) -> Phase:
         For a record that cannot be used.
     """
     try:
-        job = record["job"]
+        job = integral(record["job"])
         if not isinstance(job, int | str):
             raise ValueError("the job is neither a number nor a text")
         row = {name: _cell(record[name]) for name in COLUMNS}
@@ -222,7 +223,7 @@ def from_record(record: Mapping[str, Any]) -> Phase:
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else str(integral(value))
 
 
 def _whole(value: object) -> int:

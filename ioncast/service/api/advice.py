@@ -22,6 +22,7 @@ from ioncast.service.sandbox.tasks import Place
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.kinds import SMALL_REQUEST_BYTES
 from ioncast_base.limits import LARGEST_BYTES
+from ioncast_base.quantities import Whole
 from predictor.composition.asking import Asked
 
 advice = Blueprint("advice", __name__)
@@ -30,7 +31,7 @@ advice = Blueprint("advice", __name__)
 class AdviceOfLog(PredictionOfLog):
     """A question for advice."""
 
-    buffer_bytes: int | None = Field(
+    buffer_bytes: Whole | None = Field(
         None,
         ge=SMALL_REQUEST_BYTES,
         le=LARGEST_BYTES,

@@ -32,7 +32,7 @@ from ioncast_base.allocation.job_records import (
     to_record,
 )
 from ioncast_base.errors import InputError
-from ioncast_base.quantities import Count
+from ioncast_base.quantities import Count, Whole
 
 allocations = Blueprint("allocations", __name__)
 
@@ -59,7 +59,7 @@ class SharingJob(JobFields):
 class AllocationAsked(Given):
     """A pool of I/O nodes, the jobs that share it, and the policy."""
 
-    pool: int = Field(
+    pool: Whole = Field(
         ge=0,
         le=_MOST_IN_POOL,
         description=option_texts.POOL,

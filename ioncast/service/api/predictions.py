@@ -16,7 +16,7 @@ from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast.service.settings import Settings
 from ioncast_base.kinds import Api, FileAccess, Fsync, Operation, Order, Spatiality
 from ioncast_base.limits import LARGEST_BYTES, MOST_PREDICTED_IO_NODES
-from ioncast_base.quantities import Bytes, PredictedIoNodes
+from ioncast_base.quantities import Bytes, PredictedIoNodes, Whole
 from predictor.composition.asking import Asked
 from predictor.composition.prediction import Policy
 
@@ -27,7 +27,7 @@ _MOST_POINTS = 64
 
 # Darshan counts requests, files and processes as it counts bytes.
 _Whole = Bytes
-_Positive = Annotated[int, Field(ge=1, le=LARGEST_BYTES)]
+_Positive = Annotated[Whole, Field(ge=1, le=LARGEST_BYTES)]
 _Time = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -53,7 +53,7 @@ class PartRecord(Given):
 class PhaseRecord(Given):
     """A phase, as `ioncast phases --format json` prints it."""
 
-    job: Annotated[int, Field(ge=-(2**63), lt=2**63)] | Annotated[str, Field(max_length=200)] = (
+    job: Annotated[Whole, Field(ge=-(2**63), lt=2**63)] | Annotated[str, Field(max_length=200)] = (
         Field(description="The job's id, the same in all phases.")
     )
     start: _Time = Field(description="Seconds since the job's start.")

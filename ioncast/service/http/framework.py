@@ -138,14 +138,18 @@ def parameters(query: str) -> Iterator[tuple[str, str]]:
 
 
 def _checked(model: type[_Model], place: str, values: Iterable[tuple[str, str]]) -> _Model:
-    """Check values that are texts; an empty text is a field that was left blank."""
+    """Check values that are texts; an empty text is a field that was left blank.
+
+    An empty field that does not exist is a mistake all the same.
+    """
     given: dict[str, str] = {}
     for name, value in values:
         if name in given:
             raise RequestError(422, InputError.kind, f"{place}.{name}: is given twice")
         given[name] = value
     try:
-        return model.model_validate({name: value for name, value in given.items() if value})
+        kept = {n: value for n, value in given.items() if value or n not in model.model_fields}
+        return model.model_validate(kept)
     except ValidationError as error:
         raise problems.of_validation(error, place) from error
 

@@ -13,6 +13,7 @@ import pytest
 
 from ioncast.service.settings import Settings, SystemSettings, read_settings
 
+DOCS = Path(__file__).resolve().parents[4] / "docs"
 DEPLOY = Path(str(files("ioncast.service.running"))) / "deploy"
 # Settings whose value in the sample is not their default.
 OF_THE_UNIT = {"database", "state", "bind"}
@@ -78,3 +79,13 @@ def test_the_proxy_takes_what_the_service_takes() -> None:
     assert int(seconds) > sample.upload_s
     [socket] = re.findall(r"server (unix:\S+);", text)
     assert socket in sample.bind
+
+
+def test_the_steps_of_installing_make_the_service_believe_the_proxy() -> None:
+    steps = (DOCS / "service.md").read_text(encoding="utf-8")
+    [program] = re.findall(
+        r"^sed -i '(s/\S+ = 0\$/[^']+)' /etc/ioncast/service\.toml$", steps, re.M
+    )
+    sample = DEPLOY / "service.toml"
+    edited = subprocess.run(["sed", program, sample], capture_output=True, text=True, check=True)
+    assert edited.stdout.count("\nproxies = 1\n") == 1
