@@ -9,11 +9,14 @@ from flask import Response, request
 
 from benchdb.store.tokens import ROLES, digest
 from ioncast.service.context import Service, service
+from ioncast.service.http import sessions
 from ioncast.service.http.problems import RequestError
 
 Role = Literal["reader", "scheduler", "admin"]
 
-COOKIE = "ioncast_token"
+COOKIE = "ioncast_session"
+# Older versions put the token itself into this cookie.
+_FORMER_COOKIE = "ioncast_token"
 _BEARER = "bearer "
 # A page of the same scheme, host and port, and a request that no page made.
 _OWN_SITE = frozenset(["same-origin", "none"])
@@ -40,8 +43,8 @@ def authorise(role: Role | None) -> None:
     needs_none = role is None or (role == "reader" and service().settings.reading == "open")
     if header is None and needs_none:
         return
-    token = _token(header, role)
-    if token is None:
+    token_sha256 = _token_given(header, role)
+    if token_sha256 is None:
         raise RequestError(
             401,
             "token-needed",
@@ -49,7 +52,7 @@ def authorise(role: Role | None) -> None:
             remedy=f"{_HOW_TO_SEND}; {_HOW_TO_GET}",
             headers=_CHALLENGE,
         )
-    has = role_of(service(), token)
+    has = role_of(service(), token_sha256)
     if role is not None and ROLES.index(has) < ROLES.index(role):
         raise RequestError(
             403,
@@ -99,7 +102,8 @@ def reject_other_origins() -> None:
         )
 
 
-def _token(header: str | None, role: Role | None) -> str | None:
+def _token_given(header: str | None, role: Role | None) -> str | None:
+    """The hash of the token of a request; None without a token."""
     if header is not None:
         if header[: len(_BEARER)].lower() != _BEARER:
             raise RequestError(
@@ -109,13 +113,14 @@ def _token(header: str | None, role: Role | None) -> str | None:
                 remedy=_HOW_TO_SEND,
                 headers=_CHALLENGE,
             )
-        return header[len(_BEARER) :].strip()
+        return digest(header[len(_BEARER) :].strip())
     # Another site can make a browser send a request with this cookie, so a cookie only reads.
-    return request.cookies.get(COOKIE) if role == "reader" else None
+    session = request.cookies.get(COOKIE) if role == "reader" else None
+    return None if session is None else sessions.token_of(service().settings.state, session)
 
 
-def role_of(of: Service, token: str) -> Role:
-    """The role of a token.
+def role_of(of: Service, token_sha256: str) -> Role:
+    """The role of a token, given as its hash.
 
     Raises
     ------
@@ -123,7 +128,7 @@ def role_of(of: Service, token: str) -> Role:
         401 for an unknown token; 503 while no token is known yet, as after a first start
         without the database.
     """
-    found = of.prepared.tokens.get(digest(token))
+    found = of.prepared.tokens.get(token_sha256)
     if found is not None:
         return found
     beat = of.prepared.heartbeat
@@ -153,7 +158,40 @@ def _refuse(of: Service, limit: object, *key: str) -> None:
     )
 
 
-def without_cookie(response: Response) -> Response:
-    """Delete the token that a browser keeps."""
+def with_session(response: Response, token_sha256: str) -> Response:
+    """Give a browser a session.
+
+    Raises
+    ------
+    BusyError
+        When the state folder cannot be written.
+    """
+    response.set_cookie(
+        COOKIE,
+        sessions.begin(service().settings.state, token_sha256),
+        max_age=sessions.LIFE_S,
+        secure=request.is_secure,
+        httponly=True,
+        samesite="Strict",
+    )
+    return _without_former_cookie(response)
+
+
+def without_session(response: Response) -> Response:
+    """End the session of a browser, and delete its cookie.
+
+    Raises
+    ------
+    BusyError
+        When the state folder cannot be written.
+    """
+    if session := request.cookies.get(COOKIE):
+        sessions.end(service().settings.state, session)
     response.delete_cookie(COOKIE)
+    return _without_former_cookie(response)
+
+
+def _without_former_cookie(response: Response) -> Response:
+    if _FORMER_COOKIE in request.cookies:
+        response.delete_cookie(_FORMER_COOKIE)
     return response

@@ -16,7 +16,7 @@ from benchdb.history.applications import program_of
 from ioncast.insights.comparison.shown import Marked
 from ioncast.service.context import service
 from ioncast.service.http import problems
-from ioncast.service.http.access import COOKIE, authorise, without_cookie
+from ioncast.service.http.access import COOKIE, authorise, without_session
 from ioncast.service.pages.assets import asset_url
 from ioncast_base.errors import DatabaseError, IoncastError
 from ioncast_base.times import instant
@@ -114,7 +114,7 @@ def _to_login() -> Response | None:
             raise
         here = request.full_path.rstrip("?") if request.method == "GET" else request.path
         where = url_for("pages.login", next=here)
-        return without_cookie(cast("Response", redirect(where, 303)))
+        return without_session(cast("Response", redirect(where, 303)))
     return None
 
 

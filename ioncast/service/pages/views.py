@@ -27,12 +27,19 @@ from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems, require_system, system_names
+from benchdb.store.tokens import digest
 from ioncast.insights.comparison.comparing import TOLERANCE
 from ioncast.service.api.jobs import explained_job
 from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.context import service
 from ioncast.service.http import openapi
-from ioncast.service.http.access import COOKIE, limit_client, role_of, without_cookie
+from ioncast.service.http.access import (
+    limit_client,
+    reject_other_origins,
+    role_of,
+    with_session,
+    without_session,
+)
 from ioncast.service.http.uploads import uploaded
 from ioncast.service.pages import frame as page_frame
 from ioncast.service.pages import kept
@@ -67,7 +74,6 @@ kept.register(pages)
 
 _DECISIONS, _CONFIGURATIONS = 8, 25
 _DAYS = timedelta(days=3)
-_TOKEN_LIFE_S = 30 * 24 * 3600
 
 _LABELS = {
     "system": "System",
@@ -268,29 +274,22 @@ def login() -> Response:
 
 @pages.post("/login")
 def enter() -> Response:
-    """Store a valid token in a cookie."""
+    """Begin a session with a valid token."""
+    reject_other_origins()
     following, token = local(request.form.get("next")), request.form.get("token", "").strip()
     try:
-        role_of(service(), token)
+        role_of(service(), digest(token))
     except IoncastError as error:
         told = problem_of(error)
         return page("login.html", told["status"], following=following, problem=told["detail"])
-    response = cast("Response", redirect(following, 303))
-    response.set_cookie(
-        COOKIE,
-        token,
-        max_age=_TOKEN_LIFE_S,
-        secure=request.is_secure,
-        httponly=True,
-        samesite="Strict",
-    )
-    return response
+    return with_session(cast("Response", redirect(following, 303)), digest(token))
 
 
 @pages.post("/logout")
 def logout() -> Response:
-    """Delete the cookie with the token."""
-    return without_cookie(cast("Response", redirect(url_for("pages.login"), 303)))
+    """End the session."""
+    reject_other_origins()
+    return without_session(cast("Response", redirect(url_for("pages.login"), 303)))
 
 
 def _chosen(connection: Connection, systems: Sequence[str]) -> str | None:

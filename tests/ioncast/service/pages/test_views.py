@@ -8,6 +8,7 @@ import gzip
 import html
 import io
 import json
+import os
 import re
 import shlex
 import shutil
@@ -33,7 +34,7 @@ from benchdb.history.runs import NewRun, Run, runs_of, store_run
 from benchdb.measurements.listing import configurations_after
 from benchdb.measurements.storing import count
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token, revoke_token
+from benchdb.store.tokens import add_token, digest, revoke_token
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import cli
 from ioncast.service.context import Service
@@ -996,6 +997,73 @@ class TestWhereReadingIsClosed:
         assert urlsplit(left.location).path == "/login"
         assert client.get("/", headers=BROWSER).status_code == 303
 
+    def test_the_cookie_does_not_hold_the_token(self, client: FlaskClient, token: str) -> None:
+        self.log_in(client, token)
+        cookie = client.get_cookie("ioncast_session")
+        assert cookie is not None
+        assert not {token, digest(token)} & {cookie.value, digest(cookie.value)}
+        headers = {"Authorization": f"Bearer {cookie.value}"}
+        assert client.get("/v1/systems", headers=headers).status_code == 401
+
+    def test_a_stolen_cookie_is_worth_nothing_after_the_logout(
+        self, client: FlaskClient, token: str, app: Flask
+    ) -> None:
+        self.log_in(client, token)
+        cookie = client.get_cookie("ioncast_session")
+        assert cookie is not None
+        thief = app.test_client()
+        thief.set_cookie("ioncast_session", cookie.value)
+        assert thief.get("/", headers=BROWSER).status_code == 200
+        client.post("/logout", headers=BROWSER)
+        thief.set_cookie("ioncast_session", cookie.value)
+        assert thief.get("/", headers=BROWSER).status_code == 303
+
+    def test_other_workers_and_the_service_after_a_restart_know_the_session(
+        self, client: FlaskClient, token: str, settings: Settings
+    ) -> None:
+        self.log_in(client, token)
+        cookie = client.get_cookie("ioncast_session")
+        assert cookie is not None
+        with application(settings) as app:
+            app.extensions["ioncast"].prepared.refresh()
+            other = app.test_client()
+            other.set_cookie("ioncast_session", cookie.value)
+            assert other.get("/", headers=BROWSER).status_code == 200
+
+    def test_a_session_ends_after_a_month(
+        self, client: FlaskClient, token: str, settings: Settings
+    ) -> None:
+        self.log_in(client, token)
+        [session] = (Path(settings.state) / "sessions").iterdir()
+        assert session.stat().st_mode & 0o077 == 0
+        long_ago = session.stat().st_mtime - 31 * 24 * 3600
+        os.utime(session, (long_ago, long_ago))
+        assert client.get("/", headers=BROWSER).status_code == 303
+        self.log_in(client, token)
+        assert not session.exists()
+
+    def test_a_token_in_a_cookie_opens_nothing(self, client: FlaskClient, token: str) -> None:
+        """Older versions stored it there."""
+        client.set_cookie("ioncast_token", token)
+        assert client.get("/", headers=BROWSER).status_code == 303
+        assert client.get_cookie("ioncast_token") is None
+
+    @pytest.mark.parametrize("path", ["/login", "/logout"])
+    def test_no_other_site_logs_somebody_in_or_out(
+        self, client: FlaskClient, token: str, path: str
+    ) -> None:
+        foreign = BROWSER | {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        response = client.post(path, data={"token": token}, headers=foreign)
+        assert response.status_code == 403
+        assert "Set-Cookie" not in response.headers
+
+    @pytest.mark.parametrize("cookie", ["../../etc/passwd", "x" * 4000, "", "%00"])
+    def test_a_made_up_session_opens_nothing(
+        self, client: FlaskClient, token: str, cookie: str
+    ) -> None:
+        client.set_cookie("ioncast_session", cookie)
+        assert client.get("/", headers=BROWSER).status_code == 303
+
     def test_the_cookie_is_only_for_https_if_the_page_is(
         self, client: FlaskClient, token: str
     ) -> None:
@@ -1052,7 +1120,7 @@ class TestWhereReadingIsClosed:
 
 
 def test_an_old_cookie_does_no_harm_when_reading_is_open(client: FlaskClient) -> None:
-    client.set_cookie("ioncast_token", "ion_old")
+    client.set_cookie("ioncast_session", "old")
     assert "Log out" in page(client, "/applications?search=a")
     client.post("/logout", headers=BROWSER)
     assert "Log out" not in page(client, "/applications?search=a")
