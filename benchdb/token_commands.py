@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
 
 import click
 from tabulate import tabulate
@@ -12,6 +13,8 @@ from benchdb.command_database import reading_database
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import ROLES, add_token, revoke_token, tokens
 from ioncast_base.command_options import CommandGroup, database_option, format_option
+from ioncast_base.durations import parse_duration
+from ioncast_base.errors import InputError
 
 
 @click.group(
@@ -19,6 +22,7 @@ from ioncast_base.command_options import CommandGroup, database_option, format_o
     epilog="""\b
 Examples:
   ioncast token add slurm --role scheduler
+  ioncast token add portal --role reader --expires 90d
   ioncast token list
   ioncast token revoke slurm
 """,
@@ -35,11 +39,17 @@ def token() -> None:
     required=True,
     help="A reader asks; a scheduler also stores runs and outcomes; an admin may do everything.",
 )
+@click.option(
+    "--expires",
+    metavar="DURATION",
+    help="The token expires after this time, such as 90d or 12h.  [default: never]",
+)
 @database_option
-def add(name: str, role: str, location: str | None) -> None:
+def add(name: str, role: str, expires: str | None, location: str | None) -> None:
     """Create a token for NAME and print it; it cannot be shown again."""
+    expires_at = _moment_after(expires) if expires is not None else None
     with opened_database(location) as engine, transaction(engine, write=True) as connection:
-        made = add_token(connection, name, role)
+        made = add_token(connection, name, role, expires_at)
     click.echo(made)
     click.echo(
         "ioncast: save this token now, because only its hash is stored; "
@@ -58,7 +68,7 @@ def list_tokens(output_format: str, location: str | None) -> None:
     if output_format == "json":
         click.echo(json.dumps(rows, indent=1))
         return
-    names = {"created_at": "created", "revoked_at": "revoked"}
+    names = {"created_at": "created", "revoked_at": "revoked", "expires_at": "expires"}
     table = [{names.get(name, name): value for name, value in row.items()} for row in rows]
     click.echo(tabulate(table, headers="keys") or "no tokens")
 
@@ -74,3 +84,14 @@ def revoke(name: str, location: str | None) -> None:
     ):
         was_valid = revoke_token(connection, name)
     click.echo(f"{name}: {'revoked' if was_valid else 'was revoked before'}")
+
+
+def _moment_after(duration: str) -> datetime:
+    try:
+        return datetime.now(timezone.utc) + timedelta(seconds=parse_duration(duration))
+    except (InputError, OverflowError) as error:
+        raise InputError(
+            f"{duration!r} is not a duration that a token can have",
+            where="--expires",
+            remedy="write it with the units d, h, m and s, like 90d or 12h",
+        ) from error

@@ -325,6 +325,7 @@ tokens = Table(
     Column("sha256", String(64), nullable=False, unique=True),
     Column("created_at", String(40), nullable=False),
     Column("revoked_at", String(40)),
+    Column("expires_at", String(40)),
 )
 
 # A result of an upload that a user chose to keep. `sha256` is that of the secret in its address, so

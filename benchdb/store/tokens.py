@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection, insert, select, update
 
 from benchdb.store.accepted_values import check_text
 from benchdb.store.schema import tokens as tokens_table
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
-from ioncast_base.times import now
+from ioncast_base.times import in_utc, now
 
 # From the fewest rights to all rights.
 ROLES = ("reader", "scheduler", "admin")
@@ -32,13 +33,16 @@ class Token:
     created_at : str
         Time when the token was created, ISO 8601 in UTC.
     revoked_at : str or None
-        Time when the token was revoked, ISO 8601 in UTC; None for a valid token.
+        Time when the token was revoked, ISO 8601 in UTC; None if it was not.
+    expires_at : str or None
+        Time when the token expires, likewise; None if it does not.
     """
 
     name: str
     role: str
     created_at: str
     revoked_at: str | None
+    expires_at: str | None
 
 
 _TOKENS = select(
@@ -46,6 +50,7 @@ _TOKENS = select(
     tokens_table.c.role,
     tokens_table.c.created_at,
     tokens_table.c.revoked_at,
+    tokens_table.c.expires_at,
 )
 
 
@@ -58,7 +63,9 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def add_token(connection: Connection, name: str, role: str) -> str:
+def add_token(
+    connection: Connection, name: str, role: str, expires_at: datetime | None = None
+) -> str:
     """Create a token.
 
     Parameters
@@ -69,6 +76,8 @@ def add_token(connection: Connection, name: str, role: str) -> str:
         Name of the client: printable words with single blanks between them.
     role : str
         One of `ROLES`.
+    expires_at : datetime, optional
+        When the token expires, with its zone; by default never.
 
     Returns
     -------
@@ -97,7 +106,8 @@ def add_token(connection: Connection, name: str, role: str) -> str:
         )
     token = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     values = {"name": name, "role": role, "sha256": digest(token), "created_at": now()}
-    connection.execute(insert(tokens_table).values(values))
+    expiry = {"expires_at": in_utc(expires_at) if expires_at else None}
+    connection.execute(insert(tokens_table).values(values | expiry))
     return token
 
 
@@ -140,11 +150,15 @@ def tokens(connection: Connection) -> list[Token]:
     return [Token(*row) for row in connection.execute(_TOKENS.order_by(tokens_table.c.id))]
 
 
-def valid_tokens(connection: Connection) -> list[tuple[str, str, str]]:
-    """Hash (see `digest`), name and role of each valid token."""
-    query = select(tokens_table.c.sha256, tokens_table.c.name, tokens_table.c.role)
-    valid = query.where(tokens_table.c.revoked_at.is_(None)).order_by(tokens_table.c.id)
-    return [(row[0], row[1], row[2]) for row in connection.execute(valid)]
+def valid_tokens(connection: Connection) -> list[tuple[str, str, str, str | None]]:
+    """Hash (see `digest`), name, role and expiry of each token that was not revoked.
+
+    Expired tokens are listed too, so that their owners learn the reason of a rejection.
+    """
+    table = tokens_table.c
+    query = select(table.sha256, table.name, table.role, table.expires_at)
+    valid = query.where(table.revoked_at.is_(None)).order_by(table.id)
+    return [(row[0], row[1], row[2], row[3]) for row in connection.execute(valid)]
 
 
 def _known(connection: Connection, name: str) -> Token | None:

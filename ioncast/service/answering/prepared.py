@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from ioncast.service.answering.answers import Entry, PreparedGroup
 
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
-_VERSION = 3
+_VERSION = 4
 _BUSY_S = 10.0
 # An entry as the file has it after its runs were deleted.
 _NO_GROUPS = "[]"
@@ -32,7 +32,9 @@ CREATE TABLE entries (
 ) WITHOUT ROWID;
 CREATE INDEX entries_of_version ON entries (version);
 CREATE INDEX entries_of_document ON entries (document);
-CREATE TABLE tokens (sha256 TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL);
+CREATE TABLE tokens (
+    sha256 TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, expires_at_s REAL
+);
 CREATE TABLE summaries (name TEXT PRIMARY KEY, json TEXT NOT NULL, at TEXT NOT NULL);
 CREATE TABLE wanted (
     number INTEGER PRIMARY KEY, application INTEGER NOT NULL, tasks INTEGER NOT NULL,
@@ -55,6 +57,18 @@ class Heartbeat(NamedTuple):
 
     at_s: float
     database_ok: bool
+
+
+class KnownToken(NamedTuple):
+    """A token that was not revoked: name, role, and expiry in seconds since 1970 or None."""
+
+    name: str
+    role: Role
+    expires_at_s: float | None
+
+    def has_expired(self, now_s: float) -> bool:
+        """Whether the token has expired at a time in seconds since 1970."""
+        return self.expires_at_s is not None and self.expires_at_s <= now_s
 
 
 class Summary(NamedTuple):
@@ -132,8 +146,8 @@ class Reader:
     ----------
     entries : Entries
         All entries.
-    tokens : dict of str to str
-        The roles of valid tokens, by hash (see `benchdb.store.tokens.digest`).
+    tokens : dict of str to KnownToken
+        Tokens by hash (see `benchdb.store.tokens.digest`).
     summaries : dict of str to Summary
         The summaries by name.
     heartbeat : Heartbeat or None
@@ -142,7 +156,7 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         self.entries = Entries()
-        self.tokens: dict[str, Role] = {}
+        self.tokens: dict[str, KnownToken] = {}
         self.summaries: dict[str, Summary] = {}
         self.heartbeat: Heartbeat | None = None
         self._path = path
@@ -219,7 +233,8 @@ class Reader:
             return False
         with _transaction(self._connection, "BEGIN") as rows:
             self._read_entries(rows, entries)
-            self.tokens = dict(rows.execute("SELECT sha256, role FROM tokens"))
+            query = "SELECT sha256, name, role, expires_at_s FROM tokens"
+            self.tokens = {row[0]: KnownToken(*row[1:]) for row in rows.execute(query)}
             self._read_summaries(rows)
             beat = rows.execute("SELECT at_s, database_ok FROM heartbeat").fetchone()
         self.heartbeat = None if beat is None else Heartbeat(beat[0], bool(beat[1]))
@@ -312,13 +327,13 @@ class Writer:
                     held,
                 )
 
-    def put_tokens(self, tokens: Iterable[tuple[str, str, str]]) -> None:
-        """Replace all tokens by the valid ones: hash, name and role of each."""
-        found = set(tokens)
-        if found == set(self._connection.execute("SELECT sha256, name, role FROM tokens")):
+    def put_tokens(self, tokens: Mapping[str, KnownToken]) -> None:
+        """Replace all tokens by those that are not revoked, by hash."""
+        found = {(sha256, *token) for sha256, token in tokens.items()}
+        if found == set(self._connection.execute("SELECT * FROM tokens")):
             return
         self._connection.execute("DELETE FROM tokens")
-        self._connection.executemany("INSERT INTO tokens VALUES (?, ?, ?)", found)
+        self._connection.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?)", found)
 
     def put_summary(self, name: str, value: object, at: str) -> None:
         """Add or replace a summary.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime, timezone
 from typing import Literal
 
 from flask import Response, request
@@ -125,12 +126,21 @@ def role_of(of: Service, token_sha256: str) -> Role:
     Raises
     ------
     RequestError
-        401 for an unknown token; 503 while no token is known yet, as after a first start
+        401 for an unknown or expired token; 503 while no token is known yet, as after a first start
         without the database.
     """
     found = of.prepared.tokens.get(token_sha256)
     if found is not None:
-        return found
+        if found.expires_at_s is not None and found.has_expired(time.time()):
+            when = datetime.fromtimestamp(found.expires_at_s, timezone.utc)
+            raise RequestError(
+                401,
+                "expired-token",
+                f"the token expired at {when:%Y-%m-%d %H:%M} UTC",
+                remedy=_HOW_TO_GET,
+                headers=_CHALLENGE,
+            )
+        return found.role
     beat = of.prepared.heartbeat
     if beat is None or not (beat.database_ok or of.prepared.tokens):
         raise RequestError(503, "not-ready", "the service has not read the tokens yet")

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, wraps
+from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, ParamSpec
 
@@ -172,4 +173,10 @@ class _State(registry.Collector):
             )
             yield GaugeMetricFamily(
                 "ioncast_database_up", "Whether the keeper can use the database.", beat.database_ok
+            )
+        now_s = time.time()
+        expiries = [each.expires_at_s or inf for each in prepared.tokens.values()]
+        if (next_s := min((each for each in expiries if each > now_s), default=inf)) < inf:
+            yield GaugeMetricFamily(
+                "ioncast_token_expiry_timestamp_seconds", "When the next token expires.", next_s
             )

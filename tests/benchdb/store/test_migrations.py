@@ -87,6 +87,10 @@ def without(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
 
 
+def with_nulls(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [row | dict.fromkeys(names) for row in rows]
+
+
 def sqlalchemy_url(location: str) -> str:
     return url_of(location).replace("postgresql:", "postgresql+psycopg:")
 
@@ -226,6 +230,7 @@ def test_version_0004_keeps_every_row(location: str) -> None:
     before["outcomes"] = [row | {"started": None} for row in before["outcomes"]]
     listed = {"runs": 1, "newest": run["started"] or run["stored_at"]}
     before["applications"] = [row | listed for row in before["applications"]]
+    before["tokens"] = with_nulls(before["tokens"], "expires_at")
     assert stable(after) == stable(before | {name: [] for name in LATER[1:]})
     assert log == {
         "id": log["id"],
@@ -534,6 +539,7 @@ def test_runs_of_version_0009_have_no_insights_until_their_log_is_sent_again(
     [run] = after["runs"]
     listed = {"runs": 1, "newest": run["started"] or run["stored_at"]}
     before["applications"] = [row | listed for row in before["applications"]]
+    before["tokens"] = with_nulls(before["tokens"], "expires_at")
     assert after == before | {name: [] for name in LATER[2:]}
     new = NewInsights(version=1, characterisation="{}", checks="{}")
     with transaction(engine, write=True) as connection:
@@ -554,7 +560,9 @@ def test_version_0011_keeps_every_row_and_can_keep_results(location: str) -> Non
     assert "kept_results" not in before
     assert all(len(before[name]) == 1 for name in SERVICE)
     engine = open_database(location)
-    assert everything(url_of(location)) == before | {name: [] for name in LATER[3:]}
+    tokens = with_nulls(before["tokens"], "expires_at")
+    new = {name: [] for name in LATER[3:]} | {"tokens": tokens}
+    assert everything(url_of(location)) == before | new
     now = datetime(2026, 11, 23, tzinfo=timezone.utc)
     with transaction(engine, write=True) as connection:
         assert keep_result(connection, "secret", "{}", now=now, days=30, room_bytes=2)
@@ -573,10 +581,24 @@ def test_the_space_of_the_decisions_of_version_0012_is_counted(location: str) ->
     engine.dispose()
     before = everything(url_of(location))
     engine = open_database(location)
-    assert everything(url_of(location)) == before | {name: [] for name in LATER[4:]}
+    tokens = with_nulls(before["tokens"], "expires_at")
+    new = {name: [] for name in LATER[4:]} | {"tokens": tokens}
+    assert everything(url_of(location)) == before | new
     with transaction(engine) as connection:
         assert counter(connection, SIZE_COUNTER) == counted > 0
     engine.dispose()
+
+
+def test_tokens_that_expire_are_revoked_for_older_versions(location: str) -> None:
+    engine = open_database(location)
+    moment = datetime(2027, 1, 1, tzinfo=timezone.utc)
+    with transaction(engine, write=True) as connection:
+        add_token(connection, "stays", "reader")
+        add_token(connection, "expires", "reader", moment)
+        go_back(connection, "0014")
+    engine.dispose()
+    revoked = [row["revoked_at"] for row in everything(url_of(location))["tokens"]]
+    assert revoked == [None, "2027-01-01T00:00:00.000000+00:00"]
 
 
 _OPEN = (

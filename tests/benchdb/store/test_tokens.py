@@ -54,7 +54,7 @@ def all_tokens(engine: Engine) -> list[Token]:
         return tokens(connection)
 
 
-def valid(engine: Engine) -> list[tuple[str, str, str]]:
+def valid(engine: Engine) -> list[tuple[str, str, str, str | None]]:
     with transaction(engine) as connection:
         return valid_tokens(connection)
 
@@ -79,18 +79,18 @@ def test_a_token_is_256_random_bits_and_only_its_hash_is_stored(database: Engine
     for i, token in enumerate(made):
         assert token[4:] not in stored
         assert hashlib.sha256(token.encode()).hexdigest() in stored
-        assert (digest(token), f"number {i}", ROLES[i % 3]) in valid(database)
+        assert (digest(token), f"number {i}", ROLES[i % 3], None) in valid(database)
 
 
 def test_a_token_is_valid_until_it_is_revoked(database: Engine) -> None:
     token = add(database)
     other = add(database, "portal", "reader")
     assert valid(database) == [
-        (digest(token), "slurm", "scheduler"),
-        (digest(other), "portal", "reader"),
+        (digest(token), "slurm", "scheduler", None),
+        (digest(other), "portal", "reader", None),
     ]
     assert revoke(database)
-    assert valid(database) == [(digest(other), "portal", "reader")]
+    assert valid(database) == [(digest(other), "portal", "reader", None)]
     first, second = all_tokens(database)
     assert (first.name, first.role, second.name, second.revoked_at) == (
         "slurm",
@@ -118,7 +118,7 @@ def test_no_two_tokens_have_the_same_name(database: Engine) -> None:
     token = add(database)
     with pytest.raises(ConflictError, match="there is already a token 'slurm'"):
         add(database, role="admin")
-    assert valid(database) == [(digest(token), "slurm", "scheduler")]
+    assert valid(database) == [(digest(token), "slurm", "scheduler", None)]
 
 
 @pytest.mark.parametrize("name", ["", " slurm", "a  b", "a\nb", "a\0", "a\ud800", "a" * 101])
@@ -145,6 +145,15 @@ def test_a_missing_token_cannot_be_revoked(database: Engine) -> None:
     assert str(caught.value) == "the database has no token 'slurm'; its tokens are portal"
 
 
+def test_a_token_may_expire(database: Engine) -> None:
+    moment = datetime(2027, 1, 1, 12, tzinfo=timezone(timedelta(hours=1)))
+    with transaction(database, write=True) as connection:
+        token = add_token(connection, "portal", "reader", moment)
+    expires_at = "2027-01-01T11:00:00.000000+00:00"
+    assert valid(database) == [(digest(token), "portal", "reader", expires_at)]
+    assert [each.expires_at for each in all_tokens(database)] == [expires_at]
+
+
 @pytest.fixture
 def ioncast(location: str) -> Ioncast:
     def run(*args: str) -> Result:
@@ -164,7 +173,7 @@ def test_the_command_prints_the_token_alone(ioncast: Ioncast, location: str) -> 
     assert SHAPE.fullmatch(result.stdout.removesuffix("\n"))
     assert "Authorization: Bearer" in result.stderr
     engine = open_database(location)
-    assert valid(engine) == [(digest(result.stdout.strip()), "slurm", "scheduler")]
+    assert valid(engine) == [(digest(result.stdout.strip()), "slurm", "scheduler", None)]
     engine.dispose()
 
 
@@ -221,3 +230,23 @@ def test_revoking_leaves_no_database_behind(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["token", "revoke", "slurm", "--db", str(place)])
     assert isinstance(result.exception, UnknownNameError)
     assert not place.exists()
+
+
+def test_the_command_makes_a_token_that_expires(ioncast: Ioncast) -> None:
+    before = datetime.now(timezone.utc)
+    assert ioncast("add", "portal", "--role", "reader", "--expires", "90d").exit_code == 0
+    [row] = listed(ioncast)
+    expires_at = instant(row["expires_at"])
+    assert expires_at is not None
+    after = datetime.now(timezone.utc)
+    assert before + timedelta(days=90) <= expires_at <= after + timedelta(days=90)
+    assert "expires" in ioncast("list").stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize("duration", ["90", "", "-1d", "soon", "0d", "999999999d"])
+def test_a_token_cannot_expire_after_no_duration(ioncast: Ioncast, duration: str) -> None:
+    result = ioncast("add", "portal", "--role", "reader", "--expires", duration)
+    assert isinstance(result.exception, InputError)
+    assert "--expires" in str(result.exception)
+    # No token has this name yet.
+    assert ioncast("add", "portal", "--role", "reader").exit_code == 0

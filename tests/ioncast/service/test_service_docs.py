@@ -54,8 +54,9 @@ def test_every_metric_is_there(tmp_path: Path) -> None:
     found = exposition(app.extensions["ioncast"]).decode()
     ours = set(re.findall(r"^# TYPE (ioncast_\w+)", found, re.MULTILINE))
     ours -= {name for name in ours if name.endswith("_created")}
-    # Without a keeper these two are missing.
+    # Without a keeper these are missing.
     ours |= {"ioncast_keeper_timestamp_seconds", "ioncast_database_up"}
+    ours |= {"ioncast_token_expiry_timestamp_seconds"}
     assert set(table("### Watching it")) == ours
     used = set(re.findall(r"\bioncast_\w+", TEXT.split("```yaml", 1)[1].split("```", 1)[0]))
     parts = re.compile("_(bucket|count|sum)$")

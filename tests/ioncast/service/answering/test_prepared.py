@@ -15,6 +15,7 @@ from ioncast.service.answering.answers import Entry, PreparedGroup, answer
 from ioncast.service.answering.prepared import (
     LATE_S,
     Heartbeat,
+    KnownToken,
     Reader,
     Summary,
     Wanted,
@@ -144,19 +145,21 @@ def test_a_round_that_fails_leaves_no_trace(writer: Writer, reader: Reader) -> N
 
 def test_tokens_summaries_and_the_heartbeat_are_read(writer: Writer, reader: Reader) -> None:
     with writer.transaction():
-        writer.put_tokens([("ab", "ada", "admin"), ("cd", "bob", "reader")])
+        writer.put_tokens(
+            {"ab": KnownToken("ada", "admin", None), "cd": KnownToken("bob", "reader", 7.5)}
+        )
         writer.put_summary("drift", [{"a": None}], "2026-11-21T12:00:00+00:00")
         writer.beat(12.5, database_ok=False)
     reader.refresh()
-    assert reader.tokens == {"ab": "admin", "cd": "reader"}
+    assert reader.tokens == {"ab": ("ada", "admin", None), "cd": ("bob", "reader", 7.5)}
     assert reader.summaries == {"drift": Summary([{"a": None}], "2026-11-21T12:00:00+00:00")}
     assert reader.heartbeat == Heartbeat(12.5, False)
     with writer.transaction():
-        writer.put_tokens([("cd", "bob", "scheduler")])
+        writer.put_tokens({"cd": KnownToken("bob", "scheduler", None)})
         writer.put_summary("drift", [], "2026-11-21T12:01:00+00:00")
         writer.beat(13.5, database_ok=True)
     reader.refresh()
-    assert reader.tokens == {"cd": "scheduler"}
+    assert reader.tokens == {"cd": ("bob", "scheduler", None)}
     assert reader.summaries["drift"].value == []
     assert reader.heartbeat == Heartbeat(13.5, True)
 
@@ -187,7 +190,7 @@ def test_the_keeper_goes_on_from_what_it_left(writer: Writer, path: Path) -> Non
 
 def test_hashes_of_tokens_are_for_nobody_else(writer: Writer, path: Path) -> None:
     with writer.transaction():
-        writer.put_tokens([("ab", "ada", "admin")])
+        writer.put_tokens({"ab": KnownToken("ada", "admin", None)})
     for each in path.parent.iterdir():
         assert stat.S_IMODE(each.stat().st_mode) & 0o077 == 0, each.name
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import revoke_token
+from benchdb.store.tokens import add_token, revoke_token
 from ioncast.service.http.access import reject_other_origins
 from ioncast.service.http.problems import RequestError
 from ioncast.service.running.app import create_app
@@ -73,6 +75,33 @@ def test_a_revoked_token_is_rejected(
         revoke_token(c, "a scheduler")
     keep()
     assert client.post("/v1/decisions", **BODY, **headers).status_code == 401
+
+
+def test_an_expired_token_is_rejected_also_without_the_database(
+    client: FlaskClient,
+    settings: Settings,
+    keep: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = time.time()
+    moment = datetime.fromtimestamp(now_s + 3600, timezone.utc)
+    with opened_database(settings.database) as database, transaction(database, write=True) as c:
+        token = add_token(c, "portal", "scheduler", moment)
+    keep()
+    headers = {"Authorization": f"Bearer {token}"}
+    Path(str(settings.database)).unlink()
+    assert client.post("/v1/decisions", **BODY, headers=headers).status_code == 200
+    numbers = client.get("/metrics").get_data(as_text=True)
+    assert "\nioncast_token_expiry_timestamp_seconds " in numbers
+    monkeypatch.setattr("time.time", lambda: now_s + 3601)
+    answer = client.post("/v1/decisions", **BODY, headers=headers)
+    assert (answer.status_code, answer.get_json()["title"]) == (401, "Expired token")
+    assert f"expired at {moment:%Y-%m-%d %H:%M} UTC" in answer.get_json()["detail"]
+    assert "ioncast token add" in answer.get_json()["detail"]
+    # An expired token is rejected where none is needed, too, so that its owner notices.
+    assert client.get("/v1/decisions?system=a", headers=headers).status_code == 401
+    numbers = client.get("/metrics").get_data(as_text=True)
+    assert "\nioncast_token_expiry_timestamp_seconds " not in numbers
 
 
 def test_a_cookie_reads_and_never_writes(

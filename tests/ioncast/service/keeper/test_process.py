@@ -746,10 +746,28 @@ def test_a_file_that_was_just_made_is_not_taken_for_an_old_one(site: Site) -> No
 def test_a_token_counts_from_a_second_later_until_it_is_revoked(site: Site) -> None:
     token = site.write(add_token, name="slurm", role="scheduler")
     site.seconds()
-    assert site.reader.tokens == {digest(token): "scheduler"}
+    assert site.reader.tokens == {digest(token): ("slurm", "scheduler", None)}
     site.write(revoke_token, name="slurm")
     site.seconds()
     assert site.reader.tokens == {}
+
+
+def test_a_token_that_will_expire_is_told_of_once(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    moment = datetime.fromtimestamp(site.now_s + 15 * 86_400, timezone.utc)
+    token = site.write(add_token, "portal", "reader", moment)
+    site.seconds()
+    known = site.reader.tokens[digest(token)]
+    assert known == ("portal", "reader", moment.timestamp())
+    assert "portal" not in caplog.text
+    site.now_s += 2 * 86_400
+    site.seconds(2)
+    assert caplog.text.count("the token 'portal' expires within 14 days") == 1
+    site.now_s += 13 * 86_400
+    site.seconds(2)
+    assert caplog.text.count("the token 'portal' has expired") == 1
+    assert known.has_expired(site.now_s)
 
 
 def test_the_database_is_summed_up_each_minute(site: Site, spool: SpoolWriter) -> None:
