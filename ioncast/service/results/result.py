@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -68,7 +68,8 @@ def of_values(values: dict[str, Any]) -> Result:
     InputError
         When another version of ioncast wrote them.
     """
-    if values["version"] != VERSION:
+    names = {field.name for field in fields(Result)}
+    if values["version"] != VERSION or values.keys() != names:
         raise InputError(
             "the result is from another version of ioncast, so it cannot be shown",
             remedy="send the log again",

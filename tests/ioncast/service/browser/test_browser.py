@@ -290,6 +290,22 @@ def test_a_result_is_kept_by_keyboard_opens_in_another_browser_and_is_deleted(
     assert violations(page) == ""
 
 
+def test_a_result_that_cannot_be_kept_is_not_lost(window: Open) -> None:
+    opened = window()
+    page = opened.open("/predict")
+    page.get_by_label("Compute nodes").fill("8")
+    drop(page, LOG.name, LOG.read_bytes())
+    opened.wait_for_figures()
+    page.locator("input[name=sealed]").evaluate("field => field.value = 'forged'")
+    page.get_by_role("button", name="Keep this result").click()
+    expect(page.get_by_text("The result is not as this service sent it")).to_be_visible()
+    page.go_back()
+    opened.wait_for_figures()
+    expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
+    page.get_by_role("button", name="Keep this result").click()
+    expect(page).to_have_url(re.compile(r"/kept/[\w-]{43}$"))
+
+
 def test_a_result_is_kept_and_deleted_without_scripts_over_plain_http(
     window: Open, served: Served
 ) -> None:

@@ -137,5 +137,15 @@ def test_a_result_of_another_version_is_an_error_that_says_so(
         unseal(KEY, sealed, now())
 
 
-def test_a_document_is_a_result(sealed: str) -> None:
+@pytest.mark.parametrize("changed", [{"advice": None}, {"more": 1}])
+def test_values_of_a_result_with_other_fields_are_those_of_another_version(
+    changed: dict[str, Any],
+) -> None:
+    values = json.loads(results.to_document(RESULT)) | changed
+    values = {name: value for name, value in values.items() if value is not None}
+    with pytest.raises(InputError, match="another version of ioncast"):
+        results.of_values(values)
+
+
+def test_a_document_is_a_result() -> None:
     assert results.of_values(json.loads(results.to_document(RESULT))) == RESULT
