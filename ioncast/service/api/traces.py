@@ -27,6 +27,7 @@ from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
 from ioncast.service.context import service
+from ioncast.service.http.access import token_name
 from ioncast.service.http.fields import (
     TEXT,
     DecisionId,
@@ -412,7 +413,14 @@ def delete_run(number: int, run_id: int) -> Response:
         with transaction(service().database, write=True) as connection:
             left = delete_some(connection, left)
     of = run.application
-    _LOG.info("run %d of %r by %r on %r was deleted", run.id, of.executable, of.user, of.system)
+    _LOG.info(
+        "the token %r deleted run %d of %r by %r on %r",
+        token_name(),
+        run.id,
+        of.executable,
+        of.user,
+        of.system,
+    )
     return Response(status=204)
 
 

@@ -156,6 +156,15 @@ def role_of(of: Service, token_sha256: str) -> Role:
     )
 
 
+def token_name() -> str | None:
+    """The name of the token in the header of an authorised request; None without one."""
+    header = request.headers.get("Authorization")
+    found = (
+        service().prepared.tokens.get(digest(header[len(_BEARER) :].strip())) if header else None
+    )
+    return found.name if found else None
+
+
 def _refuse(of: Service, limit: object, *key: str) -> None:
     reset = of.limiter.get_window_stats(limit, *key).reset_time  # type: ignore[arg-type]
     wait_s = max(round(reset - time.time()), 1)

@@ -352,7 +352,8 @@ def test_an_admin_deletes_a_run_with_its_outcome(
     assert client.delete(other, **admin).status_code == 404
     response = client.delete(place, **admin)
     assert (response.status_code, response.data) == (204, b"")
-    assert "by 'ada' on 'mn4' was deleted" in caplog.text
+    assert f"the token 'a admin' deleted run {told['run_id']} of '" in caplog.text
+    assert "by 'ada' on 'mn4'" in caplog.text
     assert client.get(place).status_code == 404
     assert client.delete(place, **admin).status_code == 404
     assert answer(client.get("/v1/applications"))["items"] == []
