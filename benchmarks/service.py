@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -476,20 +476,20 @@ def upload_until(stop: threading.Event, ours: Server, token: str, statuses: Coun
 
 def send_log(ours: Server, token: str, log: bytes) -> int:
     """Send a log and return the HTTP status."""
-    fields = {"system": SYSTEM, "user": "uploader"}
-    parts = [
-        f'--limit\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-        for name, value in fields.items()
-    ]
-    head = '--limit\r\nContent-Disposition: form-data; name="log"; filename="run.darshan"\r\n\r\n'
-    body = b"".join([*(part.encode() for part in (*parts, head)), log, b"\r\n--limit--\r\n"])
-    headers = {
-        "Authorization": f"Bearer {token}",
-        "Content-Type": "multipart/form-data; boundary=limit",
-    }
+    body, headers = form_of({"system": SYSTEM, "user": "uploader"}, "run.darshan", log)
+    headers["Authorization"] = f"Bearer {token}"
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", ours.port)) as connection:
         connection.request("POST", "/v1/traces", body, headers)
         return connection.getresponse().status
+
+
+def form_of(fields: Mapping[str, str], name: str, log: bytes) -> tuple[bytes, dict[str, str]]:
+    """The body of a form with a log, and its headers."""
+    disposition = "--limit\r\nContent-Disposition: form-data;"
+    parts = [f'{disposition} name="{key}"\r\n\r\n{value}\r\n' for key, value in fields.items()]
+    parts.append(f'{disposition} name="log"; filename="{name}"\r\n\r\n')
+    body = b"".join([*(part.encode() for part in parts), log, b"\r\n--limit--\r\n"])
+    return body, {"Content-Type": "multipart/form-data; boundary=limit"}
 
 
 def print_cases(cases: Iterable[Case]) -> None:
