@@ -109,6 +109,10 @@ class WatchSettings(Table):
         default=10.0,
         description="Seconds between two questions to Slurm.",
     )
+    limits: Line | None = Field(
+        default=None,
+        description="The file from which job_submit.lua reads Slurm's limits on the licence.",
+    )
 
 
 class ArbitrateSettings(Table):

@@ -402,7 +402,8 @@ def _in_whole_numbers(
     )
     # `_served_first` adds more than this total once for each job.
     parts = (free + 1) * (len(jobs) + 1 if sought.everyone else 1)
-    unit = _TOTAL / parts / most if most else 0.0
+    # A power of two, so that scaling rounds no bandwidth, and equal sums stay equal.
+    unit = 2.0 ** math.floor(math.log2(_TOTAL / parts / most)) if most else 0.0
 
     def value(job: JobCurve, worth_of_a_mib_s: float, choice: _Choice) -> int:
         if choice.io_nodes is None:

@@ -11,6 +11,7 @@ from ioncast_base.wording import in_digits
 from scheduler_plugin.marks import Mark, mark_of, without_hold
 from scheduler_plugin.settings import ArbitrateSettings
 from scheduler_plugin.slurm.jobs import Job
+from scheduler_plugin.slurm.licence_limits import Limits
 from scheduler_plugin.slurm.licences import licence_count, with_licence
 
 # The service stores a decision a second or two after it was made, or later if it is down for a
@@ -29,14 +30,18 @@ Curves = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class _Pool:
-    """The licence that stands for an I/O node, and how many of it Slurm has."""
+    """The licence that stands for an I/O node, and Slurm's limits on it."""
 
-    licence: str
-    total: int
+    limits: Limits
 
     def count(self, job: Job) -> int:
         """Licences that a job has or asks for; at most the whole pool, whatever its text says."""
-        return min(licence_count(job.licenses, self.licence) or 0, self.total)
+        return min(licence_count(job.licenses, self.limits.licence) or 0, self.limits.total)
+
+    def possible(self, job: Job, curves: Curves) -> Mapping[int, float]:
+        """The part of a job's curve that Slurm's limits allow."""
+        most = self.limits.of_job(job.partition, job.qos, job.account, job.user)
+        return {n: mib_s for n, mib_s in _curve(job, curves).items() if n <= most}
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,7 @@ class Change:
 def plan(
     jobs: Sequence[Job],
     curves: Curves,
-    pool: int,
-    licence: str,
+    limits: Limits,
     settings: ArbitrateSettings,
     now_s: float,
 ) -> list[Change]:
@@ -82,16 +86,14 @@ def plan(
     curves : mapping of str to mapping of int to float
         For each decision id the expected MiB/s by number of I/O nodes; empty if the decision has
         no curve.
-    pool : int
-        Number of licences that Slurm has.
-    licence : str
-        Their name.
+    limits : Limits
+        The licence, its number, and Slurm's limits on it.
     settings : ArbitrateSettings
         The site's settings.
     now_s : float
         Unix time.
     """
-    of = _Pool(licence, pool)
+    of = _Pool(limits)
     waiting = [job for job in jobs if _is_ours(job)]
     begun = _begun_arrays(jobs)
     # Sorted by values that a release does not change, so that the next plan sees the same order.
@@ -99,7 +101,7 @@ def plan(
         (
             job
             for job in _first_in_line(waiting, settings.machine_nodes)
-            if _curve(job, curves) and _can_be_changed(job, begun)
+            if of.possible(job, curves) and _can_be_changed(job, begun)
         ),
         key=lambda job: (job.submitted_s or 0, job.id),
     )
@@ -111,7 +113,7 @@ def plan(
             *(_waiting(job, curves, of, weights[job.id]) for job in known),
         ],
         # Running jobs have more than the pool after an admin made it smaller.
-        max(pool, sum(map(of.count, running))),
+        max(limits.total, sum(map(of.count, running))),
         policy=settings.policy,
         everyone=settings.everyone,
         objective=settings.objective,
@@ -126,9 +128,7 @@ def plan(
         if share is not None:
             changes += _given(job, share, curves, of, settings.policy)
         elif _is_held(job) and _is_known_by_now(job, curves, now_s):
-            has_curve = _curve(job, curves)
-            why = "it is not its turn to share" if has_curve else "its decision has no curve"
-            changes.append(as_decided(job, why))
+            changes.append(as_decided(job, _why_alone(job, curves, of)))
     return changes
 
 
@@ -207,6 +207,15 @@ def _curve(job: Job, curves: Curves) -> Mapping[int, float]:
     return curves.get(mark.decision_id, {}) if mark else {}
 
 
+def _why_alone(job: Job, curves: Curves, pool: _Pool) -> str:
+    """Why a job does not share I/O nodes with the others."""
+    if not _curve(job, curves):
+        return "its decision has no curve"
+    if not pool.possible(job, curves):
+        return "Slurm's limits are below its smallest number"
+    return "it is not its turn to share"
+
+
 def _is_known_by_now(job: Job, curves: Curves, now_s: float) -> bool:
     """Whether the job's decision was read, or is not worth waiting for any longer."""
     mark = _mark(job)
@@ -235,7 +244,7 @@ def _running(job: Job, pool: _Pool) -> JobCurve:
 def _waiting(job: Job, curves: Curves, pool: _Pool, weight: float) -> JobCurve:
     # The user of a held job has seen no number yet, so moving away from it needs no minimum gain.
     current = None if _is_held(job) else pool.count(job)
-    return JobCurve(str(job.id), job.nodes or 1, _curve(job, curves), weight, current)
+    return JobCurve(str(job.id), job.nodes or 1, pool.possible(job, curves), weight, current)
 
 
 def _given(job: Job, share: Share, curves: Curves, pool: _Pool, policy: str) -> Iterator[Change]:
@@ -244,7 +253,7 @@ def _given(job: Job, share: Share, curves: Curves, pool: _Pool, policy: str) -> 
     if io_nodes is None:
         if not _is_held(job):
             return
-        io_nodes, why = min(_curve(job, curves)), f"{policy}, no I/O nodes are free now"
+        io_nodes, why = min(pool.possible(job, curves)), f"{policy}, no I/O nodes are free now"
     if _is_held(job) or pool.count(job) != io_nodes:
-        licenses = with_licence(job.licenses, pool.licence, io_nodes)
+        licenses = with_licence(job.licenses, pool.limits.licence, io_nodes)
         yield Change(job, licenses, without_hold(job.admin_comment), _is_held(job), why)

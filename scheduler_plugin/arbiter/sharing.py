@@ -18,11 +18,13 @@ from scheduler_plugin.settings import Settings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import SlurmAnswerError
 from scheduler_plugin.slurm.jobs import Job
+from scheduler_plugin.slurm.licence_limits import Limits
 
 _LOG = logging.getLogger("ioncast.arbiter")
 # The plugin holds a job right after it has read the heartbeat; so long after the heartbeat's end
 # every job that it held is in Slurm's queue.
 _SUBMISSION_S = 0.5
+_BETWEEN_LIMITS_S = 60.0
 
 
 @dataclass
@@ -49,6 +51,10 @@ class Arbiter:
     _curves: dict[str, dict[int, float]] = field(default_factory=dict)
     # Jobs that this arbiter released; if one is held again, somebody else holds it.
     _released: set[int] = field(default_factory=set)
+    # Limits of slurmdbd, and the Unix time when it was asked for them.
+    _limits: Limits | None = None
+    _limits_s: float = 0.0
+    _failures: Failures = field(default_factory=lambda: Failures(_LOG))
     # Complaints of this round and of the last one; a complaint that goes on is logged once.
     _complaints: set[str] = field(default_factory=set)
     _said: set[str] = field(default_factory=set)
@@ -74,8 +80,8 @@ class Arbiter:
         self._said, self._complaints = self._complaints, set()
         jobs = self._jobs()
         self._learn(decisions_of(jobs))
-        licence = self.settings.licence.name
-        changes = plan(jobs, self._curves, self.pool(), licence, self.settings.arbitrate, now_s)
+        limits = self._limits_now(now_s)
+        changes = plan(jobs, self._curves, limits, self.settings.arbitrate, now_s)
         return [change for change in changes if self._made(change)]
 
     def held(self) -> list[Change]:
@@ -98,6 +104,18 @@ class Arbiter:
             where="slurm.conf",
             remedy=f"set Licenses={name}:N there, or licence.name in the settings",
         )
+
+    def _limits_now(self, now_s: float) -> Limits:
+        """Slurm's limits: the number of licences of now, limits of slurmdbd of the last minute."""
+        name, total = self.settings.licence.name, self.pool()
+        if abs(now_s - self._limits_s) > _BETWEEN_LIMITS_S:
+            self._limits_s = now_s
+            # If it fails, the limits that were read before stay.
+            self._failures.attempt("reading limits of slurmdbd", lambda: self._read_limits(total))
+        return replace(self._limits or Limits(name, total), total=total)
+
+    def _read_limits(self, total: int) -> None:
+        self._limits = self.slurm.limits(self.settings.licence.name, total)
 
     def _jobs(self) -> list[Job]:
         """All jobs; without the hold in the mark of those that were released.

@@ -22,7 +22,11 @@ local LONGEST_EXECUTABLE = 1000
 local LONGEST_LICENCES = 4 * 1024
 local LONGEST_DIRECTIVE = 1024
 local MOST_DIRECTIVES = 100
+local LONGEST_LIMITS = 64 * 1024
+local MOST_PARTITIONS = 20
 local HEARTBEAT_S = 30
+-- Limits are still true while the watch does not run, but not for ever.
+local LIMITS_S = 86400
 -- If the plugin's own work has used this share of the deadline, no job script is sent, and a missing answer
 -- does not count as a failure of the service.
 local FAIR_SHARE = 0.5
@@ -243,6 +247,7 @@ local KNOWN = {
     token = setting(is_token, "must be the token that `ioncast token add` printed"),
     token_file = setting(is_text, "must be the name of a file"),
     heartbeat = setting(is_text, "must be the name of a file"),
+    limits = setting(is_text, "must be the name of a file"),
     partitions = setting(is_table, "must be a table of tables", {}),
 }
 
@@ -709,6 +714,63 @@ local function own_request(job, script, settings)
     return own_licences(job.licenses, settings.licence)
 end
 
+-- Slurm's limits ---------------------------------------------------------------------------------
+
+-- The lines of the file into which `ioncast slurm watch` writes Slurm's limits. Its first and its last line
+-- have the same time. nil if a part is missing, or if it is older than a day or about another licence: then no
+-- limit is known.
+local function known_limits(settings)
+    local content = settings.limits and file_content(settings.limits, LONGEST_LIMITS) or ""
+    local written, licence = content:match("^ioncast%-limits\t1\t(%d+)\t([^\t\n]+)\n")
+    local last = written and content:find("\nend\t" .. written .. "\n", 1, true)
+    if not last or licence ~= settings.licence
+        or math.abs(os.time() - tonumber(written)) >= LIMITS_S then
+        return nil
+    end
+    return content:sub(1, last)
+end
+
+local function limit_in(lines, ...)
+    local _, last = lines:find("\n" .. table.concat({ ... }, "\t") .. "\t", 1, true)
+    local number = last and tonumber(lines:match("^(%d+)\n", last + 1))
+    return is_whole(number, 0) and number or nil
+end
+
+-- Slurm compares names of accounts and QOS without regard to case, and the file has lower case.
+local function lower_name(value)
+    return (text_of(value, LONGEST_NAME) or ""):lower()
+end
+
+-- The lowest of Slurm's limits on a job's I/O nodes, and its name in words; nil without a limit. With more,
+-- Slurm would reject the job, or let it wait for ever. The components of a het job share the total.
+local function limit_of(job, partition, settings, given)
+    local lines = settings.resource == "licence" and known_limits(settings)
+    if not lines then
+        return nil
+    end
+    local account = lower_name(job.account or job.default_account)
+    local user, qos = text_of(job.user_name, LONGEST_USER) or "", lower_name(job.qos or job.default_qos)
+    local lowest, name
+    local function note(limit, of)
+        if limit and (not lowest or limit < lowest) then
+            lowest, name = limit, of
+        end
+    end
+    local total = limit_in(lines, "total")
+    note(total and math.max(total - given, 0), "all licences")
+    note(limit_in(lines, "qos", qos), "QOS " .. qos)
+    note(limit_in(lines, "account", account), "account " .. account)
+    note(limit_in(lines, "user", account, user), "user " .. user .. " of account " .. account)
+    local count = 0
+    for each in (text_of(job.partition, LONGEST_LICENCES) or partition or ""):gmatch("[^,]+") do
+        count = count + 1
+        if count <= MOST_PARTITIONS then
+            note(limit_in(lines, "partition", each), "partition " .. each)
+        end
+    end
+    return lowest, name
+end
+
 -- Changes of the job -----------------------------------------------------------------------------
 
 local function joined(before, separator, after)
@@ -827,6 +889,9 @@ end
 
 local function why_of(decision)
     local why = printable(decision.why, 500)
+    if decision.limit then
+        why = why .. "; " .. printable(decision.limit, 300)
+    end
     local not_held = decision.not_held
     return why .. (not_held and "; not held: " .. printable(not_held, 300) or "")
 end
@@ -916,7 +981,7 @@ local function new(given, slurm, library)
         return decision, why, (ended - began) * 1000
     end
 
-    local function decide(job, script, chosen, available, began)
+    local function decide(job, script, chosen, available, limit, began)
         local problem = unreadable(job)
         local is_own, count
         if not problem then
@@ -927,7 +992,7 @@ local function new(given, slurm, library)
         end
         problem = problem or obstacle(job, chosen)
         if not problem and available < chosen.pool and available == 0 then
-            problem = "the components before it have all I/O nodes"
+            problem = limit or "the components before it have all I/O nodes"
         end
         if problem then
             return { source = "fallback", why = problem }
@@ -937,7 +1002,7 @@ local function new(given, slurm, library)
             source = "fallback",
             why = "no answer from " .. chosen.address.text .. ": " .. tostring(why),
         }
-        decision.ms = ms
+        decision.ms, decision.limit = ms, limit
         decision.is_known = decision.io_nodes ~= nil
         local io_nodes = decision.io_nodes or chosen.default
         decision.io_nodes = io_nodes and math.min(io_nodes, available)
@@ -947,6 +1012,16 @@ local function new(given, slurm, library)
     -- I/O nodes of the het job's components so far. They are submitted one after the other and start
     -- together, but Slurm does not check the sum of their licences.
     local given = 0
+
+    -- The number of I/O nodes that a job can have; and in words the limit of Slurm that makes it lower.
+    local function available_to(job, partition, chosen)
+        local left = math.max(chosen.pool - given, 0)
+        local limit, name = limit_of(job, partition, chosen, given)
+        if not limit or limit >= left then
+            return left
+        end
+        return limit, "Slurm's limit for " .. name .. " is " .. digits(limit)
+    end
 
     local function handle(job, partitions)
         local began = library and library.gettime()
@@ -960,8 +1035,8 @@ local function new(given, slurm, library)
         end
         -- Slurm copies the script each time it is read, so read it once.
         local script = job.script
-        local available = math.max(chosen.pool - given, 0)
-        local decision = decide(job, script, chosen, available, began)
+        local available, limit = available_to(job, partition, chosen)
+        local decision = decide(job, script, chosen, available, limit, began)
         given = given + (decision.io_nodes or 0)
         if chosen.mode ~= "shadow" then
             apply(job, script, changes_of(job, chosen, decision, slurm), decision)

@@ -43,6 +43,10 @@ return {
     -- held if the file is missing or its time is older than 30 seconds. Default: no file.
     -- heartbeat = "/run/ioncast-arbiter/heartbeat",
 
+    -- The file into which `ioncast slurm watch` writes Slurm's limits on the licence (of partitions, QOS
+    -- and accounts, and its total number), so that no job gets more. Without the file there is no limit.
+    limits = "/run/ioncast-limits/limits",
+
     -- Other values of `mode`, `default`, `pool` or `deadline_ms` for some partitions. For a job with
     -- several partitions the first one counts. A wrong name of a partition is not noticed, because
     -- Slurm shows the plugin only partitions that the job's user may use. Default: no partitions.

@@ -18,6 +18,13 @@ from scheduler_plugin.slurm.errors import (
 )
 from scheduler_plugin.slurm.exchange import Answer, exchange
 from scheduler_plugin.slurm.jobs import Job
+from scheduler_plugin.slurm.licence_limits import (
+    Limits,
+    association,
+    is_named,
+    limits_of,
+    qos_limit,
+)
 from scheduler_plugin.slurm.licences import Licence
 from scheduler_plugin.slurm.versions import NEWEST_FIRST, Version38, without_unread
 
@@ -145,6 +152,27 @@ class Slurm:
     def licences(self) -> list[Licence]:
         """The cluster's licences."""
         return _listed(self._ask("GET", "slurm", "licenses"), "licenses", self._version.licence)
+
+    def limits(self, licence: str, total: int) -> Limits:
+        """Slurm's limits on a licence, of which it has `total`.
+
+        Raises
+        ------
+        SlurmAnswerError
+            If the cluster has no slurmdbd, or slurmrestd does not offer it.
+        """
+        found = self._ask("GET", "slurmdb", "qos")
+        key = "qos" if "qos" in found else "QOS"
+        qos = dict(_listed(found, key, lambda each: (each["name"], qos_limit(each, licence))))
+        found = self._ask("GET", "slurm", "partitions")
+        partitions = dict(_listed(found, "partitions", self._version.partition))
+        found = self._ask("GET", "slurmdb", "associations")
+        rows = _listed(found, "associations", lambda each: association(each, licence))
+        return limits_of(licence, total, qos, partitions, rows)
+
+    def licence_total(self, licence: str) -> int:
+        """The number that Slurm has of a licence; 0 if it does not know the licence."""
+        return sum(each.total for each in self.licences() if is_named(each.name, licence))
 
     def ended_jobs(self, since_s: int, until_s: int) -> list[Job]:
         """Jobs of slurmdbd with `since_s` <= end < `until_s`, in Unix times.

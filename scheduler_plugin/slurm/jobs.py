@@ -55,6 +55,8 @@ class Job:
     burst_buffer : str
         Request for burst buffers, such as ``#BB_LUA pool=ionode capacity=4``; empty without one,
         and always for jobs from slurmdbd.
+    qos, account : str
+        Slurm's names of them; empty for jobs from slurmdbd.
     """
 
     id: int
@@ -76,6 +78,8 @@ class Job:
     array_task_id: int | None = None
     het_job_id: int | None = None
     burst_buffer: str = ""
+    qos: str = ""
+    account: str = ""
 
     @property
     def is_waiting(self) -> bool:

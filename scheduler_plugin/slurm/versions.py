@@ -29,9 +29,10 @@ _BASE_STATES = {
 }
 _NO_VALUE = 0xFFFFFFFE
 _NOT_OVER = ("COMPLETING", "STAGE_OUT")
-# All fields of a job that are read below.
-_OF_A_JOB = frozenset(
+# All fields of a job, a partition or an association that are read below and in licence_limits.py.
+_READ = frozenset(
     {
+        "account",
         "admin_comment",
         "allocation_nodes",
         "array",
@@ -47,10 +48,13 @@ _OF_A_JOB = frozenset(
         "job_state",
         "licenses",
         "licenses_allocated",
+        "max",
         "name",
         "node_count",
+        "parent_account",
         "partition",
         "priority",
+        "qos",
         "start_time",
         "state",
         "state_reason",
@@ -63,18 +67,18 @@ _OF_A_JOB = frozenset(
         "user_name",
     }
 )
-# Every job has this field, and no other part of an answer has it.
+# Every job has this field. In other answers only partitions and associations may have it.
 _EVERY_JOB_HAS = "partition"
 
 
 def without_unread(entry: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields of a job that are not read, while JSON is decoded.
+    """Drop the fields of a job (partition, association) that are not read, while JSON is decoded.
 
     A job has up to 150 fields; all of them take eight times the memory and twice the time.
     """
     if _EVERY_JOB_HAS not in entry:
         return entry
-    return {field: value for field, value in entry.items() if field in _OF_A_JOB}
+    return {field: value for field, value in entry.items() if field in _READ}
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,8 @@ class Version38:
             array_task_id=self.number(entry.get("array_task_id")),
             het_job_id=self.number(entry.get("het_job_id")) or None,
             burst_buffer=entry.get("burst_buffer") or "",
+            qos=entry.get("qos") or "",
+            account=entry.get("account") or "",
         )
 
     def accounted_job(self, entry: Mapping[str, Any]) -> Job:
@@ -138,6 +144,10 @@ class Version38:
     def licence(self, entry: Mapping[str, Any]) -> Licence:
         """Read a licence of the cluster."""
         return Licence(entry["LicenseName"], int(entry["Total"]), int(entry["Used"]))
+
+    def partition(self, entry: Mapping[str, Any]) -> tuple[str, str]:
+        """Read the name and the QOS of a partition; without a QOS its name is empty."""
+        return entry["name"], entry.get("qos") or ""
 
     def number(self, value: Any) -> int | None:
         """Read a number; None if it is missing or one of Slurm's NO_VAL and INFINITE."""
@@ -172,6 +182,10 @@ class Version39(Version38):
     """0.0.39: a number comes with flags (set, infinite); admin comments can be changed."""
 
     can_change_admin_comment = True
+
+    def partition(self, entry: Mapping[str, Any]) -> tuple[str, str]:
+        """Read the name and the QOS of a partition, which stands beside those that it allows."""
+        return entry["name"], (entry.get("qos") or {}).get("assigned") or ""
 
     def number(self, value: Any) -> int | None:
         """Read ``{"set": …, "infinite": …, "number": …}`` or, in a few fields, a plain number."""

@@ -12,9 +12,11 @@ from ioncast_base.errors import InputError
 from scheduler_plugin.clients import clients
 from scheduler_plugin.rounds import ended_by_signals, log_to_stderr, repeat
 from scheduler_plugin.service_client import LOG_TIMEOUT_S
-from scheduler_plugin.settings import read_settings
+from scheduler_plugin.settings import Settings, read_settings
+from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.watch.dry_run import DryReceiver
+from scheduler_plugin.watch.limits_file import LimitsFile
 from scheduler_plugin.watch.state import copied_state, opened_state
 from scheduler_plugin.watch.watching import Watch
 
@@ -77,6 +79,7 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
             licence=settings.licence.name,
             period_s=settings.watch.period_s,
             wait_s=darshan.wait_s,
+            limits=None if dry_run else _limits_file(settings, slurm),
             is_dry=dry_run,
         )
         try:
@@ -87,3 +90,8 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
             repeat(lambda: watcher.round(period_s), period_s, came)
         finally:
             watcher.sum_up()
+
+
+def _limits_file(settings: Settings, slurm: Slurm) -> LimitsFile | None:
+    path = settings.watch.limits
+    return LimitsFile(path, settings.licence.name, slurm) if path else None

@@ -12,6 +12,7 @@ from ioncast_base.errors import InputError
 from scheduler_plugin.rounds import Failures
 from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.watch.following import JobFollower, SlurmJobs
+from scheduler_plugin.watch.limits_file import LimitsFile
 from scheduler_plugin.watch.sending import LogSender, Receiver, counted
 from scheduler_plugin.watch.state import JobRun, Kind, WatchState
 
@@ -21,6 +22,7 @@ _MOST_LOGS = 900
 _MOST_BYTES = 128 << 20
 _KEPT_S = 28 * 86_400.0
 _BETWEEN_SUMMARIES_S = 3600.0
+_BETWEEN_LIMITS_S = 60.0
 
 
 def batches(paths: list[Path]) -> Iterator[list[Path]]:
@@ -62,6 +64,8 @@ class Watch:
         The system's name in ioncast, and Slurm's name of an I/O node.
     period_s, wait_s : float
         Seconds between two rounds, and after a job's end until no more logs of it are expected.
+    limits : LimitsFile, optional
+        The file for Slurm's limits.
     is_dry : bool
         Whether the receiver sends nothing; then the log says "would be sent".
     clock : callable
@@ -79,12 +83,14 @@ class Watch:
         licence: str,
         period_s: float,
         wait_s: float,
+        limits: LimitsFile | None = None,
         is_dry: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._logs = logs
         self._wait_s = wait_s
+        self._limits = limits
         self._clock = clock
         self._failures = Failures(_LOG)
         self._counted: Counter[str] = Counter()
@@ -102,6 +108,7 @@ class Watch:
         )
         self._summed_up_s = clock()
         self._pruned_s = 0.0
+        self._limits_s = 0.0
 
     def round(self, sending_s: float) -> bool:
         """Do each step once.
@@ -121,6 +128,12 @@ class Watch:
             self._failures.attempt("looking for logs", self._look),
         ]
         now_s = self._clock()
+        limits = self._limits
+        if limits is not None and abs(now_s - self._limits_s) > _BETWEEN_LIMITS_S:
+            self._limits_s = now_s
+            done.append(
+                self._failures.attempt("reading Slurm's limits", lambda: limits.renew(now_s))
+            )
         if not self._sender.is_paused(now_s):
             until_s = now_s + sending_s
             done.append(self._failures.attempt("sending logs", lambda: self._sender.send(until_s)))

@@ -108,6 +108,18 @@ def test_all_samples_name_the_same_heartbeat() -> None:
     assert f'`heartbeat = "{heartbeat}"`' in manual.read_text()
 
 
+def test_all_samples_name_the_same_file_of_limits() -> None:
+    limits = read_settings(_DEPLOY / "watch.toml").watch.limits
+    assert limits is not None
+    lua = _DEPLOY.parent / "lua" / "ioncast_settings.lua"
+    assert f'\n    limits = "{limits}",\n' in lua.read_text()
+    unit = (_DEPLOY / "ioncast-watch.service").read_text()
+    assert f"-o ioncast-watch /dev/null {limits}'\n" in unit
+    # The folder is root's: otherwise the watch could put a pipe there, and slurmctld would wait.
+    assert f"install -d -m 755 {Path(limits).parent}\n" in unit
+    assert f"\nReadWritePaths=-{Path(limits).parent}\n" in unit
+
+
 @pytest.mark.parametrize(
     ("missing", "origin"), [("slurm.jwt", "renew-slurm-token"), ("token", "`ioncast token add`")]
 )

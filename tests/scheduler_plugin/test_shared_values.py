@@ -16,6 +16,7 @@ from ioncast.service.settings import Settings as ServiceSettings
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import LARGEST_PAGE, LOG_TIMEOUT_S, LONGEST_NAME, LONGEST_USER
 from scheduler_plugin.settings import LONGEST_PERIOD_S, LicenceSettings
+from scheduler_plugin.watch.limits_file import LONGEST_BYTES
 
 ROOM = Path(__file__).resolve().parents[2] / "scheduler_plugin"
 PLUGIN = (ROOM / "lua" / "ioncast.lua").read_text()
@@ -86,3 +87,7 @@ def test_a_heartbeat_is_fresh_for_two_of_the_longest_periods() -> None:
 def test_all_have_the_same_default_licence(file: str, line: str) -> None:
     lines = [each.strip() for each in (ROOM / file).read_text().splitlines()]
     assert line.format(LicenceSettings().name) in lines
+
+
+def test_the_plugin_reads_all_limits_that_the_watch_writes() -> None:
+    assert in_plugin("LONGEST_LIMITS") == LONGEST_BYTES

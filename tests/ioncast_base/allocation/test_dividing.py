@@ -344,6 +344,14 @@ def test_of_equal_sums_the_one_with_the_fewest_io_nodes_is_taken(
             )
 
 
+def test_equal_sums_of_other_bandwidths_are_equal() -> None:
+    # 200 + 400 is 100 + 500, and takes fewer I/O nodes.
+    rising = {0: 100.0, 1: 110.0, 2: 200.0, 4: 400.0, 8: 500.0}
+    few = {n: rising[n] for n in (0, 1, 2)}
+    assert divided([few, rising], 8, minimum_gain=0.05) == [2, 4]
+    assert divided([few, rising], 8, minimum_gain=0.05, everyone=False) == [2, 4]
+
+
 DIRECT = {0: 100.0, 1: 90.0, 2: 200.0, 4: 300.0}
 FORWARDED = {1: 90.0, 2: 200.0, 4: 300.0}
 

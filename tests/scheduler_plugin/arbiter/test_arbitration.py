@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scheduler_plugin.arbiter.arbitration import Change, decisions_of, plan, releases
 from scheduler_plugin.settings import ArbitrateSettings
 from scheduler_plugin.slurm.jobs import Job
+from scheduler_plugin.slurm.licence_limits import Limits
 from scheduler_plugin.slurm.licences import licence_count
 
 NOW_S = 1_800_000_000.0
@@ -26,6 +27,7 @@ CURVES = {
     "direct": DIRECT,
     "forwarded": FORWARDED,
     "slow": {2: 1.0, 4: 10.0},
+    "large": {4: 100.0, 8: 200.0},
     "unknown": {},
 }
 POOL = 8
@@ -59,7 +61,8 @@ def running(number: int, io_nodes: int) -> Job:
 
 
 def planned(*jobs: Job, pool: int = POOL, now_s: float = NOW_S, **settings: Any) -> list[Change]:
-    return plan(jobs, CURVES, pool, "ionode", ArbitrateSettings(**settings), now_s)
+    limits = Limits("ionode", pool, qos={"small": 3})
+    return plan(jobs, CURVES, limits, ArbitrateSettings(**settings), now_s)
 
 
 def applied(jobs: list[Job], changes: list[Change]) -> list[Job]:
@@ -191,6 +194,20 @@ def test_a_site_may_let_slow_jobs_count_as_much_as_fast_ones() -> None:
         assert {each.job.id: each.licenses for each in changes} == expected
 
 
+def test_no_job_gets_more_than_slurms_limits() -> None:
+    jobs = waiting(1, "rising", qos="small"), waiting(2, "rising", qos="large")
+    changes = planned(*jobs)
+    assert {each.job.id: each.licenses for each in changes} == {1: "ionode:2", 2: "ionode:4"}
+    [change] = planned(waiting(1, "rising", qos="small", held=False, licenses="ionode:4"))
+    assert change.licenses == "ionode:2"
+
+
+def test_a_job_whose_limit_is_below_its_smallest_number_is_released_as_decided() -> None:
+    [change] = planned(waiting(1, "large", qos="small", licenses="ionode:3"))
+    assert (change.licenses, change.is_release) == ("ionode:3", True)
+    assert change.why == "as decided: Slurm's limits are below its smallest number"
+
+
 def test_an_array_that_has_begun_is_left_alone() -> None:
     rest = waiting(1, "one", held=False, array_job_id=1)
     begun = replace(running(2, 4), array_job_id=1, array_task_id=7)
@@ -225,7 +242,7 @@ jobs_of_all_kinds = st.lists(
         st.builds(
             waiting,
             st.just(0),
-            st.sampled_from(sorted(CURVES.keys() - {"forwarded", "slow"})),
+            st.sampled_from(sorted(CURVES.keys() - {"forwarded", "slow", "large"})),
             held=st.booleans(),
             nodes=st.integers(1, 64),
             priority=st.integers(0, 10_000),

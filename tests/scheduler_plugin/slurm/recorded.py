@@ -70,7 +70,7 @@ class Slurmrestd:
             return 200, json.dumps({"pings": [{"hostname": "ctl", told: "UP"}], "errors": []})
         if what.startswith("job/"):
             return self._job(version, int(what.removeprefix("job/")))
-        name = "accounted_jobs" if part == "slurmdb" else what
+        name = "accounted_jobs" if (part, what) == ("slurmdb", "jobs") else what
         return 200, recorded(version, name)
 
     def _job(self, version: str, job_id: int) -> tuple[int, str]:

@@ -1,0 +1,133 @@
+"""The file from which job_submit.lua reads Slurm's limits on I/O nodes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from ioncast_base.errors import InputError
+from scheduler_plugin.slurm import SlurmAnswerError, SlurmError
+from scheduler_plugin.slurm.licence_limits import Limits
+
+_LOG = logging.getLogger("ioncast.watch")
+# The plugin reads no more (LONGEST_LIMITS in ioncast.lua).
+LONGEST_BYTES = 64 * 1024
+
+
+class SlurmLimits(Protocol):
+    """The part of `scheduler_plugin.slurm.Slurm` that tells limits."""
+
+    def licence_total(self, licence: str) -> int:
+        """The number that Slurm has of a licence."""
+
+    def limits(self, licence: str, total: int) -> Limits:
+        """Slurm's limits on a licence."""
+
+
+class LimitsFile:
+    """Writes Slurm's limits into a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    licence : str
+        Slurm's name of an I/O node.
+    slurm : SlurmLimits
+        Client of Slurm.
+    """
+
+    def __init__(self, path: str | Path, licence: str, slurm: SlurmLimits) -> None:
+        self._path = Path(path)
+        self._licence = licence
+        self._slurm = slurm
+        self._known: Limits | None = None
+        self._said = ""
+
+    def renew(self, now_s: float) -> None:
+        """Ask Slurm and write the file; a cluster without slurmdbd has a total only.
+
+        If slurmdbd does not answer, the limits that it gave last stay.
+
+        Raises
+        ------
+        SlurmError
+            If Slurm does not answer.
+        InputError
+            If the file cannot be written, or the limits are too many for it.
+        """
+        total = self._slurm.licence_total(self._licence)
+        failure: SlurmError | None = None
+        try:
+            self._known = self._slurm.limits(self._licence, total)
+        except SlurmAnswerError:
+            self._known = self._known or Limits(self._licence, total)
+        except SlurmError as error:
+            failure = error
+        if self._known is not None:
+            self._write(replace(self._known, total=total), now_s)
+        if failure is not None:
+            raise failure
+
+    def _write(self, limits: Limits, now_s: float) -> None:
+        lines = list(_lines(limits))
+        _write_in_place(self._path, text_of(limits, now_s).encode())
+        if (said := ", ".join(lines).replace("\t", " ")) != self._said:
+            _LOG.info("Slurm's limits on %s: %s", self._licence, said)
+            self._said = said
+
+
+def text_of(limits: Limits, now_s: float) -> str:
+    """The content of the file: a limit in each line, between two lines with the time."""
+    stamp = str(int(now_s))
+    first = f"ioncast-limits\t1\t{stamp}\t{limits.licence}"
+    return "\n".join([first, *_lines(limits), f"end\t{stamp}", ""])
+
+
+def _lines(limits: Limits) -> Iterator[str]:
+    named = [
+        (("total",), limits.total),
+        *((("partition", name), limit) for name, limit in limits.partitions.items()),
+        *((("qos", name), limit) for name, limit in limits.qos.items()),
+        *((("account", name), limit) for name, limit in limits.accounts.items()),
+        *((("user", *names), limit) for names, limit in limits.users.items()),
+    ]
+    for names, limit in named:
+        if all(map(str.isprintable, names)):
+            yield "\t".join([*names, str(limit)])
+
+
+def _write_in_place(path: Path, content: bytes) -> None:
+    """Replace the content of a file, and not the file.
+
+    The folder belongs to root, so that this user cannot put a pipe in the place of the file:
+    slurmctld would wait for ever when it opens it. A reader that comes in between finds two
+    different times, and uses no limit.
+    """
+    if len(content) > LONGEST_BYTES:
+        raise InputError(
+            f"Slurm's limits take {len(content)} bytes, and the plugin reads {LONGEST_BYTES}",
+            where=str(path),
+            remedy="limit the licence for QOS or accounts instead of users",
+        )
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+        try:
+            # slurmctld's user reads it, whatever the umask of the watch is.
+            if stat.S_IMODE(os.fstat(file).st_mode) != 0o644:
+                os.fchmod(file, 0o644)
+            os.pwrite(file, content, 0)
+            os.ftruncate(file, len(content))
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise InputError(
+            f"watch.limits cannot be written: {error.strerror}",
+            where=str(path),
+            remedy="create the file and let this user write to it",
+        ) from error
