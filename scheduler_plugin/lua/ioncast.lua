@@ -82,10 +82,15 @@ local function count_of(value, unset)
     return nil
 end
 
--- One line of ASCII without double quotes, for use between them.
+local function escape(character)
+    return string.format("\\x%02x", character:byte())
+end
+
+-- One line of ASCII without double quotes, for use between them. Every other byte becomes an escape, such as
+-- \xc3, and so does a backslash: different names stay different.
 local function printable(value, longest)
     local text = tostring(value):sub(1, longest)
-    return (text:gsub('"', "'"):gsub("[^\32-\126]", "?"))
+    return (text:gsub('"', "'"):gsub("\\", escape):gsub("[^\32-\126]", escape))
 end
 
 local UTF8_CHARACTERS = {
@@ -912,6 +917,31 @@ local function line_of(job, partition, settings, decision)
     )
 end
 
+local function yes_or_no(value)
+    return value and "yes" or "no"
+end
+
+-- The line of a start or a reload, from which an admin sees which settings are in use.
+local function loaded_line(settings, library)
+    local partitions = {}
+    for name, partition in pairs(settings.partitions) do
+        partitions[#partitions + 1] = printable(name, 100) .. "=" .. partition.mode
+    end
+    table.sort(partitions)
+    return string.format(
+        'loaded: mode=%s partitions="%s" address=%s system="%s" pool=%s token=%s heartbeat=%s limits=%s lua_socket=%s',
+        settings.mode,
+        table.concat(partitions, " "),
+        settings.address and printable(settings.address.text, 200) or "none",
+        printable(settings.system or "", 100),
+        settings.pool and digits(settings.pool) or "none",
+        yes_or_no(settings.token),
+        yes_or_no(settings.heartbeat),
+        yes_or_no(settings.limits),
+        yes_or_no(library)
+    )
+end
+
 -- The job's first partition. A job without one goes to the default partition.
 local function partition_of(job, partitions)
     local named = text_of(job.partition, 1000)
@@ -945,6 +975,8 @@ local function new(given, slurm, library)
     if not library and is_used(settings) then
         complain("lua-socket is not installed: the service is not asked, and all jobs get the default")
     end
+
+    slurm.log_info("ioncast: %s", loaded_line(settings, library))
 
     -- The part of a job's script to send; nil if no script may be sent.
     local function script_to_send(script, user, chosen, now)

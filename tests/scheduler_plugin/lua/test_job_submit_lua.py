@@ -67,7 +67,9 @@ class Controller:
     Attributes
     ----------
     lines, errors : list of str
-        Lines of slurmctld's log.
+        Lines of slurmctld's log about jobs, and errors.
+    loads : list of str
+        Lines about the settings, one for each start.
     now : float
         The clock, in seconds; it advances by the times in `takes` and `reading_takes`.
     answer : bytes
@@ -90,6 +92,7 @@ class Controller:
         self.lua = runtime(encoding="latin-1", unpack_returned_tuples=True)
         self.module = self.lua.execute((FOLDER / "ioncast.lua").read_text())
         self.lines: list[str] = []
+        self.loads: list[str] = []
         self.errors: list[str] = []
         self.now = 1000.0
         self.answer = response("4")
@@ -138,10 +141,13 @@ class Controller:
             {
                 "NO_VAL": NO_VAL,
                 "NO_VAL16": NO_VAL16,
-                "log_info": lambda form, text: self.lines.append(form.replace("%s", text)),
+                "log_info": lambda form, text: self._logs(form.replace("%s", text)),
                 "log_error": lambda form, text: self.errors.append(form.replace("%s", text)),
             }
         )
+
+    def _logs(self, line: str) -> None:
+        (self.loads if line.startswith("ioncast: loaded: ") else self.lines).append(line)
 
     def library(self) -> Any:
         return self.table({"gettime": lambda: self.now, "tcp": self._open, "unix": self._open})
@@ -883,8 +889,8 @@ def test_an_answer_cannot_forge_the_log_or_the_comment(controller: Controller) -
     job = controller.submit({"name": 'x" mode=off\n%d', "user_name": "a"})
     assert "admin_comment" not in job
     line = fields(controller.lines[0])
-    assert line["job"] == "x' mode=off?%d"
-    assert line["why"] == "' mode=off?[2J?"
+    assert line["job"] == r"x' mode=off\x0a%d"
+    assert line["why"] == r"' mode=off\x1b[2J\xff"
     assert (line["source"], line["decision"]) == ("service", "none")
 
 
@@ -899,10 +905,43 @@ def test_no_text_of_a_user_forges_another_field_of_the_log(
     assert "\n" not in line
     found = fields(line)
     in_log = {"partition": "partition", "user_name": "user", "name": "job"}[field]
-    assert found[in_log] == "batch user=root' io_nodes=99?ioncast: mode=on"
+    assert found[in_log] == r"batch user=root' io_nodes=99\x0aioncast: mode=on"
     others = {"partition": "batch", "user": "alice", "job": "restart", "io_nodes": "4"}
     others.pop(in_log)
     assert {name: found[name] for name in others} == others
+
+
+def test_different_names_stay_different_in_the_log(controller: Controller) -> None:
+    names = "jürgen", "jörgen", r"j\xc3\xb6rgen"
+    for name in names:
+        controller.submit({"user_name": name.encode().decode("latin-1")})
+    assert [fields(line)["user"] for line in controller.lines] == [
+        r"j\xc3\xbcrgen",
+        r"j\xc3\xb6rgen",
+        r"j\x5cxc3\x5cxb6rgen",
+    ]
+
+
+def test_the_log_says_which_settings_were_loaded(controller: Controller) -> None:
+    controller.start()
+    controller.start(
+        partitions={"large": {"mode": "off"}, 'de"bug\n': {"pool": 2}},
+        token="ion_secret",  # noqa: S106
+        heartbeat="/run/heartbeat",
+        limits="/run/limits",
+        system="Mare Nostrum",
+    )
+    controller.start(mode="off", address=None, system=None, pool=None, has_sockets=False)
+    assert controller.loads == [
+        'ioncast: loaded: mode=on partitions="" address=unix:/run/ioncast/ioncast.sock'
+        ' system="testbed" pool=8 token=no heartbeat=no limits=no lua_socket=yes',
+        'ioncast: loaded: mode=on partitions="de\'bug\\x0a=on large=off"'
+        ' address=unix:/run/ioncast/ioncast.sock system="Mare Nostrum" pool=8 token=yes'
+        " heartbeat=yes limits=yes lua_socket=yes",
+        'ioncast: loaded: mode=off partitions="" address=none system="" pool=none token=no'
+        " heartbeat=no limits=no lua_socket=no",
+    ]
+    assert controller.lines == []
 
 
 def test_an_id_that_is_none_of_the_services_is_not_kept(controller: Controller) -> None:
@@ -1221,7 +1260,7 @@ def test_without_what_is_needed_nothing_is_done(controller: Controller, missing:
             "failures must be a whole number of at least 1, not 0: 2 is used",
         ),
         ({"failures": False}, "not false: 2 is used"),
-        ({"pause_s": '5"\n'}, 'pause_s must be seconds, 0 to 86400, not "5\'?": 5 is used'),
+        ({"pause_s": '5"\n'}, 'pause_s must be seconds, 0 to 86400, not "5\'\\x0a": 5 is used'),
         ({"system": "", "mode": "off"}, 'system must be a text, not "": jobs stay'),
         ({"mode": "o" * 60}, f'not "{"o" * 50}": "off" is used'),
         (
