@@ -80,6 +80,7 @@ SERVICES = {
     "fio": Service("fio", lambda: _programs("fio")),
     "lua": Service("Lua 5.1 and 5.4 with lua-socket", _lua),
     "mpi": Service("MPICH and a C compiler", lambda: _programs("mpiexec", "mpicc", "cc")),
+    "nginx": Service("nginx", lambda: _programs("nginx")),
     "platform": Service("an emulated platform, made by root with GlusterFS", _platform),
     "postgresql": Service(
         "a PostgreSQL server", lambda: "" if postgresql_programs() else "PostgreSQL missing"

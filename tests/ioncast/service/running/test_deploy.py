@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ioncast.service.http.problems import Problem
 from ioncast.service.settings import Settings, SystemSettings, read_settings
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
@@ -89,3 +90,11 @@ def test_the_steps_of_installing_make_the_service_believe_the_proxy() -> None:
     sample = DEPLOY / "service.toml"
     edited = subprocess.run(["sed", program, sample], capture_output=True, text=True, check=True)
     assert edited.stdout.count("\nproxies = 1\n") == 1
+
+
+def test_errors_of_the_proxy_are_problem_documents() -> None:
+    text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    documents = re.findall(r"return (\d+) '(\{.*\})';", text)
+    assert [int(status) for status, _ in documents] == [413, 503]
+    for status, document in documents:
+        assert Problem.model_validate_json(document).status == int(status)

@@ -1,0 +1,97 @@
+"""The sample configuration of nginx, under a real nginx without TLS."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.support.services import PATH
+from tests.support.serving import PATIENCE_S, free_port, running, wait_for
+
+pytestmark = pytest.mark.nginx
+
+SAMPLE = Path(str(files("ioncast.service.running"))) / "deploy" / "nginx.conf"
+
+
+def configuration(folder: Path, port: int, upstream: Path) -> str:
+    """The sample for one port without TLS, with all files of nginx in a folder."""
+    text = SAMPLE.read_text(encoding="utf-8")
+    text = text[: text.rindex("\nserver {")]
+    text = re.sub(r"^ *(ssl_\w+|listen \[::\]).*;\n", "", text, flags=re.MULTILINE)
+    text = text.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};")
+    text = text.replace("unix:/run/ioncast/ioncast.sock", f"unix:{upstream}")
+    text = text.replace("/var/log/nginx", str(folder))
+    places = [f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi")]
+    places += [f"{name}_temp_path {folder}/{name};" for name in ("uwsgi", "scgi")]
+    own = f"user root; pid {folder}/pid; daemon off; error_log stderr; events {{}}"
+    return f"{own} http {{ {' '.join(places)}\n{text}\n}}"
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    return tmp_path / "ioncast.sock"
+
+
+@pytest.fixture
+def port(tmp_path: Path, upstream: Path) -> Iterator[int]:
+    """The port of a running nginx."""
+    program = shutil.which("nginx", path=PATH)
+    assert program is not None
+    port, folder = free_port(), tmp_path / "nginx"
+    folder.mkdir()
+    file = folder / "nginx.conf"
+    file.write_text(configuration(folder, port, upstream), encoding="utf-8")
+    with (tmp_path / "nginx.log").open("wb") as log:
+        process = subprocess.Popen(
+            [program, "-p", folder, "-e", "stderr", "-c", file], stdout=log, stderr=log
+        )
+    try:
+        wait_for(lambda: ask(port, "GET")[0], "nginx")
+        yield port
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def ask(port: int, method: str, **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
+        connection.request(method, "/v1/style.css", headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+
+
+def assert_problem(port: int, expected: int, method: str = "GET", **headers: str) -> None:
+    status, told, body = ask(port, method, **headers)
+    assert status == expected, body
+    assert told["Content-Type"] == "application/problem+json"
+    document = json.loads(body)
+    assert document["status"] == expected
+    assert document["type"].startswith("urn:ioncast:")
+    assert document["title"]
+    assert document["detail"]
+
+
+def test_a_request_that_is_too_large_is_a_problem_document(port: int) -> None:
+    assert_problem(port, 413, "POST", **{"Content-Length": str(300 << 20)})
+
+
+def test_a_service_that_does_not_answer_is_a_problem_document(port: int) -> None:
+    assert_problem(port, 503)
+    assert int(ask(port, "GET")[1]["Retry-After"]) > 0
+
+
+@pytest.mark.serving
+def test_errors_of_the_service_are_its_own(tmp_path: Path, upstream: Path, port: int) -> None:
+    with running(tmp_path, "--db", str(tmp_path / "bench.sqlite")) as served:
+        assert served.socket == upstream
+        assert_problem(port, 404)
+        assert b"/docs lists all operations" in ask(port, "GET")[2]
