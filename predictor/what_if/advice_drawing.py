@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from predictor.composition.composing import Point
 from predictor.composition.drawing import PRINTED, Colours, Trace, expected
-from predictor.composition.prediction import Prediction
 
 CHANGED = Colours(line="#b04a00", band="rgba(176, 74, 0, 0.18)")
 
 
 def traces(
-    today: Prediction,
-    then: Prediction,
+    today: Sequence[Point],
+    then: Sequence[Point],
     colours: Colours = PRINTED,
     changed: Colours = CHANGED,
 ) -> list[Trace]:
@@ -18,16 +20,16 @@ def traces(
 
     Parameters
     ----------
-    today, then : Prediction
-        The predictions.
+    today, then : sequence of Point
+        The curves.
     colours, changed : Colours
         The colours of today's curve and of the changed one.
     """
     return [*_curve(today, "today", colours), *_curve(then, "then", changed)]
 
 
-def _curve(prediction: Prediction, name: str, colours: Colours) -> list[Trace]:
-    bands = {point.io_nodes: point.bandwidth_mib_s for point in prediction.curve}
+def _curve(points: Sequence[Point], name: str, colours: Colours) -> list[Trace]:
+    bands = {point.io_nodes: point.bandwidth_mib_s for point in points}
     band, line = expected(bands, colours)
     hover = f"%{{x}} I/O nodes: %{{y:.1f}} MiB/s<extra>{name}</extra>"
     return [

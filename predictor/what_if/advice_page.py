@@ -77,5 +77,5 @@ def _begun(clause: str) -> str:
 
 def _figure(today: Prediction, then: Prediction) -> go.Figure:
     numbers = sorted({point.io_nodes for each in (today, then) for point in each.curve})
-    figure = go.Figure(traces(today, then))
+    figure = go.Figure(traces(today.curve, then.curve))
     return laid_out(figure, height=_HEIGHT, xaxis=by_io_nodes(numbers), yaxis=Y_AXIS)

@@ -27,13 +27,15 @@ def sentence(today: Prediction, advice: Advice) -> str:
     saved, here = advice.saved_seconds, decided(today)
     if saved is None:
         return "its gain is not known: measure it"
-    of_today = "" if here is None else f" of {_seconds(here.time_s)}"
+    # Asynchronous I/O may also hide phases that are not predicted, so it has no share of the time.
+    whole = None if advice.then is None else here
+    of_today = "" if whole is None else f" of {_seconds(whole.time_s)}"
     said = (
         f"saves {_seconds(saved.expected)}{of_today} in a run"
         f" ({in_digits(saved.p10)} to {_seconds(saved.p90)})"
     )
     if saved.expected <= 0:
-        than_today = "" if here is None else f" than {_seconds(here.time_s)}"
+        than_today = "" if whole is None else f" than {_seconds(whole.time_s)}"
         said = (
             f"takes {_seconds(-saved.expected)} more{than_today} in a run"
             f" ({in_digits(-saved.p90)} to {_seconds(-saved.p10)})"

@@ -16,6 +16,7 @@ from benchdb.store.database import transaction
 from ioncast.service.api.decisions import Question, find
 from ioncast.service.context import service
 from ioncast.service.http.uploads import place
+from ioncast.service.pages.causes.shown_causes import CausesShown, causes_shown
 from ioncast.service.pages.figures import Figure, runs_figure, timeline_figure
 from ioncast.service.pages.frame import problem_of
 from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
@@ -30,6 +31,7 @@ from ioncast.service.pages.shown_prediction import (
     prediction_shown,
     slowest_of,
 )
+from ioncast.service.results.advised import advice_on
 from ioncast.service.sandbox.tasks import predict_job
 from ioncast_base.errors import IoncastError
 from predictor.composition.asking import Asked
@@ -80,6 +82,8 @@ class ApplicationShown:
         Bandwidths of runs with the same number of processes, in MiB/s by number of I/O nodes.
     measured_figure : Figure or None
         The same bandwidths drawn, if nothing is predicted.
+    causes : CausesShown or None
+        The causes of slow I/O of the run; None without runs.
     insights : InsightsShown or str
         The insights into the run, or the reason why it has none.
     """
@@ -99,6 +103,7 @@ class ApplicationShown:
     slowest: str
     measured: Measured
     measured_figure: Figure | None
+    causes: CausesShown | None
     insights: InsightsShown | str
 
 
@@ -150,6 +155,7 @@ def read_application(
         slowest=slowest_of(alone),
         measured=measured,
         measured_figure=runs_figure(measured) if alone and measured else None,
+        causes=_causes(run, insights, problem) if run is not None else None,
         insights=_insights(insights),
     )
 
@@ -168,6 +174,13 @@ def _much_faster(run: Run, runs: Sequence[Run], prediction: PredictionShown | No
     ]
     fastest_mib_s, _, fastest = max(known, default=(0.0, 0, run))
     return fastest if fastest_mib_s > _MUCH_FASTER * run.bandwidth_mib_s else None
+
+
+def _causes(run: Run, stored: Insights | None, problem: str | None) -> CausesShown:
+    """Advise on a run, unless nothing can be predicted."""
+    checks = stored.checks if stored is not None else None
+    phases = list(run.phases)
+    return causes_shown(checks, problem or advice_on(phases, checks, _question(run)))
 
 
 def _insights(stored: Insights | None) -> InsightsShown | str:
@@ -193,20 +206,23 @@ def _answered(
 
 def _predicted(run: Run, measured: Measured) -> tuple[PredictionShown | None, str | None]:
     """Predict from a run; when that fails, return the reason instead."""
+    try:
+        record: dict[str, Any] = service().children.run(
+            predict_job, place(), list(run.phases), _question(run)
+        )
+    except IoncastError as error:
+        return None, problem_of(error).get("detail")
+    return prediction_shown(record, measured, run.io_nodes), None
+
+
+def _question(run: Run) -> Asked:
     settings, system = service().settings, run.application.system
-    asked = Asked(
+    return Asked(
         system=system,
         nodes=run.nodes,
         ran_with=run.io_nodes,
         policy=Policy(settings.tolerance_of(system), default=settings.default_of(system)),
     )
-    try:
-        record: dict[str, Any] = service().children.run(
-            predict_job, place(), list(run.phases), asked
-        )
-    except IoncastError as error:
-        return None, problem_of(error).get("detail")
-    return prediction_shown(record, measured, run.io_nodes), None
 
 
 def _measured(runs: Sequence[Run], outcomes: Sequence[JoinedOutcome], tasks: int) -> Measured:

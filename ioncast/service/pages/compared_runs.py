@@ -17,8 +17,14 @@ from ioncast.insights.comparison.shown import Marked, Texts, marked, shown_rows
 from ioncast.insights.tables.recorded import from_records
 from ioncast.service.context import service
 from ioncast.service.pages.figures import Figure, bandwidths_figure, timelines_figure
-from ioncast.service.pages.shown_insights import FindingShown, InsightsShown, insights_shown
+from ioncast.service.pages.shown_insights import (
+    FindingShown,
+    InsightsShown,
+    finding_shown,
+    insights_shown,
+)
 from ioncast.service.pages.shown_prediction import PhaseRow, longest, phase_rows
+from ioncast.service.sandbox.insight_documents import with_advice
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, in_digits, in_words, listed, size
@@ -293,7 +299,7 @@ def _insights(stored: Sequence[Insights | None]) -> InsightsCompared | str:
         return f"There are no findings and tables of {listed(missing)}: {_NO_INSIGHTS}"
     shown = [insights_shown(each.characterisation, each.checks, each.version) for each in known]
     tables, differences = _tables([each.characterisation for each in known])
-    first, second = map(_by_code, shown)
+    first, second = (_by_code(each.checks) for each in known)
     unknown = [each.checks["unknown"] for each in known]
     return InsightsCompared(
         differences=differences,
@@ -304,8 +310,8 @@ def _insights(stored: Sequence[Insights | None]) -> InsightsCompared | str:
     )
 
 
-def _by_code(shown: InsightsShown) -> dict[str, FindingShown]:
-    return {each.record["code"]: each for each in (*shown.important, *shown.others)}
+def _by_code(checks: Mapping[str, Any]) -> dict[str, FindingShown]:
+    return {each["code"]: finding_shown(each) for each in with_advice(checks)["findings"]}
 
 
 def _only_in(

@@ -14,13 +14,15 @@ from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import counted, in_digits, size
 from predictor.composition.composing import Point
 from predictor.composition.drawing import Y_AXIS, Colours, Trace, by_io_nodes, curve, runs
+from predictor.what_if.advice_drawing import traces
 
 Figure = dict[str, Any]
 Phases = Sequence[Mapping[str, Any]]
 """Phases as `ioncast phases --format json` prints them."""
 
 SCREEN = Colours("var(--line)", "var(--band)", "var(--runs)", "var(--decision)")
-_HEIGHT = 340
+_CHANGED = Colours("var(--then)", "var(--then-band)")
+_HEIGHT, _SMALL_HEIGHT = 340, 240
 # More phases make a browser slow.
 _MOST_PHASES = 1000
 _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
@@ -54,9 +56,22 @@ def curve_figure(
     measured: Mapping[int, Sequence[float]],
 ) -> Figure:
     """Draw a predicted curve with the runs of the application (see `drawing.curve`)."""
-    traces = curve(points, best=best, decision=decision, measured=measured, colours=SCREEN)
+    drawn = curve(points, best=best, decision=decision, measured=measured, colours=SCREEN)
     order = sorted({*(point.io_nodes for point in points), *measured})
-    return _figure(traces, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
+    return _figure(drawn, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
+
+
+def gain_figure(today: Sequence[Point], then: Sequence[Point]) -> Figure:
+    """Draw the curve of a run beside the curve of the run that follows advice."""
+    order = sorted({point.io_nodes for point in (*today, *then)})
+    drawn = traces(today, then, SCREEN, _CHANGED)
+    return _figure(
+        # The bands need no entry of the legend, which has little room on a phone.
+        [each | {"showlegend": "fill" not in each} for each in drawn],
+        height=_SMALL_HEIGHT,
+        xaxis=by_io_nodes(order),
+        yaxis=Y_AXIS,
+    )
 
 
 def runs_figure(measured: Mapping[int, Sequence[float]]) -> Figure:

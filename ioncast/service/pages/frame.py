@@ -166,6 +166,7 @@ def _add_filters(app: Flask) -> None:
         thousands=_thousands,
         code=_code,
         lower_first=lambda text: text[:1].lower() + text[1:],
+        upper_first=lambda text: text[:1].upper() + text[1:],
         program=program_of,
         sentence=sentence,
     )

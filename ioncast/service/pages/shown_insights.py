@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,11 +12,10 @@ from ioncast.insights.findings.text import (
     all_files,
     by_reason,
     details_of,
-    is_important,
 )
 from ioncast.insights.tables.recorded import rows_of
 from ioncast.insights.tables.values import Row
-from ioncast.service.sandbox.insight_documents import VERSION, with_advice
+from ioncast.service.sandbox.insight_documents import VERSION
 from ioncast_base.wording import counted, in_digits, listed
 
 
@@ -43,7 +41,7 @@ class FindingShown:
     ----------
     style, meaning : str
         The style of its tag, and the meaning of its level.
-    record : dict
+    record : mapping
         The finding, as `ioncast check --format json` has it.
     files_said : str
         The number of its files, and how many of them are listed.
@@ -55,7 +53,7 @@ class FindingShown:
 
     style: str
     meaning: str
-    record: dict[str, Any]
+    record: Mapping[str, Any]
     files_said: str
     advice: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     details: tuple[str, ...]
@@ -79,14 +77,10 @@ class TableShown:
 
 @dataclass(frozen=True)
 class InsightsShown:
-    """Insights into a run.
+    """Insights into a run, apart from its findings.
 
     Attributes
     ----------
-    summary : str
-        A sentence about the number of findings.
-    important, others : list of FindingShown
-        The findings that a user should see, the worst first; and good practice and facts.
     facts : mapping of str to str
         The job, as names and texts.
     tables : tuple of TableShown
@@ -103,9 +97,6 @@ class InsightsShown:
         Sentences about data that are missing.
     """
 
-    summary: str
-    important: list[FindingShown]
-    others: list[FindingShown]
     facts: Mapping[str, str]
     tables: tuple[TableShown, ...]
     not_recorded: list[str]
@@ -119,7 +110,6 @@ def insights_shown(
     characterisation: Mapping[str, Any], checks: Mapping[str, Any], version: int
 ) -> InsightsShown:
     """Arrange the two documents of `ioncast.service.sandbox.insight_documents`."""
-    records = with_advice(checks)["findings"]
     notes = [
         *characterisation["warnings"],
         *checks["warnings"],
@@ -128,9 +118,6 @@ def insights_shown(
     ]
     files = [{**file, "layer": layer_text(file["layer"])} for file in characterisation["files"]]
     return InsightsShown(
-        summary=_summary(Counter(record["level"] for record in records)),
-        important=[_finding(record) for record in records if is_important(record)],
-        others=[_finding(record) for record in records if not is_important(record)],
         facts=_facts(characterisation["job"]),
         tables=tuple(_tables(characterisation["tables"])),
         not_recorded=characterisation["not_recorded"],
@@ -163,7 +150,8 @@ def _row(row: Row) -> tuple[str, ...]:
     return layer_text(row.layer), row.characteristic, value_text(row), share, note
 
 
-def _summary(levels: Mapping[str, int]) -> str:
+def in_levels(levels: Mapping[str, int]) -> str:
+    """Say how many findings are harmful."""
     parts = []
     if high := levels.get("HIGH"):
         parts.append(
@@ -174,7 +162,8 @@ def _summary(levels: Mapping[str, int]) -> str:
     return f"{', '.join(parts)}." if parts else "No check found anything harmful."
 
 
-def _finding(record: dict[str, Any]) -> FindingShown:
+def finding_shown(record: Mapping[str, Any]) -> FindingShown:
+    """Arrange a finding, given as `ioncast check --format json` has it."""
     level = _LEVELS[record["level"]]
     return FindingShown(
         style=level.style,

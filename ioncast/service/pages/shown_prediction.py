@@ -227,7 +227,7 @@ def prediction_shown(
     ran_with : int, optional
         I/O nodes of the run that the phases are from.
     """
-    points = [_point(each) for each in record["curve"]]
+    points = [point_of(each) for each in record["curve"]]
     decision, best = record["decision"], record["best"]
     decided = decision["io_nodes"]
     curve = [(each.io_nodes, *_band(each.bandwidth_mib_s)) for each in points]
@@ -327,7 +327,8 @@ def _headline(decided: int | None) -> str:
     return _capital(in_words(decided))
 
 
-def _point(record: Mapping[str, Any]) -> Point:
+def point_of(record: Mapping[str, Any]) -> Point:
+    """Read a point of a curve, given as `ioncast predict --format json` prints it."""
     return Point(**{**record, "bandwidth_mib_s": Bandwidth(**record["bandwidth_mib_s"])})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ioncast.service.pages.causes.shown_causes import CausesShown, causes_shown
 from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
 from ioncast.service.pages.shown_prediction import PredictionShown, prediction_shown
 from ioncast.service.results.result import Result
@@ -21,23 +22,29 @@ class ResultShown:
         The result.
     prediction : PredictionShown
         Its prediction.
+    causes : CausesShown
+        The causes of slow I/O.
     insights : InsightsShown or str
         Its insights, or the reason why it has no insights.
     """
 
     result: Result
     prediction: PredictionShown
+    causes: CausesShown
     insights: InsightsShown | str
 
 
 def result_shown(result: Result) -> ResultShown:
     """Arrange a result for its page, which depends on nothing else."""
-    run = result.prediction["earlier_run"]
+    run, insights = result.prediction["earlier_run"], result.insights
     measured = {run["io_nodes"]: [run["bandwidth_mib_s"]]} if run else {}
     return ResultShown(
         result=result,
         prediction=prediction_shown(result.prediction, measured, result.asked["ran_with"]),
-        insights=_insights(result.insights),
+        causes=causes_shown(
+            None if isinstance(insights, str) else insights["checks"], result.advice
+        ),
+        insights=_insights(insights),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,19 @@ def test_a_loss_is_said_as_such(a_phase: MakePhase, a_curve: MakeCurve, small: C
         "takes 2 s more than 2 s in a run (2 to 2 s): 16 instead of 32 MiB/s, with 4 I/O nodes"
     )
     assert conclusion(advised) == "no advice is sure to help"
+
+
+def test_hidden_io_is_no_part_of_the_predicted_time(a_phase: MakePhase, small: Curve) -> None:
+    """Nothing predicts the collective phase, whose 8 s in the log fit into the pause after it."""
+    unlike = a_phase((10, 10 * MIB), api="MPIIO", spatiality="collective", io_time_seconds=8.0)
+    phases = [
+        replace(unlike, start_seconds=0.0, end_seconds=8.0),
+        a_phase((1024, 64 * MIB), start_seconds=100.0, end_seconds=101.0),
+    ]
+    advised = advise(phases, [small], "M07")
+    [hidden] = [one for one in advised.advice if one.keys == ("asynchronous",)]
+    assert advised.today.choice.curve
+    assert sentence(advised.today, hidden) == "saves 8 s in a run (8 to 8 s)"
 
 
 def test_each_benchmark_to_measure_is_named_once(a_phase: MakePhase, small: Curve) -> None:

@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.serving]
 
 LOGS = Path(__file__).resolve().parents[4] / "experiments" / "data" / "testbed" / "logs"
 LOG = LOGS / "multiphase-ionodes4.darshan"
+# Its advice saves time, costs time, or is not known.
+PERIODIC = LOGS / "periodic-ionodes0.darshan"
 WIDE, NARROW = (1280, 900), (390, 844)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 PAGES = {
@@ -237,23 +239,31 @@ def drop(page: Page, name: str, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
-def test_a_log_that_is_dropped_shows_phases_curve_and_decision(
+def test_a_log_that_is_dropped_shows_causes_phases_curve_and_decision(
     window: Open, screenshots: Path, size: tuple[int, int]
 ) -> None:
     opened = window(size)
     page = opened.open("/predict")
     page.get_by_label("Compute nodes").fill("8")
-    drop(page, LOG.name, LOG.read_bytes())
-    expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
+    drop(page, PERIODIC.name, PERIODIC.read_bytes())
+    expect(page.get_by_role("heading", level=1, name=PERIODIC.name)).to_be_visible()
     opened.wait_for_figures()
     expect(page.get_by_role("heading", name="For the next run")).to_be_visible()
-    assert page.locator("figure").count() == 2
-    assert page.locator("figure[aria-labelledby=timeline-title] .bars .point").count() == 3
+    causes = page.get_by_role("region", name="Why is my I/O slow?")
+    expect(causes.get_by_role("listitem")).to_have_count(5)
+    expect(causes.get_by_text("To know it, measure this").first).to_be_visible()
+    # Two pieces of advice, the phases, and the predicted curve.
+    assert page.locator("figure").count() == 4
+    assert page.locator("figure[aria-labelledby=timeline-title] .bars .point").count() == 4
     for scheme in SCHEMES:
         show_in(page, scheme)
         page.screenshot(path=screenshots / f"predicted-{size[0]}-{scheme}.png", full_page=True)
         assert overflow(page) == 0
         assert violations(page) == ""
+    for summary in causes.locator("summary").all():
+        summary.press("Enter")
+    assert overflow(page) == 0
+    assert violations(page) == "", "unfolded"
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
@@ -377,7 +387,9 @@ def test_everything_works_without_scripts(window: Open) -> None:
     page.get_by_label("Drop a Darshan log here, or choose it").set_input_files(LOG)
     page.get_by_role("button", name="Predict").click()
     expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
-    expect(page.get_by_role("heading", name="Findings")).to_be_visible()
+    expect(page.get_by_role("heading", name="Why is my I/O slow?")).to_be_visible()
+    expect(page.get_by_text("1. Processes share a file saves")).to_be_visible()
+    expect(page.get_by_role("table", name="MiB/s with p10 to p90").first).to_be_visible()
     page.locator("summary").get_by_text("Operations", exact=True).click()
     expect(page.get_by_role("table", name="Operations")).to_be_visible()
     expect(page.get_by_text("The figure needs JavaScript").first).to_be_visible()
@@ -393,7 +405,7 @@ def test_numbers_of_figures_are_folded_with_scripts(window: Open) -> None:
     page = window().open(PAGES["application"])
     table = page.get_by_role("table", name="Phases on the time line")
     expect(table).to_be_hidden()
-    page.get_by_text("The numbers").first.click()
+    page.locator("figure[aria-labelledby=timeline-title]").get_by_text("The numbers").click()
     expect(table).to_be_visible()
     expect(page.get_by_text("The figure needs JavaScript")).to_have_count(0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +12,17 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 
 from benchdb.store.database import transaction
 from benchdb.store.schema import insights
 from experiments.applications.darshan_writer import write_log
 from ioncast.service.context import Service
 from ioncast.service.http import uploads
+from ioncast.service.results import advised
+from ioncast_base.wording import in_digits
 from tests.summario.phases.test_rules import KIB, posix
+from tests.support.command import run_ioncast
 
 # The Accept header of a browser.
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -26,7 +30,22 @@ EVIL = (
     "/d</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'\N{RIGHT-TO-LEFT OVERRIDE}"
 )
 
-Send = Callable[[Path], str]
+Send = Callable[..., str]
+
+
+PERIODIC = Path(__file__).resolve().parents[4] / (
+    "experiments/data/testbed/logs/periodic-ionodes0.darshan"
+)
+# The headings of the page in their order.
+SECTIONS = (
+    "For the next run",
+    "Why is my I/O slow?",
+    "Other findings",
+    "Its I/O in numbers",
+    "Where the time went",
+    "Bandwidth by number of I/O nodes",
+    "Benchmarks behind the prediction",
+)
 
 
 def small_writes(folder: Path, path: str = "/data/out", *, exe: str = "app") -> Path:
@@ -39,8 +58,8 @@ def send(client: FlaskClient, authorised: Callable[[str], dict[str, Any]]) -> Se
     """Send a log, and return the address of the page of its run."""
     token = authorised("scheduler")
 
-    def send_log(log: Path) -> str:
-        data = {"system": "mn4", "log": (io.BytesIO(log.read_bytes()), log.name)}
+    def send_log(log: Path, system: str = "mn4") -> str:
+        data = {"system": system, "log": (io.BytesIO(log.read_bytes()), log.name)}
         response = client.post("/v1/traces", data=data, **token)
         assert response.status_code in {200, 201}, response.text
         assert response.json is not None
@@ -61,8 +80,8 @@ def words(text: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", without)).split())
 
 
-def drop(client: FlaskClient, log: Path) -> str:
-    data = {"log": (io.BytesIO(log.read_bytes()), log.name), "system": "testbed"}
+def drop(client: FlaskClient, log: Path, **told: str) -> str:
+    data = {"log": (io.BytesIO(log.read_bytes()), log.name), "system": "testbed", **told}
     response = client.post("/predict", data=data, headers=BROWSER)
     assert response.status_code == 200, response.text
     return response.text
@@ -126,8 +145,88 @@ def test_a_log_whose_insights_fail_is_predicted_all_the_same(
     assert "No insights were made: the work on it took more than 0 s" in told
 
 
-def test_runs_of_the_demonstration_have_findings(client: FlaskClient, filled: None) -> None:
+def test_runs_of_the_demonstration_say_why_they_are_slow(client: FlaskClient, filled: None) -> None:
     for number in (1, 2, 3):
         told = words(page(client, f"/applications/{number}"))
         assert "This run has no findings" not in told
-        assert re.search(r"Findings (\d+ findings? |No check found)", told)
+        assert re.search(r"Why is my I/O slow\? (Most would help|\d+ findings? )", told)
+
+
+def test_causes_are_ranked_by_the_seconds_that_the_command_prints(
+    client: FlaskClient, filled: None, filled_location: str
+) -> None:
+    """On the testbed a file for each process is faster, and collective calls are slower."""
+    words_ = ("--system", "testbed", "--db", filled_location, "--format", "json")
+    record = json.loads(run_ioncast("advise", PERIODIC, *words_).stdout)
+    text = drop(client, PERIODIC)
+    told = words(text)
+    [faster] = [one for one in record["advice"] if one["verdict"] == "faster"]
+    [slower] = [one for one in record["advice"] if one["verdict"] == "slower"]
+    assert (faster["keys"], slower["keys"]) == (["own_files"], ["collective"])
+    assert f"Most would help: a file for each process, which {faster['sentence']}." in told
+    seconds = in_digits(faster["saved_seconds"]["expected"])
+    assert f"1. Processes share a file saves {seconds} s" in told
+    assert "2. HIGH Many small writes P06 gain not known" in told
+    [larger] = [one for one in record["advice"] if one["keys"] == ["larger"]]
+    assert larger["measure"][0]["configuration"] in told
+    assert re.search(r"5\. HIGH Many small writes in shared files P16 takes 0\.\d+ s more", told)
+    assert f"Collective MPI-IO calls {slower['sentence']}." in told
+    order = [told.index(name) for name in SECTIONS]
+    assert order == sorted(order)
+
+
+def test_an_application_is_advised_on_from_its_stored_phases(
+    client: FlaskClient, filled: None, send: Send
+) -> None:
+    """The page of the run, which the demonstration stored, shows the causes of its log."""
+
+    def causes(text: str) -> str:
+        told = words(text)
+        return told[told.index("Why is my I/O slow?") : told.index("Other findings")]
+
+    stored = page(client, send(PERIODIC, "testbed"))
+    assert causes(stored) == causes(drop(client, PERIODIC, nodes="8", ran_with="0"))
+
+
+def test_findings_are_shown_also_where_nothing_was_measured(
+    client: FlaskClient, filled: None, send: Send
+) -> None:
+    told = words(page(client, send(PERIODIC)))
+    assert "No gain is known: nothing was measured on 'mn4'" in told
+    assert "1. HIGH Many small writes P06 1,024 of 1,024" in told
+
+
+def test_advice_that_takes_too_long_is_left_out(
+    client: FlaskClient, filled: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advised, "_ADVICE_S", 0)
+    for text in (drop(client, PERIODIC), page(client, "/applications/1")):
+        told = words(text)
+        assert "No gain is known: the work on it took more than 0 s" in told
+        assert "For the next run" in told
+
+
+def test_too_little_io_to_matter_comes_first(
+    client: FlaskClient, filled: None, tmp_path: Path
+) -> None:
+    """The log has 0.25 s of I/O in 100 s."""
+    told = words(drop(client, small_writes(tmp_path)))
+    assert "This run has so little I/O that nothing below matters for its run time." in told
+    assert told.index("1. INFO Too little I/O to matter") < told.index("HIGH Many small writes")
+
+
+def test_a_run_of_an_older_version_is_advised_on_from_its_findings(
+    client: FlaskClient, filled: None, send: Send, service: Service
+) -> None:
+    path = send(PERIODIC, "testbed")
+    now = words(page(client, path))
+    with transaction(service.database, write=True) as connection:
+        for each in connection.execute(select(insights.c.run_id, insights.c.checks)).all():
+            document = json.loads(each.checks)
+            del document["hints"]
+            changed = update(insights).where(insights.c.run_id == each.run_id)
+            connection.execute(changed.values(version=1, checks=json.dumps(document)))
+    older = words(page(client, path))
+    assert "An older version of ioncast evaluated this log" in older
+    for told in (now, older):
+        assert "P16 takes 0." in told

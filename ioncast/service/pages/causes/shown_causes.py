@@ -1,0 +1,282 @@
+"""The causes of slow I/O in words, rows and figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ioncast.insights.checks.registry import NOTHING_ELSE_MATTERS
+from ioncast.insights.checks.values import LEVELS
+from ioncast.service.pages.causes.ranked_causes import Cause, ranked
+from ioncast.service.pages.figures import Figure, gain_figure
+from ioncast.service.pages.shown_insights import FindingShown, finding_shown, in_levels
+from ioncast.service.pages.shown_prediction import point_of
+from ioncast.service.sandbox.insight_documents import with_advice
+from ioncast_base.wording import counted, in_digits
+from predictor.composition.composing import Bandwidth, Point
+
+_T = TypeVar("_T")
+
+# Nobody runs more benchmarks for one piece of advice.
+_MOST_BENCHMARKS = 6
+_STYLES = {"faster": "good", "unsure": "info", "not known": "info", "slower": "warn"}
+_RESTS_ON = {
+    "exact": "It rests on benchmarks with the same I/O.",
+    "interpolated": "It rests on benchmarks of the same kind on both sides of this I/O.",
+    "model": "It rests on the model, which extends the benchmarks of the same kind.",
+    "log": "It rests on the pauses of this run: the program computes while its I/O goes on.",
+}
+_FEWER_BYTES = "The run moves fewer bytes, so it saves time even without a higher bandwidth."
+_TOGETHER = "Follow both pieces of advice at the same time."
+# Advice that is tried without a finding: the I/O of today, and the other way.
+_UNASKED = {
+    ("own_files",): (
+        "Processes share a file",
+        "Give each process a file of its own. No check asks for this; either may be faster.",
+    ),
+    ("one_file",): (
+        "Each process has files of its own",
+        "Let all processes share one file. No check asks for this; either may be faster.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class GainRow:
+    """A number of I/O nodes in the table below a figure; None where nothing is predicted.
+
+    Attributes
+    ----------
+    io_nodes : int
+        The number.
+    today, then : Bandwidth or None
+        The bandwidths of the run today, and of the run that follows the advice.
+    saved_seconds : dict or None
+        The seconds that the run saves with this number: `p10`, `expected` and `p90`.
+    decides : tuple of str
+        "today" or "then" if it is the decision.
+    """
+
+    io_nodes: int
+    today: Bandwidth | None
+    then: Bandwidth | None
+    saved_seconds: Mapping[str, float] | None
+    decides: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CauseShown:
+    """A cause of slow I/O.
+
+    Attributes
+    ----------
+    title, codes : str
+        The cause in words, and the codes of its checks.
+    findings : tuple of FindingShown
+        Its findings, the worst first; empty if two pieces of advice are followed together, because
+        their findings have causes of their own.
+    advice : tuple of (str, tuple of (str, str))
+        Sentences that say what to do, each once, and for each library its name and an example.
+    details : tuple of str
+        Sentences about sources, thresholds and ranks.
+    style, gain : str
+        The style and the words of the tag that tells the gain; both empty without advice.
+    name, sentence : str
+        The advice, and its gain in words that follow it; empty if they are not known.
+    notes : tuple of str
+        Sentences about the basis of the gain.
+    figure : Figure or None
+        The curves today and then.
+    rows : tuple of GainRow
+        The same as a table.
+    measure : tuple of str
+        The benchmarks that would tell more, as blocks of commands.
+    more_to_measure : int
+        The number of further benchmarks.
+    """
+
+    title: str
+    codes: str
+    findings: tuple[FindingShown, ...]
+    advice: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    details: tuple[str, ...]
+    style: str
+    gain: str
+    name: str
+    sentence: str
+    notes: tuple[str, ...]
+    figure: Figure | None
+    rows: tuple[GainRow, ...]
+    measure: tuple[str, ...]
+    more_to_measure: int
+
+
+@dataclass(frozen=True)
+class CausesShown:
+    """The answer to "Why is my I/O slow?".
+
+    Attributes
+    ----------
+    conclusion : str
+        The advice that would help most, in a sentence.
+    problem : str or None
+        The reason why no gain is known, as a clause.
+    causes : tuple of CauseShown
+        The causes, as `ranked` sorts them.
+    others : tuple of FindingShown
+        The findings that are no cause.
+    """
+
+    conclusion: str
+    problem: str | None
+    causes: tuple[CauseShown, ...]
+    others: tuple[FindingShown, ...]
+
+
+def causes_shown(checks: Mapping[str, Any] | None, advice: Mapping[str, Any] | str) -> CausesShown:
+    """Arrange the findings of a run and the advice on it.
+
+    Parameters
+    ----------
+    checks : mapping or None
+        The stored document of its checks; None without insights.
+    advice : mapping or str
+        The advice, as `ioncast advise --format json` prints it, or the reason why nothing is known.
+    """
+    findings = [] if checks is None else with_advice(checks)["findings"]
+    known: Mapping[str, Any] = {"advice": []} if isinstance(advice, str) else advice
+    causes, others = ranked(findings, known["advice"])
+    return CausesShown(
+        conclusion=_conclusion(causes, has_checks=checks is not None),
+        problem=advice if isinstance(advice, str) else None,
+        causes=tuple(_cause(cause, known) for cause in causes),
+        others=tuple(map(finding_shown, others)),
+    )
+
+
+def _conclusion(causes: Sequence[Cause], *, has_checks: bool) -> str:
+    levels = Counter(
+        finding["level"]
+        for cause in causes
+        if cause.advice is None or len(cause.advice["keys"]) == 1
+        for finding in cause.findings
+    )
+    said = in_levels(levels) if has_checks else ""
+    if any(
+        finding["code"] == NOTHING_ELSE_MATTERS for cause in causes for finding in cause.findings
+    ):
+        return f"This run has so little I/O that nothing below matters for its run time. {said}"
+    advice = [cause.advice for cause in causes if cause.advice is not None]
+    best = next((one for one in advice if one["verdict"] == "faster"), None)
+    if best is not None:
+        return f"Most would help: {best['name']}, which {best['sentence']}. {said}".rstrip()
+    if any(one["saved_seconds"] for one in advice):
+        return f"No advice that could be predicted is sure to save time. {said}".rstrip()
+    return said
+
+
+def _cause(cause: Cause, known: Mapping[str, Any]) -> CauseShown:
+    found = sorted(map(finding_shown, cause.findings), key=_severity)
+    advice = cause.advice
+    rows: tuple[GainRow, ...] = ()
+    measure: list[str] = []
+    if advice is not None:
+        rows = tuple(_rows(known["today"], advice))
+        measure = [_command(one) for one in advice["measure"]]
+    is_pair = advice is not None and len(advice["keys"]) > 1
+    title, to_do = _named(found, advice)
+    return CauseShown(
+        title=title,
+        codes=", ".join(finding.record["code"] for finding in found),
+        findings=() if is_pair else tuple(found),
+        advice=to_do,
+        details=_each_once(() if is_pair else (line for each in found for line in each.details)),
+        style=_STYLES[advice["verdict"]] if advice else "",
+        gain=_gain(advice) if advice else "",
+        name=advice["name"] if advice else "",
+        sentence=advice["sentence"] if advice and advice["saved_seconds"] else "",
+        notes=tuple(_notes(advice)) if advice else (),
+        figure=_figure(known["today"], advice["then"]) if advice and rows else None,
+        rows=rows,
+        measure=tuple(measure[:_MOST_BENCHMARKS]),
+        more_to_measure=max(len(measure) - _MOST_BENCHMARKS, 0),
+    )
+
+
+def _severity(finding: FindingShown) -> int:
+    return LEVELS.index(finding.record["level"])
+
+
+def _named(
+    found: Sequence[FindingShown], advice: Mapping[str, Any] | None
+) -> tuple[str, tuple[tuple[str, tuple[tuple[str, str], ...]], ...]]:
+    """Name a cause, and say what to do."""
+    keys = () if advice is None else tuple(advice["keys"])
+    if advice is not None and len(keys) > 1:
+        return _capital(advice["name"]), ((_TOGETHER, ()),)
+    if found:
+        first, *others = (finding.record["title"] for finding in found)
+        title = ", ".join([first, *(other[:1].lower() + other[1:] for other in others)])
+        return title, _each_once(one for finding in found for one in finding.advice)
+    title, to_do = _UNASKED.get(keys, ("" if advice is None else _capital(advice["name"]), None))
+    return title, () if to_do is None else ((to_do, ()),)
+
+
+def _each_once(items: Iterable[_T]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def _gain(advice: Mapping[str, Any]) -> str:
+    saved = advice["saved_seconds"]
+    if saved is None:
+        return "gain not known"
+    if advice["verdict"] == "slower":
+        return f"takes {in_digits(-saved['expected'])} s more"
+    if advice["verdict"] == "unsure":
+        return "gain unsure"
+    return f"saves {in_digits(saved['expected'])} s"
+
+
+def _notes(advice: Mapping[str, Any]) -> Iterator[str]:
+    if advice["saved_seconds"] is not None:
+        yield _RESTS_ON[advice["matched"]]
+        if "once" in advice["keys"]:
+            yield _FEWER_BYTES
+
+
+def _command(missing: Mapping[str, Any]) -> str:
+    nodes = missing["nodes"]
+    on = f"  # on {counted(nodes, 'compute node')}" if nodes else ""
+    return f"{missing['configuration']}{on}"
+
+
+def _rows(today: Mapping[str, Any], advice: Mapping[str, Any]) -> Iterator[GainRow]:
+    """Yield the rows of both curves; nothing without another curve."""
+    then = advice["then"]
+    if then is None:
+        return
+    here, there = _by_number(today), _by_number(then)
+    saved = {span["io_nodes"]: span for span in advice["saved_by_io_nodes"]}
+    decided = {"today": today["decision"]["io_nodes"], "then": then["decision"]["io_nodes"]}
+    for n in sorted(here.keys() | there.keys()):
+        yield GainRow(
+            io_nodes=n,
+            today=here[n].bandwidth_mib_s if n in here else None,
+            then=there[n].bandwidth_mib_s if n in there else None,
+            saved_seconds=saved.get(n),
+            decides=tuple(name for name, number in decided.items() if number == n),
+        )
+
+
+def _figure(today: Mapping[str, Any], then: Mapping[str, Any]) -> Figure:
+    return gain_figure(list(_by_number(today).values()), list(_by_number(then).values()))
+
+
+def _by_number(prediction: Mapping[str, Any]) -> dict[int, Point]:
+    return {record["io_nodes"]: point_of(record) for record in prediction["curve"]}
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
