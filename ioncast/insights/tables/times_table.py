@@ -15,6 +15,7 @@ from ioncast.insights.tables.values import Line, Table
 from ioncast_base.limits import LONGEST_SECONDS
 
 IN_CALLS = "read, write and metadata"
+SLOWEST = f"slowest process: {IN_CALLS}"
 
 
 def times(scope: Scope) -> Table:
@@ -42,7 +43,7 @@ def _of_layer(layer: LayerScope) -> Iterator[Line]:
     yield _mean(layer, "write", values.writes.seconds)
     yield _mean(layer, "metadata", values.metadata_seconds)
     yield time_per_process(layer)
-    yield _line(layer, f"slowest process: {IN_CALLS}", _slowest(layer), notes="at least")
+    yield _line(layer, SLOWEST, _slowest(layer), notes="at least")
 
 
 def _mean(layer: LayerScope, name: str, seconds: Floats, notes: str = "") -> Line:

@@ -13,11 +13,12 @@ from benchdb.history.outcomes import JoinedOutcome, newest_outcomes_of
 from benchdb.history.run_insights import Insights, insights_of
 from benchdb.history.runs import Run, run_of, runs_of
 from benchdb.store.database import transaction
+from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.api.decisions import Question, find
 from ioncast.service.context import service
 from ioncast.service.http.uploads import place
 from ioncast.service.pages.causes.shown_causes import CausesShown, causes_shown
-from ioncast.service.pages.figures import Figure, runs_figure, timeline_figure
+from ioncast.service.pages.figures import runs_figure, timeline_figure
 from ioncast.service.pages.frame import problem_of
 from ioncast.service.pages.shown_insights import InsightsShown, insights_shown
 from ioncast.service.pages.shown_prediction import (

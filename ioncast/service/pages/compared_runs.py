@@ -14,9 +14,10 @@ from ioncast.insights.comparison.comparing import TOLERANCE, compare, differs
 from ioncast.insights.comparison.in_words import largest_differences
 from ioncast.insights.comparison.job_rows import job_rows
 from ioncast.insights.comparison.shown import Marked, Texts, marked, shown_rows
+from ioncast.insights.figures.laid_out import Figure
 from ioncast.insights.tables.recorded import from_records
 from ioncast.service.context import service
-from ioncast.service.pages.figures import Figure, bandwidths_figure, timelines_figure
+from ioncast.service.pages.figures import bandwidths_figure, timelines_figure
 from ioncast.service.pages.shown_insights import (
     FindingShown,
     InsightsShown,

@@ -10,23 +10,21 @@ from typing import Any, NamedTuple
 
 from benchdb.measurements.cells import outliers
 from benchdb.measurements.curves import Curve
+from ioncast.insights.figures.laid_out import HEIGHT, Figure, figure
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import counted, in_digits, size
 from predictor.composition.composing import Point
 from predictor.composition.drawing import Y_AXIS, Colours, Trace, by_io_nodes, curve, runs
 from predictor.what_if.advice_drawing import traces
 
-Figure = dict[str, Any]
 Phases = Sequence[Mapping[str, Any]]
 """Phases as `ioncast phases --format json` prints them."""
 
 SCREEN = Colours("var(--line)", "var(--band)", "var(--runs)", "var(--decision)")
 _CHANGED = Colours("var(--then)", "var(--then-band)")
-_HEIGHT, _SMALL_HEIGHT = 340, 240
+_SMALL_HEIGHT = 240
 # More phases make a browser slow.
 _MOST_PHASES = 1000
-_LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
-_MARGIN = {"t": 10, "r": 10, "l": 10, "b": 10}
 # The number of colours for kinds of I/O in the style sheet.
 _KINDS = 8
 # Pixels: the height of a lane of the time line, of a line of text, and of everything around lanes.
@@ -58,14 +56,14 @@ def curve_figure(
     """Draw a predicted curve with the runs of the application (see `drawing.curve`)."""
     drawn = curve(points, best=best, decision=decision, measured=measured, colours=SCREEN)
     order = sorted({*(point.io_nodes for point in points), *measured})
-    return _figure(drawn, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
+    return figure(drawn, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
 def gain_figure(today: Sequence[Point], then: Sequence[Point]) -> Figure:
     """Draw the curve of a run beside the curve of the run that follows advice."""
     order = sorted({point.io_nodes for point in (*today, *then)})
     drawn = traces(today, then, SCREEN, _CHANGED)
-    return _figure(
+    return figure(
         # The bands need no entry of the legend, which has little room on a phone.
         [each | {"showlegend": "fill" not in each} for each in drawn],
         height=_SMALL_HEIGHT,
@@ -77,7 +75,7 @@ def gain_figure(today: Sequence[Point], then: Sequence[Point]) -> Figure:
 def runs_figure(measured: Mapping[int, Sequence[float]]) -> Figure:
     """Draw the runs of an application without a prediction."""
     traces = [runs(measured, "measured runs", SCREEN)]
-    return _figure(traces, xaxis=by_io_nodes(sorted(measured)), yaxis=Y_AXIS)
+    return figure(traces, xaxis=by_io_nodes(sorted(measured)), yaxis=Y_AXIS)
 
 
 def timeline_figure(phases: Phases) -> Figure:
@@ -122,7 +120,7 @@ def timelines_figure(runs: Mapping[str, Phases]) -> Figure:
             )
     # A name takes another line of each label.
     lane = _LANE + (_LINE if any(runs) else 0)
-    return _figure(
+    return figure(
         traces,
         height=len(traces) * lane + _AROUND,
         showlegend=False,
@@ -165,7 +163,7 @@ def bandwidths_figure(bandwidths: Mapping[str, Mapping[str, float | None]]) -> F
         }
         for place, (name, of_run) in enumerate(bandwidths.items())
     ]
-    return _figure(
+    return figure(
         traces,
         height=len(kinds) * (_LANE + _LINE) + _AROUND,
         showlegend=True,
@@ -209,7 +207,7 @@ def decisions_figure(
         for source, found in by_source.items()
         if found
     ]
-    return _figure(
+    return figure(
         traces,
         height=260,
         barmode="stack",
@@ -272,13 +270,13 @@ def repetitions_figure(curves: Sequence[Curve]) -> Figure:
                     "hovertemplate": f"%{{x}} I/O nodes: %{{y:,.2f}} MiB/s<extra>{what}</extra>",
                 }
             )
-    return _figure(traces, showlegend=True, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
+    return figure(traces, showlegend=True, xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
 def errors_figure(errors: Mapping[str, Sequence[float]], name: str) -> Figure:
     """Draw distributions of errors, for example a box for each number of I/O nodes."""
     values = {"title": {"text": "error"}, "tickformat": ".0%", "rangemode": "tozero"}
-    return _figure(
+    return figure(
         [_box({"y": list(found)}, label) for label, found in errors.items()],
         showlegend=False,
         xaxis={"title": {"text": name}, "type": "category"},
@@ -288,9 +286,9 @@ def errors_figure(errors: Mapping[str, Sequence[float]], name: str) -> Figure:
 
 def named_errors_figure(errors: Mapping[str, Sequence[float]], what: str) -> Figure:
     """Draw distributions of errors or regrets by name; names need more room than numbers."""
-    return _figure(
+    return figure(
         [_box({"x": list(found)}, _broken(html.escape(label))) for label, found in errors.items()],
-        height=max(len(errors) * _LANE + _AROUND, _HEIGHT),
+        height=max(len(errors) * _LANE + _AROUND, HEIGHT),
         showlegend=False,
         xaxis={"title": {"text": what}, "tickformat": ".0%", "rangemode": "tozero"},
         yaxis={"type": "category", "autorange": "reversed"},
@@ -349,7 +347,7 @@ def ratios_figure(series: Mapping[str, Sequence[Ratio]]) -> Figure:
             },
         ]
     expected = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
-    return _figure(
+    return figure(
         traces,
         showlegend=True,
         shapes=[expected | {"line": {"color": "var(--border-strong)", "width": 1, "dash": "dash"}}],
@@ -360,13 +358,6 @@ def ratios_figure(series: Mapping[str, Sequence[Ratio]]) -> Figure:
         },
         yaxis={"type": "log", "title": {"text": "observed / expected"}, "tickvals": _RATIOS},
     )
-
-
-def _figure(traces: list[Trace], *, height: int = _HEIGHT, **layout: Any) -> Figure:
-    return {
-        "data": traces,
-        "layout": {"height": height, "margin": _MARGIN, "legend": _LEGEND, **layout},
-    }
 
 
 def _told(run: str, number: int, phase: Mapping[str, Any]) -> str:

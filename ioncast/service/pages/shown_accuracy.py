@@ -12,8 +12,8 @@ import numpy as np
 
 from benchdb.history.applications import program_of
 from benchdb.history.outcomes import JoinedOutcome
+from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.pages.figures import (
-    Figure,
     Ratio,
     errors_figure,
     named_errors_figure,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ioncast.insights.comparison.in_words import layer_text, share_text, value_text
+from ioncast.insights.figures.all_figures import figures_of
+from ioncast.insights.figures.drawn import Drawn
 from ioncast.insights.findings.text import (
     LIBRARY_NAMES,
     all_files,
@@ -87,10 +89,8 @@ class InsightsShown:
         The characterisation.
     not_recorded : list of str
         Sentences about facts that no log has.
-    files : list of dict
-        The files that moved most bytes.
-    files_said : str
-        The number of its files, and how many of them are listed.
+    figures : tuple of Drawn
+        The sizes of requests, the time by layer, the files and the processes.
     unknown : mapping of str to str
         The reasons why checks were not evaluated, with the codes of these checks.
     notes : list of str
@@ -100,8 +100,7 @@ class InsightsShown:
     facts: Mapping[str, str]
     tables: tuple[TableShown, ...]
     not_recorded: list[str]
-    files: list[dict[str, Any]]
-    files_said: str
+    figures: tuple[Drawn, ...]
     unknown: Mapping[str, str]
     notes: list[str]
 
@@ -116,13 +115,11 @@ def insights_shown(
         *_left_out(characterisation, checks),
         *([_OLDER] if version < VERSION else []),
     ]
-    files = [{**file, "layer": layer_text(file["layer"])} for file in characterisation["files"]]
     return InsightsShown(
         facts=_facts(characterisation["job"]),
         tables=tuple(_tables(characterisation["tables"])),
         not_recorded=characterisation["not_recorded"],
-        files=files,
-        files_said=_files_said(len(files), characterisation["file_count"]),
+        figures=tuple(figures_of(characterisation, checks)),
         unknown=by_reason(checks["unknown"]),
         notes=list(dict.fromkeys(notes)),
     )

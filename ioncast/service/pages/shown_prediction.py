@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ioncast.service.pages.figures import Figure, curve_figure, timeline_figure
+from ioncast.insights.figures.laid_out import Figure
+from ioncast.service.pages.figures import curve_figure, timeline_figure
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, size
 from predictor.composition.composing import MIB, Bandwidth, Point, observed_mib_s

@@ -6,22 +6,21 @@ run joins the history all the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from benchdb.history.run_insights import NewInsights
 from ioncast.advice_of_run import hints_of
 from ioncast.insights.checks import record
 from ioncast.insights.checks.registry import run_checks
 from ioncast.insights.checks.values import MOST_FILES, Case, Thresholds
+from ioncast.insights.facts.file_times import file_times_of
 from ioncast.insights.facts.gathering import FACT_MODULES, facts_of
-from ioncast.insights.facts.values import Facts, Files
+from ioncast.insights.figures.files_record import files_record, layer_times_record
+from ioncast.insights.figures.ranks_record import ranks_record
 from ioncast.insights.tables.characterising import characterised, to_record
 from ioncast.service.sandbox.insight_documents import written
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
-from ioncast_base.kinds import APIS
 
 
 def read_insights(
@@ -48,27 +47,23 @@ def read_insights(
     """
     run = run_of_uploads(uploads, FACT_MODULES)
     facts = facts_of(run, nodes=nodes)
-    checked = run_checks(Case(facts, thresholds))
+    case = Case(facts, thresholds)
+    checked = run_checks(case)
     return written(
-        _characterised(facts),
+        characterised_case(case),
         record.to_record(run.name, checked, facts),
         hints_of(facts, checked, thresholds),
     )
 
 
-def _characterised(facts: Facts) -> dict[str, Any]:
-    """Describe the run, and of its files those that moved most bytes."""
-    largest = {"file_count": len(facts.files), "files": list(_largest(facts.files))}
-    return {**to_record(characterised(facts)), **largest}
-
-
-def _largest(files: Files) -> Iterator[dict[str, Any]]:
-    for row in np.argsort(-files.bytes, kind="stable")[:MOST_FILES].tolist():
-        yield {
-            "path": files.path[row],
-            "layer": APIS[files.api[row]],
-            "processes": int(files.processes[row]),
-            "bytes_read": int(files.bytes_read[row]),
-            "bytes_written": int(files.bytes_written[row]),
-            "extent_bytes": int(files.extent_bytes[row]),
-        }
+def characterised_case(case: Case) -> dict[str, Any]:
+    """Describe the run with its most important files, its time by layer, and its processes."""
+    facts = case.facts
+    times = file_times_of(facts, case.shared_files)
+    return {
+        **to_record(characterised(facts)),
+        "file_count": len(facts.files),
+        "files": files_record(facts.files, times, MOST_FILES),
+        "layer_times": layer_times_record(facts.files, times),
+        "ranks": ranks_record(facts, case.ranks, case.thresholds.missing_share),
+    }

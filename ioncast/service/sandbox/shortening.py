@@ -66,9 +66,10 @@ class _Cut:
         if isinstance(value, Mapping):
             return self.mapping(value)
         if isinstance(value, list | tuple):
-            if len(value) > self.items:
-                self.left_out[name] += len(value) - self.items
-            return [self.value(each, name) for each in value[: self.items]]
+            items = len(value) if all(map(_is_number, value)) else self.items
+            if len(value) > items:
+                self.left_out[name] += len(value) - items
+            return [self.value(each, name) for each in value[:items]]
         if isinstance(value, float) and not math.isfinite(value):
             return None
         return value
@@ -78,3 +79,7 @@ class _Cut:
             return text
         half = self.characters // 2
         return f"{text[:half]}…{text[-half:]}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)

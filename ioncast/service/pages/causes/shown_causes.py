@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from ioncast.insights.checks.registry import NOTHING_ELSE_MATTERS
 from ioncast.insights.checks.values import LEVELS
+from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.pages.causes.ranked_causes import Cause, ranked
-from ioncast.service.pages.figures import Figure, gain_figure
+from ioncast.service.pages.figures import gain_figure
 from ioncast.service.pages.shown_insights import FindingShown, finding_shown, in_levels
 from ioncast.service.pages.shown_prediction import point_of
 from ioncast.service.sandbox.insight_documents import with_advice

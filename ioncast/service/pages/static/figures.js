@@ -4,6 +4,7 @@
 
 (() => {
   const VARIABLE = /^var\((--[\w-]+)\)$/;
+  const AXIS_NAME = /^[xy]axis\d*$/;
   const BASE = {
     paper_bgcolor: "transparent",
     plot_bgcolor: "transparent",
@@ -48,7 +49,8 @@
 
   function laidOut(layout) {
     const whole = { ...BASE, ...layout };
-    for (const name of ["xaxis", "yaxis"]) {
+    const axes = Object.keys(layout).filter((name) => AXIS_NAME.test(name));
+    for (const name of new Set(["xaxis", "yaxis", ...axes])) {
       const axis = { ...AXIS, ...layout[name] };
       whole[name] = { ...axis, title: { ...axis.title, font: TITLE } };
     }

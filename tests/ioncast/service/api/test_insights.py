@@ -223,7 +223,8 @@ def test_a_log_of_thousands_of_files_with_long_names_does_not_fill_the_database(
     assert found is not None
     shown = found["characterisation"]
     assert shown["file_count"] == files
-    assert len(shown["files"]) == MOST_FILES
+    # Those with most bytes, and those with most time.
+    assert MOST_FILES <= len(shown["files"]) <= 2 * MOST_FILES
     with transaction(service.database) as connection:
         [row] = connection.execute(select(insights.c.characterisation, insights.c.checks))
     assert all(len(document) <= MOST_DOCUMENT_BYTES for document in row)

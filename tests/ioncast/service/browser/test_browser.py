@@ -252,8 +252,15 @@ def test_a_log_that_is_dropped_shows_causes_phases_curve_and_decision(
     causes = page.get_by_role("region", name="Why is my I/O slow?")
     expect(causes.get_by_role("listitem")).to_have_count(5)
     expect(causes.get_by_text("To know it, measure this").first).to_be_visible()
-    # Two pieces of advice, the phases, and the predicted curve.
-    assert page.locator("figure").count() == 4
+    titles = [each.inner_text().partition("\n")[0] for each in page.locator("figcaption").all()]
+    assert titles[2:] == [
+        "POSIX requests by size",
+        "Time by layer",
+        "Files by bytes and time",
+        "Balance of the processes",
+        "Where the time went",
+        "Bandwidth by number of I/O nodes",
+    ]
     assert page.locator("figure[aria-labelledby=timeline-title] .bars .point").count() == 4
     for scheme in SCHEMES:
         show_in(page, scheme)
@@ -396,6 +403,9 @@ def test_everything_works_without_scripts(window: Open) -> None:
     for table in page.locator("figure table").all():
         expect(table).to_be_visible()
     expect(page.get_by_role("table", name="Phases on the time line")).to_be_visible()
+    expect(
+        page.get_by_role("table", name="Mean seconds of a process in each layer")
+    ).to_be_visible()
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("link", name="Validation").click()
     expect(page.get_by_role("heading", level=1, name="Validation")).to_be_visible()

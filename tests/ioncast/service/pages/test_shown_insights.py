@@ -100,11 +100,13 @@ def test_a_list_of_files_says_how_many_there_are() -> None:
     some = arranged("P06", "HIGH", files=MANY_FILES, numbers={"files": 64_000})
     all_ = arranged("P08", "HIGH", files=MANY_FILES[:1], numbers={"files": 1})
     assert (some.files_said, all_.files_said) == ("20 of 64,000 files", "1 file")
-    assert shown(run={"file_count": 64_001}).files_said == "20 of 64,001 files"
+    [files] = shown(run={"file_count": 64_001}).figures
+    assert files.caption == "The numbers of 20 of 64,001 files"
 
 
 def test_layers_of_files_have_the_names_that_tables_have() -> None:
-    assert {file["layer"] for file in shown().files} == {"MPI-IO"}
+    [files] = shown().figures
+    assert {row[1] for row in files.rows} == {"MPI-IO"}
 
 
 def test_a_finding_names_its_source_its_thresholds_and_ranks() -> None:

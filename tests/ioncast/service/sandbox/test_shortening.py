@@ -38,6 +38,14 @@ def test_the_most_important_files_stay() -> None:
     assert found["left_out"] == {"files": 63_900}
 
 
+def test_columns_of_numbers_stay_whole() -> None:
+    columns = {"ranks": list(range(256)), "seconds": 255 * [0.5] + [math.inf]}
+    found = read(shortened(columns | {"files": [{}] * 101}, MOST))
+    assert found["ranks"] == columns["ranks"]
+    assert found["seconds"] == 255 * [0.5] + [None]
+    assert found["left_out"] == {"files": 1}
+
+
 def test_a_long_text_loses_its_middle() -> None:
     path = "/a" + 5000 * "x" + "/b"
     [found] = read(shortened({"files": [path]}, MOST))["files"]
