@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Integer,
+    RowMapping,
+    and_,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+    union,
+    update,
+)
 
 from benchdb.history.applications import Application
 from benchdb.history.decisions import DecisionRow, decision_of_row
@@ -118,6 +131,27 @@ _JOINED = (
         ),
     )
     .outerjoin(applications, applications.c.id == _APPLICATION_ID)
+)
+_WANTED: BindParameter[int] = bindparam("application", type_=Integer)
+# All outcomes that may be of an application, found by indexes: those of its runs, those reported
+# with its decisions, and those of jobs that its decisions were made for.
+_CANDIDATES = union(
+    select(outcomes_table.c.id)
+    .join_from(outcomes_table, runs, outcomes_table.c.run_id == runs.c.id)
+    .where(runs.c.application_id == _WANTED),
+    select(outcomes_table.c.id)
+    .join_from(outcomes_table, decisions, outcomes_table.c.decision_id == decisions.c.id)
+    .where(decisions.c.application_id == _WANTED),
+    select(outcomes_table.c.id)
+    .join_from(outcomes_table, systems)
+    .join(
+        decisions,
+        and_(decisions.c.system == systems.c.name, decisions.c.job_id == outcomes_table.c.job_id),
+    )
+    .where(decisions.c.application_id == _WANTED),
+)
+_JOINED_OF_APPLICATION = _JOINED.where(
+    outcomes_table.c.id.in_(_CANDIDATES), _APPLICATION_ID == _WANTED
 )
 _NEWEST_IDS = (
     select(outcomes_table.c.id)
@@ -234,13 +268,14 @@ def joined_outcomes(
     """
     if not is_text(system) or max(after, application_id or 0) > LARGEST_ID:
         return []
-    query = _JOINED.where(outcomes_table.c.id > after)
+    query, given = _JOINED, {}
+    if application_id is not None:
+        query, given = _JOINED_OF_APPLICATION, {"application": application_id}
+    query = query.where(outcomes_table.c.id > after)
     if system is not None:
         query = query.where(systems.c.name == system)
-    if application_id is not None:
-        query = query.where(bindparam(None, application_id) == _APPLICATION_ID)
     query = query.order_by(outcomes_table.c.id).limit(limit)
-    return [_joined(row) for row in connection.execute(query).mappings()]
+    return [_joined(row) for row in connection.execute(query, given).mappings()]
 
 
 def outcomes_of_job(
@@ -306,9 +341,9 @@ def newest_outcomes_of(
     limit : int
         List at most this many outcomes.
     """
-    query = _JOINED.order_by(outcomes_table.c.id.desc()).limit(limit)
-    query = query.where(bindparam(None, application_id) == _APPLICATION_ID)
-    return [_joined(row) for row in connection.execute(query).mappings()][::-1]
+    query = _JOINED_OF_APPLICATION.order_by(outcomes_table.c.id.desc()).limit(limit)
+    found = connection.execute(query, {"application": application_id}).mappings()
+    return [_joined(row) for row in found][::-1]
 
 
 def ids_of_users_outcomes(connection: Connection, user: str) -> list[int]:

@@ -178,7 +178,7 @@ runs = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("system_id", ForeignKey("systems.id"), nullable=False),
-    Column("application_id", ForeignKey("applications.id"), nullable=False, index=True),
+    Column("application_id", ForeignKey("applications.id"), nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("job_id", String(100)),
     Column("name", String(200)),
@@ -195,6 +195,11 @@ runs = Table(
     Index(None, "system_id", "name"),
     Index(None, "job_id", "system_id"),
     Index(None, "stored_at"),
+    # The order of `benchdb.history.applications.RUN_TIME`, so that a page of an application's runs
+    # reads no other runs.
+    Index(
+        "ix_runs_application_id_time", "application_id", text("coalesce(started, stored_at)"), "id"
+    ),
 )
 
 # The logs of each run: one, or one for each process of a program without MPI. With them a log is

@@ -113,6 +113,16 @@ def test_the_migrations_name_every_constraint_as_the_schema_does(database: Engin
         assert names == expected, table.name
 
 
+def test_the_migrations_make_the_indexes_of_the_schema(database: Engine) -> None:
+    tables = {
+        "sqlite": "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL",
+        "postgresql": "SELECT indexname FROM pg_indexes WHERE starts_with(indexname, 'ix_')",
+    }
+    with database.connect() as connection:
+        found = set(connection.exec_driver_sql(tables[database.dialect.name]).scalars())
+    assert found == {index.name for table in metadata.sorted_tables for index in table.indexes}
+
+
 def test_a_new_database_has_the_newest_version(database: Engine) -> None:
     with database.connect() as connection:
         assert MigrationContext.configure(connection).get_current_revision() == NEWEST
