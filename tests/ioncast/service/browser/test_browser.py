@@ -284,6 +284,8 @@ def test_a_result_is_kept_by_keyboard_opens_in_another_browser_and_is_deleted(
     opened.wait_for_figures()
     page.get_by_role("link", name="Keep this result").focus()
     page.keyboard.press("Enter")
+    # The browser follows the link some time after the key.
+    expect(page.get_by_role("heading", name="Keep this result")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Keep this result")).to_be_focused()
     page.keyboard.press("Enter")
