@@ -34,11 +34,11 @@ def sentence(today: Prediction, advice: Advice) -> str:
         f"saves {_seconds(saved.expected)}{of_today} in a run"
         f" ({in_digits(saved.p10)} to {_seconds(saved.p90)})"
     )
-    if saved.expected <= 0:
+    if saved.expected < 0:
         than_today = "" if whole is None else f" than {_seconds(whole.time_s)}"
         said = (
             f"takes {_seconds(-saved.expected)} more{than_today} in a run"
-            f" ({in_digits(-saved.p90)} to {_seconds(-saved.p10)})"
+            f" ({in_digits(0 - saved.p90)} to {_seconds(-saved.p10)})"
         )
     there = None if advice.then is None else decided(advice.then)
     if here is None or there is None:
@@ -62,7 +62,7 @@ def today_in_words(today: Prediction) -> str:
 
 
 def rows(advised: Advised) -> Iterator[dict[str, str]]:
-    """Yield a row for each piece of advice whose gain is known, the largest gain first."""
+    """Yield a row for each piece of advice whose gain is known, in the order of `advised`."""
     for rank, advice in enumerate(advised.advice, start=1):
         if advice.saved_seconds is not None:
             yield {"": str(rank), **_row(advised.today, advice, advice.saved_seconds)}

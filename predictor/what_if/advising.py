@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 from ior_configs import IorConfig
 from predictor.composition.asking import Asked, Frontend, configurations_of, read_measured_basis
@@ -19,6 +19,8 @@ from predictor.what_if.gains import Span, hidden_seconds, saved_by_io_nodes, sav
 from summario.phases.values import Extraction, Phase
 
 Verdict = Literal["faster", "unsure", "slower", "not known"]
+# In the order in which advice is listed.
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 # From the firmest basis to none.
 _KINDS = ("exact", "interpolated", "model", "unknown")
 
@@ -70,7 +72,7 @@ class Advised:
     today : Prediction
         The prediction of the run as it is.
     advice : tuple of Advice
-        The largest expected gain first; advice without a basis comes last.
+        In the order of `VERDICTS`, of each the largest expected gain first.
     """
 
     today: Prediction
@@ -160,11 +162,13 @@ def try_all(
     if saved.expected > 0:
         codes = hints.codes_of("asynchronous")
         advice.append(Advice(("asynchronous",), codes, _verdict(saved), "log", saved))
-    return Advised(today, tuple(sorted(advice, key=_rank)))
+    return Advised(today, tuple(sorted(advice, key=in_order)))
 
 
-def _rank(one: Advice) -> tuple[bool, float]:
-    return one.saved_seconds is None, -(one.saved_seconds.expected if one.saved_seconds else 0)
+def in_order(one: Advice) -> tuple[int, float]:
+    """Sort key of advice: sure gains first, and of each verdict the largest expected gain."""
+    gain = one.saved_seconds.expected if one.saved_seconds else 0.0
+    return VERDICTS.index(one.verdict), -gain
 
 
 def _verdict(saved: Span) -> Verdict:

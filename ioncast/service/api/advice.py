@@ -77,7 +77,7 @@ class AdviceItem(Answered):
     codes: list[str] = Field(description="The checks that ask for it.")
     verdict: Literal["faster", "unsure", "slower", "not known"] = Field(
         description="unsure: the interval of the saved seconds contains 0. not known: nothing"
-        " similar was measured."
+        " similar was measured, or the model is not sure of a gain."
     )
     sentence: str = Field(description="The gain in words.")
     matched: str | None = Field(
@@ -103,7 +103,7 @@ class AdviceAnswer(Answered):
     )
     today: AdvisedCurve
     advice: list[AdviceItem] = Field(
-        description="The largest expected gain first; advice without a basis comes last."
+        description="Faster, unsure, slower, not known; of each the largest expected gain first."
     )
     warnings: list[str] = Field(description="The limits of the predictions.")
 

@@ -9,8 +9,10 @@ from ioncast.service.context import service
 from ioncast.service.http.problems import words_of
 from ioncast.service.http.uploads import place
 from ioncast.service.sandbox.advice_tasks import advise_job
+from ioncast.service.sandbox.child import TooMuchWorkError
 from ioncast.service.sandbox.insight_documents import hints_from
 from ioncast_base.errors import IoncastError
+from ioncast_base.wording import counted
 from predictor.composition.asking import Asked
 from predictor.what_if.attempts import Hints
 
@@ -45,5 +47,7 @@ def advice_on(
         return service().children.run_within(
             _ADVICE_S, advise_job, place(), list(phases), hints, asked
         )
+    except TooMuchWorkError:
+        return f"advice on its {counted(len(phases), 'phase')} takes too much time or memory"
     except (IoncastError, RuntimeError) as error:
         return words_of(error) or "the service failed to predict it; try again later"

@@ -52,6 +52,10 @@ serve(int(descriptor))
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
+class TooMuchWorkError(InputError):
+    """A function took too much time or memory, or its result is too large."""
+
+
 @dataclass(frozen=True)
 class ChildLimits:
     """Limits of one task: bytes of address space, and whole seconds."""
@@ -183,8 +187,8 @@ def _server_command(descriptor: int) -> list[str]:
     return [sys.executable, "-I", "-c", _PROGRAM, str(descriptor), *sys.path]
 
 
-def _too_much(what: str) -> InputError:
-    return InputError(what, remedy="send a smaller one, or ask the site for a higher limit")
+def _too_much(what: str) -> TooMuchWorkError:
+    return TooMuchWorkError(what, remedy="send a smaller one, or ask the site for a higher limit")
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def test_sizes_are_written_as_for_ior(tmp_path: Path) -> None:
         ('"mysite"', f'"{"x" * 201}"', "1: key `system`: must not be longer than 200 characters"),
         ("    4,", "    0,", "2: key `io_nodes`: 0 is listed twice"),
         ("    4,", "    -4,", "2: key `io_nodes`, entry 2: must be at least 0, not -4"),
-        ("    4,", "    4.0,", "2: key `io_nodes`, entry 2: must be a whole number, not 4.0"),
+        ("    4,", "    4.5,", "2: key `io_nodes`, entry 2: must be a whole number, not 4.5"),
         ("    4,", "    nan,", "2: key `io_nodes`, entry 2: must be a whole number, not NaN"),
         ("    0,\n    4,\n", "", "2: key `io_nodes`: must not be empty"),
         ("[\n    0,\n    4,\n]", "4", "2: key `io_nodes`: must be a list in brackets, not 4"),

@@ -14,6 +14,7 @@ from predictor.what_if.advice_formats import to_text
 from predictor.what_if.advice_words import conclusion, sentence, to_measure
 from predictor.what_if.advising import Advised, try_all
 from predictor.what_if.attempts import Hints, attempts_of
+from predictor.what_if.gains import Span
 from summario.phases.values import Phase
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -82,3 +83,14 @@ def test_people_see_the_benchmarks_of_most_bytes_only(a_phase: MakePhase, small:
     assert text.count("mpiexec") == 6
     assert "-b 36m -t 64k" in text
     assert text.endswith("and 3 others, which --format json lists")
+
+
+def test_advice_that_changes_no_time_saves_nothing(
+    a_phase: MakePhase, a_curve: MakeCurve, small: Curve
+) -> None:
+    advised = advise([a_phase((1024, 64 * MIB))], [small, a_curve({0: (64.0,)})], "P06")
+    [one] = [each for each in advised.advice if each.keys == ("larger",)]
+    said = sentence(advised.today, replace(one, saved_seconds=Span(0.0, 0.0, 0.0)))
+    assert said.startswith("saves 0 s of 2 s in a run (0 to 0 s)")
+    said = sentence(advised.today, replace(one, saved_seconds=Span(-3.0, -1.0, 0.0)))
+    assert said.startswith("takes 1 s more than 2 s in a run (0 to 3 s)")

@@ -13,8 +13,9 @@ from experiments.held_back import phase_of
 from predictor.composition.asking import Asked
 from predictor.composition.prediction import Policy, predict, predict_together
 from predictor.model.system_model import Knowledge, Model
-from predictor.what_if.advising import Advice, Advised, try_all
+from predictor.what_if.advising import Advice, Advised, in_order, try_all
 from predictor.what_if.attempts import Attempt, Hints, attempts_of
+from predictor.what_if.gains import Span
 from summario.phases.values import Part, Phase
 from tests.predictor.conftest import Synthetic
 
@@ -235,3 +236,12 @@ def test_a_gain_that_rests_on_the_model_alone_must_be_sure(
     [advice] = try_all([phase], knowledge, [attempt], Hints(frozenset()), asked).advice
     assert (advice.verdict, advice.matched, advice.saved_seconds) == ("not known", "model", None)
     assert len(advice.unmeasured) == 2
+
+
+def test_a_sure_gain_is_listed_before_a_larger_one_that_is_unsure() -> None:
+    unsure = Advice(("own_files",), (), "unsure", "model", Span(-2, 10, 25))
+    sure = Advice(("larger",), ("P06",), "faster", "exact", Span(4, 5, 6))
+    slower = Advice(("one_file",), (), "slower", "exact", Span(-3, -2, -1))
+    unknown = Advice(("contiguous",), ("P11",), "not known")
+    ordered = sorted([unknown, slower, unsure, sure], key=in_order)
+    assert ordered == [sure, unsure, slower, unknown]

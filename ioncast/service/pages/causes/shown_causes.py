@@ -92,6 +92,8 @@ class CauseShown:
         The curves today and then.
     rows : tuple of GainRow
         The same as a table.
+    unknown : str
+        A sentence that says why a gain, or a part of it, is not known.
     measure : tuple of str
         The benchmarks that would tell more, as blocks of commands.
     more_to_measure : int
@@ -110,6 +112,7 @@ class CauseShown:
     notes: tuple[str, ...]
     figure: Figure | None
     rows: tuple[GainRow, ...]
+    unknown: str
     measure: tuple[str, ...]
     more_to_measure: int
 
@@ -201,6 +204,7 @@ def _cause(cause: Cause, known: Mapping[str, Any]) -> CauseShown:
         notes=tuple(_notes(advice)) if advice else (),
         figure=_figure(known["today"], advice["then"]) if advice and rows else None,
         rows=rows,
+        unknown=_why_unknown(advice) if advice else "",
         measure=tuple(measure[:_MOST_BENCHMARKS]),
         more_to_measure=max(len(measure) - _MOST_BENCHMARKS, 0),
     )
@@ -243,8 +247,16 @@ def _gain(advice: Mapping[str, Any]) -> str:
 def _notes(advice: Mapping[str, Any]) -> Iterator[str]:
     if advice["saved_seconds"] is not None:
         yield _RESTS_ON[advice["matched"]]
-        if "once" in advice["keys"]:
+        if "once" in advice["keys"] and advice["verdict"] == "faster":
             yield _FEWER_BYTES
+
+
+def _why_unknown(advice: Mapping[str, Any]) -> str:
+    if advice["saved_seconds"] is not None:
+        return "A part of the gain is not known."
+    if advice["matched"] == "model":
+        return "The gain is not known: the model, which extends the benchmarks, is not sure of it."
+    return "The gain is not known, because nothing similar was measured."
 
 
 def _command(missing: Mapping[str, Any]) -> str:

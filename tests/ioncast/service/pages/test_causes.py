@@ -232,3 +232,25 @@ def test_findings_are_shown_also_if_nothing_is_known_about_their_gain() -> None:
     assert found.problem == "nothing was measured on 'here'"
     assert only(found).findings[0].record["code"] == "P06"
     assert [each.record["code"] for each in found.others] == ["P14"]
+
+
+@pytest.mark.parametrize(
+    ("matched", "said"),
+    [
+        (None, "The gain is not known, because nothing similar was measured."),
+        (
+            "model",
+            "The gain is not known: the model, which extends the benchmarks, is not sure of it.",
+        ),
+    ],
+)
+def test_the_reason_of_an_unknown_gain_is_the_true_one(matched: str | None, said: str) -> None:
+    missing = {"configuration": "ior -t 4m", "tasks": 16, "nodes": 8}
+    one = advice("larger", codes="P06", verdict="not known", matched=matched, measure=[missing])
+    assert only(shown([finding("P06")], [one])).unknown == said
+
+
+@pytest.mark.parametrize(("verdict", "saved", "number"), [("faster", 2, 2), ("slower", -3, 1)])
+def test_fewer_bytes_explain_only_a_gain(verdict: str, saved: float, number: int) -> None:
+    one = advice("once", codes="P10", verdict=verdict, saved=saved)
+    assert len(only(shown([finding("P10")], [one])).notes) == number
