@@ -38,8 +38,9 @@ _SECONDS = {
 _PIXELS_OF_A_FILE, _PIXELS_BESIDE = 46, 100
 # Room for the text behind the longest bar, as a multiple of its length.
 _ROOM = 1.6
-# A file with a smaller share, or nearer to the mean of all files, does not stand out.
-_LARGE_SHARE, _TIMES_MEAN = 0.1, 1.5
+# A file with a smaller share, or nearer to the mean of all files, does not stand out. But with two
+# or three files, one with a clear share does, however near the mean is.
+_LARGE_SHARE, _TIMES_MEAN, _CLEAR_SHARE = 0.1, 1.5, 0.4
 _NOTE = (
     "Seconds are those of all processes together. Each file counts at its highest layer: MPI-IO,"
     " STDIO or POSIX."
@@ -104,7 +105,7 @@ def _said(run: Document, files: Sequence[File], all_files: int, *, has_seconds: 
     )
     slowest = max(files, key=seconds)
     shares = seconds(slowest) / (all_seconds or 1), moved(largest) / (all_bytes or 1)
-    if max(shares) < max(_LARGE_SHARE, _TIMES_MEAN / all_files):
+    if max(shares) < max(_LARGE_SHARE, min(_TIMES_MEAN / all_files, _CLEAR_SHARE)):
         of_time, of_bytes = (ceil(round(100 * share, 6)) for share in shares)
         return (
             f"No file stands out: each of the {all_files:,} took at most {of_time}% of the time and"

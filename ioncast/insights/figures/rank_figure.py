@@ -53,12 +53,12 @@ _SOURCES = {
 
 
 def rank_figure(run: Document, findings: Sequence[Mapping[str, Any]]) -> Drawn | None:
-    """Draw what each process did; None for a single process, and for documents of version 1."""
+    """Draw what each process did; None for one process, no I/O, and documents of version 1."""
     if "ranks" not in run or number(run["job"]["processes"]) < 2:
         return None
     ranks = run["ranks"]
     if ranks is None:
-        return slowest_of_files(run)
+        return slowest_of_files(run) if run["files"] else None
     codes = tuple(code for code in CHECKS if any(each["code"] == code for each in findings))
     panels = [panel for panel in (_BYTES, _SECONDS) if any(_drawn(ranks, panel))]
     if not panels:
@@ -89,7 +89,9 @@ def _note(ranks: Values) -> str:
         said = f"The bytes are from {_SOURCES[ranks['source']]}."
     if "io_seconds" in ranks["values"]:
         said += " The seconds are from the records of single processes."
-    elif "transfer_seconds" not in ranks["values"]:
+    elif "transfer_seconds" in ranks["values"]:
+        said += " The seconds are from its trace and lack metadata calls."
+    else:
         said += " The log does not tell the time of each process."
     return f"{said} A dashed line is the mean of all processes."
 

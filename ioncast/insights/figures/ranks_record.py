@@ -13,6 +13,8 @@ from ioncast.insights.facts.values import Facts, Floats, Ints, Layer
 
 # More bars cannot be told apart.
 MOST_RANGES = 256
+# A page shows three digits. With two more, they are still right.
+_DIGITS = 5
 
 
 def ranks_record(
@@ -34,8 +36,8 @@ def ranks_record(
     dict or None
         `source` of the bytes, None if the log does not tell them; `processes`; the `first_ranks` of
         the ranges; and `values`: for each quantity its total, its largest value and the rank of it,
-        the value of rank 0, and the `mean` in each range, with `min` and `max` if a range has
-        several processes. None if the log does not tell processes apart.
+        and the `mean` in each range, with `min` and `max` if a range has several processes. None
+        if the log does not tell processes apart.
     """
     own = _seconds(facts, most_missing)
     found = [*_moved(ranks), *(own or _seconds_of_requests(ranks))]
@@ -104,9 +106,8 @@ def _described(rank: Ints, values: Floats, first: Ints, processes: int) -> dict[
     largest = int(np.argmax(values)) if len(values) else None
     return {
         "total": float(values.sum()),
-        "largest": 0.0 if largest is None else float(values[largest]),
+        "largest": 0.0 if largest is None else _rounded(float(values[largest])),
         "largest_rank": 0 if largest is None else int(rank[largest]),
-        "of_rank_0": float(values[rank == 0].sum()),
         **_in_ranges(rank, values, first, processes),
     }
 
@@ -116,10 +117,25 @@ def _in_ranges(rank: Ints, values: Floats, first: Ints, processes: int) -> dict[
     sizes = np.diff(first, append=processes)
     mean = np.bincount(place, values, len(first)) / sizes
     if processes == len(first):
-        return {"mean": mean.tolist()}
+        return {"mean": _all_rounded(mean)}
     least, most = np.full(len(first), np.inf), np.zeros(len(first))
     np.minimum.at(least, place, values)
     np.maximum.at(most, place, values)
     # A process without an entry did nothing.
     least[np.bincount(place, minlength=len(first)) < sizes] = 0.0
-    return {"mean": mean.tolist(), "min": least.tolist(), "max": most.tolist()}
+    return {
+        "mean": _all_rounded(mean),
+        "min": _all_rounded(least),
+        "max": _all_rounded(most),
+    }
+
+
+def _all_rounded(values: Floats) -> list[float]:
+    return [_rounded(value) for value in values.tolist()]
+
+
+def _rounded(value: float) -> float:
+    """Keep few digits, and all digits before the point, as pages show them."""
+    if value < 10**_DIGITS:
+        return float(f"{value:.{_DIGITS}g}")
+    return float(np.rint(value))

@@ -94,6 +94,8 @@ def _said(of: str, counts: Sequence[int]) -> str:
         below = list(accumulate(counts))
         place = next(place for place, number in enumerate(below) if 2 * number >= whole)
         found, size = below[place], f"at most {BINS[place].rpartition('–')[2]}"
+    if whole == 1:
+        return f"The only {of.removesuffix('s')} moves {size}"
     if found == whole:
         return f"All {whole:,} {of} move {size} each"
     part = percent(found, whole)

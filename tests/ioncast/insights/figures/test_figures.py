@@ -163,6 +163,44 @@ def test_of_many_equal_files_none_stands_out(tmp_path: Path) -> None:
     assert said.startswith("No file stands out: each of the 100 took at most 1% of the time")
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        ([3, 1], "One of 2 files took 75% of the time"),
+        ([2, 2], "One of 2 files took 50% of the time"),
+        ([45, 30, 25], "One of 3 files took 45% of the time"),
+        ([35, 33, 32], "No file stands out: each of the 3 took at most 35% of the time"),
+        ([4, 2, 2, 2], "One of 4 files took 40% of the time"),
+        ([35, 25, 20, 20], "No file stands out: each of the 4 took at most 35% of the time"),
+    ],
+)
+def test_of_few_files_one_with_a_large_part_of_the_time_stands_out(
+    tmp_path: Path, seconds: Sequence[float], said: str
+) -> None:
+    records = [
+        posix_record(f"/{n}", n, WRITES=1, BYTES_WRITTEN=MIB, F_WRITE_TIME=of_file)
+        for n, of_file in enumerate(seconds)
+    ]
+    assert figures(tmp_path, *records)["files"].said.startswith(said)
+
+
+def test_one_of_two_files_with_two_thirds_of_the_time_stands_out(shared_data: Path) -> None:
+    files = drawn(shared_data / "runs/logs/two-shared-10s.darshan")["files"]
+    assert files.said == "One of 2 files took 66% of the time and moved 50% of the bytes."
+
+
+def test_seconds_from_a_trace_are_said_to_lack_metadata_calls(shared_data: Path) -> None:
+    """Rank 12 took most with 0.329 s, beside a mean of 0.463 s with metadata calls."""
+    ranks = drawn(shared_data / "runs/logs/mpiio-coll-contig-dxt.darshan")["ranks"]
+    assert "Rank 12 took most, 0.329 s" in ranks.said
+    assert "The seconds are from its trace and lack metadata calls." in ranks.note
+
+
+def test_a_run_without_io_has_no_balance_of_processes(shared_data: Path) -> None:
+    log = "runtime_heatmap_inactive_ranks/treddy_runtime_heatmap_inactive_ranks.darshan"
+    assert "ranks" not in drawn(shared_data / "darshan-logs" / log)
+
+
 def test_a_rank_that_moves_almost_everything_is_named(tmp_path: Path) -> None:
     records = [
         posix_record(f"/{n}", n, WRITES=moved // MIB, BYTES_WRITTEN=moved, F_WRITE_TIME=seconds)
@@ -186,6 +224,24 @@ def test_many_processes_are_ranges_with_the_least_the_mean_and_the_most(tmp_path
     assert set(column(ranks, "Bytes")) == {"0 bytes · 1.5 MiB · 3 MiB"}
     [bars] = traces(ranks)
     assert bars["y"] == MOST_RANGES * [1.5]
+
+
+def test_numbers_of_processes_have_few_digits_and_show_the_same(tmp_path: Path) -> None:
+    """A third of a second has 16 digits, of which a page shows 3; counts keep all of theirs."""
+    processes = 3 * MOST_RANGES
+    records = [
+        posix_record(f"/{n}", n, WRITES=123_457, BYTES_WRITTEN=28_965_824 + n, F_WRITE_TIME=n / 7)
+        for n in range(processes)
+    ]
+    run, _ = documents(write_log(tmp_path / "a.darshan", records, nprocs=processes))
+    values = run["ranks"]["values"]
+    for name in ("mean", "min", "max"):
+        assert all(len(str(value)) <= len("0.123456") for value in values["io_seconds"][name])
+    assert values["write_seconds"]["mean"] == pytest.approx(
+        [(3 * n + 1) / 7 for n in range(MOST_RANGES)], rel=1e-4
+    )
+    assert set(values["requests"]["max"]) == {123_457}
+    assert values["bytes"]["max"] == [28_965_824 + 3 * n + 2 for n in range(MOST_RANGES)]
 
 
 def test_nothing_is_drawn_about_processes_that_the_log_does_not_tell_apart(tmp_path: Path) -> None:
@@ -220,6 +276,15 @@ def test_the_sizes_of_stdio_are_not_recorded(tmp_path: Path) -> None:
     assert sizes.said == "Darshan does not record the sizes of STDIO requests."
     both = figures(tmp_path, stdio, posix_record("/g", WRITES=1, SIZE_WRITE_0_100=1))
     assert both["sizes-posix"].note == sizes.said
+
+
+def test_a_single_request_is_the_only_one(tmp_path: Path) -> None:
+    record = posix_record(
+        "/f", READS=1, SIZE_READ_10M_100M=1, WRITES=2, SIZE_WRITE_0_100=2, BYTES_READ=20 * MIB
+    )
+    assert figures(tmp_path, record)["sizes-posix"].said == (
+        "The only read moves 10 MiB to 100 MiB. All 2 writes move 0 to 100 bytes each."
+    )
 
 
 def test_a_few_large_requests_are_visible_beside_many_small_ones(tmp_path: Path) -> None:
