@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 
 from benchdb.store.schema import kept_results
 from benchdb.store.tokens import digest
-from ioncast_base.errors import InputError
+from ioncast_base.errors import ConflictError, InputError
 from ioncast_base.times import in_utc
 
 # A page reads the document as a whole.
 MOST_DOCUMENT_BYTES = 4 << 20
 
 _BYTES = select(func.coalesce(func.sum(kept_results.c.bytes), 0))
-_KEPT = select(kept_results.c.document, kept_results.c.kept_at, kept_results.c.expires_at).where(
+# A deleted result has no bytes; its row stays for a while, so that nobody keeps the result again.
+_KNOWN = select(kept_results.c.document, kept_results.c.expires_at).where(
     kept_results.c.sha256 == bindparam("digest"), kept_results.c.expires_at > bindparam("now")
 )
-_FORGET = delete(kept_results).where(kept_results.c.sha256 == bindparam("digest"))
+_KEPT = _KNOWN.where(kept_results.c.bytes > 0)
 _HAS_EXPIRED = select(exists().where(kept_results.c.expires_at <= bindparam("now")))
 _FORGET_EXPIRED = delete(kept_results).where(kept_results.c.expires_at <= bindparam("now"))
 
@@ -32,12 +33,11 @@ class KeptResult:
     ----------
     document : str
         JSON, as it was given.
-    kept_at, expires_at : str
-        Times, ISO 8601 in UTC.
+    expires_at : str
+        The time from which nobody sees it, ISO 8601 in UTC.
     """
 
     document: str
-    kept_at: str
     expires_at: str
 
 
@@ -78,12 +78,17 @@ def keep_result(
     ------
     InputError
         If the document is too large.
+    ConflictError
+        If the result was deleted.
     """
     size_bytes = len(document.encode())
     if size_bytes > MOST_DOCUMENT_BYTES:
         raise InputError(f"the result has {size_bytes} bytes, more than {MOST_DOCUMENT_BYTES}")
     forget_expired(connection, now)
-    if kept_result(connection, secret, now) is not None:
+    known = connection.execute(_KNOWN, {"digest": digest(secret), "now": in_utc(now)}).first()
+    if known is not None and not known.document:
+        raise ConflictError("this result was deleted", remedy="send the log again")
+    if known is not None:
         return True
     if connection.execute(_BYTES).scalar_one() + size_bytes > room_bytes:
         return False
@@ -104,11 +109,35 @@ def kept_result(connection: Connection, secret: str, now: datetime) -> KeptResul
     return None if row is None else KeptResult(*row)
 
 
-def forget_result(connection: Connection, secret: str, now: datetime) -> bool:
-    """Delete a kept result; False if `kept_result` would not find it."""
-    is_kept = kept_result(connection, secret, now) is not None
-    connection.execute(_FORGET, {"digest": digest(secret)})
-    return is_kept
+def forget_result(
+    connection: Connection, secret: str, now: datetime, *, barred_for: timedelta
+) -> bool:
+    """Delete a kept result, and bar its address from a result for a while.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection in a transaction that writes.
+    secret : str
+        The secret part of the result's address.
+    now : datetime
+        The present time, with its zone.
+    barred_for : timedelta
+        The time for which `keep_result` rejects the same secret, at most until the result would
+        have expired.
+
+    Returns
+    -------
+    bool
+        False if `kept_result` would not find it.
+    """
+    found = kept_result(connection, secret, now)
+    if found is None:
+        return False
+    until = min(found.expires_at, in_utc(now + barred_for))
+    of_result = update(kept_results).where(kept_results.c.sha256 == digest(secret))
+    connection.execute(of_result.values(document="", bytes=0, expires_at=until))
+    return True
 
 
 def has_expired(connection: Connection, now: datetime) -> bool:

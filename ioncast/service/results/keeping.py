@@ -17,7 +17,7 @@ from benchdb.store.database import transaction
 from ioncast.service.context import service
 from ioncast.service.http.problems import RequestError
 from ioncast.service.results.result import Result, of_values, to_document
-from ioncast.service.results.sealing import seal, unseal
+from ioncast.service.results.sealing import LIFE, seal, unseal
 from ioncast.service.results.service_key import service_key
 from ioncast_base.errors import BusyError, UnknownNameError
 from ioncast_base.wording import size
@@ -81,6 +81,8 @@ def keep(sealed: str) -> str:
         403 if the site keeps no results, 409 if there is no room for more.
     InputError
         If `sealed` cannot be used.
+    ConflictError
+        If the result was deleted.
     BusyError
         If the state folder cannot be used.
     """
@@ -138,7 +140,10 @@ def forget(secret: str) -> None:
         If the address has no result, for whatever reason.
     """
     with transaction(service().database, write=True) as connection:
-        is_forgotten = forget_result(connection, secret, datetime.now(timezone.utc))
+        # The page of the upload can still send the sealed result.
+        is_forgotten = forget_result(
+            connection, secret, datetime.now(timezone.utc), barred_for=LIFE
+        )
     if not is_forgotten:
         raise _unknown()
 

@@ -21,13 +21,14 @@ from benchdb.history.kept_results import (
 )
 from benchdb.store.database import transaction
 from benchdb.store.schema import kept_results
-from ioncast_base.errors import InputError
+from ioncast_base.errors import ConflictError, InputError
 
 pytestmark = pytest.mark.both_databases
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)
 DAYS = 30
+DAY = timedelta(days=1)
 LATER = NOW + timedelta(days=DAYS)
 
 
@@ -50,7 +51,7 @@ def read(engine: Engine, secret: str, now: datetime = NOW) -> KeptResult | None:
 
 def forget(engine: Engine, secret: str, now: datetime = NOW) -> bool:
     with transaction(engine, write=True) as connection:
-        return forget_result(connection, secret, now)
+        return forget_result(connection, secret, now, barred_for=DAY)
 
 
 def number(engine: Engine) -> int:
@@ -62,9 +63,7 @@ def test_a_result_comes_back_as_it_was_kept(database: Engine) -> None:
     document = json.dumps({"name": "größe \0 \ud800 </script>"})
     assert keep(database, "secret", document)
     found = read(database, "secret")
-    assert found == KeptResult(
-        document, "2026-11-23T12:00:00.000000+00:00", "2026-12-23T12:00:00.000000+00:00"
-    )
+    assert found == KeptResult(document, "2026-12-23T12:00:00.000000+00:00")
 
 
 @pytest.mark.parametrize("secret", ["", "another", "secret ", "SECRET", "\0", "\ud800", "'; --"])
@@ -90,7 +89,7 @@ def test_a_result_is_kept_once_however_often_it_is_sent(database: Engine) -> Non
     assert number(database) == 1
     found = read(database, "secret")
     assert found is not None
-    assert found.kept_at.startswith("2026-11-23T12:00:00")
+    assert found.expires_at.startswith("2026-12-23T12:00:00")
 
 
 def test_an_expired_result_is_not_found_even_before_it_is_deleted(database: Engine) -> None:
@@ -110,14 +109,29 @@ def test_expired_results_are_deleted_and_others_stay(database: Engine) -> None:
     assert number(database) == 0
 
 
-def test_a_deleted_result_is_gone_and_may_be_kept_again(database: Engine) -> None:
+def test_a_deleted_result_is_gone_and_cannot_be_kept_again(database: Engine) -> None:
     keep(database, "secret")
     keep(database, "another")
     assert forget(database, "secret")
     assert read(database, "secret") is None
     assert not forget(database, "secret")
     assert read(database, "another") is not None
-    assert keep(database, "secret")
+    with pytest.raises(ConflictError, match="was deleted"):
+        keep(database, "secret", now=NOW + DAY - SECOND)
+    with transaction(database) as connection:
+        query = select(kept_results.c.document, kept_results.c.bytes).order_by("id")
+        assert [tuple(row) for row in connection.execute(query)] == [("", 0), ("{}", 2)]
+    # The seal of its page has ended meanwhile, so the row is of no more use.
+    assert keep(database, "third", now=NOW + DAY)
+    assert number(database) == 2
+
+
+def test_a_deleted_result_is_known_until_it_would_have_expired(database: Engine) -> None:
+    keep(database, "secret")
+    assert forget(database, "secret", LATER - SECOND)
+    with transaction(database) as connection:
+        assert not has_expired(connection, LATER - SECOND)
+        assert has_expired(connection, LATER)
 
 
 def test_a_full_room_takes_no_more_and_loses_nothing(database: Engine) -> None:

@@ -167,6 +167,7 @@ class TestAKeptResult:
         assert len(section.findall(fresh)) == len(section.findall(kept)) == 1
         fresh, kept = section.sub("", fresh), section.sub("", kept)
         fresh = fresh.replace(' <a href="#keep">Keep this result</a>', "")
+        kept = re.sub(r" Made on <time[^>]*>[^<]*</time>\.", "", kept)
         kept = re.sub(r" This result is kept until .*? \(<a.*?</a>\)\.", "", kept)
         assert kept == fresh
         assert LOG.name in kept
@@ -181,6 +182,8 @@ class TestAKeptResult:
             r'without the log, until <time[^>]* datetime="([^"]*)"', page
         )
         assert shown == again == row["expires_at"]
+        [made] = re.findall(r'Made on <time[^>]* datetime="([^"]*)"', page)
+        assert made == json.loads(row["document"])["made_at"]
 
     def test_has_an_address_that_the_database_does_not_tell(
         self, client: FlaskClient, service: Service
@@ -216,10 +219,19 @@ class TestAKeptResult:
         deleted = delete(client, page)
         assert deleted.status_code == 200
         assert "The result is deleted" in words(deleted.text)
-        assert len(rows(service)) == 1
+        assert [bool(row["document"]) for row in rows(service)] == [False, True]
         get(client, address, 404)
         assert delete(client, page).status_code == 404
         get(client, other)
+
+    def test_does_not_come_back_after_it_was_deleted(self, client: FlaskClient) -> None:
+        sealed = sealed_of(upload(client))
+        address = press(client, sealed).location
+        delete(client, get(client, address))
+        response = press(client, sealed)
+        assert response.status_code == 409
+        assert "This result was deleted; send the log again." in words(response.text)
+        get(client, address, 404)
 
     def test_that_is_not_there_does_not_tell_why(
         self, client: FlaskClient, service: Service
