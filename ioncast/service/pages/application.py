@@ -27,6 +27,7 @@ from ioncast.service.pages.shown_prediction import (
     PhaseRow,
     PredictionShown,
     answer_shown,
+    curve_of_answer,
     longest,
     phase_rows,
     prediction_shown,
@@ -163,7 +164,7 @@ def read_application(
 
 def _much_faster(run: Run, runs: Sequence[Run], prediction: PredictionShown | None) -> Run | None:
     """The fastest run with as many processes, if a comparison can tell much about this run."""
-    points = prediction.points if prediction is not None else ()
+    points = prediction.points if prediction else curve_of_answer(prepared_answer(run))
     if run.bandwidth_mib_s is None:
         return None
     known = [
@@ -190,16 +191,22 @@ def _insights(stored: Insights | None) -> InsightsShown | str:
     return insights_shown(stored.characterisation, stored.checks, stored.version)
 
 
-def _answered(
-    run: Run, runs: Sequence[Run], outcomes: Sequence[JoinedOutcome]
-) -> AnswerShown | None:
-    """Answer a scheduler's question for a job like a run; None if nothing is known."""
+def prepared_answer(run: Run) -> dict[str, Any]:
+    """Find the answer to a scheduler's question for a job like a run."""
     of = run.application
     # Stored values may be larger than a question allows, so they are not checked.
     question = Question.model_construct(
         system=of.system, user=of.user, name=run.name, nodes=run.nodes, tasks=run.tasks
     )
-    record = json.loads(find(question, [of.executable]).body)
+    record: dict[str, Any] = json.loads(find(question, [of.executable]).body)
+    return record
+
+
+def _answered(
+    run: Run, runs: Sequence[Run], outcomes: Sequence[JoinedOutcome]
+) -> AnswerShown | None:
+    """Answer a scheduler's question for a job like a run; None if nothing is known."""
+    record = prepared_answer(run)
     if record["application_id"] is None:
         return None
     return answer_shown(record, _measured(runs, outcomes, run.tasks), run.io_nodes)

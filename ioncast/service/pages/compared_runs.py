@@ -17,6 +17,7 @@ from ioncast.insights.comparison.shown import Marked, Texts, marked, shown_rows
 from ioncast.insights.figures.laid_out import Figure
 from ioncast.insights.tables.recorded import from_records
 from ioncast.service.context import service
+from ioncast.service.pages.application import prepared_answer
 from ioncast.service.pages.figures import bandwidths_figure, timelines_figure
 from ioncast.service.pages.shown_insights import (
     FindingShown,
@@ -24,12 +25,13 @@ from ioncast.service.pages.shown_insights import (
     finding_shown,
     insights_shown,
 )
-from ioncast.service.pages.shown_prediction import PhaseRow, longest, phase_rows
+from ioncast.service.pages.shown_prediction import PhaseRow, curve_of_answer, longest, phase_rows
 from ioncast.service.sandbox.insight_documents import with_advice
 from ioncast_base.errors import InputError, UnknownNameError
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.wording import bandwidth, in_digits, in_words, listed, size
 from predictor.composition.composing import observed_mib_s
+from predictor.composition.plausible import is_implausible_beside
 from summario.phases.tables import from_record
 
 NAMES = ("A", "B")
@@ -149,7 +151,9 @@ class RunsCompared:
     runs : tuple of (Run, Run)
         The runs; the second one is compared with the first one.
     headline : str
-        A sentence about their bandwidths.
+        A sentence about their bandwidths, and one more if any is implausible.
+    implausible : tuple of (bool, bool)
+        Whether the bandwidth of each run is implausible.
     properties : list of PropertyRow
         The properties that are known without insights.
     insights : InsightsCompared or str
@@ -167,6 +171,7 @@ class RunsCompared:
     application: Application
     runs: tuple[Run, Run]
     headline: str
+    implausible: tuple[bool, bool]
     properties: list[PropertyRow]
     insights: InsightsCompared | str
     timeline: Figure | None
@@ -201,11 +206,13 @@ def compared_runs(runs: tuple[Run, Run], stored: Sequence[Insights | None]) -> R
     first, second = (phase_rows(run.phases) for run in runs)
     kinds = list(_kinds(runs))
     has_phases = bool(first or second)
+    implausible = (_is_implausible(runs[0]), _is_implausible(runs[1]))
     named = {f"Run {name}": run.phases for name, run in zip(NAMES, runs, strict=True)}
     return RunsCompared(
         application=runs[0].application,
         runs=runs,
-        headline=_headline(*(run.bandwidth_mib_s for run in runs)),
+        headline=_headline(*(run.bandwidth_mib_s for run in runs)) + _doubt(implausible),
+        implausible=implausible,
         properties=[_property(runs, *each) for each in _PROPERTIES],
         insights=_insights(stored),
         timeline=timelines_figure(named) if has_phases else None,
@@ -231,6 +238,24 @@ def _headline(first_mib_s: float | None, second_mib_s: float | None) -> str:
     return (
         f"Run B was {in_digits(high / low, 2)} times as {'fast' if is_faster else 'slow'} as run A:"
         f" {got}, measured."
+    )
+
+
+def _is_implausible(run: Run) -> bool:
+    """Judge the bandwidth of a run beside the prepared answer for a job like it."""
+    if run.bandwidth_mib_s is None:
+        return False
+    curve = curve_of_answer(prepared_answer(run))
+    return is_implausible_beside(run.bandwidth_mib_s, run.io_nodes, curve)
+
+
+def _doubt(implausible: Sequence[bool]) -> str:
+    named = [f"run {name}" for name, is_so in zip(NAMES, implausible, strict=True) if is_so]
+    if not named:
+        return ""
+    return (
+        f" The bandwidth of {listed(named)} is implausible: it is too high to be true, as that of"
+        " a log from another machine or of a run whose data stayed in a cache."
     )
 
 

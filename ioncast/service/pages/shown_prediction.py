@@ -189,6 +189,12 @@ class PredictionShown:
     points: _Curve
 
 
+def curve_of_answer(record: Mapping[str, Any]) -> _Curve:
+    """The curve in the answer to a scheduler's question, without points if it has no prediction."""
+    given = () if record["expected_mib_s"] is None else (record, *record["alternatives"])
+    return [tuple(each[name] for name in _POINT_OF_ANSWER) for each in given]
+
+
 def answer_shown(
     record: Mapping[str, Any], measured: Measured, ran_with: int | None = None
 ) -> AnswerShown:
@@ -204,8 +210,7 @@ def answer_shown(
         I/O nodes of the newest run.
     """
     decided, mean_mib_s = record["io_nodes"], record["expected_mib_s"]
-    given = () if mean_mib_s is None else (record, *record["alternatives"])
-    curve = [tuple(each[name] for name in _POINT_OF_ANSWER) for each in given]
+    curve = curve_of_answer(record)
     return AnswerShown(
         headline=_headline(decided),
         expected=_expected(mean_mib_s, record["p10_mib_s"], record["p90_mib_s"]),

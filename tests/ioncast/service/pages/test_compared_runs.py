@@ -18,9 +18,11 @@ from sqlalchemy import delete, update
 from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
 from benchdb.store.schema import insights
+from benchdb.store.schema import runs as stored_runs
 from experiments.applications.darshan_writer import write_log
 from ioncast.cli import cli
 from ioncast.service.context import Service
+from ioncast_base.errors import BusyError
 from tests.ioncast.service.pages.test_insights_on_pages import BROWSER, EVIL, page, words
 from tests.ioncast.service.pages.test_views import figures
 from tests.summario.phases.test_rules import KIB, posix
@@ -233,3 +235,46 @@ def test_the_page_of_an_application_offers_the_comparison(
     assert "Compare with the fastest run" in page(client, of_slow)
     of_fast = f"/applications/{fast['application_id']}?run={fast['run_id']}"
     assert "Compare with the fastest run" not in page(client, of_fast)
+
+
+def test_an_implausible_bandwidth_is_flagged(
+    client: FlaskClient, filled: None, service: Service
+) -> None:
+    with transaction(service.database, write=True) as connection:
+        first, second = runs_of(connection, 1)[:2]
+        high = update(stored_runs).where(stored_runs.c.id == second.id)
+        connection.execute(high.values(bandwidth_mib_s=584_253.0))
+    path = f"/applications/1/compare?run={first.id}&with={second.id}"
+    text = page(client, path)
+    assert "The bandwidth of run B is implausible: it is too high to be true" in words(text)
+    [row] = re.findall(r'<th scope="row">Bandwidth, measured</th>(.*?)</tr>', text)
+    assert [">implausible<" in cell for cell in row.split("</td>")[:2]] == [False, True]
+
+
+def test_plausible_bandwidths_are_not_flagged(
+    client: FlaskClient, filled: None, service: Service
+) -> None:
+    with transaction(service.database) as connection:
+        first, second = runs_of(connection, 1)[:2]
+    path = f"/applications/1/compare?run={first.id}&with={second.id}"
+    assert "implausible" not in words(page(client, path))
+
+
+def test_an_implausible_run_is_never_offered_as_the_fastest(
+    client: FlaskClient, filled: None, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with transaction(service.database, write=True) as connection:
+        first, second = runs_of(connection, 1)[:2]
+        like_first = update(stored_runs).where(stored_runs.c.id == second.id)
+        connection.execute(like_first.values(bandwidth_mib_s=584_253.0, tasks=first.tasks))
+
+    def busy(*_: object) -> None:
+        raise BusyError("all processes are busy")
+
+    # The answer for the scheduler is known even then.
+    monkeypatch.setattr(service.children, "run", busy)
+    links = re.findall(
+        r'href="([^"]*)">Compare with the fastest run',
+        html.unescape(page(client, f"/applications/1?run={first.id}")),
+    )
+    assert not any(f"with={second.id}" in link for link in links)
