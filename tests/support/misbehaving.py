@@ -82,9 +82,10 @@ def loop() -> NoReturn:
         pass
 
 
-def loop_seen(path: str) -> NoReturn:
-    """Write the process's id to a file and loop."""
+def loop_unstoppable(path: str) -> NoReturn:
+    """Write the process's id to a file, stop the process that could end this one, and loop."""
     _write_as_a_whole(path, os.getpid())
+    os.kill(os.getppid(), signal.SIGSTOP)
     loop()
 
 

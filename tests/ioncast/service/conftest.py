@@ -20,6 +20,7 @@ from ioncast.service.context import Service
 from ioncast.service.keeper import process as keepers
 from ioncast.service.keeper import summary_step
 from ioncast.service.keeper.process import Keeper
+from ioncast.service.results import advised
 from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import fill
 from ioncast.service.sandbox.child import Children
@@ -41,12 +42,13 @@ def lent(giver: Children, taker: Children) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patient_keepers() -> Iterator[None]:
-    """Keepers of this process do not give up, and count everything, also on a busy machine."""
+def patience() -> Iterator[None]:
+    """Keepers and advice of this process do not give up, also on a busy machine."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(keepers, "_PATIENCE_S", 60.0)
         patched.setattr(keepers, "_SILENCE_S", 60.0)
         patched.setattr(summary_step, "_COUNTING_S", 60.0)
+        patched.setattr(advised, "_ADVICE_S", 600)
         yield
 
 

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from ioncast.service.settings import Settings
 from tests.support.postgresql import Server, running_server
-from tests.support.serving import free_port
+from tests.support.serving import free_port, wait_for
 
 pytestmark = pytest.mark.postgresql
 
@@ -42,17 +42,30 @@ def assert_to_be_sent_again(answer: TestResponse) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
+def answer_at_last(ask: Callable[[], TestResponse]) -> int:
+    """Ask again, as the answer says, until a server on a busy machine answers soon enough."""
+
+    def status() -> int:
+        found = ask().status_code
+        return 0 if found == 503 else found
+
+    found: int = wait_for(status, "answer of the database")
+    return found
+
+
 def test_reading_and_writing_are_to_be_sent_again(
     client: FlaskClient, authorised: Callable[[str], dict[str, Any]], server: Server
 ) -> None:
     admin = authorised("admin")
     outcome = {"system": "s", "job_id": "7", "io_nodes": 4, "bandwidth_mib_s": 50.0}
-    assert client.get("/v1/systems").status_code == 200
+    assert answer_at_last(lambda: client.get("/v1/systems")) == 200
     with server.frozen():
         assert_to_be_sent_again(client.get("/v1/systems"))
         assert_to_be_sent_again(client.post("/v1/outcomes", json=outcome, **admin))
         page = client.get("/applications", headers={"Accept": "text/html"})
         assert page.status_code == 503
         assert "text/html" in page.headers["Content-Type"]
-    assert client.get("/applications").status_code == 200
-    assert client.post("/v1/outcomes", json=outcome, **admin).status_code == 201
+    assert answer_at_last(lambda: client.get("/applications")) == 200
+    # 200 if the server stored the outcome and its answer came too late.
+    sent = answer_at_last(lambda: client.post("/v1/outcomes", json=outcome, **admin))
+    assert sent in {200, 201}
