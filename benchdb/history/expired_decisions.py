@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     Connection,
@@ -63,23 +63,10 @@ _FROM = _OLDEST.add_columns(_RANK.label("rank")).where(
 )
 
 
-class Place(NamedTuple):
-    """Where the search for useless decisions goes on.
-
-    Attributes
-    ----------
-    rank : int
-        Decisions of this rank and of lower ones are deleted.
-    asked_at, last_id : str
-        The last decision that was looked at.
-    """
-
-    rank: int = _NOBODYS
-    asked_at: str = ""
-    last_id: str = ""
-
-
-BEGINNING = Place()
+# Where the search for useless decisions goes on: time and id of the last decision that was looked
+# at, for each rank.
+Place = tuple[tuple[str, str], ...]
+BEGINNING: Place = (("", ""),) * 3
 
 
 def has_too_old(connection: Connection, first_kept: datetime) -> bool:
@@ -123,7 +110,8 @@ def delete_least_useful(connection: Connection, most_bytes: int, place: Place) -
     """Delete some decisions, if all of them take more space than they may.
 
     Of each rank the oldest are deleted first: decisions that name neither user nor job, then
-    decisions without an outcome, then all others.
+    decisions without an outcome, then all others. Each call begins with the first rank, so that
+    decisions that came since the last call are deleted before more useful ones.
 
     Parameters
     ----------
@@ -142,23 +130,30 @@ def delete_least_useful(connection: Connection, most_bytes: int, place: Place) -
     excess = counter(connection, SIZE_COUNTER) - most_bytes
     if excess <= 0:
         return place
-    rank, *last = place
-    rows = connection.execute(_FROM, {"asked_at": last[0], "last_id": last[1]}).all()
+    for rank, last in enumerate(place):
+        rows = connection.execute(_FROM, {"asked_at": last[0], "last_id": last[1]}).all()
+        if rows:
+            reached = _delete_rank(connection, rows, rank, excess)
+            return (*place[:rank], reached, *place[rank + 1 :])
+    if place == BEGINNING:
+        # There is no decision at all: somebody else deleted rows.
+        add_to_counter(connection, SIZE_COUNTER, -counter(connection, SIZE_COUNTER))
+    return BEGINNING
+
+
+def _delete_rank(
+    connection: Connection, rows: Sequence[Any], rank: int, excess: int
+) -> tuple[str, str]:
+    """Delete decisions up to a rank until the others fit; return the last one looked at."""
     useless = []
     for row in rows:
-        if excess <= 0:
-            break
-        last = [row.asked_at, row.id]
         if row.rank <= rank:
             useless.append(row)
             excess -= row.size
+        if excess <= 0:
+            break
     _delete(connection, useless)
-    if rows:
-        return Place(rank, *last)
-    if place == Place(_FOLLOWED):
-        # There is no decision at all: somebody else deleted rows.
-        add_to_counter(connection, SIZE_COUNTER, -counter(connection, SIZE_COUNTER))
-    return Place(rank + 1) if rank < _FOLLOWED else BEGINNING
+    return row.asked_at, row.id
 
 
 def _delete(connection: Connection, rows: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ from benchdb.history.decision_sizes import SIZE_COUNTER
 from benchdb.history.decisions import DecisionRow, decisions, decisions_per_hour
 from benchdb.history.expired_decisions import (
     BEGINNING,
+    Place,
     delete_least_useful,
     delete_too_old,
     has_too_old,
@@ -23,7 +24,7 @@ from benchdb.history.expired_decisions import (
 )
 from benchdb.store.database import transaction
 from benchdb.store.schema import decisions as decisions_table
-from benchdb.store.schema import expired_decisions
+from benchdb.store.schema import expired_decisions, outcomes
 from benchdb.store.stored_counters import counter
 from ioncast_base.times import in_utc
 from tests.support.history import DECISION, put_decisions, put_outcome
@@ -66,12 +67,18 @@ def delete_before(engine: Engine, moment: datetime) -> int:
 
 def shrink(engine: Engine, most_bytes: int) -> list[set[str]]:
     """Delete until the rest fits, and return what each transaction deleted."""
-    place, gone = BEGINNING, []
+    _, gone = shrink_on(engine, most_bytes, BEGINNING)
+    return gone
+
+
+def shrink_on(engine: Engine, most_bytes: int, place: Place) -> tuple[Place, list[set[str]]]:
+    """The same from the place that the last search ended at; return the new place, too."""
+    gone: list[set[str]] = []
     while True:
         before = kept(engine)
         with transaction(engine, write=True) as connection:
             if not takes_too_much(connection, most_bytes):
-                return [each for each in gone if each]
+                return place, [each for each in gone if each]
             place = delete_least_useful(connection, most_bytes, place)
         gone.append(before - kept(engine))
 
@@ -138,6 +145,47 @@ def test_a_search_goes_on_behind_the_decisions_that_stay(database: Engine) -> No
     place = BEGINNING
     with transaction(database, write=True) as connection:
         assert delete_least_useful(connection, 1 << 40, place) == place
+
+
+def test_a_later_flood_is_deleted_before_the_decisions_of_users(database: Engine) -> None:
+    put_decisions(database, *(row(f"u{i:04}", i) for i in range(1000)))
+    most_bytes = size(database) * 900 // 1000
+    place, _ = shrink_on(database, most_bytes, BEGINNING)
+    users = kept(database)
+    for begin in (2000, 3000):
+        put_decisions(database, *(row(f"a{begin + i}", begin + i, user=None) for i in range(400)))
+        place, _ = shrink_on(database, most_bytes, place)
+        assert users <= kept(database)
+
+
+def test_a_flood_during_the_search_is_deleted_before_the_decisions_of_users(
+    database: Engine,
+) -> None:
+    put_decisions(database, *(row(f"u{i:04}", i) for i in range(1000)))
+    most_bytes = size(database) * 300 // 1000
+    place = BEGINNING
+    for _ in range(3):
+        # The first two look at all decisions for those of nobody.
+        with transaction(database, write=True) as connection:
+            place = delete_least_useful(connection, most_bytes, place)
+    put_decisions(database, *(row(f"a{i}", 2000 + i, user=None) for i in range(400)))
+    shrink_on(database, most_bytes, place)
+    assert len({key for key in kept(database) if key[0] == "u"}) >= 295
+
+
+def test_a_decision_whose_outcome_went_is_deleted_in_a_later_search(database: Engine) -> None:
+    jobs = [row(f"j{i}", i, job_id=f"{i}") for i in range(3)]
+    for each in jobs:
+        put_outcome(database, str(each.job_id))
+    put_decisions(database, *jobs, row("u", 4))
+    place, gone = shrink_on(database, size(database) - 1, BEGINNING)
+    assert gone == [{"u"}]
+    with transaction(database, write=True) as connection:
+        connection.execute(delete(outcomes))
+    place, gone = shrink_on(database, size(database) - 1, place)
+    assert gone == [{"j0"}]
+    place, gone = shrink_on(database, 0, place)
+    assert kept(database) == set()
 
 
 def test_a_counter_without_decisions_is_set_right(database: Engine) -> None:
