@@ -77,8 +77,7 @@ class ExpiryStep:
         give_up_at = time.monotonic() + _BUSY_S
         for look, delete in self._works(datetime.fromtimestamp(now_s, timezone.utc)):
             while self._finds(look):
-                with transaction(self._database, write=True) as connection:
-                    delete(connection)
+                delete()
                 if time.monotonic() > give_up_at:
                     return
         self._next_s = now_s + _BETWEEN_S
@@ -88,16 +87,24 @@ class ExpiryStep:
         with transaction(self._database) as connection:
             return bool(look(connection))
 
-    def _works(self, now: datetime) -> Iterator[tuple[_Work, _Work]]:
+    def _works(self, now: datetime) -> Iterator[tuple[_Work, Callable[[], None]]]:
         """Yield functions that look for expired data, each with one that deletes some of them."""
-        yield partial(has_expired, now=now), partial(forget_expired, now=now)
+        yield partial(has_expired, now=now), partial(self._write, partial(forget_expired, now=now))
         for days, look, delete in self._by_age:
             if days:
                 first_kept = now - timedelta(days=days)
-                yield partial(look, first_kept=first_kept), partial(delete, first_kept=first_kept)
+                work = partial(delete, first_kept=first_kept)
+                yield partial(look, first_kept=first_kept), partial(self._write, work)
         if self._most_bytes:
             yield partial(takes_too_much, most_bytes=self._most_bytes), self._shrink
 
-    def _shrink(self, connection: Connection) -> None:
+    def _write(self, delete: _Work) -> None:
+        with transaction(self._database, write=True) as connection:
+            delete(connection)
+
+    def _shrink(self) -> None:
         """Delete decisions that take too much space."""
-        self._place = delete_least_useful(connection, self._most_bytes, self._place)
+        with transaction(self._database, write=True) as connection:
+            place = delete_least_useful(connection, self._most_bytes, self._place)
+        # The rows are back if the commit failed.
+        self._place = place

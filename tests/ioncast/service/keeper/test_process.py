@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, event, text
 
 from benchdb.history.decisions import decision, decisions, decisions_per_hour
 from benchdb.history.deleting_runs import delete_runs, forget_deleted
 from benchdb.history.drained_spools import drained_places
+from benchdb.history.expired_decisions import takes_too_much
 from benchdb.history.kept_results import keep_result
 from benchdb.history.outcomes import joined_outcomes, store_outcome
 from benchdb.history.runs import NewRun, Run, runs_like, store_run
@@ -987,6 +988,32 @@ def test_deleting_goes_on_after_a_failure(
     site.seconds(20)
     assert stored(site) == []
     assert counted(site) == 1200
+
+
+def test_a_commit_that_fails_does_not_move_the_search(
+    settings: Settings, spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(settings.model_copy(update={"keep_decisions_mib": 1}))
+    delete, failed = expiry_step.delete_least_useful, []
+
+    def fail(_: Connection) -> None:
+        failed.append(True)
+        raise DatabaseError("the database is away")
+
+    def failing(connection: Connection, *told: Any) -> Any:
+        found = delete(connection, *told)
+        if not failed:
+            event.listen(connection, "commit", fail)
+        return found
+
+    monkeypatch.setattr(expiry_step, "delete_least_useful", failing)
+    flood(spool, 3000)
+    while len(failed) < 1 or site.read(takes_too_much, 1 << 20):
+        site.now_s += 60
+        site.seconds()
+    left = stored(site)
+    site.keeper.close()
+    assert min(left) > "flood000500"
 
 
 # Trouble
