@@ -62,9 +62,11 @@ def port(tmp_path: Path, upstream: Path) -> Iterator[int]:
         process.wait(PATIENCE_S)
 
 
-def ask(port: int, method: str, **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:
+def ask(
+    port: int, method: str, target: str = "/v1/style.css", **headers: str
+) -> tuple[int, http.client.HTTPMessage, bytes]:
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
-        connection.request(method, "/v1/style.css", headers=headers)
+        connection.request(method, target, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
 
@@ -87,6 +89,19 @@ def test_a_request_that_is_too_large_is_a_problem_document(port: int) -> None:
 def test_a_service_that_does_not_answer_is_a_problem_document(port: int) -> None:
     assert_problem(port, 503)
     assert int(ask(port, "GET")[1]["Retry-After"]) > 0
+
+
+def test_the_log_leaves_out_only_addresses_of_kept_results(tmp_path: Path, port: int) -> None:
+    hidden = ["/kept/secret", "/kept/secret/delete", "/login?next=/kept/secret"]
+    hidden += ["/login?next=%2Fkept%2Fsecret"]
+    told = ["/v1/decisions?system=a&x=kept", "/v1/decisions?system=/kept/", "/predict?login?kept"]
+    told += ["/keptalong", "/login?next=/jobs", "/last"]
+    for target in hidden + told:
+        ask(port, "GET", target)
+    log = tmp_path / "nginx" / "access.log"
+    wait_for(lambda: "/last" in log.read_text(), "the access log")
+    found = re.findall(r'"GET (\S+) HTTP', log.read_text())
+    assert [target for target in found if target != "/v1/style.css"] == told
 
 
 @pytest.mark.serving
