@@ -16,12 +16,14 @@ from benchdb.store.tokens import digest
 from ioncast_base.errors import BusyError
 
 LIFE_S = 30 * 24 * 3600
+# A token that a group shares has a session for each browser. Each session takes an inode.
+_MOST_OF_TOKEN = 100
 _FOLDER = "sessions"
 _RANDOM_BYTES = 32
 
 
 def begin(state: str, token_sha256: str) -> str:
-    """Begin a session, and remove those that ended by their age.
+    """Begin a session; remove those that are too old, and the oldest of too many of this token.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ def begin(state: str, token_sha256: str) -> str:
     path = _path(state, session)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _remove_old(path.parent)
+        _make_room(path.parent, token_sha256)
         with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(token_sha256)
     except OSError as error:
@@ -93,9 +95,14 @@ def _is_old(path: Path) -> bool:
     return path.stat().st_mtime < time.time() - LIFE_S
 
 
-def _remove_old(folder: Path) -> None:
+def _make_room(folder: Path, token_sha256: str) -> None:
+    theirs = []
     for path in folder.iterdir():
         # Another worker may remove it at the same time.
         with contextlib.suppress(FileNotFoundError):
             if _is_old(path):
                 path.unlink()
+            elif path.read_text() == token_sha256:
+                theirs.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(theirs, reverse=True)[_MOST_OF_TOKEN - 1 :]:
+        path.unlink(missing_ok=True)

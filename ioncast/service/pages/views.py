@@ -276,6 +276,7 @@ def login() -> Response:
 def enter() -> Response:
     """Begin a session with a valid token."""
     reject_other_origins()
+    limit_client()
     following, token = local(request.form.get("next")), request.form.get("token", "").strip()
     try:
         role_of(service(), digest(token))

@@ -38,6 +38,7 @@ from benchdb.store.tokens import add_token, digest, revoke_token
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import cli
 from ioncast.service.context import Service
+from ioncast.service.http import sessions
 from ioncast.service.keeper.process import Keeper
 from ioncast.service.pages.views import pages
 from ioncast.service.running.app import create_app
@@ -1041,6 +1042,33 @@ class TestWhereReadingIsClosed:
         assert client.get("/", headers=BROWSER).status_code == 303
         self.log_in(client, token)
         assert not session.exists()
+
+    def test_the_oldest_of_too_many_sessions_of_a_token_ends(
+        self, client: FlaskClient, token: str, settings: Settings
+    ) -> None:
+        folder = Path(settings.state) / "sessions"
+        other = sessions.begin(settings.state, digest("another token"))
+        first = sessions.begin(settings.state, digest(token))
+        for path in folder.iterdir():
+            os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 3600))
+        for _ in range(99):
+            sessions.begin(settings.state, digest(token))
+        assert sessions.token_of(settings.state, first) == digest(token)
+        self.log_in(client, token)
+        assert sessions.token_of(settings.state, first) is None
+        assert sessions.token_of(settings.state, other) == digest("another token")
+        assert len(list(folder.iterdir())) == 101
+        assert client.get("/", headers=BROWSER).status_code == 200
+
+    @pytest.mark.usefixtures("stopped_clock")
+    def test_a_client_that_logs_in_too_often_has_to_wait(
+        self, settings: Settings, token: str
+    ) -> None:
+        with application(settings, requests_per_minute=2) as app:
+            app.extensions["ioncast"].prepared.refresh()
+            client = app.test_client()
+            statuses = [self.log_in(client, token).status_code for _ in range(3)]
+        assert statuses == [303, 303, 429]
 
     def test_a_token_in_a_cookie_opens_nothing(self, client: FlaskClient, token: str) -> None:
         """Older versions stored it there."""
