@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, or_, select
 
@@ -84,7 +84,7 @@ def belongings_of_user(connection: Connection, user: str) -> Belongings:
 
 
 def delete_some(connection: Connection, found: Belongings) -> Belongings:
-    """Delete some of the rows, and return the others.
+    """Delete some of the rows, outcomes first and runs last, and return the others.
 
     Parameters
     ----------
@@ -93,9 +93,13 @@ def delete_some(connection: Connection, found: Belongings) -> Belongings:
     found : Belongings
         The rows; rows that are gone already are fine.
     """
-    delete_outcomes(connection, found.outcomes[:_ROWS_AT_ONCE])
-    delete_decisions(connection, found.decisions[:_ROWS_AT_ONCE])
+    # Decisions and runs tell whose outcomes these are, and runs tell it of decisions. So another
+    # deletion finds the rest if this one is interrupted.
+    if found.outcomes:
+        delete_outcomes(connection, found.outcomes[:_ROWS_AT_ONCE])
+        return replace(found, outcomes=found.outcomes[_ROWS_AT_ONCE:])
+    if found.decisions:
+        delete_decisions(connection, found.decisions[:_ROWS_AT_ONCE])
+        return replace(found, decisions=found.decisions[_ROWS_AT_ONCE:])
     delete_runs(connection, found.runs[:_RUNS_AT_ONCE])
-    return Belongings(
-        found.outcomes[_ROWS_AT_ONCE:], found.decisions[_ROWS_AT_ONCE:], found.runs[_RUNS_AT_ONCE:]
-    )
+    return replace(found, runs=found.runs[_RUNS_AT_ONCE:])

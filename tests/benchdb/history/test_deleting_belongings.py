@@ -92,7 +92,7 @@ def test_a_user_goes_with_runs_decisions_and_outcomes(
     decide(database, "by another for the application", user="x", application_id=run.application.id)
     found = of_user(database, "ada")
     assert (len(found.outcomes), len(found.decisions), len(found.runs)) == (3, 3, 1)
-    assert delete(database, found) == 1
+    delete(database, found)
     assert left(database) == others
     with pytest.raises(UnknownNameError, match="nothing of a user 'ada'"):
         of_user(database, "ada")
@@ -140,6 +140,20 @@ def test_a_run_goes_with_the_outcome_of_its_log(
 def test_a_run_that_is_not_stored_is_unknown(database: Engine, key: int) -> None:
     with transaction(database) as connection, pytest.raises(UnknownNameError):
         belongings_of_run(connection, key)
+
+
+def test_after_a_deletion_that_was_interrupted_another_one_finds_the_rest(
+    database: Engine,
+) -> None:
+    numbers = range(600)
+    put_decisions(database, *(replace(DECISION, id=f"d{n}", job_id=None) for n in numbers))
+    for number in numbers:
+        put_outcome(database, f"{number}", decision_id=f"d{number}")
+    put_run(database)
+    with transaction(database, write=True) as connection:
+        delete_some(connection, belongings_of_user(connection, "ada"))
+    delete(database, of_user(database, "ada"))
+    assert left(database) == (set(), set(), set())
 
 
 def test_much_is_deleted_in_several_transactions(database: Engine) -> None:
