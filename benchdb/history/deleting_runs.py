@@ -166,6 +166,11 @@ def deleted_after(connection: Connection, number: int) -> list[DeletedRun]:
     return [DeletedRun(*row) for row in connection.execute(query)]
 
 
+def last_deleted(connection: Connection) -> int:
+    """The number of the run that was deleted last; 0 without one."""
+    return counter(connection, _DELETED)
+
+
 def last_forgotten(connection: Connection) -> int:
     """The greatest number of a deleted run that `deleted_after` no longer lists; 0 without one."""
     return counter(connection, _FORGOTTEN)

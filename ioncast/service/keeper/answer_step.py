@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchdb.history.applications import ids_of_applications
-from benchdb.history.deleting_runs import DeletedRun, deleted_after, last_forgotten
+from benchdb.history.deleting_runs import DeletedRun, deleted_after, last_deleted, last_forgotten
 from benchdb.history.revisions import applications_after, newest
 from benchdb.store.database import transaction
 from benchdb.store.fitted_models import state_of
@@ -34,6 +34,8 @@ _BUSY_S = 1.0
 # answers again takes minutes.
 _BETWEEN_MODELS_S = 300.0
 _APPLICATIONS_AT_ONCE = 1000
+
+_RESTORED = "the database is older than the prepared answers: preparing all again"
 
 _LOG = logging.getLogger("ioncast.keeper")
 
@@ -143,7 +145,7 @@ class AnswerStep:
         """Note the applications that changes in the database concern."""
         found = newest(connection)
         if any(now < held for now, held in zip(found, self._progress.newest, strict=True)):
-            _LOG.info("the database is older than the prepared answers: preparing all again")
+            _LOG.info(_RESTORED)
             self._renew()
         self._note_deleted(connection)
         if found != self._progress.newest:
@@ -163,6 +165,10 @@ class AnswerStep:
         noted = self._progress.deleted
         if noted is not None and noted < last_forgotten(connection):
             _LOG.info("runs were deleted long ago: preparing all answers again without them")
+            self._renew()
+            noted = None
+        elif noted is not None and noted > last_deleted(connection):
+            _LOG.info(_RESTORED)
             self._renew()
             noted = None
         new = deleted_after(connection, noted or 0)

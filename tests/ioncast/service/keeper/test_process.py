@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -936,6 +937,35 @@ def test_answers_of_a_keeper_that_saw_no_deleting_are_prepared_again(
     assert site.ask() is None
     assert site.ask(executable="/opt/bin/third", user="bob", name=None) is not None
     assert caplog.text.count("runs were deleted long ago") == 1
+
+
+def test_deletions_after_a_backup_was_restored_are_noticed(
+    sqlite_site: Site, tmp_path: Path
+) -> None:
+    site, backup = sqlite_site, tmp_path / "backup.sqlite"
+    bobs: dict[str, Any] = {"executable": "/opt/bin/other", "user": "bob", "name": None}
+    site.measure()
+    first, second = site.run(), site.run(**bobs)
+    site.run(executable="/opt/bin/third", user="eve", name=None)
+    site.seconds()
+    copy(str(site.settings.database), backup)
+    delete(site, first)
+    site.seconds()
+    assert site.ask() is None
+    site.keeper.close()
+    copy(backup, str(site.settings.database))
+    site.restart()
+    site.seconds()
+    assert site.ask() is not None
+    delete(site, second)
+    site.seconds()
+    assert site.ask(**bobs) is None
+
+
+def copy(source: str | Path, target: str | Path) -> None:
+    """Copy a database as a backup does."""
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
 
 
 def test_old_runs_and_outcomes_expire(site: Site) -> None:
