@@ -29,12 +29,13 @@ def plan_of(engine: Engine, read: Read) -> list[str]:
     def note(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
         queries.append((statement, parameters))
 
+    # A connection of the oldest SQLAlchemy has no events of its own.
+    event.listen(engine, "before_cursor_execute", note)
     with transaction(engine) as connection:
         if engine.dialect.name == "postgresql":
             # With so few rows, the server would read all of them and sort them.
             for way in ("seqscan", "bitmapscan", "sort", "incremental_sort"):
                 connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
-        event.listen(connection, "before_cursor_execute", note)
         read(connection)
         statement, parameters = queries[-1]
         explain = "EXPLAIN QUERY PLAN" if engine.dialect.name == "sqlite" else "EXPLAIN"
