@@ -227,6 +227,7 @@ local function is_made_of(pattern)
 end
 
 local is_mode = is_one_of({ off = true, shadow = true, on = true, arbitrate = true })
+local is_mode_of_interactive = is_one_of({ on = true, shadow = true })
 local is_resource = is_one_of({ licence = true, burst_buffer = true })
 local is_licence = is_made_of("^[%w_.@/-]+$")
 local is_token = is_made_of("^[%w._~+/=-]+$")
@@ -240,8 +241,10 @@ local KNOWN = {
         is_address,
         'must be "unix:/path", "127.0.0.1:8420" or "[::1]:8420" without a host name'
     ),
+    second_address = setting(is_address, 'must be a second address, in the form of "address"'),
     system = setting(is_text, "must be a text"),
     mode = setting(is_mode, 'must be "off", "shadow", "on" or "arbitrate"', "off"),
+    interactive = setting(is_mode_of_interactive, 'must be "on" or "shadow"', "shadow"),
     pool = setting(is_io_nodes, "must be a number of I/O nodes"),
     default = setting(is_io_nodes, "must be a number of I/O nodes"),
     resource = setting(is_resource, 'must be "licence" or "burst_buffer"', "licence"),
@@ -257,7 +260,8 @@ local KNOWN = {
 }
 
 local NEEDED = { "address", "system", "pool" }
-local OF_PARTITIONS = { mode = true, default = true, pool = true, deadline_ms = true }
+local OF_PARTITIONS =
+    { mode = true, interactive = true, default = true, pool = true, deadline_ms = true }
 
 local function shown(value)
     if type(value) == "string" then
@@ -394,11 +398,22 @@ local function checked(given, complain)
     if is_used(settings) then
         find_gaps(settings, given, complain)
     end
-    settings.address = settings.address and address_of(settings.address)
+    settings.addresses = {}
+    for _, name in ipairs({ "address", "second_address" }) do
+        settings.addresses[#settings.addresses + 1] = settings[name] and address_of(settings[name])
+    end
     if settings.token_file then
         settings.token = token_in(settings.token_file, complain)
     end
     return settings
+end
+
+-- The settings for jobs without a script.
+local function for_interactive(settings)
+    if settings.interactive == "on" then
+        return settings
+    end
+    return setmetatable({ mode = "shadow" }, { __index = settings })
 end
 
 -- The question -----------------------------------------------------------------------------------
@@ -462,15 +477,15 @@ local function as_json(question, script)
     return "{" .. table.concat(parts, ",") .. "}"
 end
 
-local function message(first_line, settings, more_headers, body)
+local function message(first_line, address, token, more_headers, body)
     local lines = {
         first_line .. " HTTP/1.0",
-        "Host: " .. settings.address.name,
+        "Host: " .. address.name,
         "Accept: text/plain",
         "Connection: close",
     }
-    if settings.token then
-        lines[#lines + 1] = "Authorization: Bearer " .. settings.token
+    if token then
+        lines[#lines + 1] = "Authorization: Bearer " .. token
     end
     for _, header in ipairs(more_headers) do
         lines[#lines + 1] = header
@@ -479,13 +494,13 @@ local function message(first_line, settings, more_headers, body)
 end
 
 -- A question without a script fits in a URL, because its texts were cut.
-local function request_for(question, script, settings)
+local function request_for(question, script, address, token)
     if not script then
-        return message("GET /v1/decisions?" .. as_query(question), settings, {}, "")
+        return message("GET /v1/decisions?" .. as_query(question), address, token, {}, "")
     end
     local body = as_json(question, script)
     local headers = { "Content-Type: application/json", "Content-Length: " .. digits(#body) }
-    return message("POST /v1/decisions", settings, headers, body)
+    return message("POST /v1/decisions", address, token, headers, body)
 end
 
 -- The answer -------------------------------------------------------------------------------------
@@ -647,6 +662,75 @@ local function new_breaker(most_failures, pause_s)
     end
 
     return breaker
+end
+
+-- The services ----------------------------------------------------------------------------------
+
+-- Returns a function that asks one service after the other about a job, a table with its `question`, `user` and
+-- `script`, its `settings` and the time when its submission `began`. It returns the decision of the first service
+-- that has one, in whose `failure` is why the service before it had none; or nil and the failures of all.
+local function asker(settings, library)
+    local services = {}
+    for place, address in ipairs(settings.addresses) do
+        services[place] = { address = address, breaker = new_breaker(settings.failures, settings.pause_s) }
+    end
+
+    -- The part of a job's script to send; nil if no script may be sent.
+    local function script_to_send(script, user, chosen, breaker, now)
+        local is_sent = chosen.token and breaker.takes_script_of(user, now)
+        return is_sent and text_of(script, LONGEST_SCRIPT) or nil
+    end
+
+    -- A service's decision; or nil and the reason.
+    local function ask(service, asked, deadline_s)
+        local chosen, address, breaker = asked.settings, service.address, service.breaker
+        local now = library.gettime()
+        local is_fair = is_in_span(now, asked.began, chosen.deadline_ms / 1000 * FAIR_SHARE)
+        local sent = is_fair and script_to_send(asked.script, asked.user, chosen, breaker, now) or nil
+        local request = request_for(asked.question, sent, address, chosen.token)
+        local response, why = exchange(library, address, request, asked.began, deadline_s)
+        local decision, is_rejected
+        if response then
+            decision, why, is_rejected = answer_in(response, chosen.pool)
+        end
+        local ended = library.gettime()
+        if decision or is_rejected then
+            breaker.note_answer()
+        elseif sent then
+            breaker.note_failure_with_script(ended, asked.user)
+        elseif is_fair then
+            breaker.note_failure(ended)
+        end
+        return decision, why
+    end
+
+    -- While another service can be asked afterwards, a service has half of the time that is left.
+    local function deadline_of(place, asked)
+        local deadline_s = asked.settings.deadline_ms / 1000
+        local following = services[place + 1]
+        if following and not following.breaker.is_open(asked.began) then
+            return (deadline_s + library.gettime() - asked.began) / 2
+        end
+        return deadline_s
+    end
+
+    return function(asked)
+        local failures = {}
+        for place, service in ipairs(services) do
+            local decision, why = nil, "not asked, because the last questions failed"
+            if not library then
+                why = "lua-socket is not installed"
+            elseif not service.breaker.is_open(asked.began) then
+                decision, why = ask(service, asked, deadline_of(place, asked))
+            end
+            if decision then
+                decision.failure = failures[1]
+                return decision
+            end
+            failures[place] = "no answer from " .. service.address.text .. ": " .. tostring(why)
+        end
+        return nil, table.concat(failures, "; ")
+    end
 end
 
 -- Requests of the job itself ---------------------------------------------------------------------
@@ -894,6 +978,9 @@ end
 
 local function why_of(decision)
     local why = printable(decision.why, 500)
+    if decision.failure then
+        why = why .. "; " .. printable(decision.failure, 300)
+    end
     if decision.limit then
         why = why .. "; " .. printable(decision.limit, 300)
     end
@@ -917,6 +1004,10 @@ local function line_of(job, partition, settings, decision)
     )
 end
 
+local function text_or_none(value)
+    return value and printable(value, 200) or "none"
+end
+
 local function yes_or_no(value)
     return value and "yes" or "no"
 end
@@ -929,10 +1020,13 @@ local function loaded_line(settings, library)
     end
     table.sort(partitions)
     return string.format(
-        'loaded: mode=%s partitions="%s" address=%s system="%s" pool=%s token=%s heartbeat=%s limits=%s lua_socket=%s',
+        'loaded: mode=%s interactive=%s partitions="%s" address=%s second_address=%s system="%s" pool=%s '
+            .. "token=%s heartbeat=%s limits=%s lua_socket=%s",
         settings.mode,
+        settings.interactive,
         table.concat(partitions, " "),
-        settings.address and printable(settings.address.text, 200) or "none",
+        text_or_none(settings.address),
+        text_or_none(settings.second_address),
         printable(settings.system or "", 100),
         settings.pool and digits(settings.pool) or "none",
         yes_or_no(settings.token),
@@ -970,48 +1064,13 @@ local function new(given, slurm, library)
     local settings = checked(given, function(text)
         complain("ioncast_settings.lua: " .. text)
     end)
-    local breaker = new_breaker(settings.failures, settings.pause_s)
     library = library or lua_socket()
     if not library and is_used(settings) then
         complain("lua-socket is not installed: the service is not asked, and all jobs get the default")
     end
 
     slurm.log_info("ioncast: %s", loaded_line(settings, library))
-
-    -- The part of a job's script to send; nil if no script may be sent.
-    local function script_to_send(script, user, chosen, now)
-        local is_sent = chosen.token and breaker.takes_script_of(user, now)
-        return is_sent and text_of(script, LONGEST_SCRIPT) or nil
-    end
-
-    local function ask(job, script, chosen, available, began)
-        if not library then
-            return nil, "lua-socket is not installed"
-        elseif breaker.is_open(began) then
-            return nil, "not asked, because the last questions failed"
-        end
-        local user = tostring(job.user_name)
-        local question = question_of(job, script, chosen, available, slurm)
-        local deadline_s = chosen.deadline_ms / 1000
-        local now = library.gettime()
-        local is_fair = is_in_span(now, began, deadline_s * FAIR_SHARE)
-        local sent = is_fair and script_to_send(script, user, chosen, now) or nil
-        local request = request_for(question, sent, chosen)
-        local response, why = exchange(library, chosen.address, request, began, deadline_s)
-        local decision, is_rejected
-        if response then
-            decision, why, is_rejected = answer_in(response, chosen.pool)
-        end
-        local ended = library.gettime()
-        if decision or is_rejected then
-            breaker.note_answer()
-        elseif sent then
-            breaker.note_failure_with_script(ended, user)
-        elseif is_fair then
-            breaker.note_failure(ended)
-        end
-        return decision, why, (ended - began) * 1000
-    end
+    local ask = asker(settings, library)
 
     local function decide(job, script, chosen, available, limit, began)
         local problem = unreadable(job)
@@ -1029,12 +1088,15 @@ local function new(given, slurm, library)
         if problem then
             return { source = "fallback", why = problem }
         end
-        local found, why, ms = ask(job, script, chosen, available, began)
-        local decision = found or {
-            source = "fallback",
-            why = "no answer from " .. chosen.address.text .. ": " .. tostring(why),
-        }
-        decision.ms, decision.limit = ms, limit
+        local found, why = ask({
+            question = question_of(job, script, chosen, available, slurm),
+            user = tostring(job.user_name),
+            script = script,
+            settings = chosen,
+            began = began,
+        })
+        local decision = found or { source = "fallback", why = why }
+        decision.ms, decision.limit = library and (library.gettime() - began) * 1000, limit
         decision.is_known = decision.io_nodes ~= nil
         local io_nodes = decision.io_nodes or chosen.default
         decision.io_nodes = io_nodes and math.min(io_nodes, available)
@@ -1055,18 +1117,27 @@ local function new(given, slurm, library)
         return limit, "Slurm's limit for " .. name .. " is " .. digits(limit)
     end
 
+    local is_working = is_used(settings) and not settings.cannot_work
+    -- Whether srun or salloc waits for the job: then the job, or a het job's first component, has no script.
+    local is_interactive = false
+
     local function handle(job, partitions)
+        if not is_working then
+            return
+        end
         local began = library and library.gettime()
+        -- Slurm copies the script each time it is read, so read it once.
+        local script = job.script
         if not is_whole(job.het_job_offset, 1) then
-            given = 0
+            given, is_interactive = 0, not script
         end
         local partition = partition_of(job, partitions)
         local chosen = settings.partitions[partition or ""] or settings
-        if chosen.mode == "off" or settings.cannot_work then
+        if chosen.mode == "off" then
             return
+        elseif is_interactive then
+            chosen = for_interactive(chosen)
         end
-        -- Slurm copies the script each time it is read, so read it once.
-        local script = job.script
         local available, limit = available_to(job, partition, chosen)
         local decision = decide(job, script, chosen, available, limit, began)
         given = given + (decision.io_nodes or 0)

@@ -7,9 +7,17 @@ return {
     -- `ioncast slurm arbitrate` while it runs.
     mode = "shadow",
 
+    -- Jobs without a script (of srun and salloc): "on" treats them as batch jobs; "shadow" only logs
+    -- their decisions. With "on" a job of `srun -I3` fails if its I/O nodes are not free in time.
+    -- interactive = "shadow",
+
     -- Where `ioncast serve` listens: "unix:/path", "127.0.0.1:8420" or "[::1]:8420". A host name is
     -- rejected: slurmctld would wait for looking it up, which has no deadline.
     address = "unix:/run/ioncast/ioncast.sock",
+
+    -- A second service with the same database, which is asked if the first one has no answer.
+    -- deadline_ms is the time for both. Default: none.
+    -- second_address = "10.0.0.2:8420",
 
     -- This system's name in ioncast's database.
     system = "mysite",
@@ -47,11 +55,12 @@ return {
     -- and accounts, and its total number), so that no job gets more. Without the file there is no limit.
     limits = "/run/ioncast-limits/limits",
 
-    -- Other values of `mode`, `default`, `pool` or `deadline_ms` for some partitions. For a job with
-    -- several partitions the first one counts. A wrong name of a partition is not noticed, because
-    -- Slurm shows the plugin only partitions that the job's user may use. Default: no partitions.
+    -- Other values of `mode`, `interactive`, `default`, `pool` or `deadline_ms` for some partitions.
+    -- For a job with several partitions the first one counts. A wrong name of a partition is not
+    -- noticed, because Slurm shows the plugin only partitions that the job's user may use. Default: no
+    -- partitions.
     -- partitions = {
     --     debug = { mode = "off" },
-    --     large = { mode = "on", default = 4, deadline_ms = 100 },
+    --     large = { mode = "on", interactive = "on", default = 4, deadline_ms = 100 },
     -- },
 }

@@ -78,8 +78,12 @@ class Controller:
         Seconds that connecting, sending and receiving take.
     refuses : str
         Reason why connecting fails; empty if it succeeds.
+    down, hung : set of str
+        Hosts or paths at which connecting fails, and at which no answer comes.
     requests : list of bytes
         Requests to the service.
+    asked_at : list of str
+        The host or path of each connection.
     reading_takes : dict
         Seconds that Slurm takes to read a field of a job.
     timeouts : list of float
@@ -98,7 +102,10 @@ class Controller:
         self.answer = response("4")
         self.takes = {"connect": 0.0, "send": 0.0, "receive": 0.0}
         self.refuses = ""
+        self.down: set[str] = set()
+        self.hung: set[str] = set()
         self.requests: list[bytes] = []
+        self.asked_at: list[str] = []
         self.reading_takes: dict[str, float] = {}
         self.timeouts: list[float] = []
         self.open_connections = 0
@@ -172,13 +179,17 @@ class Controller:
     def _call(self, name: str, done: tuple[Any, ...]) -> tuple[Any, ...]:
         """The result of a call; a timeout if it takes longer than the last timeout."""
         left = self.timeouts[-1]
-        self.now += min(self.takes[name], left)
-        if self.takes[name] >= left:
+        is_hung = name == "receive" and self.asked_at[-1] in self.hung
+        takes = left if is_hung else self.takes[name]
+        self.now += min(takes, left)
+        if takes >= left:
             return None, "timeout", ""
         return done
 
-    def _connect(self, *_: Any) -> tuple[Any, ...]:
-        return self._call("connect", (None, self.refuses) if self.refuses else (1, None))
+    def _connect(self, _connection: Any, place: str, *_: Any) -> tuple[Any, ...]:
+        self.asked_at.append(place)
+        refuses = "connection refused" if place in self.down else self.refuses
+        return self._call("connect", (None, refuses) if refuses else (1, None))
 
     def _send(self, _connection: Any, request: str) -> tuple[Any, ...]:
         self.requests.append(request.encode("latin-1"))
@@ -312,8 +323,44 @@ def test_direct_access_needs_no_licence(controller: Controller) -> None:
 
 
 def test_only_batch_jobs_have_an_environment_to_write_to(controller: Controller) -> None:
-    job = controller.submit({"script": None})
+    job = controller.submit({"script": None}, interactive="on")
     assert (job["licenses"], job["environment"]) == ("ionode:4", {})
+
+
+# Jobs without a script
+
+
+@pytest.mark.parametrize("mode", ["on", "arbitrate", "shadow"])
+def test_jobs_without_a_script_are_only_logged(controller: Controller, mode: str) -> None:
+    before = {"script": None}
+    assert changed(controller.submit(before, mode=mode, default=1), before) == {}
+    line = fields(controller.lines[0])
+    assert (line["mode"], line["io_nodes"], line["source"]) == ("shadow", "4", "history")
+    assert "held" not in line
+
+
+def test_interactive_is_a_setting_of_partitions_too(controller: Controller) -> None:
+    submit = controller.start(partitions={"large": {"interactive": "on"}, "debug": {"mode": "off"}})
+    found = [
+        controller.submit_to(submit, {"script": script, "partition": partition}).get("licenses")
+        for partition in ("batch", "large", "debug")
+        for script in (None, "#!/bin/sh\n")
+    ]
+    assert found == [None, "ionode:4", "ionode:4", "ionode:4", None, None]
+    assert len(controller.lines) == 4
+
+
+def test_only_the_first_component_of_a_batch_het_job_has_a_script(controller: Controller) -> None:
+    # Slurm 22.05 gives the other components of `sbatch` no script; those of `srun` have none, too.
+    controller.answer = response("2")
+    submit = controller.start()
+    script = "#!/bin/sh\n"
+    components = [(0.0, script), (1.0, None), (0.0, None), (1.0, None), (NO_VAL, script)]
+    found = [
+        controller.submit_to(submit, {"het_job_offset": offset, "script": each}).get("licenses")
+        for offset, each in components
+    ]
+    assert found == ["ionode:2", "ionode:2", None, None, "ionode:2"]
 
 
 def test_the_name_of_the_licence_is_a_setting(controller: Controller) -> None:
@@ -930,15 +977,20 @@ def test_the_log_says_which_settings_were_loaded(controller: Controller) -> None
         heartbeat="/run/heartbeat",
         limits="/run/limits",
         system="Mare Nostrum",
+        interactive="on",
+        second_address="[::1]:8420",
     )
     controller.start(mode="off", address=None, system=None, pool=None, has_sockets=False)
     assert controller.loads == [
-        'ioncast: loaded: mode=on partitions="" address=unix:/run/ioncast/ioncast.sock'
+        'ioncast: loaded: mode=on interactive=shadow partitions=""'
+        " address=unix:/run/ioncast/ioncast.sock second_address=none"
         ' system="testbed" pool=8 token=no heartbeat=no limits=no lua_socket=yes',
-        'ioncast: loaded: mode=on partitions="de\'bug\\x0a=on large=off"'
-        ' address=unix:/run/ioncast/ioncast.sock system="Mare Nostrum" pool=8 token=yes'
+        'ioncast: loaded: mode=on interactive=on partitions="de\'bug\\x0a=on large=off"'
+        " address=unix:/run/ioncast/ioncast.sock second_address=[::1]:8420"
+        ' system="Mare Nostrum" pool=8 token=yes'
         " heartbeat=yes limits=yes lua_socket=yes",
-        'ioncast: loaded: mode=off partitions="" address=none system="" pool=none token=no'
+        'ioncast: loaded: mode=off interactive=shadow partitions="" address=none'
+        ' second_address=none system="" pool=none token=no'
         " heartbeat=no limits=no lua_socket=no",
     ]
     assert controller.lines == []
@@ -1237,6 +1289,16 @@ def test_without_what_is_needed_nothing_is_done(controller: Controller, missing:
         (
             {"mode": "onn"},
             'mode must be "off", "shadow", "on" or "arbitrate", not "onn": "off" is used',
+        ),
+        ({"interactive": "off"}, 'interactive must be "on" or "shadow", not "off": "shadow" is'),
+        (
+            {"partitions": {"debug": {"interactive": True}}},
+            'partitions.debug.interactive must be "on" or "shadow", not true: "shadow" is used',
+        ),
+        (
+            {"second_address": "localhost:8420"},
+            'second_address must be a second address, in the form of "address", not'
+            ' "localhost:8420": the setting is ignored',
         ),
         ({"system": 3}, "system must be a text, not 3: jobs stay as they are"),
         ({"pool": "8"}, 'pool must be a number of I/O nodes, not "8": jobs stay as they are'),

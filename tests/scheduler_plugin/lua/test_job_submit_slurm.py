@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ import pytest
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from tests.scheduler_plugin.standin import BEHAVIOURS, DECISION_ID, WHY, StandIn, stand_in
-from tests.support.serving import running
+from tests.support.serving import Served, command_of, running, wait_for
 from tests.support.slurm import Cluster, cluster, open_to_all
 
 pytestmark = pytest.mark.slurm
@@ -140,7 +141,7 @@ def test_a_batch_job_gets_what_the_service_decides(site: Site) -> None:
 
 
 def test_srun_gets_it_and_says_what_it_runs(site: Site) -> None:
-    site.set()
+    site.set(interactive="on")
     done = site.cluster.run("srun", "--nodes=2", "sh", "-c", 'echo "$SLURM_JOB_ID"')
     job = int(done.stdout.split()[0])
     assert site.cluster.job(job)["Licenses"] == "ionode:4"
@@ -148,7 +149,7 @@ def test_srun_gets_it_and_says_what_it_runs(site: Site) -> None:
 
 
 def test_salloc_gets_it(site: Site) -> None:
-    site.set()
+    site.set(interactive="on")
     done = site.cluster.run("salloc", "sh", "-c", 'echo "$SLURM_JOB_ID"')
     assert site.cluster.job(int(done.stdout))["Licenses"] == "ionode:4"
     assert "name=" not in only_question(site)
@@ -253,11 +254,41 @@ def test_a_job_that_starts_now_or_never_starts_without_io_nodes(
     site.set(mode="on")
     busy = site.cluster.submit(script=SLEEPS)
     site.cluster.wait_for(busy, "RUNNING")
-    site.set(mode=mode, heartbeat=str(site.heartbeat))
+    site.set(mode=mode, interactive="on", heartbeat=str(site.heartbeat))
     site.heartbeat.write_text(f"{time.time():.0f}\n")
     site.cluster.run(command, "--immediate", "--nodes=1", "true")
     site.cluster.run("scancel", str(busy))
     site.cluster.wait_for(busy, "CANCELLED")
+
+
+def test_srun_that_waits_some_seconds_fails_only_if_interactive_jobs_get_io_nodes(
+    site: Site,
+) -> None:
+    site.wait_until_idle()
+    site.service.io_nodes = 8
+    site.set()
+    busy = site.cluster.submit(script=SLEEPS)
+    site.cluster.wait_for(busy, "RUNNING")
+    # A busy machine may start a job late, so let srun wait for as long as any test does.
+    site.cluster.run("srun", "--immediate=180", "--job-name=unchanged", "--nodes=1", "true")
+    assert site.lines("unchanged")[-1].startswith("mode=shadow ")
+    site.set(interactive="on")
+    # One second is the same as no number, and known to the plugin.
+    failed = site.cluster.run("srun", "--immediate=2", "--nodes=1", "true", check=False)
+    assert failed.returncode != 0
+    assert "Unable to allocate resources" in failed.stderr
+    site.cluster.run("scancel", str(busy))
+    site.cluster.wait_for(busy, "CANCELLED")
+
+
+def test_the_components_of_a_batch_het_job_are_not_interactive(site: Site) -> None:
+    site.set(interactive="shadow")
+    job = site.cluster.submit("--ntasks=1", ":", "--ntasks=1")
+    parts = site.cluster.run("scontrol", "show", "job", "-o", str(job)).stdout.splitlines()
+    assert ["Licenses=ionode:4" in part for part in parts] == [True, True]
+    site.cluster.wait_for(job, "COMPLETED")
+    done = site.cluster.run("srun", "-n1", ":", "-n1", "sh", "-c", 'echo "$SLURM_JOB_ID"')
+    assert site.cluster.job(int(done.stdout.split()[0]))["Licenses"] == "(null)"
 
 
 def test_shadow_leaves_the_job_as_it_was(site: Site) -> None:
@@ -388,6 +419,36 @@ def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
         site.cluster.controller_log()
     )
     site.restore()
+
+
+def kill(service: Served) -> None:
+    """Kill all processes of a service at once, and wait for their end."""
+    victims = [service.process.pid, *service.processes()]
+    for victim in victims:
+        os.kill(victim, signal.SIGKILL)
+    wait_for(lambda: not any(map(command_of, victims)), "end of the service")
+
+
+@pytest.mark.serving
+def test_the_second_service_decides_after_the_first_is_killed(site: Site, tmp_path: Path) -> None:
+    location = f"{tmp_path}/ioncast.sqlite"
+    with opened_database(location) as database, transaction(database, write=True):
+        pass
+    folders = tmp_path / "first", tmp_path / "second"
+    for folder in folders:
+        folder.mkdir()
+    # Each service has another default, so that a job shows which one decided.
+    told = [{"IONCAST_DB": location, "IONCAST_DEFAULT_IO_NODES": n} for n in ("3", "5")]
+    with (
+        running(folders[0], environment=told[0]) as first,
+        running(folders[1], environment=told[1]) as second,
+    ):
+        site.set(address=f"127.0.0.1:{first.port}", second_address=f"127.0.0.1:{second.port}")
+        assert site.cluster.job(site.cluster.submit())["Licenses"] == "ionode:3"
+        kill(first)
+        job = site.cluster.submit("--job-name=after-the-kill")
+        assert site.cluster.job(job)["Licenses"] == "ionode:5"
+        assert f"; no answer from 127.0.0.1:{first.port}: " in site.lines("after-the-kill")[-1]
 
 
 @pytest.mark.serving
