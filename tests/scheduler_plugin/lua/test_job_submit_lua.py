@@ -90,11 +90,11 @@ class Controller:
         Timeouts that the script set, one before each call.
     """
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, plugin: Path = FOLDER / "ioncast.lua") -> None:
         runtime = import_module(f"lupa.{version}").LuaRuntime
         # Latin-1 maps every byte to a character and back.
         self.lua = runtime(encoding="latin-1", unpack_returned_tuples=True)
-        self.module = self.lua.execute((FOLDER / "ioncast.lua").read_text())
+        self.module = self.lua.execute(plugin.read_text())
         self.lines: list[str] = []
         self.loads: list[str] = []
         self.errors: list[str] = []

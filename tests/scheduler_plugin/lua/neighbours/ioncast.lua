@@ -1,0 +1,1098 @@
+-- The plugin's logic: ask the ioncast service how many I/O nodes a submitted job gets.
+--
+-- This code runs inside slurmctld, which waits for it. So it never takes longer than the deadline,
+-- never raises an error, and never keeps a job from being accepted. It cuts each text of a user to a
+-- fixed length and then reads it once, so that no text can make it slow. For Lua 5.1 to 5.4.
+--
+-- A site with a job_submit.lua of its own loads the plugin there (the job_submit.lua beside this file
+-- is an example):
+--
+--     local folder = "/etc/slurm/"
+--     local settings = dofile(folder .. "ioncast_settings.lua")
+--     local ioncast = dofile(folder .. "ioncast.lua").new(settings, slurm)
+--
+-- Run these lines under pcall, and call `ioncast.submit(job_desc, part_list)` for each job.
+
+local LONGEST_RESPONSE = 16 * 1024
+local LONGEST_SCRIPT = 64 * 1024
+local LONGEST_ID = 32
+local LONGEST_USER = 100
+local LONGEST_NAME = 200
+local LONGEST_EXECUTABLE = 1000
+local LONGEST_LICENCES = 4 * 1024
+local LONGEST_DIRECTIVE = 1024
+local MOST_DIRECTIVES = 100
+local LONGEST_LIMITS = 64 * 1024
+local MOST_PARTITIONS = 20
+local HEARTBEAT_S = 30
+-- Limits are still true while the watch does not run, but not for ever.
+local LIMITS_S = 86400
+-- If the plugin's own work has used this share of the deadline, no job script is sent, and a missing answer
+-- does not count as a failure of the service.
+local FAIR_SHARE = 0.5
+local SOURCES = { history = true, model = true, default = true }
+local NAMES_OF_SLURM = { wrap = true, sbatch = true, interactive = true }
+
+-- Numbers and texts ------------------------------------------------------------------------------
+
+local function is_whole(value, least)
+    return type(value) == "number" and value >= least and value < 2 ^ 31
+        and value == math.floor(value)
+end
+
+local function is_in_span(now, since, seconds)
+    -- The clock may have been set back.
+    return now >= since and now < since + seconds
+end
+
+-- Lua 5.3 and later write 4.0 for a float that is a whole number.
+local function digits(number)
+    return string.format("%d", math.floor(number))
+end
+
+-- The first bytes of a text; a UTF-8 character that does not fit as a whole is left out.
+local function beginning(text, longest)
+    if #text <= longest then
+        return text
+    end
+    local last = longest
+    for _ = 1, 3 do
+        local following = text:byte(last + 1)
+        if following < 128 or following > 191 then
+            break
+        end
+        last = last - 1
+    end
+    return text:sub(1, last)
+end
+
+-- A text that Slurm gives, cut to its longest; nil if it is missing or empty.
+local function text_of(value, longest)
+    if type(value) == "string" and value ~= "" then
+        return beginning(value, longest)
+    end
+    return nil
+end
+
+-- A number of at least 1 that Slurm gives; nil if it has the value for "not set".
+local function count_of(value, unset)
+    if value ~= unset and is_whole(value, 1) then
+        return math.floor(value)
+    end
+    return nil
+end
+
+local function escape(character)
+    return string.format("\\x%02x", character:byte())
+end
+
+-- One line of ASCII without double quotes, for use between them. Every other byte becomes an escape, such as
+-- \xc3, and so does a backslash: different names stay different.
+local function printable(value, longest)
+    local text = tostring(value):sub(1, longest)
+    return (text:gsub('"', "'"):gsub("\\", escape):gsub("[^\32-\126]", escape))
+end
+
+local UTF8_CHARACTERS = {
+    "[\194-\223][\128-\191]",
+    "\224[\160-\191][\128-\191]",
+    "[\225-\236\238\239][\128-\191][\128-\191]",
+    "\237[\128-\159][\128-\191]",
+    "\240[\144-\191][\128-\191][\128-\191]",
+    "[\241-\243][\128-\191][\128-\191][\128-\191]",
+    "\244[\128-\143][\128-\191][\128-\191]",
+}
+
+local function is_utf8(text)
+    for _, character in ipairs(UTF8_CHARACTERS) do
+        text = text:gsub(character, " ")
+    end
+    return not text:find("[\128-\255]")
+end
+
+-- The service accepts only UTF-8. In any other text, only ASCII is kept.
+local function valid_utf8(text)
+    return is_utf8(text) and text or text:gsub("[\128-\255]", "?")
+end
+
+local function percent_encoded(text)
+    return (valid_utf8(text):gsub("[^A-Za-z0-9._~-]", function(character)
+        return string.format("%%%02X", character:byte())
+    end))
+end
+
+local JSON_ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t" }
+for byte = 0, 31 do
+    local character = string.char(byte)
+    JSON_ESCAPES[character] = JSON_ESCAPES[character] or string.format("\\u%04x", byte)
+end
+
+-- A text in UTF-8 as a string in JSON.
+local function json_string(text)
+    return '"' .. text:gsub('[%c"\\]', JSON_ESCAPES) .. '"'
+end
+
+-- A job script as a string in JSON, in one pass over up to 64 KiB. Other characters than ASCII become "?":
+-- the service looks for names of programs, which are ASCII.
+local JSON_ASCII_ESCAPES = setmetatable({}, { __index = JSON_ESCAPES })
+for byte = 128, 255 do
+    JSON_ASCII_ESCAPES[string.char(byte)] = "?"
+end
+
+local function json_ascii_string(text)
+    return '"' .. text:gsub('[%c"\\\128-\255]', JSON_ASCII_ESCAPES) .. '"'
+end
+
+-- Settings ---------------------------------------------------------------------------------------
+
+local function is_ipv4(host)
+    local parts = { host:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$") }
+    for _, part in ipairs(parts) do
+        -- The C library reads 010 as octal, which is eight.
+        if #part > 3 or tonumber(part) > 255 or part:match("^0%d") then
+            return false
+        end
+    end
+    return #parts == 4
+end
+
+local function is_ipv6(host)
+    local groups = 0
+    for group in host:gmatch("[^:]+") do
+        groups = groups + 1
+        if not group:match("^%x%x?%x?%x?$") then
+            return false
+        end
+    end
+    local _, colons = host:gsub(":", "")
+    local _, gaps = host:gsub("::", "")
+    if gaps == 0 then
+        return groups == 8 and colons == 7
+    end
+    return gaps == 1 and groups < 8 and not host:find(":::", 1, true)
+        and not host:match("^:[^:]") and not host:match("[^:]:$")
+end
+
+-- Where the service listens. nil for a host name: looking it up has no deadline.
+local function address_of(text)
+    local path = text:match("^unix:(/.+)$")
+    if path then
+        return { place = path, name = "localhost", text = text }
+    end
+    local ipv4, ipv4_port = text:match("^([%d.]+):(%d+)$")
+    local ipv6, ipv6_port = text:match("^%[([%x:]+)%]:(%d+)$")
+    local port = tonumber(ipv4_port or ipv6_port)
+    if port and port < 65536 and (ipv4 and is_ipv4(ipv4) or ipv6 and is_ipv6(ipv6)) then
+        return { place = ipv4 or ipv6, port = port, name = text, text = text }
+    end
+    return nil
+end
+
+local function is_address(value)
+    return type(value) == "string" and address_of(value) ~= nil
+end
+
+local function is_text(value)
+    return type(value) == "string" and value ~= ""
+end
+
+local function is_io_nodes(value)
+    return is_whole(value, 0)
+end
+
+local function is_at_least_one(value)
+    return is_whole(value, 1)
+end
+
+local function is_table(value)
+    return type(value) == "table"
+end
+
+local function is_within(least, most)
+    return function(value)
+        return type(value) == "number" and value >= least and value <= most
+    end
+end
+
+local function is_one_of(names)
+    return function(value)
+        return value ~= nil and names[value] == true
+    end
+end
+
+local function is_made_of(pattern)
+    return function(value)
+        return type(value) == "string" and value:match(pattern) ~= nil
+    end
+end
+
+local is_mode = is_one_of({ off = true, shadow = true, on = true, arbitrate = true })
+local is_resource = is_one_of({ licence = true, burst_buffer = true })
+local is_licence = is_made_of("^[%w_.@/-]+$")
+local is_token = is_made_of("^[%w._~+/=-]+$")
+
+local function setting(is_right, wants, default)
+    return { is_right = is_right, wants = wants, default = default }
+end
+
+local KNOWN = {
+    address = setting(
+        is_address,
+        'must be "unix:/path", "127.0.0.1:8420" or "[::1]:8420" without a host name'
+    ),
+    system = setting(is_text, "must be a text"),
+    mode = setting(is_mode, 'must be "off", "shadow", "on" or "arbitrate"', "off"),
+    pool = setting(is_io_nodes, "must be a number of I/O nodes"),
+    default = setting(is_io_nodes, "must be a number of I/O nodes"),
+    resource = setting(is_resource, 'must be "licence" or "burst_buffer"', "licence"),
+    licence = setting(is_licence, "must be a name without separators", "ionode"),
+    deadline_ms = setting(is_within(1, 10000), "must be milliseconds, 1 to 10000", 50),
+    failures = setting(is_at_least_one, "must be a whole number of at least 1", 2),
+    pause_s = setting(is_within(0, 86400), "must be seconds, 0 to 86400", 5),
+    token = setting(is_token, "must be the token that `ioncast token add` printed"),
+    token_file = setting(is_text, "must be the name of a file"),
+    heartbeat = setting(is_text, "must be the name of a file"),
+    limits = setting(is_text, "must be the name of a file"),
+    partitions = setting(is_table, "must be a table of tables", {}),
+}
+
+local NEEDED = { "address", "system", "pool" }
+local OF_PARTITIONS = { mode = true, default = true, pool = true, deadline_ms = true }
+
+local function shown(value)
+    if type(value) == "string" then
+        return '"' .. printable(value, 50) .. '"'
+    elseif is_table(value) then
+        return "a table"
+    end
+    return printable(value, 50)
+end
+
+-- The consequence of a wrong setting.
+local function consequence(name, instead)
+    if instead ~= nil and not is_table(instead) then
+        return shown(instead) .. " is used"
+    end
+    for _, needed in ipairs(NEEDED) do
+        if name == needed then
+            return "jobs stay as they are"
+        end
+    end
+    return "the setting is ignored"
+end
+
+local function complaint(name, label, value, instead)
+    -- A token must not get into the log.
+    local but = name == "token" and "" or ", not " .. shown(value)
+    return string.format("%s %s%s: %s", label, KNOWN[name].wants, but, consequence(name, instead))
+end
+
+-- The valid settings among `given`. For each other setting one line is logged, which names the value in
+-- `instead` that is used.
+local function right_ones(given, where, is_allowed, instead, complain)
+    local right = {}
+    for name, value in pairs(given) do
+        local known = KNOWN[name]
+        local label = printable(where .. tostring(name), 100)
+        if not known or not is_allowed(name) then
+            complain("unknown setting " .. label)
+        elseif known.is_right(value) then
+            right[name] = value
+        else
+            complain(complaint(name, label, value, instead[name]))
+        end
+    end
+    return right
+end
+
+local function defaults()
+    local found = {}
+    for name, known in pairs(KNOWN) do
+        found[name] = known.default
+    end
+    return found
+end
+
+local function file_content(path, longest)
+    local file = io.open(path, "r")
+    if not file then
+        return nil
+    end
+    local content = file:read(longest)
+    file:close()
+    return content
+end
+
+local function token_in(path, complain)
+    local token = (file_content(path, 1000) or ""):match("^%s*(.-)%s*$")
+    if is_token(token) then
+        return token
+    end
+    complain("cannot read a token from " .. printable(path, 200) .. ": no token is sent")
+    return nil
+end
+
+-- The modes in use: the general mode and those of partitions.
+local function modes_of(settings)
+    local modes = { [settings.mode] = true }
+    for _, partition in pairs(settings.partitions) do
+        modes[partition.mode] = true
+    end
+    return modes
+end
+
+local function is_used(settings)
+    local modes = modes_of(settings)
+    return modes.shadow or modes.on or modes.arbitrate
+end
+
+local function partition_settings(base, complain)
+    local partitions = {}
+    for name, given in pairs(base.partitions) do
+        local where = "partitions." .. tostring(name)
+        if not is_table(given) then
+            complain(string.format("%s must be a table, not %s: the general settings are used",
+                printable(where, 100), shown(given)))
+            given = {}
+        end
+        local right = right_ones(given, where .. ".", function(key)
+            return OF_PARTITIONS[key]
+        end, base, complain)
+        partitions[name] = setmetatable(right, { __index = base })
+    end
+    return partitions
+end
+
+-- Log which necessary settings are missing. Wrong settings were logged before.
+local function find_gaps(settings, given, complain)
+    for _, name in ipairs(NEEDED) do
+        settings.cannot_work = settings.cannot_work or settings[name] == nil
+        if given[name] == nil then
+            complain("the setting " .. name .. " is missing: jobs stay as they are")
+        end
+    end
+    if modes_of(settings).arbitrate and given.heartbeat == nil then
+        complain('the mode "arbitrate" needs the setting heartbeat: jobs are not held')
+    end
+end
+
+-- Complete and valid settings. Each problem is logged, once.
+local function checked(given, complain)
+    if not is_table(given) then
+        complain("it must return a table, not " .. shown(given) .. ": jobs stay as they are")
+        given = {}
+    end
+    local settings = right_ones(given, "", function()
+        return true
+    end, defaults(), complain)
+    for name, default in pairs(defaults()) do
+        if settings[name] == nil then
+            settings[name] = default
+        end
+    end
+    settings.partitions = partition_settings(settings, complain)
+    if is_used(settings) then
+        find_gaps(settings, given, complain)
+    end
+    settings.address = settings.address and address_of(settings.address)
+    if settings.token_file then
+        settings.token = token_in(settings.token_file, complain)
+    end
+    return settings
+end
+
+-- The question -----------------------------------------------------------------------------------
+
+-- The program of srun; a batch job's program is in its script.
+local function executable_of(job, script)
+    local arguments = not script and job.argv
+    return type(arguments) == "table" and text_of(arguments[0], LONGEST_EXECUTABLE) or nil
+end
+
+-- Number of processes; nil if the user does not give it. Then `mpirun` in the script decides.
+local function tasks_of(job, nodes, slurm)
+    local per_node = count_of(job.ntasks_per_node, slurm.NO_VAL16)
+    return count_of(job.num_tasks, slurm.NO_VAL) or nodes and per_node and nodes * per_node
+end
+
+-- nil for the names that Slurm gives to jobs without a name: they say nothing about the application.
+local function name_of(job)
+    local name = text_of(job.name, LONGEST_NAME)
+    return not NAMES_OF_SLURM[name or ""] and name or nil
+end
+
+-- The question's pairs of name and value, always in the same order.
+local function question_of(job, script, settings, available, slurm)
+    local nodes = count_of(job.min_nodes, slurm.NO_VAL)
+    local asked = {
+        { "system", settings.system },
+        { "user", text_of(job.user_name, LONGEST_USER) },
+        { "name", name_of(job) },
+        { "executable", executable_of(job, script) },
+        { "nodes", nodes },
+        { "tasks", tasks_of(job, nodes, slurm) },
+        { "available", available },
+    }
+    local question = {}
+    for _, pair in ipairs(asked) do
+        if pair[2] ~= nil then
+            question[#question + 1] = pair
+        end
+    end
+    return question
+end
+
+local function as_query(question)
+    local parts = {}
+    for _, pair in ipairs(question) do
+        local value = type(pair[2]) == "number" and digits(pair[2]) or pair[2]
+        parts[#parts + 1] = pair[1] .. "=" .. percent_encoded(value)
+    end
+    return table.concat(parts, "&")
+end
+
+local function as_json(question, script)
+    local parts = {}
+    for _, pair in ipairs(question) do
+        local is_number = type(pair[2]) == "number"
+        local value = is_number and digits(pair[2]) or json_string(valid_utf8(pair[2]))
+        parts[#parts + 1] = json_string(pair[1]) .. ":" .. value
+    end
+    parts[#parts + 1] = '"script":' .. json_ascii_string(script)
+    return "{" .. table.concat(parts, ",") .. "}"
+end
+
+local function message(first_line, settings, more_headers, body)
+    local lines = {
+        first_line .. " HTTP/1.0",
+        "Host: " .. settings.address.name,
+        "Accept: text/plain",
+        "Connection: close",
+    }
+    if settings.token then
+        lines[#lines + 1] = "Authorization: Bearer " .. settings.token
+    end
+    for _, header in ipairs(more_headers) do
+        lines[#lines + 1] = header
+    end
+    return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
+end
+
+-- A question without a script fits in a URL, because its texts were cut.
+local function request_for(question, script, settings)
+    if not script then
+        return message("GET /v1/decisions?" .. as_query(question), settings, {}, "")
+    end
+    local body = as_json(question, script)
+    local headers = { "Content-Type: application/json", "Content-Length: " .. digits(#body) }
+    return message("POST /v1/decisions", settings, headers, body)
+end
+
+-- The answer -------------------------------------------------------------------------------------
+
+local function headers_in(head)
+    local headers = {}
+    for name, value in head:gmatch("\n([^:\r\n]+):[ \t]*([^\r\n]*)") do
+        headers[name:lower()] = value
+    end
+    return headers
+end
+
+local function decision_in(headers, number)
+    local id, source = headers["x-decision-id"] or "", headers["x-decision-source"]
+    return {
+        io_nodes = number,
+        id = #id <= LONGEST_ID and id:match("^[%w_-]+$") or nil,
+        source = SOURCES[source or ""] and source or "service",
+        why = headers["x-decision-why"] or "",
+    }
+end
+
+local function refusal(status)
+    local is_denied = status == 401 or status == 403
+    return "HTTP status " .. digits(status) .. (is_denied and ": check the token" or "")
+end
+
+-- The service's decision; or nil, the reason, and true if the service itself rejects the question. Such a
+-- service works: its answer depends on the question.
+local function answer_in(response, most)
+    local head, body = response:match("^(.-)\r?\n\r?\n(.*)$")
+    local status = tonumber(head and head:match("^HTTP/%d%.%d (%d%d%d)"))
+    if not status then
+        return nil, "the answer is not HTTP"
+    end
+    local headers = headers_in(head)
+    if status == 204 then
+        return decision_in(headers, nil)
+    elseif status ~= 200 then
+        return nil, refusal(status), true
+    end
+    local length = headers["content-length"]
+    if length and tonumber(length) ~= #body then
+        return nil, "the answer is cut off"
+    end
+    local number = tonumber(body:match("^%s*(%d+)%s*$"))
+    if not number then
+        return nil, "the answer is not a number of I/O nodes"
+    elseif number > most then
+        return nil, "the answer is more I/O nodes than there are", true
+    end
+    return decision_in(headers, number)
+end
+
+-- One exchange over lua-socket -------------------------------------------------------------------
+
+-- The functions of lua-socket that are needed; nil if it is not installed. Its versions differ in the form
+-- of socket.unix.
+local function lua_socket()
+    local is_there, socket = pcall(require, "socket")
+    if not is_there then
+        return nil
+    end
+    local has_unix, unix = pcall(require, "socket.unix")
+    if has_unix and type(unix) == "table" then
+        unix = unix.stream or unix.tcp
+    end
+    return { gettime = socket.gettime, tcp = socket.tcp, unix = has_unix and unix or nil }
+end
+
+-- A timeout of lua-socket limits one call, so the remaining time is set before each call. One call receives
+-- everything until the service closes the connection, so that single bytes do not start a new timeout.
+-- "timeout" and "closed" are lua-socket's own words.
+local function converse(connection, address, request, is_in_time)
+    local function call(method, ...)
+        if not is_in_time() then
+            return nil, "timeout"
+        end
+        return connection[method](connection, ...)
+    end
+    local partial
+    local done, problem = call("connect", address.place, address.port)
+    if not done then
+        return nil, problem
+    end
+    done, problem = call("send", request)
+    if not done then
+        return nil, problem
+    end
+    done, problem, partial = call("receive", LONGEST_RESPONSE + 1)
+    if done then
+        return nil, "the answer is too long"
+    elseif problem ~= "closed" then
+        return nil, problem
+    end
+    return partial or ""
+end
+
+-- The response to a request; or nil and the reason. The deadline is measured from the start of submit.
+local function exchange(library, address, request, began, deadline_s)
+    local open = address.port and library.tcp or library.unix
+    if not open then
+        return nil, "this lua-socket has no unix sockets"
+    end
+    local connection, problem = open()
+    if not connection then
+        return nil, problem
+    end
+    local function is_in_time()
+        local now = library.gettime()
+        if not is_in_span(now, began, deadline_s) then
+            return false
+        end
+        connection:settimeout(began + deadline_s - now, "t")
+        return true
+    end
+    local is_fine, response, why = pcall(converse, connection, address, request, is_in_time)
+    connection:close()
+    if not is_fine then
+        return nil, response
+    end
+    return response, why
+end
+
+-- A circuit breaker: it stops questions while the service does not answer.
+--
+-- After several failures in a row no question is asked for a while, and then one, as a test. A question with
+-- a job script may fail because of this script, so it does not count as a failure. But the next question is
+-- asked without a script. For a while no script of this user is sent, and no script at all after scripts of
+-- several users failed.
+local function new_breaker(most_failures, pause_s)
+    local failures, failed_at = 0, 0
+    local slow_users, slow_scripts, slow_at = {}, 0, 0
+    local is_in_doubt = false
+    local breaker = {}
+
+    function breaker.is_open(now)
+        return failures >= most_failures and is_in_span(now, failed_at, pause_s)
+    end
+
+    function breaker.takes_script_of(user, now)
+        if not is_in_span(now, slow_at, pause_s) then
+            slow_users, slow_scripts = {}, 0
+        end
+        return not is_in_doubt and slow_scripts < most_failures and not slow_users[user]
+    end
+
+    function breaker.note_answer()
+        failures, is_in_doubt = 0, false
+    end
+
+    function breaker.note_failure(now)
+        failures, failed_at = failures + 1, now
+    end
+
+    function breaker.note_failure_with_script(now, user)
+        slow_users[user], slow_scripts, slow_at = true, slow_scripts + 1, now
+        is_in_doubt = true
+    end
+
+    return breaker
+end
+
+-- Requests of the job itself ---------------------------------------------------------------------
+
+local function local_name(licence)
+    return licence:match("^[^@]*")
+end
+
+-- Slurm keeps the low 32 bits of a count: 4294967297 and -4294967295 are 1. A number that does not fit in
+-- 64 bits counts 0.
+local function as_slurm_counts(number)
+    local sign, all_digits = number:match("^%s*([+-]?)0*(%d*)$")
+    local longest = "9223372036854775807"
+    if not sign or #all_digits > #longest or #all_digits == #longest and all_digits > longest then
+        return 0
+    end
+    local count = 0
+    for digit in all_digits:gmatch("%d") do
+        count = (count * 10 + tonumber(digit)) % 2 ^ 32
+    end
+    return sign == "-" and -count or count
+end
+
+-- Whether a job's licences name one licence, and its count; no count if they are alternatives.
+local function own_licences(licences, name)
+    local is_named, count = false, 0
+    for part in (licences or ""):gmatch("[^,;|]+") do
+        local part_name, separator, number = part:match("^([^:=]+)([:=]?)(.*)$")
+        if part_name and local_name(part_name) == local_name(name) then
+            is_named = true
+            count = (count + (separator == "" and 1 or as_slurm_counts(number))) % 2 ^ 32
+        end
+    end
+    if is_named and not licences:find("|", 1, true) then
+        return true, count
+    end
+    return is_named, nil
+end
+
+-- The lines before the first command of a script: only there Slurm looks for directives.
+local function head_of(script)
+    local text = "\n" .. beginning(script, LONGEST_SCRIPT)
+    return text:sub(1, text:find("\n[^#\n]") or -1)
+end
+
+-- Whether the job or its script requests burst buffers of a pool, and the capacity; no capacity if there are
+-- too many directives to read, or too many digits.
+local function own_burst_buffer(job, script, pool)
+    local lines = "\n" .. beginning(job.burst_buffer or "", LONGEST_SCRIPT) .. head_of(script or "")
+    local from = 1
+    for _ = 1, MOST_DIRECTIVES do
+        local _, last = lines:find("\n#BB_LUA", from, true)
+        if not last then
+            return false, nil
+        end
+        local line = lines:sub(last + 1, last + LONGEST_DIRECTIVE):match("^[^\r\n]*")
+        if line:match("pool=([%w_.@/-]+)") == pool then
+            local capacity = line:match("capacity=(%d+)") or ""
+            return true, #capacity < 10 and tonumber(capacity) or nil
+        end
+        from = last + 1
+    end
+    return true, nil
+end
+
+local function own_request(job, script, settings)
+    if settings.resource == "burst_buffer" then
+        return own_burst_buffer(job, script, settings.licence)
+    end
+    return own_licences(job.licenses, settings.licence)
+end
+
+-- Slurm's limits ---------------------------------------------------------------------------------
+
+-- The lines of the file into which `ioncast slurm watch` writes Slurm's limits. Its first and its last line
+-- have the same time. nil if a part is missing, or if it is older than a day or about another licence: then no
+-- limit is known.
+local function known_limits(settings)
+    local content = settings.limits and file_content(settings.limits, LONGEST_LIMITS) or ""
+    local written, licence = content:match("^ioncast%-limits\t1\t(%d+)\t([^\t\n]+)\n")
+    local last = written and content:find("\nend\t" .. written .. "\n", 1, true)
+    if not last or licence ~= settings.licence
+        or math.abs(os.time() - tonumber(written)) >= LIMITS_S then
+        return nil
+    end
+    return content:sub(1, last)
+end
+
+local function limit_in(lines, ...)
+    local _, last = lines:find("\n" .. table.concat({ ... }, "\t") .. "\t", 1, true)
+    local number = last and tonumber(lines:match("^(%d+)\n", last + 1))
+    return is_whole(number, 0) and number or nil
+end
+
+-- Slurm compares names of accounts and QOS without regard to case, and the file has lower case.
+local function lower_name(value)
+    return (text_of(value, LONGEST_NAME) or ""):lower()
+end
+
+-- The lowest of Slurm's limits on a job's I/O nodes, and its name in words; nil without a limit. With more,
+-- Slurm would reject the job, or let it wait for ever. The components of a het job share the total.
+local function limit_of(job, partition, settings, given)
+    local lines = settings.resource == "licence" and known_limits(settings)
+    if not lines then
+        return nil
+    end
+    local account = lower_name(job.account or job.default_account)
+    local user, qos = text_of(job.user_name, LONGEST_USER) or "", lower_name(job.qos or job.default_qos)
+    local lowest, name
+    local function note(limit, of)
+        if limit and (not lowest or limit < lowest) then
+            lowest, name = limit, of
+        end
+    end
+    local total = limit_in(lines, "total")
+    note(total and math.max(total - given, 0), "all licences")
+    note(limit_in(lines, "qos", qos), "QOS " .. qos)
+    note(limit_in(lines, "account", account), "account " .. account)
+    note(limit_in(lines, "user", account, user), "user " .. user .. " of account " .. account)
+    local count = 0
+    for each in (text_of(job.partition, LONGEST_LICENCES) or partition or ""):gmatch("[^,]+") do
+        count = count + 1
+        if count <= MOST_PARTITIONS then
+            note(limit_in(lines, "partition", each), "partition " .. each)
+        end
+    end
+    return lowest, name
+end
+
+-- Changes of the job -----------------------------------------------------------------------------
+
+local function joined(before, separator, after)
+    return before and before ~= "" and before .. separator .. after or after
+end
+
+local function unreadable(job)
+    if #(job.licenses or "") > LONGEST_LICENCES then
+        return "its licences are too long to read"
+    end
+    return nil
+end
+
+-- Why Slurm would reject the job if we added I/O nodes; nil if it would accept it.
+local function obstacle(job, settings)
+    if settings.resource == "burst_buffer" then
+        return job.user_id == 0 and "Slurm gives root no burst buffers" or nil
+    elseif job.immediate == true or job.immediate == 1 then
+        return "it starts at once or not at all, and I/O nodes may not be free"
+    elseif (job.licenses or ""):find("|", 1, true) then
+        return "its licences are alternatives, and Slurm accepts no other licence beside them"
+    end
+    return nil
+end
+
+local function resource_changes(job, settings, io_nodes)
+    if io_nodes == 0 then
+        return {}
+    elseif settings.resource == "burst_buffer" then
+        local line = "#BB_LUA pool=" .. settings.licence .. " capacity=" .. digits(io_nodes)
+        return { burst_buffer = joined(job.burst_buffer, "\n", line) }
+    end
+    local licence = settings.licence .. ":" .. digits(io_nodes)
+    return { licenses = joined(job.licenses, ",", licence) }
+end
+
+-- nil if the arbiter runs; otherwise the reason why it seems not to.
+local function absence_of_arbiter(settings)
+    if not settings.heartbeat then
+        return "the setting heartbeat is missing"
+    end
+    local beat = tonumber(file_content(settings.heartbeat, 40))
+    if not beat then
+        return "no heartbeat in " .. settings.heartbeat
+    end
+    local age_s = os.time() - beat
+    if math.abs(age_s) < HEARTBEAT_S then
+        return nil
+    elseif age_s < 0 then
+        return "the heartbeat is at least " .. HEARTBEAT_S .. " s ahead of this machine's clock"
+    end
+    return "the heartbeat is older than " .. HEARTBEAT_S .. " s"
+end
+
+-- Why a job in mode "arbitrate" is not held for the arbiter; nil if it is held. A hold would overwrite a
+-- priority that a user or an admin has set. If a held job also waited for another job or a time, the arbiter
+-- could not know it and would keep I/O nodes for that job.
+local function hindrance(job, settings, decision, slurm)
+    if settings.resource ~= "licence" then
+        return "burst buffers are not arbitrated"
+    elseif not decision.id then
+        return "the answer has no id"
+    elseif job.priority ~= slurm.NO_VAL then
+        return "its priority is set already"
+    elseif text_of(job.dependency, 1) then
+        return "it waits for another job"
+    elseif (tonumber(job.begin_time) or 0) > os.time() then
+        return "it must not start before a later time"
+    end
+    return absence_of_arbiter(settings)
+end
+
+local function changes_of(job, settings, decision, slurm)
+    local changes = {}
+    if decision.io_nodes and not decision.is_own then
+        changes = resource_changes(job, settings, decision.io_nodes)
+    end
+    if settings.mode == "arbitrate" and decision.is_known then
+        decision.not_held = hindrance(job, settings, decision, slurm)
+        decision.is_held = not decision.not_held
+    end
+    if decision.is_held then
+        changes.priority = 0
+    end
+    -- Only a job with a known decision gets a mark. From the mark and no licences the watch concludes that
+    -- the job was given 0 I/O nodes.
+    if decision.id and decision.is_known then
+        local mark = "ioncast:" .. decision.id .. (decision.is_held and ":held" or "")
+        changes.admin_comment = joined(job.admin_comment, " ", mark)
+    end
+    return changes
+end
+
+local function apply(job, script, changes, decision)
+    for field, value in pairs(changes) do
+        job[field] = value
+    end
+    -- TaskProlog sets ION_COUNT for srun and salloc, whose environment cannot be changed here, and for
+    -- held jobs, whose number is not known yet.
+    if decision.io_nodes and script and not decision.is_held then
+        job.environment["ION_COUNT"] = digits(decision.io_nodes)
+    end
+end
+
+-- The line of the log ----------------------------------------------------------------------------
+
+local LINE = 'mode=%s partition="%s" user="%s" job="%s" io_nodes=%s source=%s ms=%.1f '
+    .. 'decision=%s%s why="%s"'
+
+local function held_field(decision)
+    if decision.is_held == nil then
+        return ""
+    end
+    return decision.is_held and " held=yes" or " held=no"
+end
+
+local function why_of(decision)
+    local why = printable(decision.why, 500)
+    if decision.limit then
+        why = why .. "; " .. printable(decision.limit, 300)
+    end
+    local not_held = decision.not_held
+    return why .. (not_held and "; not held: " .. printable(not_held, 300) or "")
+end
+
+local function line_of(job, partition, settings, decision)
+    return string.format(
+        LINE,
+        settings.mode,
+        printable(partition or "none", 100),
+        printable(job.user_name or "none", 100),
+        printable(job.name or "", 100),
+        decision.io_nodes and digits(decision.io_nodes) or "none",
+        decision.source,
+        decision.ms or 0,
+        decision.id or "none",
+        held_field(decision),
+        why_of(decision)
+    )
+end
+
+local function yes_or_no(value)
+    return value and "yes" or "no"
+end
+
+-- The line of a start or a reload, from which an admin sees which settings are in use.
+local function loaded_line(settings, library)
+    local partitions = {}
+    for name, partition in pairs(settings.partitions) do
+        partitions[#partitions + 1] = printable(name, 100) .. "=" .. partition.mode
+    end
+    table.sort(partitions)
+    return string.format(
+        'loaded: mode=%s partitions="%s" address=%s system="%s" pool=%s token=%s heartbeat=%s limits=%s lua_socket=%s',
+        settings.mode,
+        table.concat(partitions, " "),
+        settings.address and printable(settings.address.text, 200) or "none",
+        printable(settings.system or "", 100),
+        settings.pool and digits(settings.pool) or "none",
+        yes_or_no(settings.token),
+        yes_or_no(settings.heartbeat),
+        yes_or_no(settings.limits),
+        yes_or_no(library)
+    )
+end
+
+-- The job's first partition. A job without one goes to the default partition.
+local function partition_of(job, partitions)
+    local named = text_of(job.partition, 1000)
+    if named then
+        return named:match("^[^,]+")
+    end
+    for name, partition in pairs(partitions or {}) do
+        if partition.flag_default == 1 then
+            return name
+        end
+    end
+    return nil
+end
+
+-- The module -------------------------------------------------------------------------------------
+
+-- Parameters: the table of settings, Slurm's table `slurm`, and optionally a table with lua-socket's
+-- functions `gettime`, `tcp` and `unix`; without it lua-socket is loaded.
+-- Returns a table with the function `submit(job_desc, part_list)`, to be called for each job. It never
+-- raises an error, and returns nothing.
+local function new(given, slurm, library)
+    local function complain(text)
+        slurm.log_error("ioncast: %s", text)
+    end
+
+    local settings = checked(given, function(text)
+        complain("ioncast_settings.lua: " .. text)
+    end)
+    local breaker = new_breaker(settings.failures, settings.pause_s)
+    library = library or lua_socket()
+    if not library and is_used(settings) then
+        complain("lua-socket is not installed: the service is not asked, and all jobs get the default")
+    end
+
+    slurm.log_info("ioncast: %s", loaded_line(settings, library))
+
+    -- The part of a job's script to send; nil if no script may be sent.
+    local function script_to_send(script, user, chosen, now)
+        local is_sent = chosen.token and breaker.takes_script_of(user, now)
+        return is_sent and text_of(script, LONGEST_SCRIPT) or nil
+    end
+
+    local function ask(job, script, chosen, available, began)
+        if not library then
+            return nil, "lua-socket is not installed"
+        elseif breaker.is_open(began) then
+            return nil, "not asked, because the last questions failed"
+        end
+        local user = tostring(job.user_name)
+        local question = question_of(job, script, chosen, available, slurm)
+        local deadline_s = chosen.deadline_ms / 1000
+        local now = library.gettime()
+        local is_fair = is_in_span(now, began, deadline_s * FAIR_SHARE)
+        local sent = is_fair and script_to_send(script, user, chosen, now) or nil
+        local request = request_for(question, sent, chosen)
+        local response, why = exchange(library, chosen.address, request, began, deadline_s)
+        local decision, is_rejected
+        if response then
+            decision, why, is_rejected = answer_in(response, chosen.pool)
+        end
+        local ended = library.gettime()
+        if decision or is_rejected then
+            breaker.note_answer()
+        elseif sent then
+            breaker.note_failure_with_script(ended, user)
+        elseif is_fair then
+            breaker.note_failure(ended)
+        end
+        return decision, why, (ended - began) * 1000
+    end
+
+    local function decide(job, script, chosen, available, limit, began)
+        local problem = unreadable(job)
+        local is_own, count
+        if not problem then
+            is_own, count = own_request(job, script, chosen)
+        end
+        if is_own then
+            return { io_nodes = count, is_own = true, source = "user", why = "asked for by the user" }
+        end
+        problem = problem or obstacle(job, chosen)
+        if not problem and available < chosen.pool and available == 0 then
+            problem = limit or "the components before it have all I/O nodes"
+        end
+        if problem then
+            return { source = "fallback", why = problem }
+        end
+        local found, why, ms = ask(job, script, chosen, available, began)
+        local decision = found or {
+            source = "fallback",
+            why = "no answer from " .. chosen.address.text .. ": " .. tostring(why),
+        }
+        decision.ms, decision.limit = ms, limit
+        decision.is_known = decision.io_nodes ~= nil
+        local io_nodes = decision.io_nodes or chosen.default
+        decision.io_nodes = io_nodes and math.min(io_nodes, available)
+        return decision
+    end
+
+    -- I/O nodes of the het job's components so far. They are submitted one after the other and start
+    -- together, but Slurm does not check the sum of their licences.
+    local given = 0
+
+    -- The number of I/O nodes that a job can have; and in words the limit of Slurm that makes it lower.
+    local function available_to(job, partition, chosen)
+        local left = math.max(chosen.pool - given, 0)
+        local limit, name = limit_of(job, partition, chosen, given)
+        if not limit or limit >= left then
+            return left
+        end
+        return limit, "Slurm's limit for " .. name .. " is " .. digits(limit)
+    end
+
+    local function handle(job, partitions)
+        local began = library and library.gettime()
+        if not is_whole(job.het_job_offset, 1) then
+            given = 0
+        end
+        local partition = partition_of(job, partitions)
+        local chosen = settings.partitions[partition or ""] or settings
+        if chosen.mode == "off" or settings.cannot_work then
+            return
+        end
+        -- Slurm copies the script each time it is read, so read it once.
+        local script = job.script
+        local available, limit = available_to(job, partition, chosen)
+        local decision = decide(job, script, chosen, available, limit, began)
+        given = given + (decision.io_nodes or 0)
+        if chosen.mode ~= "shadow" then
+            apply(job, script, changes_of(job, chosen, decision, slurm), decision)
+        end
+        slurm.log_info("ioncast: %s", line_of(job, partition, chosen, decision))
+    end
+
+    local function submit(job, partitions)
+        local is_fine, problem = pcall(handle, job, partitions)
+        if not is_fine then
+            pcall(complain, "a job stays as it is: " .. printable(problem, 500))
+        end
+    end
+
+    return { submit = submit }
+end
+
+return {
+    new = new,
+    -- For tests.
+    percent_encoded = percent_encoded,
+    json_string = json_string,
+    json_ascii_string = json_ascii_string,
+    valid_utf8 = valid_utf8,
+    own_licences = own_licences,
+    address_of = address_of,
+}
