@@ -7,9 +7,12 @@ from typing import Any
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
+    CompoundSelect,
     Connection,
     Integer,
     RowMapping,
+    String,
     and_,
     bindparam,
     func,
@@ -132,26 +135,42 @@ _JOINED = (
     )
     .outerjoin(applications, applications.c.id == _APPLICATION_ID)
 )
-_WANTED: BindParameter[int] = bindparam("application", type_=Integer)
-# All outcomes that may be of an application, found by indexes: those of its runs, those reported
-# with its decisions, and those of jobs that its decisions were made for.
-_CANDIDATES = union(
-    select(outcomes_table.c.id)
-    .join_from(outcomes_table, runs, outcomes_table.c.run_id == runs.c.id)
-    .where(runs.c.application_id == _WANTED),
-    select(outcomes_table.c.id)
-    .join_from(outcomes_table, decisions, outcomes_table.c.decision_id == decisions.c.id)
-    .where(decisions.c.application_id == _WANTED),
-    select(outcomes_table.c.id)
-    .join_from(outcomes_table, systems)
-    .join(
-        decisions,
-        and_(decisions.c.system == systems.c.name, decisions.c.job_id == outcomes_table.c.job_id),
+
+
+def _candidates(
+    runs_of: ColumnElement[bool], decisions_of: ColumnElement[bool]
+) -> CompoundSelect[Any]:
+    """Find all outcomes that may join runs or decisions, by indexes.
+
+    These are the outcomes of the runs, those reported with the decisions, and those of jobs that
+    the decisions were made for.
+    """
+    ids = select(outcomes_table.c.id)
+    theirs = select(decisions.c.id).where(decisions_of)
+    of_job = and_(
+        decisions.c.system == systems.c.name, decisions.c.job_id == outcomes_table.c.job_id
     )
-    .where(decisions.c.application_id == _WANTED),
+    return union(
+        ids.join_from(outcomes_table, runs, outcomes_table.c.run_id == runs.c.id).where(runs_of),
+        ids.where(outcomes_table.c.decision_id.in_(theirs)),
+        ids.join_from(outcomes_table, systems).join(decisions, of_job).where(decisions_of),
+    )
+
+
+_WANTED: BindParameter[int] = bindparam("application", type_=Integer)
+_CANDIDATES = _candidates(runs.c.application_id == _WANTED, decisions.c.application_id == _WANTED)
+_OF_USER: BindParameter[str] = bindparam("of_user", type_=String)
+_OWN = select(applications.c.id).where(applications.c.user == _OF_USER)
+_CANDIDATES_OF_USER = _candidates(
+    runs.c.application_id.in_(_OWN),
+    or_(decisions.c.user == _OF_USER, decisions.c.application_id.in_(_OWN)),
 )
 _JOINED_OF_APPLICATION = _JOINED.where(
     outcomes_table.c.id.in_(_CANDIDATES), _APPLICATION_ID == _WANTED
+)
+_THEIRS = or_(applications.c.user == _OF_USER, decisions.c.user == _OF_USER)
+_IDS_OF_USER = _JOINED.with_only_columns(outcomes_table.c.id).where(
+    outcomes_table.c.id.in_(_CANDIDATES_OF_USER), _THEIRS
 )
 _NEWEST_IDS = (
     select(outcomes_table.c.id)
@@ -348,9 +367,7 @@ def newest_outcomes_of(
 
 def ids_of_users_outcomes(connection: Connection, user: str) -> list[int]:
     """The ids of the outcomes of a user's applications and of decisions for the user."""
-    joined = _JOINED.subquery().c
-    theirs = or_(joined.application_user_ == user, joined.decision_user_ == user)
-    return list(connection.scalars(select(joined.id).where(theirs)))
+    return list(connection.scalars(_IDS_OF_USER, {"of_user": user}))
 
 
 def _start_in_log(connection: Connection, system_id: int, run_id: int | None) -> str | None:

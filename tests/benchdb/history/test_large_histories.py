@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from benchdb.history.outcomes import joined_outcomes, newest_outcomes_of
+from benchdb.history.outcomes import (
+    ids_of_users_outcomes,
+    joined_outcomes,
+    newest_outcomes_of,
+)
 from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
 from tests.support.history import DECISION, put_decisions, put_outcome, put_run
@@ -85,6 +89,14 @@ def test_outcomes_of_an_application_are_found_by_indexes(history: Engine, read: 
         assert nodes(plan, SCANS, table) == [], plan
     # An outcome without a run has the kind of I/O of the application's newest run.
     assert any("ix_runs_application_id_time" in node for node in plan), plan
+    if history.dialect.name == "sqlite":
+        assert "SEARCH outcomes USING INTEGER PRIMARY KEY (rowid=?)" in plan
+
+
+def test_outcomes_of_a_user_are_found_without_reading_those_of_others(history: Engine) -> None:
+    plan = plan_of(history, lambda connection: ids_of_users_outcomes(connection, "ada"))
+    for table in ("outcomes", "runs"):
+        assert nodes(plan, SCANS, table) == [], plan
     if history.dialect.name == "sqlite":
         assert "SEARCH outcomes USING INTEGER PRIMARY KEY (rowid=?)" in plan
 
