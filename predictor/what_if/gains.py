@@ -20,7 +20,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Span:
-    """An expected value, and the interval in which four of five draws lie."""
+    """An expected saving, and the interval in which four of five draws lie.
+
+    The interval ends at today's time, because a run cannot save more. Draws of today's time can be
+    much longer than that.
+    """
 
     p10: float
     expected: float
@@ -95,11 +99,12 @@ def hidden_seconds(
     expected = float(hiding.saved(seconds))
     draws = np.repeat(seconds[:, None], len(today.choice.expected_mib_s), axis=1)
     draws[predicted] *= _seconds(today, point) / point.time_s
-    return _span(expected, hiding.saved(draws))
+    return _span(expected, hiding.saved(draws), float(seconds.sum()))
 
 
 def _saved(today: Prediction, here: Point, then: Prediction, there: Point) -> Span:
-    return _span(here.time_s - there.time_s, _seconds(today, here) - _seconds(then, there))
+    draws = _seconds(today, here) - _seconds(then, there)
+    return _span(here.time_s - there.time_s, draws, here.time_s)
 
 
 def _seconds(prediction: Prediction, point: Point) -> Array:
@@ -110,6 +115,6 @@ def _seconds(prediction: Prediction, point: Point) -> Array:
     return seconds
 
 
-def _span(expected: float, draws: Array) -> Span:
-    tenth, ninetieth = np.percentile(draws, [10, 90]).tolist()
+def _span(expected: float, draws: Array, today_s: float) -> Span:
+    tenth, ninetieth = np.minimum(np.percentile(draws, [10, 90]), today_s).tolist()
     return Span(tenth, expected, ninetieth)
