@@ -21,6 +21,8 @@ from summario.runs.logs_of_run import named
 
 # Raise it when a page cannot show older results.
 VERSION = 1
+# Facts of a job that no page shows, so a kept result needs no number of a user.
+_UNSHOWN = {"uid", "mounts"}
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,10 @@ def _insights(uploads: Sequence[Upload], nodes: int | None) -> dict[str, Any] | 
         made = insights_of(uploads, nodes)
     except (IoncastError, RuntimeError) as error:
         return why_no_insights(error)
+    characterisation = json.loads(made.characterisation)
+    job = {name: value for name, value in characterisation["job"].items() if name not in _UNSHOWN}
     return {
         "version": made.version,
-        "characterisation": json.loads(made.characterisation),
+        "characterisation": {**characterisation, "job": job},
         "checks": json.loads(made.checks),
     }

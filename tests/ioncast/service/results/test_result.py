@@ -13,7 +13,7 @@ from ioncast.service.api.predictions import PredictionOfLog
 from ioncast.service.pages.frame import page
 from ioncast.service.pages.shown_result import result_shown
 from ioncast.service.results import advised
-from ioncast.service.results.result import Result, result_of_uploads
+from ioncast.service.results.result import Result, result_of_uploads, to_document
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import UnknownNameError
@@ -40,6 +40,20 @@ def test_a_result_that_was_written_and_read_again_shows_the_same_page(
         read = Result(**json.loads(json.dumps(asdict(made), allow_nan=False)))
         assert read == made
         assert shown(read).data == shown(made).data
+
+
+def test_a_result_has_neither_the_number_of_the_user_nor_the_mounted_file_systems(
+    app: Flask, filled: None
+) -> None:
+    """`darshan-parser` prints both for this log."""
+    with app.test_request_context("/predict"):
+        made = result_of_uploads(
+            [upload("hacc-io-ionodes0.darshan")], PredictionOfLog(system=SYSTEM)
+        )
+    document = to_document(made)
+    assert "uid" not in document
+    assert "mount" not in document
+    assert "/proc" not in document
 
 
 def test_a_question_without_an_answer_has_no_result(app: Flask, filled: None) -> None:
