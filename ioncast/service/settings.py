@@ -106,7 +106,9 @@ class Settings(Table):
         256, description="Size of the largest request, in MiB."
     )
     upload_s: Annotated[Count, Field(le=3600)] = Field(
-        60, description="Seconds that reading an upload, or predicting from it, may take."
+        60,
+        description="Seconds that reading an upload, or predicting from it, may take; findings may"
+        " take a third of it, but at least 20 s, and advice on a page a sixth, but at least 10 s.",
     )
     upload_memory_mib: Annotated[int, Field(ge=512, le=1_048_576)] = Field(
         2048, description="MiB of memory that reading an upload, or predicting from it, may take."

@@ -9,6 +9,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from math import ceil
 from pathlib import Path
 
 from flask import request
@@ -17,6 +18,7 @@ from werkzeug.datastructures import FileStorage
 from benchdb.history.run_insights import NewInsights
 from ioncast.service.context import service
 from ioncast.service.http.problems import words_of
+from ioncast.service.sandbox.child import ChildLimits
 from ioncast.service.sandbox.reading_insights import read_insights
 from ioncast.service.sandbox.tasks import Place, TraceContent, read_trace
 from ioncast.service.sandbox.uploaded_logs import Upload
@@ -127,7 +129,13 @@ def insights_of(uploads: Sequence[Upload], nodes: int | None) -> NewInsights:
         When a check is defective; the reason is in the service's log.
     """
     of = service()
-    return of.children.run_within(_INSIGHTS_S, read_insights, uploads, nodes, of.thresholds)
+    limit_s = limit_in_seconds(_INSIGHTS_S)
+    return of.children.run_within(limit_s, read_insights, uploads, nodes, of.thresholds)
+
+
+def limit_in_seconds(by_default: int) -> int:
+    """Compute a time limit of work on uploads: where `upload_s` is longer, it is longer, too."""
+    return ceil(by_default * max(service().settings.upload_s / ChildLimits.seconds, 1))
 
 
 def why_no_insights(error: IoncastError | RuntimeError) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ioncast.service.context import service
 from ioncast.service.http.problems import words_of
-from ioncast.service.http.uploads import place
+from ioncast.service.http.uploads import limit_in_seconds, place
 from ioncast.service.sandbox.advice_tasks import advise_job
 from ioncast.service.sandbox.child import TooMuchWorkError
 from ioncast.service.sandbox.insight_documents import hints_from
@@ -45,7 +45,7 @@ def advice_on(
     hints = Hints(frozenset()) if checks is None else hints_from(checks)
     try:
         return service().children.run_within(
-            _ADVICE_S, advise_job, place(), list(phases), hints, asked
+            limit_in_seconds(_ADVICE_S), advise_job, place(), list(phases), hints, asked
         )
     except TooMuchWorkError:
         return f"advice on its {counted(len(phases), 'phase')} takes too much time or memory"

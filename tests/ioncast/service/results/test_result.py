@@ -10,12 +10,15 @@ import pytest
 from flask import Flask, Response
 
 from ioncast.service.api.predictions import PredictionOfLog
+from ioncast.service.http.uploads import limit_in_seconds
 from ioncast.service.pages.frame import page
 from ioncast.service.pages.shown_result import result_shown
 from ioncast.service.results import advised
 from ioncast.service.results.result import Result, result_of_uploads, to_document
+from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import SYSTEM
 from ioncast.service.sandbox.uploaded_logs import Upload
+from ioncast.service.settings import Settings
 from ioncast_base.errors import UnknownNameError
 from tests.support.command import run_ioncast
 
@@ -87,3 +90,14 @@ def test_advice_that_fails_is_a_reason(
     assert made.advice == "advice on its 1 phase takes too much time or memory"
     assert made.prediction["curve"]
     assert isinstance(made.insights, dict)
+
+
+def test_a_machine_that_needs_longer_for_uploads_gets_longer_for_advice(
+    settings: Settings,
+) -> None:
+    limits = {}
+    for upload_s in (1, 60, 600):
+        other = create_app(settings.model_copy(update={"upload_s": upload_s}))
+        with other.test_request_context("/predict"):
+            limits[upload_s] = limit_in_seconds(10)
+    assert limits == {1: 10, 60: 10, 600: 100}
