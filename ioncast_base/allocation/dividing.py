@@ -227,34 +227,16 @@ def allocate(
     >>> [share.io_nodes for share in allocate(jobs, 4, everyone=False).shares]
     [4, None]
     """
-    _check_whole("pool", pool, 0)
-    _check_between("floor", floor, 0, 1)
-    _check_between("minimum gain", minimum_gain, 0, 1)
-    if machine_nodes is not None:
-        _check_whole("machine nodes", machine_nodes, 1)
-    _check_name("policy", "policies", policy, POLICIES)
-    _check_name("objective", "objectives", objective, OBJECTIVES)
-    _check_ids(jobs)
-    movable = [job for job in jobs if not job.is_fixed]
-    free = _free(jobs, pool)
+    rule = _Rule(policy, everyone, objective, floor, minimum_gain)
+    _check_question(jobs, pool, rule, machine_nodes)
     ratio = pool, max(machine_nodes or 0, sum(job.nodes for job in jobs))
-    chosen: Iterable[_Choice]
-    if policy == "mckp":
-        least = [floor * one.mib_s for one in _static(movable, free, ratio)] if floor else None
-        sought = _Sought(everyone, _worths(movable, objective), minimum_gain)
-        chosen = _mckp(movable, free, least or [0.0] * len(movable), sought)
-    elif policy == "best":
-        chosen = _one_after_the_other(movable, free, _best)
-    elif policy == "static":
-        chosen = _static(movable, free, ratio)
-    else:
-        chosen = _equal(movable, free)
-    found = iter(chosen)
-    shares = tuple(_kept(job) if job.is_fixed else Share(job.id, *next(found)) for job in jobs)
-    worth = (
+    movable = [job for job in jobs if not job.is_fixed]
+    chosen = iter(_chosen(movable, _free(jobs, pool), ratio, rule))
+    shares = tuple(_kept(job) if job.is_fixed else Share(job.id, *next(chosen)) for job in jobs)
+    weighted_mib_s = math.fsum(
         job.weight * (share.expected_mib_s or 0.0) for job, share in zip(jobs, shares, strict=True)
     )
-    return Allocation(policy, pool, shares, math.fsum(worth), _of_own_best(jobs, shares))
+    return Allocation(policy, pool, shares, weighted_mib_s, _of_own_best(jobs, shares))
 
 
 def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
@@ -271,6 +253,46 @@ def weighted(jobs: Iterable[JobCurve], by: WeightName) -> list[JobCurve]:
     if by == "given":
         return list(jobs)
     return [replace(job, weight=float(job.nodes) if by == "nodes" else 1.0) for job in jobs]
+
+
+class _Rule(NamedTuple):
+    """The choices of `allocate` that say how a pool is divided."""
+
+    policy: PolicyName
+    everyone: bool
+    objective: ObjectiveName
+    floor: float
+    minimum_gain: float
+
+
+def _check_question(
+    jobs: Sequence[JobCurve], pool: int, rule: _Rule, machine_nodes: int | None
+) -> None:
+    _check_whole("pool", pool, 0)
+    _check_between("floor", rule.floor, 0, 1)
+    _check_between("minimum gain", rule.minimum_gain, 0, 1)
+    if machine_nodes is not None:
+        _check_whole("machine nodes", machine_nodes, 1)
+    _check_name("policy", "policies", rule.policy, POLICIES)
+    _check_name("objective", "objectives", rule.objective, OBJECTIVES)
+    _check_ids(jobs)
+
+
+def _chosen(
+    jobs: Sequence[JobCurve], free: int, ratio: tuple[int, int], rule: _Rule
+) -> list[_Choice]:
+    """Divide free I/O nodes among jobs that are not fixed; `ratio` as in `_static`."""
+    if rule.policy == "best":
+        return _one_after_the_other(jobs, free, _best)
+    if rule.policy == "static":
+        return _static(jobs, free, ratio)
+    if rule.policy == "equal":
+        return _equal(jobs, free)
+    least_mib_s = [0.0] * len(jobs)
+    if rule.floor:
+        least_mib_s = [rule.floor * one.mib_s for one in _static(jobs, free, ratio)]
+    sought = _Sought(rule.everyone, _worths(jobs, rule.objective), rule.minimum_gain)
+    return _mckp(jobs, free, least_mib_s, sought)
 
 
 class _Sought(NamedTuple):
