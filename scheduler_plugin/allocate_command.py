@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -23,6 +24,17 @@ from ioncast_base.allocation.job_records import read_jobs
 from ioncast_base.command_options import Number, WholeNumber
 from ioncast_base.limits import LARGEST_COUNT
 from scheduler_plugin.allocation_tables import FORMATS
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _choice_option(name: str, choices: Sequence[str], *, default: str, text: str) -> Decorator:
+    chosen = click.Choice(choices)
+    return click.option(name, type=chosen, default=default, show_default=True, help=text)
+
+
+def _share_option(name: str, *, text: str) -> Decorator:
+    return click.option(name, type=Number(0, 1), default=0.0, show_default=True, help=text)
 
 
 @click.command(
@@ -50,47 +62,17 @@ jobs.json:
     metavar="N",
     help=option_texts.POOL,
 )
-@click.option(
-    "--policy",
-    type=click.Choice([*POLICIES, "all"]),
-    default="all",
-    show_default=True,
-    help=option_texts.POLICY,
-)
-@click.option(
-    "--weight",
-    type=click.Choice(WEIGHTS),
-    default="given",
-    show_default=True,
-    help=option_texts.WEIGHT,
-)
+@_choice_option("--policy", [*POLICIES, "all"], default="all", text=option_texts.POLICY)
+@_choice_option("--weight", WEIGHTS, default="given", text=option_texts.WEIGHT)
 @click.option(
     "--everyone/--no-everyone",
     default=True,
     show_default=True,
     help=option_texts.EVERYONE,
 )
-@click.option(
-    "--objective",
-    type=click.Choice(OBJECTIVES),
-    default="sum",
-    show_default=True,
-    help=option_texts.OBJECTIVE,
-)
-@click.option(
-    "--floor",
-    type=Number(0, 1),
-    default=0.0,
-    show_default=True,
-    help=option_texts.FLOOR,
-)
-@click.option(
-    "--minimum-gain",
-    type=Number(0, 1),
-    default=0.0,
-    show_default=True,
-    help=option_texts.MINIMUM_GAIN,
-)
+@_choice_option("--objective", OBJECTIVES, default="sum", text=option_texts.OBJECTIVE)
+@_share_option("--floor", text=option_texts.FLOOR)
+@_share_option("--minimum-gain", text=option_texts.MINIMUM_GAIN)
 @click.option(
     "--machine-nodes",
     type=WholeNumber(1, LARGEST_COUNT),
