@@ -13,10 +13,9 @@ from ioncast_base.wording import in_digits, size
 Values = Mapping[str, Any]
 
 _MOST_FILES = 10
-_NOT_TOLD = "The log does not tell what each process did."
-_REDUCED = (
-    " Darshan adds up the records of a file that all processes opened, and names only the slowest"
-    " process of it."
+_NOT_TOLD = (
+    "The log does not tell what each process did. Darshan adds up the records of a file that all"
+    " processes opened, and names only the slowest process of it."
 )
 _HEADS = {
     "bytes_read": "Bytes read",
@@ -82,17 +81,25 @@ def _count(value: float) -> str:
     return f"{round(value):,}"
 
 
-def slowest_of_files(run: Document) -> Drawn:
-    """List the slowest process of each shared file, which is all that the log tells."""
+def slowest_of_files(run: Document) -> Drawn | None:
+    """List the slowest process of each shared file, which is all that the log tells.
+
+    Returns
+    -------
+    Drawn or None
+        None without a shared file.
+    """
     shared = [
         file
         for file in sorted(run["files"], key=seconds, reverse=True)
         if number(file["processes"]) > 1 and seconds(file) and file["slowest_rank"] is not None
     ]
+    if not shared:
+        return None
     return Drawn(
         key="ranks",
         title="Balance of the processes",
-        said=_NOT_TOLD + (_REDUCED if shared else ""),
+        said=_NOT_TOLD,
         figure=None,
         caption="The slowest process of each shared file",
         columns=(

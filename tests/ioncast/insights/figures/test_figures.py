@@ -260,6 +260,12 @@ def test_nothing_is_drawn_about_processes_that_the_log_does_not_tell_apart(tmp_p
     assert ranks.rows == (("/f", "4", "1 s", "2.5 s", "2", "2.5 ×"),)
 
 
+def test_nothing_is_said_about_processes_of_which_the_log_tells_nothing(tmp_path: Path) -> None:
+    opened = posix_record("/f", OPENS=4, F_META_TIME=1)
+    reduced = posix_record("/g", READS=4, BYTES_READ=4, SLOWEST_RANK=-1)
+    assert "ranks" not in figures(tmp_path, opened, reduced)
+
+
 def test_a_single_process_has_no_balance(tmp_path: Path) -> None:
     record = posix_record("/f", 0, WRITES=1, BYTES_WRITTEN=1, F_WRITE_TIME=1)
     assert "ranks" not in figures(tmp_path, record, nprocs=1)
