@@ -238,16 +238,22 @@ def drop(page: Page, name: str, content: bytes) -> None:
     zone.dispatch_event("drop", {"dataTransfer": transfer})
 
 
+def result_of(opened: Window, log: Path) -> Page:
+    """Drop a log, and return the page of its result."""
+    page = opened.open("/predict")
+    page.get_by_label("Compute nodes").fill("8")
+    drop(page, log.name, log.read_bytes())
+    expect(page.get_by_role("heading", level=1, name=log.name)).to_be_visible()
+    opened.wait_for_figures()
+    return page
+
+
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["1280", "390"])
 def test_a_log_that_is_dropped_shows_causes_phases_curve_and_decision(
     window: Open, screenshots: Path, size: tuple[int, int]
 ) -> None:
     opened = window(size)
-    page = opened.open("/predict")
-    page.get_by_label("Compute nodes").fill("8")
-    drop(page, PERIODIC.name, PERIODIC.read_bytes())
-    expect(page.get_by_role("heading", level=1, name=PERIODIC.name)).to_be_visible()
-    opened.wait_for_figures()
+    page = result_of(opened, PERIODIC)
     expect(page.get_by_role("heading", name="For the next run")).to_be_visible()
     causes = page.get_by_role("region", name="Why is my I/O slow?")
     expect(causes.get_by_role("listitem")).to_have_count(5)
@@ -278,11 +284,7 @@ def test_a_result_is_kept_by_keyboard_opens_in_another_browser_and_is_deleted(
     window: Open, screenshots: Path, size: tuple[int, int]
 ) -> None:
     opened = window(size)
-    page = opened.open("/predict")
-    page.get_by_label("Compute nodes").fill("8")
-    drop(page, LOG.name, LOG.read_bytes())
-    expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
-    opened.wait_for_figures()
+    page = result_of(opened, LOG)
     page.get_by_role("link", name="Keep this result").focus()
     page.keyboard.press("Enter")
     # The browser follows the link some time after the key.
@@ -312,11 +314,7 @@ def test_a_result_is_kept_by_keyboard_opens_in_another_browser_and_is_deleted(
 
 def test_a_result_that_cannot_be_kept_is_not_lost(window: Open) -> None:
     opened = window()
-    page = opened.open("/predict")
-    page.get_by_label("Compute nodes").fill("8")
-    drop(page, LOG.name, LOG.read_bytes())
-    expect(page.get_by_role("heading", level=1, name=LOG.name)).to_be_visible()
-    opened.wait_for_figures()
+    page = result_of(opened, LOG)
     page.locator("input[name=sealed]").evaluate("field => field.value = 'forged'")
     page.get_by_role("button", name="Keep this result").click()
     expect(page.get_by_text("The result is not as this service sent it")).to_be_visible()
