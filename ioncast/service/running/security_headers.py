@@ -17,7 +17,7 @@ FOR_PEOPLE = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-# Whoever knows the address of a kept result may read it. No proxy may store its page, no search
+# Everybody with the address of a kept result may read it. No proxy may store its page, no search
 # engine list it, and no other request name it. With `no-referrer` browsers would send the forms of
 # this page with `Origin: null`, as those of another site; with this policy they name the site, but
 # never the page.
