@@ -34,6 +34,12 @@ def _bind(text: str) -> str:
     return text
 
 
+def _kept_days(days: int) -> int:
+    if days < 1:
+        raise InputError('must be at least 1; with keeping = "off" nobody can keep a result')
+    return days
+
+
 Bind = Annotated[Line, AfterValidator(refusing(_bind))]
 Share = Annotated[float, Field(ge=0, lt=1)]
 # The first year that a time can be in is 1.
@@ -116,8 +122,11 @@ class Settings(Table):
     uploads_at_once: Annotated[Count, Field(le=256)] = Field(
         2, description="Number of uploads that each worker reads at the same time."
     )
-    kept_days: Annotated[int, Field(ge=0, le=3650)] = Field(
-        30, description="Days that a kept result is stored; 0 to keep none."
+    keeping: Literal["on", "off"] = Field(
+        "on", description="Whether users can keep results of uploads."
+    )
+    kept_days: Annotated[int, Field(le=3650), AfterValidator(refusing(_kept_days))] = Field(
+        30, description="Days that a kept result is stored."
     )
     kept_mib: Annotated[Count, Field(le=65_536)] = Field(
         256, description="MiB of the database for all kept results together."

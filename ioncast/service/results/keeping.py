@@ -57,7 +57,7 @@ class Kept:
 def offer_to_keep(result: Result) -> Offer | None:
     """Offer to keep a result, which stores nothing; None if the site keeps no results."""
     settings = service().settings
-    if not settings.kept_days:
+    if settings.keeping == "off":
         return None
     size_bytes = len(to_document(result))
     if size_bytes > MOST_DOCUMENT_BYTES:
@@ -88,7 +88,7 @@ def keep(sealed: str) -> str:
     """
     of = service()
     settings = of.settings
-    if not settings.kept_days:
+    if settings.keeping == "off":
         raise RequestError(
             403, "not-allowed", "this service keeps no results", remedy="print or save the page"
         )

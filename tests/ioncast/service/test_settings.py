@@ -69,6 +69,10 @@ def test_the_keeper_reads_what_a_worker_writes(tmp_path: Path) -> None:
             "[systems.tolerance]\ntolerence = 0.1",
             "service.toml:2: key `systems.tolerance.tolerence` is unknown; did you mean `tolerance",
         ),
+        (
+            "kept_days = 0",
+            'service.toml:1: key `kept_days`: must be at least 1; with keeping = "off" nobody can',
+        ),
         ("[systems]\none = 4", "service.toml:2: key `systems.one`: must be a table, not 4"),
         ("bind = ['[::1]:80', '[::1]:80']", 'service.toml:1: key `bind`: "[::1]:80" is listed twi'),
     ],

@@ -383,7 +383,7 @@ class TestTheButton:
         self, app: Flask, client: FlaskClient, service: Service
     ) -> None:
         sealed, address = sealed_of(upload(client)), keep(client, ANOTHER)
-        with other_settings(app, kept_days=0) as other:
+        with other_settings(app, keeping="off") as other:
             assert "Keep this result" not in upload(other)
             response = press(other, sealed)
             assert response.status_code == 403
