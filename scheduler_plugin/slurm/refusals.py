@@ -24,6 +24,8 @@ from scheduler_plugin.slurm.errors import (
 )
 
 UNKNOWN_JOB = 2017
+# Slurm 22.05 calls an empty list an error.
+_NOTHING_FOUND = 9003
 
 # Numbers that slurmrestd gives for every kind of failure.
 _SAYS_NOTHING = frozenset({-1, 1000})
@@ -44,11 +46,12 @@ _NO_TOKEN = b"Authentication does not apply"
 def real_errors(document: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     """Errors of an answer that have a number; None if they do not have Slurm's form.
 
-    After a change, 22.05 lists the changed tasks of an array as errors without a number.
+    After a change, 22.05 lists the changed tasks of an array as errors without a number. It says
+    "Nothing found" beside an empty list.
     """
     try:
         entries = [*(document.get("errors") or []), *(document.get("results") or [])]
-        return [entry for entry in entries if _number(entry)]
+        return [entry for entry in entries if _number(entry) not in {0, _NOTHING_FOUND}]
     except (TypeError, AttributeError):
         return None
 

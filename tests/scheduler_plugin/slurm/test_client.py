@@ -181,6 +181,12 @@ def test_jobs_of_slurmdbd_are_asked_for_by_unix_time(slurm: Slurm, slurmrestd: S
     assert slurmrestd.paths()[-1] == asked
 
 
+def test_no_jobs_of_slurmdbd_are_an_empty_list(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    # Slurm 22.05 has an error beside the empty list.
+    slurmrestd.instead["jobs"] = (200, _errors(9003), 0.0)
+    assert slurm.ended_jobs(1790000000, 1790000100) == []
+
+
 # Errors
 
 
