@@ -7,6 +7,7 @@ import click
 from ioncast_base.command_options import CommandGroup
 from scheduler_plugin.arbiter.command import arbitrate
 from scheduler_plugin.watch.command import watch
+from scheduler_plugin.watch.import_history_command import import_history
 
 
 @click.group(
@@ -14,6 +15,7 @@ from scheduler_plugin.watch.command import watch
     epilog="""\b
 Examples:
   ioncast slurm watch --config /etc/ioncast/watch.toml
+  ioncast slurm import-history --config /etc/ioncast/watch.toml --since 2026-08-01
   ioncast slurm arbitrate --config /etc/ioncast/arbiter.toml
 """,
 )
@@ -22,4 +24,5 @@ def slurm() -> None:
 
 
 slurm.add_command(watch)
+slurm.add_command(import_history)
 slurm.add_command(arbitrate)

@@ -166,6 +166,16 @@ class Settings(Table):
     watch: WatchSettings = WatchSettings()
     arbitrate: ArbitrateSettings = ArbitrateSettings()
 
+    def needed_darshan(self, path: str) -> DarshanSettings:
+        """The table [darshan] of the file `path`; InputError if it is missing."""
+        if self.darshan is None:
+            raise InputError(
+                "key `darshan` is missing",
+                where=path,
+                remedy='add a table [darshan] with `folder = "/var/log/darshan"`',
+            )
+        return self.darshan
+
 
 def read_settings(path: str | Path) -> Settings:
     """Read the file of `--config`.

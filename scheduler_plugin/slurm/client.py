@@ -177,7 +177,15 @@ class Slurm:
     def ended_jobs(self, since_s: int, until_s: int) -> list[Job]:
         """Jobs of slurmdbd with `since_s` <= end < `until_s`, in Unix times.
 
-        A requeued job is listed once for each of its ends. A job that cannot be read is left out
+        As for `accounted_jobs`.
+        """
+        jobs = self.accounted_jobs(since_s, until_s)
+        return [job for job in jobs if job.ended_s is not None and since_s <= job.ended_s < until_s]
+
+    def accounted_jobs(self, since_s: int, until_s: int) -> list[Job]:
+        """Jobs of slurmdbd that waited or ran between two Unix times.
+
+        A requeued job is listed once for each of its runs. A job that cannot be read is left out
         with a warning. If no job can be read, the first problem is raised.
 
         Raises
@@ -188,8 +196,7 @@ class Slurm:
         # Versions before 0.0.40 read a number without "uts" as a date.
         span = {"start_time": f"uts{since_s}", "end_time": f"uts{until_s}"}
         document = self._ask("GET", "slurmdb", "jobs", params=span)
-        jobs = self._readable(document, self._version.accounted_job)
-        return [job for job in jobs if job.ended_s is not None and since_s <= job.ended_s < until_s]
+        return self._readable(document, self._version.accounted_job)
 
     @property
     def _version(self) -> Version38:

@@ -8,7 +8,6 @@ import sys
 
 import click
 
-from ioncast_base.errors import InputError
 from scheduler_plugin.clients import clients
 from scheduler_plugin.rounds import ended_by_signals, log_to_stderr, repeat
 from scheduler_plugin.service_client import LOG_TIMEOUT_S
@@ -54,13 +53,7 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
     sends how many I/O nodes each job had. docs/slurm.md explains the settings.
     """
     settings = read_settings(config)
-    darshan = settings.darshan
-    if darshan is None:
-        raise InputError(
-            "key `darshan` is missing",
-            where=config,
-            remedy='add a table [darshan] with `folder = "/var/log/darshan"`',
-        )
+    darshan = settings.needed_darshan(config)
     log_to_stderr("ioncast.watch", logging.DEBUG if verbose else logging.INFO)
     logs = LogFolder(darshan.folder, darshan.layout)
     logs.check()

@@ -30,12 +30,13 @@ _NAME = re.compile(
     (?:_[0-9]+)?\.darshan(?P<partial>_partial)?""",
     re.VERBOSE | re.DOTALL,
 )
-_NO_FILES: Mapping[int, list[LogName]] = {}
+# About 100 MB.
+_MOST_NAMES = 250_000
 # How far the clocks of Slurm, the compute nodes and this machine may differ.
 CLOCKS_S = 120.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogName:
     """The name of a log, and its parts.
 
@@ -112,6 +113,7 @@ class LogFolder:
     def __init__(self, folder: str | Path, layout: str) -> None:
         self._folder = Path(folder)
         self._layout = layout
+        # The folder that was used last is the last one.
         self._listed: dict[Path, Mapping[int, list[LogName]]] = {}
 
     def check(self) -> None:
@@ -176,9 +178,22 @@ class LogFolder:
         return list(dict.fromkeys(self._folder / day.strftime(self._layout) for day in days))
 
     def _logs_in(self, folder: Path) -> Mapping[int, list[LogName]]:
-        if folder not in self._listed:
+        if folder in self._listed:
+            self._listed[folder] = self._listed.pop(folder)
+        else:
             self._listed[folder] = self._list(folder)
+            self._forget_oldest()
         return self._listed[folder]
+
+    def _forget_oldest(self) -> None:
+        """Forget listings so that the others have few enough names; the last one stays."""
+        counts = {folder: sum(map(len, logs.values())) for folder, logs in self._listed.items()}
+        names = sum(counts.values())
+        for folder in list(self._listed)[:-1]:
+            if names <= _MOST_NAMES:
+                break
+            names -= counts[folder]
+            del self._listed[folder]
 
     def _list(self, folder: Path) -> Mapping[int, list[LogName]]:
         logs = defaultdict(list)
@@ -190,7 +205,6 @@ class LogFolder:
         except FileNotFoundError:
             # A day without logs has no folder; but the folder of all logs must be there.
             self.check()
-            return _NO_FILES
         except OSError as error:
             raise _unreadable(folder, error) from error
         return logs

@@ -314,6 +314,15 @@ def _are_runs(runs: list[list[int]], logs: int) -> bool:
     return len(runs) > 1 and sorted(place for run in runs for place in run) == list(range(logs))
 
 
+def summary(count: Counter[str], sent: str, waiting: int) -> str:
+    """Write the numbers of jobs and logs; `sent` is "sent" or "would be sent"."""
+    return (
+        f"{counted(count['done'], 'job')} done, {count['without']} without a log;"
+        f" {counted(count['trace'], 'trace')} and {counted(count['outcome'], 'outcome')} {sent},"
+        f" {count['refused']} rejected, {waiting} waiting"
+    )
+
+
 def counted(number: int, what: str) -> str:
     """Write a number with its noun, as the watch's log has them: without thousands separators."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

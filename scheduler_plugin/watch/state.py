@@ -36,6 +36,8 @@ CREATE INDEX deliveries_that_wait ON deliveries (due_s) WHERE done_s IS NULL;
 CREATE INDEX deliveries_of_batches ON deliveries (batch);
 CREATE TABLE progress (name TEXT PRIMARY KEY, moment_s REAL NOT NULL);
 """
+# An older version can go on with a file that has this index.
+_INDEX = "CREATE INDEX IF NOT EXISTS jobs_by_end ON jobs (ended_s, id, started_s)"
 # Version 1 sent each log by itself.
 _FROM_VERSION_1 = """
 ALTER TABLE jobs ADD COLUMN tasks INTEGER;
@@ -150,6 +152,36 @@ class WatchState:
         """Runs that have ended and whose logs may still appear."""
         return self._runs("closed_s IS NULL AND ended_s IS NOT NULL")
 
+    def count_ended(self, since_s: float, until_s: float) -> int:
+        """Number of runs with `since_s` <= end < `until_s`, in Unix times."""
+        [found] = self._database.execute(
+            "SELECT count(*) FROM jobs WHERE ended_s >= ? AND ended_s < ?", (since_s, until_s)
+        ).fetchone()
+        return int(found)
+
+    def newest_ended(
+        self, since_s: float, until_s: float, after: JobRun | None, limit: int
+    ) -> list[JobRun]:
+        """Some runs with `since_s` <= end < `until_s`, the newest first.
+
+        Parameters
+        ----------
+        since_s, until_s : float
+            Unix times.
+        after : JobRun or None
+            The last run that was returned before; None at the beginning.
+        limit : int
+            The most runs.
+        """
+        place = (until_s, 0, 0.0) if after is None else (after.ended_s, after.id, after.started_s)
+        return self._runs(
+            "ended_s >= ? AND (ended_s, id, started_s) < (?, ?, ?)",
+            since_s,
+            *place,
+            order="ended_s DESC, id DESC, started_s DESC",
+            limit=limit,
+        )
+
     def run_of(self, delivery: Delivery) -> JobRun:
         """The run that a log belongs to."""
         [run] = self._runs("id = ? AND started_s = ?", delivery.job_id, delivery.started_s)
@@ -223,6 +255,10 @@ class WatchState:
             " WHERE batch = ? AND done_s IS NULL",
             (due_s, delivery.batch),
         )
+
+    def make_due(self, now_s: float) -> None:
+        """Send all logs that wait at once."""
+        self._database.execute("UPDATE deliveries SET due_s = ? WHERE done_s IS NULL", (now_s,))
 
     def set_apart(self, delivery: Delivery, paths: Iterable[Path], due_s: float) -> None:
         """Send each of some logs as a trace of its own, at a later Unix time."""
@@ -333,21 +369,30 @@ class WatchState:
         rows = self._database.execute(query, values)
         return tuple(Path(os.fsdecode(path)) for (path,) in rows)
 
-    def _runs(self, condition: str, *values: Any) -> list[JobRun]:
-        query = f"SELECT {_JOB} FROM jobs WHERE {condition} ORDER BY id, started_s"  # noqa: S608
-        return [JobRun(*row) for row in self._database.execute(query, values)]
+    def _runs(
+        self, condition: str, *values: Any, order: str = "id, started_s", limit: int = -1
+    ) -> list[JobRun]:
+        query = f"SELECT {_JOB} FROM jobs WHERE {condition} ORDER BY {order} LIMIT ?"  # noqa: S608
+        return [JobRun(*row) for row in self._database.execute(query, (*values, limit))]
 
 
 @contextmanager
-def opened_state(path: str) -> Iterator[WatchState]:
+def opened_state(path: str, user: str = "watch") -> Iterator[WatchState]:
     """Open or create a state, locked for this process.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    user : str
+        The kind of program that uses it, for the message if another process does.
 
     Raises
     ------
     InputError
-        When another watch uses it, or the file cannot be used.
+        When another process uses it, or the file cannot be used.
     """
-    with _lock(path), _reported(path), closing(_connected(path)) as connection:
+    with _lock(path, user), _reported(path), closing(_connected(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         _prepare(connection, path)
@@ -356,8 +401,8 @@ def opened_state(path: str) -> Iterator[WatchState]:
 
 @contextmanager
 def copied_state(path: str) -> Iterator[WatchState]:
-    """Copy a state into memory, for a dry run."""
-    with closing(_connected(":memory:")) as copy, _reported(path):
+    """Copy a state for a dry run, into a temporary file that SQLite deletes."""
+    with closing(_connected("")) as copy, _reported(path):
         if Path(path).exists():
             with closing(
                 sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
@@ -385,6 +430,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
             where=path,
             remedy="name another file as `watch.state`",
         )
+    connection.execute(_INDEX)
 
 
 @contextmanager
@@ -399,11 +445,11 @@ def _reported(path: str) -> Iterator[None]:
         ) from error
 
 
-def _lock(path: str) -> BinaryIO:
+def _lock(path: str, user: str) -> BinaryIO:
     """Hold the lock of a state until the file is closed."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return locked_file(f"{path}.lock", "another watch uses this state")
+        return locked_file(f"{path}.lock", f"another {user} uses this state")
     except OSError as error:
         raise InputError(
             f"the state cannot be used: {error.strerror}",

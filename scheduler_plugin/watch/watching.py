@@ -5,46 +5,21 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.rounds import Failures
 from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.watch.following import JobFollower, SlurmJobs
 from scheduler_plugin.watch.limits_file import LimitsFile
-from scheduler_plugin.watch.sending import LogSender, Receiver, counted
-from scheduler_plugin.watch.state import JobRun, Kind, WatchState
+from scheduler_plugin.watch.noting_logs import note_logs
+from scheduler_plugin.watch.sending import LogSender, Receiver, counted, summary
+from scheduler_plugin.watch.state import JobRun, WatchState
 
 _LOG = logging.getLogger("ioncast.watch")
-# The service accepts more logs and, by default, more bytes.
-_MOST_LOGS = 900
-_MOST_BYTES = 128 << 20
 _KEPT_S = 28 * 86_400.0
 _BETWEEN_SUMMARIES_S = 3600.0
 _BETWEEN_LIMITS_S = 60.0
-
-
-def batches(paths: list[Path]) -> Iterator[list[Path]]:
-    """Divide the logs of a job among requests, as few as the service's limits allow."""
-    batch: list[Path] = []
-    total = 0
-    for path in paths:
-        size = _size(path)
-        if batch and (len(batch) == _MOST_LOGS or total + size > _MOST_BYTES):
-            yield batch
-            batch, total = [], 0
-        batch.append(path)
-        total += size
-    if batch:
-        yield batch
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
 
 
 class Watch:
@@ -145,17 +120,7 @@ class Watch:
 
     def sum_up(self) -> None:
         """Log the numbers of jobs and logs since the last summary."""
-        count = self._counted
-        _LOG.info(
-            "%s done, %d without a log; %s and %s %s, %d rejected, %d waiting",
-            counted(count["done"], "job"),
-            count["without"],
-            counted(count["trace"], "trace"),
-            counted(count["outcome"], "outcome"),
-            self._sender.sent,
-            count["refused"],
-            self._state.waiting(),
-        )
+        _LOG.info("%s", summary(self._counted, self._sender.sent, self._state.waiting()))
         self._counted.clear()
         self._summed_up_s = self._clock()
 
@@ -172,43 +137,21 @@ class Watch:
         if failure is not None:
             raise failure
 
-    def _look_for(self, run: JobRun, asked_s: float) -> None:
-        assert run.ended_s is not None  # noqa: S101
-        now_s = self._clock()
-        before_s, after_s = self._state.neighbours(run)
-        found = self._logs.logs_of(
-            run.id,
-            run.started_s,
-            run.ended_s,
-            after_s=before_s,
-            before_s=after_s,
-            known_s=asked_s,
-        )
-        # While Slurm is away, the job may have been started again, and its logs would seem late.
-        is_over = asked_s > run.ended_s + self._wait_s
-        # The outcome comes from the log that moved most bytes, so wait until all are complete.
-        if found.is_writing and not is_over:
-            return
-        known = self._state.paths_of(run)
-        new = [path for path in found.paths if path not in known]
-        if not new and not is_over:
-            return
-        is_outcome = not known and run.io_nodes is not None
+    def _look_for(self, run: JobRun, known_s: float) -> None:
         with self._state.transaction():
-            if new:
-                # A late log may be a part of a run that was sent before.
-                rejected = self._state.rejected_paths_of(run)
-                logs = [path for path in found.paths if path not in rejected]
-                for batch in batches(logs):
-                    kind: Kind = "outcome" if is_outcome and len(batch) == len(logs) else "trace"
-                    self._state.add_delivery(run, kind, batch, now_s)
-            if is_over:
-                self._state.close_run(run, now_s)
-        if is_over:
+            logs = note_logs(
+                self._state,
+                self._logs,
+                run,
+                known_s=known_s,
+                wait_s=self._wait_s,
+                now_s=self._clock(),
+            )
+        if logs is not None:
             self._counted["done"] += 1
-            if not known and not new:
-                self._counted["without"] += 1
-                _LOG.debug("job %d of %s: no log", run.id, run.user)
+        if logs == 0:
+            self._counted["without"] += 1
+            _LOG.debug("job %d of %s: no log", run.id, run.user)
 
     def _prune(self, now_s: float) -> None:
         self._pruned_s = now_s

@@ -414,7 +414,7 @@ def test_more_logs_than_a_request_may_have_are_several_runs(
     site: Site, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]
 ) -> None:
     for name, value in limit.items():
-        monkeypatch.setattr(f"scheduler_plugin.watch.watching.{name}", value)
+        monkeypatch.setattr(f"scheduler_plugin.watch.noting_logs.{name}", value)
     site.listed = [_job()]
     for name in _FORKED:
         site.log(name)
