@@ -6,6 +6,7 @@ import click
 
 from ioncast_base.command_options import CommandGroup
 from scheduler_plugin.arbiter.command import arbitrate
+from scheduler_plugin.checking.command import check
 from scheduler_plugin.watch.command import watch
 from scheduler_plugin.watch.import_history_command import import_history
 
@@ -17,12 +18,14 @@ Examples:
   ioncast slurm watch --config /etc/ioncast/watch.toml
   ioncast slurm import-history --config /etc/ioncast/watch.toml --since 2026-08-01
   ioncast slurm arbitrate --config /etc/ioncast/arbiter.toml
+  ioncast slurm check
 """,
 )
 def slurm() -> None:
-    """Send the Darshan logs of jobs to the service, and divide I/O nodes among waiting jobs."""
+    """Send Darshan logs to the service, divide I/O nodes among jobs, and check all parts."""
 
 
 slurm.add_command(watch)
 slurm.add_command(import_history)
 slurm.add_command(arbitrate)
+slurm.add_command(check)

@@ -186,6 +186,31 @@ class Ioncast:
             except (LookupError, TypeError) as error:
                 raise self._stranger() from error
 
+    def token_rights(self) -> dict[str, Any]:
+        """Name, role and end of the token (`GET /v1/token`)."""
+        return self._ask("GET", "/v1/token")
+
+    def readiness(self) -> dict[str, Any]:
+        """The state of the service (`GET /readyz`), also while it is not ready."""
+        return self._ask("GET", "/readyz")
+
+    def release(self) -> str:
+        """The service's version."""
+        try:
+            return str(self._ask("GET", "/openapi.json")["info"]["version"])
+        except (LookupError, TypeError) as error:
+            raise self._stranger() from error
+
+    def try_question(self) -> None:
+        """Ask for a decision for -1 compute nodes, which the service rejects without a trace.
+
+        Raises
+        ------
+        ServiceRefusedError
+            Always, if the service answers.
+        """
+        self._ask("GET", "/v1/decisions", params={"system": "none", "nodes": "-1"})
+
     def send_trace(self, logs: Sequence[NamedLog], run: RunOf) -> dict[str, Any]:
         """Add a run to the history (`POST /v1/traces`); sending it again changes nothing.
 

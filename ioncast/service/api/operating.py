@@ -8,9 +8,10 @@ from typing import Literal
 from flask import Blueprint, Response
 from pydantic import BaseModel, Field
 
-from ioncast.service.answering.prepared import LATE_S, DatabaseState, KeeperState
+from ioncast.service.answering.prepared import LATE_S, DatabaseState, KeeperState, Role
 from ioncast.service.context import service
 from ioncast.service.http import openapi
+from ioncast.service.http.access import known_token
 from ioncast.service.http.framework import JSON, operation
 from ioncast.service.running import metrics
 
@@ -34,6 +35,16 @@ class Readiness(BaseModel):
     )
     database: DatabaseState = Field(
         description="As the keeper last found it. Decisions do not need it."
+    )
+
+
+class TokenRights(BaseModel):
+    """The rights of a token."""
+
+    name: str | None = Field(description="The token's name; null without a token.")
+    role: Role | None = Field(description="Its role; null without a token.")
+    expires_s: float | None = Field(
+        description="When it expires, in seconds since 1970; null if it does not."
     )
 
 
@@ -61,6 +72,16 @@ def readyz() -> tuple[Readiness, int]:
         database=prepared.database_state,
     )
     return found, 200 if found.ready else 503
+
+
+@operations.get("/v1/token")
+@operation("Which rights does my token have?", role=None, answers={200: TokenRights})
+def token_rights() -> TokenRights:
+    """Answer about the token in the header; a wrong or expired one is rejected."""
+    found = known_token()
+    if found is None:
+        return TokenRights(name=None, role=None, expires_s=None)
+    return TokenRights(name=found.name, role=found.role, expires_s=found.expires_at_s)
 
 
 @operations.get("/metrics")

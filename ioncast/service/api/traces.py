@@ -27,7 +27,7 @@ from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
 from ioncast.service.context import service
-from ioncast.service.http.access import token_name
+from ioncast.service.http.access import known_token
 from ioncast.service.http.fields import (
     TEXT,
     DecisionId,
@@ -415,7 +415,7 @@ def delete_run(number: int, run_id: int) -> Response:
     of = run.application
     _LOG.info(
         "the token %r deleted run %d of %r by %r on %r",
-        token_name(),
+        token.name if (token := known_token()) else None,
         run.id,
         of.executable,
         of.user,

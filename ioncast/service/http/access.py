@@ -9,6 +9,7 @@ from typing import Literal
 from flask import Response, request
 
 from benchdb.store.tokens import ROLES, digest
+from ioncast.service.answering.prepared import KnownToken
 from ioncast.service.context import Service, service
 from ioncast.service.http import sessions
 from ioncast.service.http.problems import RequestError
@@ -156,13 +157,12 @@ def role_of(of: Service, token_sha256: str) -> Role:
     )
 
 
-def token_name() -> str | None:
-    """The name of the token in the header of an authorised request; None without one."""
+def known_token() -> KnownToken | None:
+    """The token in the header of an authorised request; None without one."""
     header = request.headers.get("Authorization")
-    found = (
-        service().prepared.tokens.get(digest(header[len(_BEARER) :].strip())) if header else None
-    )
-    return found.name if found else None
+    if header is None:
+        return None
+    return service().prepared.tokens.get(digest(header[len(_BEARER) :].strip()))
 
 
 def _refuse(of: Service, limit: object, *key: str) -> None:

@@ -104,6 +104,16 @@ def test_an_expired_token_is_rejected_also_without_the_database(
     assert "\nioncast_token_expiry_timestamp_seconds " not in numbers
 
 
+def test_a_token_can_ask_for_its_rights(client: FlaskClient, authorised: Authorised) -> None:
+    headers = authorised("scheduler")
+    rights = {"name": "a scheduler", "role": "scheduler", "expires_s": None}
+    assert client.get("/v1/token", **headers).get_json() == rights
+    nobody = client.get("/v1/token").get_json()
+    assert nobody == {"name": None, "role": None, "expires_s": None}
+    wrong = {"Authorization": "Bearer ion_wrong"}
+    assert client.get("/v1/token", headers=wrong).status_code == 401
+
+
 def test_a_cookie_reads_and_never_writes(
     with_settings: Callable[..., FlaskClient], authorised: Authorised
 ) -> None:

@@ -1,0 +1,1 @@
+"""`ioncast slurm check`: a gatherer for each source, and pure functions that judge."""

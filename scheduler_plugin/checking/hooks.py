@@ -1,0 +1,171 @@
+"""The hooks that slurm.conf names, and the folder that they share with compute nodes."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from ioncast_base.errors import InputError
+from scheduler_plugin.checking.asking_sources import can, said_by
+from scheduler_plugin.checking.plugin import gather_text
+from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
+
+SHIPPED = Path(__file__).resolve().parents[1] / "hooks"
+# The settings in slurm.conf, and the hook that each names.
+HOOKS = {
+    "PrologSlurmctld": "prolog_slurmctld.sh",
+    "EpilogSlurmctld": "epilog_slurmctld.sh",
+    "TaskProlog": "task_prolog.sh",
+}
+_SHARED = "io_nodes.sh"
+_INSTALL = "install -D -t /etc/ioncast/hooks scheduler_plugin/hooks/* (all but hooks.conf)"
+_VALUES = ("LICENCE", "JOBS_FOLDER", "SITE_SCRIPT")
+_READ = 'LICENCE=ionode; . "$1"; printf "%s\\n" ' + " ".join(f'"${name}"' for name in _VALUES)
+
+
+@dataclass(frozen=True)
+class Hook:
+    """An installed hook.
+
+    Attributes
+    ----------
+    is_shipped : bool
+        Whether it and the functions beside it are those of this version of ioncast.
+    is_runnable : bool
+        Whether SlurmUser may run it.
+    is_safe : bool
+        Whether only root and SlurmUser can change it.
+    """
+
+    is_shipped: bool
+    is_runnable: bool
+    is_safe: bool
+
+
+@dataclass(frozen=True)
+class HookSettings:
+    """The values in hooks.conf, and the state of the folder.
+
+    Attributes
+    ----------
+    licence, folder : str
+        LICENCE and JOBS_FOLDER.
+    script : str
+        SITE_SCRIPT, if SlurmUser cannot run it; otherwise empty.
+    owner, mode : str and int
+        The owner of the folder and its rights; empty and 0 if it does not exist.
+    """
+
+    licence: str
+    folder: str
+    script: str
+    owner: str
+    mode: int
+
+
+def hook_paths(value: str, name: str) -> tuple[str, bool]:
+    """The path of a hook in slurm.conf, and whether it is ioncast's own.
+
+    From Slurm 24.05 on the setting may be a list.
+    """
+    paths = [path.strip() for path in value.split(",")]
+    own = next((path for path in paths if Path(path).name == name), None)
+    return own or paths[0], own is not None
+
+
+def gather_hook(path: Path, user: str) -> Hook:
+    """Look at a hook of ioncast.
+
+    Raises
+    ------
+    OSError
+        If it or a file beside it is missing.
+    """
+    pairs = [(path, path.name), (path.with_name(_SHARED), _SHARED)]
+    stats = [file.stat() for file, _ in pairs]
+    return Hook(
+        all(gather_text(file) == gather_text(SHIPPED / name) for file, name in pairs),
+        can(user, "x", path),
+        all(not each.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for each in stats),
+    )
+
+
+def gather_hook_settings(path: Path, user: str) -> HookSettings:
+    """Let a shell read hooks.conf as SlurmUser, and look at JOBS_FOLDER.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or broken.
+    """
+    if not path.is_file():
+        raise InputError("this file is missing", where=str(path), remedy=_INSTALL)
+    said = said_by("/bin/sh", "-c", _READ, "sh", str(path), user=user).splitlines()
+    licence, folder, script = [*said, "", "", ""][:3]
+    cannot_run = bool(script) and not can(user, "x", script)
+    place = Path(folder)
+    is_there = bool(folder) and place.is_dir()
+    return HookSettings(
+        licence,
+        folder,
+        script if cannot_run else "",
+        place.owner() if is_there else "",
+        stat.S_IMODE(place.stat().st_mode) if is_there else 0,
+    )
+
+
+def hook_row(setting: str, value: str, hook: Hook | Gap | None) -> Row:
+    """Judge a hook; None if slurm.conf names a script of the site."""
+    name = HOOKS[setting]
+    path = hook_paths(value, name)[0]
+    if hook is None:
+        return warn(
+            setting, f"{path} is not ioncast's", f"let it call ioncast's {name}, or name that"
+        )
+    if isinstance(hook, Gap):
+        return unknown(setting, Gap(hook.reason, hook.remedy or _INSTALL, hook.needs_root))
+    if not hook.is_safe:
+        return fail(setting, f"others than root can change {path}", f"chmod go-w {path}")
+    if not hook.is_runnable:
+        return fail(setting, f"SlurmUser cannot run {path}", f"chmod 755 {path}")
+    if not hook.is_shipped:
+        return warn(setting, f"{path} is of another version, or was changed", _INSTALL)
+    return ok(setting, path)
+
+
+def settings_row(found: HookSettings | Gap, user: str, licence: str, *, is_arbitrated: bool) -> Row:
+    """Judge hooks.conf and JOBS_FOLDER."""
+    subject = "hooks.conf"
+    if isinstance(found, Gap):
+        return unknown(subject, found)
+    if found.licence != licence:
+        return fail(
+            subject,
+            f"LICENCE is {found.licence!r}, and the plugin gives {licence!r}",
+            "set the same name in both",
+        )
+    if found.script:
+        return fail(subject, f"SlurmUser cannot run SITE_SCRIPT {found.script}", "chmod 755 it")
+    if not found.folder:
+        advice = "set JOBS_FOLDER, a folder that all nodes see and only SlurmUser writes"
+        if is_arbitrated:
+            return fail(subject, "JOBS_FOLDER is empty, and the arbiter needs it", advice)
+        return warn(subject, "JOBS_FOLDER is empty: srun and salloc get no ION_COUNT", advice)
+    return _folder_row(subject, found, user)
+
+
+def _folder_row(subject: str, found: HookSettings, user: str) -> Row:
+    folder, make = found.folder, f"install -d -m 755 -o {user} {found.folder}"
+    if not found.owner:
+        return fail(subject, f"JOBS_FOLDER {folder} is not a folder", make)
+    if found.owner != user or found.mode & 0o022:
+        return fail(
+            subject,
+            f"JOBS_FOLDER {folder} has the owner {found.owner} and the mode {found.mode:o}:"
+            f" only {user} may write there",
+            make,
+        )
+    if found.mode & 0o005 != 0o005:
+        return fail(subject, f"users cannot read JOBS_FOLDER {folder}, as TaskProlog does", make)
+    return ok(subject, f"LICENCE={found.licence} JOBS_FOLDER={folder}")

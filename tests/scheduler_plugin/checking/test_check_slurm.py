@@ -1,0 +1,362 @@
+"""`ioncast slurm check` beside a real Slurm, service, watch and arbiter."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from benchdb.store.database import opened_database, transaction
+from benchdb.store.tokens import add_token
+from ioncast.service.running.demo_data import fill
+from scheduler_plugin.checking import asking_sources
+from tests.support.command import run_ioncast
+from tests.support.serving import PATIENCE_S, Served, running, wait_for
+from tests.support.slurm import (
+    ARBITER_USER,
+    WATCH_USER,
+    Cluster,
+    as_user,
+    cluster,
+    give_secret,
+    open_to_all,
+)
+
+pytestmark = [pytest.mark.slurm, pytest.mark.serving]
+
+PROJECT = Path(__file__).resolve().parents[3]
+LUA, HOOKS = PROJECT / "scheduler_plugin" / "lua", PROJECT / "scheduler_plugin" / "hooks"
+LINES = """
+JobSubmitPlugins=lua
+AccountingStorageEnforce=limits,qos
+PrologSlurmctld={hooks}/prolog_slurmctld.sh
+EpilogSlurmctld={hooks}/epilog_slurmctld.sh
+TaskProlog={hooks}/task_prolog.sh
+"""
+SETTINGS = """
+return {{
+    mode = "arbitrate", address = "unix:{served.socket}", system = "testbed", pool = {pool},
+    heartbeat = "{folder}/run/heartbeat", limits = "{folder}/limits/limits",
+    token_file = "{folder}/plugin.token",
+}}
+"""
+DAEMON = """
+system = "testbed"
+[slurmrestd]
+address = "unix:{slurm.rest}"
+user = "{user}"
+token_file = "{folder}/{part}.jwt"
+timeout_s = 60
+[service]
+address = "unix:{served.socket}"
+token_file = "{folder}/{part}.token"
+"""
+WATCH = """
+[darshan]
+folder = "{folder}/logs"
+[watch]
+state = "{folder}/watch-state/watch.sqlite"
+limits = "{folder}/limits/limits"
+"""
+ARBITER = """
+[arbitrate]
+period_s = 0.5
+heartbeat = "{folder}/run/heartbeat"
+"""
+USERS = {"watch": WATCH_USER, "arbiter": ARBITER_USER}
+SUBJECTS = {
+    "slurmctld", "settings", "loaded settings", "lua-socket", "ioncast.lua", "job_submit.lua",
+    "licences", "Slurm's limits", "PrologSlurmctld", "EpilogSlurmctld", "TaskProlog", "hooks.conf",
+    "watch: token of Slurm", "watch: rights in Slurm", "watch: slurmrestd",
+    "watch: slurmdbd over slurmrestd", "arbiter: slurmrestd",
+    "arbiter: slurmdbd over slurmrestd", "watch: token of ioncast", "arbiter: token of Slurm",
+    "arbiter: rights in Slurm", "arbiter: token of ioncast", "plugin: token of ioncast",
+    "plugin: address", "service", "system", "versions", "reading", "heartbeat", "file of limits",
+    "Darshan's folders",
+}  # fmt: skip
+
+
+@dataclass
+class Site:
+    """A cluster with everything that docs/slurm.md sets up."""
+
+    folder: Path
+    slurm: Cluster
+    served: Served
+    subjects: set[str] = field(default_factory=set)
+
+    def write_settings(self, **changed: Any) -> None:
+        """Write the plugin's settings, without telling slurmctld."""
+        values = {"folder": self.folder, "served": self.served, "pool": 8, **changed}
+        (self.slurm.folder / "ioncast_settings.lua").write_text(SETTINGS.format(**values))
+
+    def reload(self) -> None:
+        """Let slurmctld load the settings, which it does for the next job."""
+        script = self.slurm.folder / "job_submit.lua"
+        # slurmctld loads a script again if it is newer, in whole seconds, than the last load.
+        changed = int(time.time()) + 1
+        os.utime(script, (changed, changed))
+        time.sleep(max(0, changed + 0.01 - time.time()))
+        lines = self.slurm.controller_log().count("ioncast: loaded:")
+        self.slurm.run("sbatch", "--test-only", "--wrap=true")
+        self.slurm.wait(
+            lambda: self.slurm.controller_log().count("ioncast: loaded:") > lines, "a reload"
+        )
+
+    def ioncast(self, *options: str) -> subprocess.CompletedProcess[str]:
+        where = {"SLURM_CONF": self.slurm.environment["SLURM_CONF"]}
+        return run_ioncast("slurm", "check", *options, environment=where)
+
+    def check(self) -> tuple[int, dict[str, dict[str, str]]]:
+        """Run the command; return its exit code and its rows that are not OK, by subject."""
+        files = [f"--{part}={self.folder}/{part}.toml" for part in USERS]
+        done = self.ioncast(*files, "--format=json")
+        assert done.stderr == ""
+        rows = json.loads(done.stdout)
+        self.subjects = {row["subject"] for row in rows}
+        return done.returncode, {row["subject"]: row for row in rows if row["status"] != "OK"}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    files = {name: (LUA / name).read_text() for name in ("job_submit.lua", "ioncast.lua")}
+    # Other users cannot read pytest's folders.
+    with TemporaryDirectory(prefix="check-") as name:
+        folder = Path(name)
+        open_to_all(folder)
+        shutil.copytree(HOOKS, folder / "hooks")
+        lines = LINES.format(hooks=folder / "hooks").split("\n")
+        with (
+            service(folder) as served,
+            cluster(
+                folder / "slurm", nodes=1, files=files, lines=lines, rest=True, accounting=True
+            ) as slurm,
+        ):
+            found = Site(folder, slurm, served)
+            prepare(found)
+            with arbiter(folder):
+                yield found
+
+
+@contextmanager
+def service(folder: Path) -> Iterator[Served]:
+    database = str(folder / "demo.sqlite")
+    fill(database)
+    with opened_database(database) as opened, transaction(opened, write=True) as connection:
+        for name, role in (("watch", "scheduler"), ("arbiter", "reader"), ("plugin", "scheduler")):
+            user = USERS.get(name, "slurm")
+            give_secret(folder / f"{name}.token", add_token(connection, name, role), user)
+    with running(folder, "--db", database, "--workers", "1") as served:
+        served.wait_until_ready()
+        yield served
+
+
+def prepare(site: Site) -> None:
+    """Do what an admin does: folders, tokens, settings; and let the watch write Slurm's limits."""
+    folder = site.folder
+    for name, owner in (("jobs", "slurm"), ("watch-state", WATCH_USER), ("run", ARBITER_USER)):
+        (folder / name).mkdir(mode=0o755)
+        shutil.chown(folder / name, owner)
+    (folder / "limits").mkdir(mode=0o755)
+    (folder / "limits" / "limits").touch(0o644)
+    shutil.chown(folder / "limits" / "limits", WATCH_USER)
+    day = folder / "logs" / date.today().strftime("%Y/%-m/%-d")
+    day.mkdir(parents=True)
+    day.chmod(0o1777)
+    (folder / "hooks" / "hooks.conf").write_text(f"LICENCE=ionode\nJOBS_FOLDER={folder}/jobs\n")
+    site.slurm.add_operator(ARBITER_USER)
+    told = {"folder": folder, "slurm": site.slurm, "served": site.served}
+    for part, own in (("watch", WATCH), ("arbiter", ARBITER)):
+        user = USERS[part]
+        give_secret(folder / f"{part}.jwt", site.slurm.token(user), user)
+        text = (DAEMON + own).format(part=part, user=user, **told)
+        (folder / f"{part}.toml").write_text(text)
+    site.write_settings()
+    site.reload()
+    ioncast = [*as_user(WATCH_USER), sys.executable, "-m", "ioncast"]
+    watch = [*ioncast, "slurm", "watch", "--config", str(folder / "watch.toml"), "--once"]
+    subprocess.run(watch, check=True, cwd=PROJECT)
+
+
+@contextmanager
+def arbiter(folder: Path) -> Iterator[None]:
+    ioncast = [*as_user(ARBITER_USER), sys.executable, "-m", "ioncast"]
+    command = [*ioncast, "slurm", "arbitrate", "--config", str(folder / "arbiter.toml")]
+    with subprocess.Popen(command, cwd=PROJECT) as process:
+        try:
+            wait_for((folder / "run" / "heartbeat").exists, "heartbeat")
+            yield
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machines that run tests are slow."""
+    monkeypatch.setattr(asking_sources, "ANSWER_S", PATIENCE_S)
+    monkeypatch.setattr(asking_sources, "PATIENCE_S", 2 * PATIENCE_S)
+
+
+def test_a_healthy_cluster_has_only_good_rows(site: Site) -> None:
+    assert site.check() == (0, {})
+    assert site.subjects == SUBJECTS
+
+
+@contextmanager
+def replaced(path: Path, content: str | None) -> Iterator[None]:
+    """A file with another content, or without the file; its rights stay."""
+    before = path.read_text()
+    kept = path.with_name(f"{path.name}.kept")
+    shutil.copy2(path, kept)
+    shutil.chown(kept, path.owner(), path.group())
+    try:
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content)
+        yield
+    finally:
+        kept.replace(path)
+        assert path.read_text() == before
+
+
+def test_a_wrong_pool_fails(site: Site) -> None:
+    site.write_settings(pool=9)
+    site.reload()
+    try:
+        code, rows = site.check()
+    finally:
+        site.write_settings()
+        site.reload()
+    assert (code, set(rows)) == (1, {"licences"})
+    assert "the pool is 9, and Slurm has 8 ionode" in rows["licences"]["found"]
+
+
+def test_settings_that_were_not_loaded_fail(site: Site) -> None:
+    site.write_settings(pool=4)
+    try:
+        code, rows = site.check()
+    finally:
+        site.write_settings()
+    assert (code, set(rows)) == (1, {"loaded settings"})
+    assert "pool=8" in rows["loaded settings"]["found"]
+    assert rows["loaded settings"]["remedy"].startswith("touch ")
+
+
+def test_broken_settings_fail(site: Site) -> None:
+    path = site.slurm.folder / "ioncast_settings.lua"
+    with replaced(path, "return {"):
+        code, rows = site.check()
+    assert code == 1
+    assert "settings" in rows
+    with replaced(path, path.read_text().replace("pool = 8", "pool = 'all'")):
+        code, rows = site.check()
+    assert code == 1
+    assert "pool must be a number of I/O nodes" in rows["settings"]["found"]
+
+
+def test_an_expired_token_of_slurm_fails(site: Site) -> None:
+    token = site.slurm.token(WATCH_USER, lifespan_s=1)
+    time.sleep(2)
+    with replaced(site.folder / "watch.jwt", token):
+        code, rows = site.check()
+    assert code == 1
+    assert "expired" in rows["watch: token of Slurm"]["found"]
+    assert rows["watch: slurmrestd"]["status"] == "FAIL"
+
+
+def test_a_token_of_root_fails(site: Site) -> None:
+    with replaced(site.folder / "watch.jwt", site.slurm.token("root")):
+        code, rows = site.check()
+    assert code == 1
+    assert "submit jobs as root" in rows["watch: token of Slurm"]["found"]
+
+
+def test_tokens_of_ioncast_with_other_roles_are_noticed(site: Site) -> None:
+    tokens = {name: (site.folder / f"{name}.token").read_text() for name in ("watch", "arbiter")}
+    with (
+        replaced(site.folder / "watch.token", tokens["arbiter"]),
+        replaced(site.folder / "arbiter.token", tokens["watch"]),
+    ):
+        code, rows = site.check()
+    assert code == 1
+    found = {subject: row["status"] for subject, row in rows.items()}
+    assert found == {"watch: token of ioncast": "FAIL", "arbiter: token of ioncast": "WARN"}
+
+
+@pytest.mark.parametrize(
+    ("name", "subject"),
+    [
+        ("hooks/prolog_slurmctld.sh", "PrologSlurmctld"),
+        ("hooks/hooks.conf", "hooks.conf"),
+        ("limits/limits", "file of limits"),
+        ("slurm/ioncast.lua", "settings"),
+        ("watch.token", "watch: token of ioncast"),
+        ("watch.toml", None),
+    ],
+)
+def test_a_missing_file_fails(site: Site, name: str, subject: str | None) -> None:
+    with replaced(site.folder / name, None):
+        if subject is None:
+            # A wrong option.
+            assert site.ioncast(f"--watch={site.folder}/{name}").returncode == 2
+            return
+        code, rows = site.check()
+    assert (code, rows[subject]["status"]) == (1, "FAIL")
+
+
+def test_a_hook_of_another_version_is_noticed(site: Site) -> None:
+    path = site.folder / "hooks" / "task_prolog.sh"
+    with replaced(path, path.read_text() + "# changed\n"):
+        code, rows = site.check()
+    assert code == 0
+    assert list(rows) == ["TaskProlog"]
+
+
+def test_hidden_jobs_fail_while_everybody_can_read_the_service(site: Site) -> None:
+    configuration = site.slurm.folder / "slurm.conf"
+    try:
+        with replaced(configuration, configuration.read_text() + "PrivateData=jobs\n"):
+            site.slurm.run("scontrol", "reconfigure")
+            code, rows = site.check()
+    finally:
+        site.slurm.run("scontrol", "reconfigure")
+    assert (code, set(rows)) == (1, {"reading", "watch: rights in Slurm"})
+
+
+def test_limits_of_a_qos_are_shown(site: Site) -> None:
+    site.slurm.run("sacctmgr", "-i", "add", "qos", "small", "MaxTRESPerJob=license/ionode=2")
+    try:
+        assert site.check() == (0, {})
+    finally:
+        site.slurm.run("sacctmgr", "-i", "delete", "qos", "small")
+
+
+def test_a_service_that_is_away_is_a_row_and_no_traceback(site: Site) -> None:
+    settings = site.slurm.folder / "ioncast_settings.lua"
+    text = settings.read_text().replace(str(site.served.socket), "/nowhere.sock")
+    with replaced(settings, text):
+        code, rows = site.check()
+    assert code == 1
+    assert "plugin: address" in rows
+
+
+def test_without_slurm_the_rest_is_still_checked(site: Site, tmp_path: Path) -> None:
+    where = {"SLURM_CONF": str(tmp_path / "none")}
+    options = f"--watch={site.folder}/watch.toml"
+    done = run_ioncast("slurm", "check", options, environment=where)
+    assert done.returncode == 1
+    assert "FAIL  slurmctld:" in done.stdout
+    assert "Darshan's folders" in done.stdout
