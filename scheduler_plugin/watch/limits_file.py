@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,9 +104,9 @@ def _lines(limits: Limits) -> Iterator[str]:
 def _write_in_place(path: Path, content: bytes) -> None:
     """Replace the content of a file, and not the file.
 
-    The folder belongs to root, so that this user cannot put a pipe in the place of the file:
-    slurmctld would wait for ever when it opens it. A reader that comes in between finds two
-    different times, and uses no limit.
+    File and folder belong to root, so that this user can neither put a pipe in the place of the
+    file nor take a lease on it: slurmctld would wait when it opens it. A reader that comes in
+    between finds two different times, and uses no limit.
     """
     if len(content) > LONGEST_BYTES:
         raise InputError(
@@ -116,11 +115,8 @@ def _write_in_place(path: Path, content: bytes) -> None:
             remedy="limit the licence for QOS or accounts instead of users",
         )
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+        file = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            # slurmctld's user reads it, whatever the umask of the watch is.
-            if stat.S_IMODE(os.fstat(file).st_mode) != 0o644:
-                os.fchmod(file, 0o644)
             os.pwrite(file, content, 0)
             os.ftruncate(file, len(content))
         finally:
@@ -129,5 +125,6 @@ def _write_in_place(path: Path, content: bytes) -> None:
         raise InputError(
             f"watch.limits cannot be written: {error.strerror}",
             where=str(path),
-            remedy="create the file and let this user write to it",
+            remedy="let root create the file and this user's group write to it, as"
+            " ioncast-watch.service does",
         ) from error

@@ -58,7 +58,11 @@ def slurm() -> FixedSlurm:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "limits"
+    """The file as root makes it: the group of the watch may write to it."""
+    path = tmp_path / "limits"
+    path.touch()
+    path.chmod(0o664)
+    return path
 
 
 def test_the_file_has_a_line_for_each_limit(slurm: FixedSlurm, path: Path) -> None:
@@ -66,13 +70,21 @@ def test_the_file_has_a_line_for_each_limit(slurm: FixedSlurm, path: Path) -> No
     assert path.read_text() == CONTENT.format(total=8)
 
 
-def test_everybody_may_read_it_whatever_the_umask_is(slurm: FixedSlurm, path: Path) -> None:
-    before = os.umask(0o077)
-    try:
+def test_owner_group_and_mode_of_the_file_stay(slurm: FixedSlurm, path: Path) -> None:
+    before = path.stat()
+    LimitsFile(path, "ionode", slurm).renew(NOW_S)
+    after = path.stat()
+    assert stat.S_IMODE(after.st_mode) == 0o664
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+
+
+def test_a_missing_file_is_not_created_because_the_watch_would_own_it(
+    slurm: FixedSlurm, path: Path
+) -> None:
+    path.unlink()
+    with pytest.raises(InputError, match=r"watch\.limits cannot be written: No such file"):
         LimitsFile(path, "ionode", slurm).renew(NOW_S)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert not path.exists()
 
 
 def test_the_file_itself_stays_and_an_older_longer_content_is_gone(
@@ -129,6 +141,7 @@ def test_a_file_that_cannot_be_written_is_named(slurm: FixedSlurm, tmp_path: Pat
 
 
 def test_a_pipe_in_its_place_stops_nobody(slurm: FixedSlurm, path: Path) -> None:
+    path.unlink()
     os.mkfifo(path)
     with pytest.raises(InputError, match="cannot be written"):
         LimitsFile(path, "ionode", slurm).renew(NOW_S)
@@ -138,4 +151,4 @@ def test_more_limits_than_the_plugin_reads_are_an_error(slurm: FixedSlurm, path:
     slurm.limited = Limits("ionode", 8, qos={f"q{number}": 1 for number in range(LONGEST_BYTES)})
     with pytest.raises(InputError, match="the plugin reads 65536"):
         LimitsFile(path, "ionode", slurm).renew(NOW_S)
-    assert not path.exists()
+    assert path.read_bytes() == b""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pwd
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,8 +66,10 @@ def config(slurm: Cluster) -> None:
     for each in (folder, folder / "state", folder / "logs", folder / "limits"):
         each.mkdir(mode=0o755)
     shutil.chown(folder / "state", WATCH_USER)
-    (folder / "limits" / "limits").touch(0o644)
-    shutil.chown(folder / "limits" / "limits", WATCH_USER)
+    path = folder / "limits" / "limits"
+    path.touch()
+    shutil.chown(path, "root", pwd.getpwnam(WATCH_USER).pw_gid)
+    path.chmod(0o664)
     give_secret(folder / "jwt", slurm.token(WATCH_USER), WATCH_USER)
     give_secret(folder / "token", "ion_none", WATCH_USER)
     (folder / "watch.toml").write_text(
@@ -94,10 +98,16 @@ def limits(site: Site) -> Path:
 
 def watch(site: Site) -> str:
     """Let a watch look once, without a service, and return the lines of the file of limits."""
+    watched(site)
+    return limits(site).read_text()
+
+
+def watched(site: Site) -> str:
+    """Let a watch look once, and return its log."""
     settings = site.cluster.folder / "watch" / "watch.toml"
     ioncast = [sys.executable, "-m", "ioncast", "slurm", "watch", "--config", str(settings)]
-    subprocess.run([*as_user(WATCH_USER), *ioncast, "--once"], capture_output=True, check=False)
-    return limits(site).read_text()
+    command = [*as_user(WATCH_USER), *ioncast, "--once"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
 def submit(site: Site, *options: str) -> subprocess.CompletedProcess[str]:
@@ -152,3 +162,31 @@ def test_a_damaged_file_limits_no_job(site: Site, content: bytes) -> None:
     site.set(limits=str(limits(site)))
     limits(site).write_bytes(content)
     assert ended(site) == "ionode:4"
+
+
+# A lease lets its holder delay each opening of the file by others, for up to 45 seconds.
+LEASE = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+"""
+
+
+def test_the_watch_writes_the_file_and_cannot_delay_slurmctld_with_it(site: Site) -> None:
+    assert "\ntotal\t8\n" in watch(site)
+    found = limits(site).stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o664)
+    lease = [*as_user(WATCH_USER), sys.executable, "-c", LEASE, str(limits(site))]
+    done = subprocess.run(lease, capture_output=True, text=True, check=False)
+    assert "PermissionError" in done.stderr
+
+
+def test_a_file_that_the_watch_cannot_write_is_one_line(site: Site) -> None:
+    limits(site).chmod(0o644)
+    try:
+        lines = [line for line in watched(site).splitlines() if "Slurm's limits" in line]
+    finally:
+        limits(site).chmod(0o664)
+    [line] = lines
+    assert line.startswith(f"ioncast: reading Slurm's limits fails: {limits(site)}: ")
+    assert "watch.limits cannot be written: Permission denied" in line
