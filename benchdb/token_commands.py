@@ -10,8 +10,9 @@ import click
 from tabulate import tabulate
 
 from benchdb.command_database import reading_database
+from benchdb.store.credentials import ROLES
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import ROLES, add_token, revoke_token, tokens
+from benchdb.store.tokens import add_token, revoke_token, tokens
 from ioncast_base.command_options import CommandGroup, database_option, format_option
 from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError

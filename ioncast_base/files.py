@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole or not at all, and the ends of long files."""
+"""Files that are replaced as a whole or not at all, ends of long files, names of programs."""
 
 from __future__ import annotations
 
@@ -59,3 +59,14 @@ def end_of_log(log: Path) -> str:
             return file.read(_LOG_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def program_of(executable: str) -> str:
+    """The executable without its folder.
+
+    Examples
+    --------
+    >>> program_of("/opt/hacc/bin/hacc_io"), program_of("hacc_io")
+    ('hacc_io', 'hacc_io')
+    """
+    return executable.rstrip("/").rpartition("/")[2]

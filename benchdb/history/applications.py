@@ -24,6 +24,7 @@ from benchdb.store.accepted_values import is_text
 from benchdb.store.schema import applications as applications_table
 from benchdb.store.schema import decisions, runs, systems
 from ioncast_base.errors import UnknownNameError
+from ioncast_base.files import program_of
 from ioncast_base.limits import LARGEST_ID
 
 
@@ -103,17 +104,6 @@ _SUMMARIES = select(
     *APPLICATION_COLUMNS, applications_table.c.runs, applications_table.c.newest
 ).join_from(applications_table, systems)
 _SUMMARY = _SUMMARIES.where(applications_table.c.id == bindparam("id"))
-
-
-def program_of(executable: str) -> str:
-    """The executable without its folder.
-
-    Examples
-    --------
-    >>> program_of("/opt/hacc/bin/hacc_io"), program_of("hacc_io")
-    ('hacc_io', 'hacc_io')
-    """
-    return executable.rstrip("/").rpartition("/")[2]
 
 
 def application(connection: Connection, application_id: int) -> ApplicationSummary:

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 
+from benchdb.store.credentials import digest
 from benchdb.store.schema import kept_results
-from benchdb.store.tokens import digest
 from ioncast_base.errors import ConflictError, InputError
 from ioncast_base.times import in_utc
 

@@ -22,7 +22,6 @@ from benchdb.history.applications import (
     id_of_application,
     note_new_run,
     note_other_times,
-    program_of,
 )
 from benchdb.history.revisions import next_revision
 from benchdb.store.accepted_values import (
@@ -35,6 +34,7 @@ from benchdb.store.accepted_values import (
 from benchdb.store.schema import applications, longest, run_logs, runs, systems
 from benchdb.store.systems import check_system_name, system_id_of
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
+from ioncast_base.files import program_of
 from ioncast_base.kinds import kind_of_record
 from ioncast_base.times import now
 from ioncast_base.wording import counted

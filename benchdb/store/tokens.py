@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,12 +9,11 @@ from datetime import datetime
 from sqlalchemy import Connection, insert, select, update
 
 from benchdb.store.accepted_values import check_text
+from benchdb.store.credentials import ROLES, digest
 from benchdb.store.schema import tokens as tokens_table
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.times import in_utc, now
 
-# From the fewest rights to all rights.
-ROLES = ("reader", "scheduler", "admin")
 _PREFIX = "ion_"
 _RANDOM_BYTES = 32
 
@@ -52,15 +50,6 @@ _TOKENS = select(
     tokens_table.c.revoked_at,
     tokens_table.c.expires_at,
 )
-
-
-def digest(token: str) -> str:
-    """The SHA-256 of a token, which the database stores instead of the token.
-
-    A token has 256 random bits. No table and no guessing can find it, so it needs neither a salt
-    nor a slow hash.
-    """
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def add_token(

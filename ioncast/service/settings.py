@@ -82,6 +82,13 @@ class Settings(Table):
         min_length=1,
         description="Addresses to listen at: HOST:PORT or unix:/PATH, one or several.",
     )
+    decisions_bind: Annotated[
+        tuple[Bind, ...], Strict(False), AfterValidator(refusing(distinct))
+    ] = Field(
+        (),
+        description="Addresses for decisions only, answered by a process of its own. Without this"
+        " setting the socket decisions.sock in systemd's runtime folder, else in the state folder.",
+    )
     workers: Annotated[Count, Field(le=256)] = Field(
         2, description="Number of processes that answer requests."
     )

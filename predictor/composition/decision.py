@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ioncast_base.errors import InputError
-from predictor.composition.composing import Point
 from predictor.composition.reasons import Chosen, Defaulted, Unavailable, clause, nothing_known
+
+if TYPE_CHECKING:
+    # The process that answers schedulers uses `abstain`, and must not load models and the database.
+    from predictor.composition.composing import Point
 
 # The share of the best bandwidth that may be given up for fewer I/O nodes; a site may set another.
 TOLERANCE = 0.05

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import exp, log
 from typing import NamedTuple
 
-from benchdb.history.applications import program_of
+from ioncast_base.files import program_of
 from ioncast_base.kinds import Kind
 from summario.phases.values import Part, Phase
 

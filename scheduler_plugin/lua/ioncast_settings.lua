@@ -11,9 +11,10 @@ return {
     -- their decisions. With "on" a job of `srun -I3` fails if its I/O nodes are not free in time.
     -- interactive = "shadow",
 
-    -- Where `ioncast serve` listens: "unix:/path", "127.0.0.1:8420" or "[::1]:8420". A host name is
-    -- rejected: slurmctld would wait for looking it up, which has no deadline.
-    address = "unix:/run/ioncast/ioncast.sock",
+    -- Where `ioncast serve` answers decisions (its setting `decisions_bind`): "unix:/path",
+    -- "127.0.0.1:8421" or "[::1]:8421". A host name is rejected: slurmctld would wait for looking it
+    -- up, which has no deadline.
+    address = "unix:/run/ioncast/decisions.sock",
 
     -- A second service with the same database, which is asked if the first one has no answer.
     -- deadline_ms is the time for both. Default: none.

@@ -44,7 +44,7 @@ KNOWN = "/v1/decisions?system=testbed&user=nobody&executable=hacc_io_write_posix
 SETTINGS = """
 return {{
     mode = "arbitrate",
-    address = "unix:{folder}/ioncast.sock",
+    address = "unix:{folder}/decisions.sock",
     system = "testbed",
     pool = 8,
     heartbeat = "{folder}/arbiter/heartbeat",
@@ -158,7 +158,7 @@ def served(folder: Path) -> Iterator[Served]:
             give_secret(folder / f"{name}.token", add_token(connection, name, role), user)
     # One worker: of two, one could know a token later than the other.
     with running(folder, "--db", database, "--workers", "1") as service:
-        wait_for(lambda: service.ask(KNOWN).json["source"] == "history", "prepared answer")
+        wait_for(lambda: service.decide(KNOWN).json["source"] == "history", "prepared answer")
         yield service
 
 
@@ -171,6 +171,7 @@ def plain(folder: Path) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def with_ioncast(folder: Path, served: Served) -> Iterator[Cluster]:
     assert served.socket == folder / "ioncast.sock"
+    assert served.decisions == folder / "decisions.sock"
     files = {
         name: (PLUGIN / "lua" / name).read_text() for name in ("job_submit.lua", "ioncast.lua")
     }

@@ -10,8 +10,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from ioncast.service.answering import scripts
-from ioncast.service.api.decisions import DecisionAnswer, Question
-from ioncast.service.http import fields
+from ioncast.service.deciding.questions import DecisionAnswer, Question
+from ioncast.service.http import fields, lists
 from ioncast.service.settings import Settings as ServiceSettings
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import LARGEST_PAGE, LOG_TIMEOUT_S, LONGEST_NAME, LONGEST_USER
@@ -47,7 +47,7 @@ def test_a_job_script_is_cut_to_what_the_service_reads_of_it() -> None:
 
 
 def test_a_page_is_as_large_as_the_service_gives() -> None:
-    limit = fields.PageQuery.model_json_schema()["properties"]["limit"]
+    limit = lists.PageQuery.model_json_schema()["properties"]["limit"]
     assert limit["maximum"] == LARGEST_PAGE
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,32 @@ class Served:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def decisions(self) -> Path:
+        """The socket of the process that only answers decisions."""
+        return self.socket.with_name("decisions.sock")
+
+    def decide(
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        timeout_s: float = PATIENCE_S,
+    ) -> Answer:
+        """Send one request to the process that only answers decisions, as `ask` does to others."""
+        connection = OverSocket(self.decisions, timeout_s)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers or {})
+            found = connection.getresponse()
+            return Answer(found.status, dict(found.getheaders()), found.read())
+
+    def decider(self) -> int:
+        """Wait until a process that only answers decisions runs, and return its id."""
+        [found] = wait_for(self._deciders, "process for decisions")
+        return int(found)
+
     def ask(
         self,
         path: str,
@@ -86,7 +112,7 @@ class Served:
 
     def workers(self) -> list[int]:
         """List the processes that answer requests."""
-        return [pid for pid in children_of(self.process.pid) if "serve" in command_of(pid)]
+        return [pid for pid in children_of(self.process.pid) if " serve " in command_of(pid)]
 
     @contextmanager
     def alone(self, worker: int) -> Iterator[None]:
@@ -111,8 +137,12 @@ class Served:
         return int(keeper)
 
     def processes(self) -> list[int]:
-        """List all processes of the service except the master: workers and keeper."""
-        return [*self.workers(), *self._keepers()]
+        """List all processes of the service except the master."""
+        return [*self.workers(), *self._keepers(), *self._deciders()]
+
+    def _deciders(self) -> list[int]:
+        below = children_of(self.process.pid)
+        return [pid for pid in below if "ioncast.service.deciding.server" in command_of(pid)]
 
     def _keepers(self) -> list[int]:
         below = [child for worker in self.workers() for child in children_of(worker)]
@@ -121,6 +151,19 @@ class Served:
     def wait_until_ready(self) -> None:
         """Wait until the service has prepared answers and a keeper."""
         wait_for(lambda: self.ask("/readyz", timeout_s=2).json["keeper"] == "ok", "a ready service")
+
+
+class OverSocket(http.client.HTTPConnection):
+    """A connection over a unix socket."""
+
+    def __init__(self, place: Path, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._place = place
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._place))
 
 
 def wait_for(condition: Any, what: str, patience_s: float = PATIENCE_S) -> Any:
@@ -164,8 +207,9 @@ def start(
     port: int | None = None,
     environment: dict[str, str] | None = None,
     under: Sequence[str] = (),
+    names_decisions: bool = True,
 ) -> Served:
-    """Start a service with its state, socket and log in a folder; do not wait until it is ready.
+    """Start a service with its state, sockets and log in a folder; do not wait until it is ready.
 
     Parameters
     ----------
@@ -179,6 +223,8 @@ def start(
         Variables beside those of the tests.
     under : sequence of str
         A command such as `prlimit`, which becomes the service after it changed its circumstances.
+    names_decisions : bool
+        Whether the socket for decisions is in the folder; otherwise the service chooses its place.
     """
     use("serving")
     port = port or free_port()
@@ -186,6 +232,8 @@ def start(
     command = [*under, sys.executable, "-c", _COMMAND]
     command += ["serve", "--state", str(folder / "state")]
     command += ["--bind", f"127.0.0.1:{port}", "--bind", f"unix:{place}", *options]
+    if names_decisions:
+        command += ["--decisions-bind", f"unix:{folder / 'decisions.sock'}"]
     log = folder / "serve.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -221,6 +269,13 @@ def stop(service: Served) -> None:
 class Asking:
     """Threads that ask for decisions all the time, each over connections of its own.
 
+    Parameters
+    ----------
+    ask : callable
+        Sends a question: a `Served`'s `ask` or `decide`.
+    question : str
+        The question's address.
+
     Attributes
     ----------
     numbers : list of str
@@ -231,8 +286,8 @@ class Asking:
         Failures instead of decisions.
     """
 
-    def __init__(self, served: Served, question: str, threads: int = 4) -> None:
-        self.served = served
+    def __init__(self, ask: Callable[[str], Answer], question: str, threads: int = 4) -> None:
+        self.ask = ask
         self.question = question
         self.numbers: list[str] = []
         self.unprepared: list[str] = []
@@ -258,7 +313,7 @@ class Asking:
     def _ask(self) -> None:
         while not self._stop.is_set():
             try:
-                answer = self.served.ask(self.question)
+                answer = self.ask(self.question)
                 assert answer.status == 200
                 told = answer.json
                 self.numbers.append(told["decision_id"])

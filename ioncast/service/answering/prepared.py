@@ -147,7 +147,7 @@ class Reader:
     entries : Entries
         All entries.
     tokens : dict of str to KnownToken
-        Tokens by hash (see `benchdb.store.tokens.digest`).
+        Tokens by hash (see `benchdb.store.credentials.digest`).
     summaries : dict of str to Summary
         The summaries by name.
     heartbeat : Heartbeat or None

@@ -15,7 +15,8 @@ from ioncast.service.api.predictions import (
     PredictionOfLog,
 )
 from ioncast.service.context import service
-from ioncast.service.http.framework import JSON, operation
+from ioncast.service.http.framework import operation
+from ioncast.service.http.given import JSON
 from ioncast.service.http.uploads import MOST_LOGS, place, uploaded
 from ioncast.service.sandbox.advice_tasks import advise_logs
 from ioncast.service.sandbox.tasks import Place

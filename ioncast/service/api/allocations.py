@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from benchdb.history.decisions import decision
 from ioncast.service.context import service
 from ioncast.service.http.fields import DecisionId
-from ioncast.service.http.framework import JSON, Given, checked_json, operation
+from ioncast.service.http.framework import operation
+from ioncast.service.http.given import JSON, Given, checked_json
 from ioncast.service.http.uploads import place
 from ioncast.service.sandbox.tasks import Place
 from ioncast_base.allocation import option_texts

@@ -10,16 +10,9 @@ from pydantic import AfterValidator, BaseModel, Field
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.measurements.importers import UNKNOWN_FSYNC
-from ioncast.service.http.fields import (
-    TEXT,
-    Bandwidth,
-    Page,
-    PageOfSystem,
-    PageQuery,
-    RanWith,
-    SystemName,
-)
-from ioncast.service.http.framework import Given
+from ioncast.service.http.fields import TEXT, Bandwidth, RanWith, SystemName
+from ioncast.service.http.given import Given
+from ioncast.service.http.lists import Page, PageOfSystem, PageQuery
 from ioncast_base.kinds import Fsync
 from ioncast_base.quantities import Bytes, Count, Id, IoNodes
 

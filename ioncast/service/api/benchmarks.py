@@ -51,8 +51,9 @@ from ioncast.service.api.benchmark_values import (
     WantedItem,
 )
 from ioncast.service.context import service
-from ioncast.service.http.fields import PageOfSystem, cut
-from ioncast.service.http.framework import JSON, checked_json, operation
+from ioncast.service.http.framework import operation
+from ioncast.service.http.given import JSON, checked_json
+from ioncast.service.http.lists import PageOfSystem, cut
 from ioncast.service.http.uploads import place, uploaded
 from ioncast.service.sandbox.tasks import Place, import_measurements, store_rows
 from ioncast_base.errors import InputError, UnknownNameError

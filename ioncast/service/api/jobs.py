@@ -14,7 +14,8 @@ from ioncast.service.api.outcomes import OutcomeAnswer
 from ioncast.service.api.traces import DecisionItem
 from ioncast.service.context import service
 from ioncast.service.http.fields import IMPLAUSIBLE, SystemName
-from ioncast.service.http.framework import Given, operation
+from ioncast.service.http.framework import operation
+from ioncast.service.http.given import Given
 from predictor.validation.explained_jobs import ANOTHER_NUMBER, explain_entry
 
 jobs = Blueprint("jobs", __name__)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 from pydantic import BaseModel, Field
 
 from ioncast.service.answering.prepared import LATE_S, DatabaseState, KeeperState, Role
 from ioncast.service.context import service
 from ioncast.service.http import openapi
 from ioncast.service.http.access import known_token
-from ioncast.service.http.framework import JSON, operation
+from ioncast.service.http.framework import operation
+from ioncast.service.http.given import JSON
 from ioncast.service.running import metrics
 
 operations = Blueprint("operations", __name__)
@@ -78,7 +79,7 @@ def readyz() -> tuple[Readiness, int]:
 @operation("Which rights does my token have?", role=None, answers={200: TokenRights})
 def token_rights() -> TokenRights:
     """Answer about the token in the header; a wrong or expired one is rejected."""
-    found = known_token()
+    found = known_token(service(), request)
     if found is None:
         return TokenRights(name=None, role=None, expires_s=None)
     return TokenRights(name=found.name, role=found.role, expires_s=found.expires_at_s)

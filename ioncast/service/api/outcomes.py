@@ -6,10 +6,11 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from flask import Blueprint
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from sqlalchemy import Connection
 
 from benchdb.history import outcomes as stored_outcomes
+from benchdb.store.accepted_values import stored_time
 from benchdb.store.database import transaction
 from ioncast.service.answering.prepared import Summary
 from ioncast.service.api.traces import Trace, add_insights, store_trace
@@ -20,20 +21,19 @@ from ioncast.service.http.fields import (
     DecisionId,
     JobId,
     JobName,
-    JobStart,
     NodesOfLog,
-    Page,
-    PageQuery,
     RanWith,
     SystemName,
     Tasks,
     UserName,
-    cut,
 )
-from ioncast.service.http.framework import Given, operation
+from ioncast.service.http.framework import operation
+from ioncast.service.http.given import Given
+from ioncast.service.http.lists import Page, PageQuery, cut
 from ioncast.service.http.uploads import MOST_LOGS, trace_of, uploaded
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
+from ioncast_base.toml_files import refusing
 from predictor.composition.plausible import is_implausible_beside
 from predictor.validation.decision_errors import COUNTED
 from summario.runs.logs_of_run import named
@@ -42,6 +42,19 @@ outcomes = Blueprint("outcomes", __name__)
 
 _SHOWN = 20
 
+_SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_ZONE = r"(Z|[+-][0-9]{2}:[0-9]{2})"
+JobStart = Annotated[
+    str,
+    Field(
+        max_length=40,
+        pattern=rf"^{_SECOND}(\.[0-9]{{1,9}})?{_ZONE}$",
+        description="When the scheduler started this run of the job, ISO 8601 with a zone. Ids of"
+        " jobs come again, so it tells their runs apart.",
+        examples=["2026-11-21T04:15:02Z"],
+    ),
+    AfterValidator(refusing(lambda text: stored_time("the start", text))),
+]
 RanBy = Annotated[DecisionId, Field(description="The id of the job's decision, if it is known.")]
 
 

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ioncast.service.context import service
 from ioncast.service.http.fields import TEXT, NodesOfLog, SystemName
-from ioncast.service.http.framework import JSON, Given, checked_json, operation
+from ioncast.service.http.framework import operation
+from ioncast.service.http.given import JSON, Given, checked_json
 from ioncast.service.http.uploads import MOST_LOGS, place, uploaded
 from ioncast.service.sandbox.tasks import MOST_PHASES, Place, predict_job, predict_logs
 from ioncast.service.sandbox.uploaded_logs import Upload

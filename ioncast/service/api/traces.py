@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
@@ -33,19 +33,15 @@ from ioncast.service.http.fields import (
     DecisionId,
     JobId,
     JobName,
-    Limit,
     NodesOfLog,
-    Page,
-    PageQuery,
     RanWith,
     SystemName,
     Tasks,
     UserName,
-    cut,
-    neighbours,
-    same_list,
 )
-from ioncast.service.http.framework import Given, operation
+from ioncast.service.http.framework import operation
+from ioncast.service.http.given import Given
+from ioncast.service.http.lists import Limit, Page, PageQuery, cut, neighbours, same_list
 from ioncast.service.http.uploads import (
     MOST_LOGS,
     insights_of,
@@ -415,7 +411,7 @@ def delete_run(number: int, run_id: int) -> Response:
     of = run.application
     _LOG.info(
         "the token %r deleted run %d of %r by %r on %r",
-        token.name if (token := known_token()) else None,
+        token.name if (token := known_token(service(), request)) else None,
         run.id,
         of.executable,
         of.user,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Literal, TypeVar
 
-from flask import Response, request
+from werkzeug.wrappers import Request, Response
 
-from benchdb.store.tokens import ROLES, digest
+from benchdb.store.credentials import ROLES, digest
 from ioncast.service.answering.prepared import KnownToken
-from ioncast.service.context import Service, service
+from ioncast.service.deciding.resources import Resources
 from ioncast.service.http import sessions
 from ioncast.service.http.problems import RequestError
 
 Role = Literal["reader", "scheduler", "admin"]
+_Response = TypeVar("_Response", bound=Response)
 
 COOKIE = "ioncast_session"
 # Older versions put the token itself into this cookie.
@@ -27,7 +28,7 @@ _HOW_TO_SEND = "send it in the header `Authorization: Bearer TOKEN`"
 _HOW_TO_GET = "an admin makes tokens with `ioncast token add`"
 
 
-def authorise(role: Role | None) -> None:
+def authorise(role: Role | None, of: Resources, request: Request) -> None:
     """Reject a request whose token does not have a role or a higher one.
 
     Parameters
@@ -35,6 +36,10 @@ def authorise(role: Role | None) -> None:
     role : str or None
         The role that is needed; None needs no token. Reading needs no token when `reading` is
         "open". A wrong token is still rejected, so that its owner notices.
+    of : Resources
+        The tokens that are known, and the limits.
+    request : Request
+        The request.
 
     Raises
     ------
@@ -42,10 +47,10 @@ def authorise(role: Role | None) -> None:
         401 without a valid token, 403 when the role is too low, 429 after too many wrong tokens.
     """
     header = request.headers.get("Authorization")
-    needs_none = role is None or (role == "reader" and service().settings.reading == "open")
+    needs_none = role is None or (role == "reader" and of.settings.reading == "open")
     if header is None and needs_none:
         return
-    token_sha256 = _token_given(header, role)
+    token_sha256 = _token_given(header, role, of, request)
     if token_sha256 is None:
         raise RequestError(
             401,
@@ -54,7 +59,7 @@ def authorise(role: Role | None) -> None:
             remedy=f"{_HOW_TO_SEND}; {_HOW_TO_GET}",
             headers=_CHALLENGE,
         )
-    has = role_of(service(), token_sha256)
+    has = role_of(of, token_sha256, request.remote_addr)
     if role is not None and ROLES.index(has) < ROLES.index(role):
         raise RequestError(
             403,
@@ -64,7 +69,7 @@ def authorise(role: Role | None) -> None:
         )
 
 
-def limit_client() -> None:
+def limit_client(of: Resources, request: Request) -> None:
     """Reject a client that sends too many requests; a unix socket has no limit.
 
     Raises
@@ -72,13 +77,12 @@ def limit_client() -> None:
     RequestError
         429, with the seconds to wait.
     """
-    of = service()
     client = request.remote_addr
     if client and not of.limiter.hit(of.requests, "requests", client):
         _refuse(of, of.requests, "requests", client)
 
 
-def reject_other_origins() -> None:
+def reject_other_origins(request: Request) -> None:
     """Reject a form that a browser sends from a page of another site.
 
     Browsers say it in `Sec-Fetch-Site`, but only over https and to this machine; otherwise
@@ -104,7 +108,9 @@ def reject_other_origins() -> None:
         )
 
 
-def _token_given(header: str | None, role: Role | None) -> str | None:
+def _token_given(
+    header: str | None, role: Role | None, of: Resources, request: Request
+) -> str | None:
     """The hash of the token of a request; None without a token."""
     if header is not None:
         if header[: len(_BEARER)].lower() != _BEARER:
@@ -118,11 +124,11 @@ def _token_given(header: str | None, role: Role | None) -> str | None:
         return digest(header[len(_BEARER) :].strip())
     # Another site can make a browser send a request with this cookie, so a cookie only reads.
     session = request.cookies.get(COOKIE) if role == "reader" else None
-    return None if session is None else sessions.token_of(service().settings.state, session)
+    return None if session is None else sessions.token_of(of.settings.state, session)
 
 
-def role_of(of: Service, token_sha256: str) -> Role:
-    """The role of a token, given as its hash.
+def role_of(of: Resources, token_sha256: str, client: str | None) -> Role:
+    """The role of a token, given as its hash, from a client at an address; a unix socket has none.
 
     Raises
     ------
@@ -145,7 +151,6 @@ def role_of(of: Service, token_sha256: str) -> Role:
     beat = of.prepared.heartbeat
     if beat is None or not (beat.database_ok or of.prepared.tokens):
         raise RequestError(503, "not-ready", "the service has not read the tokens yet")
-    client = request.remote_addr
     if client and not of.limiter.hit(of.wrong_tokens, "tokens", client):
         _refuse(of, of.wrong_tokens, "tokens", client)
     raise RequestError(
@@ -157,15 +162,15 @@ def role_of(of: Service, token_sha256: str) -> Role:
     )
 
 
-def known_token() -> KnownToken | None:
+def known_token(of: Resources, request: Request) -> KnownToken | None:
     """The token in the header of an authorised request; None without one."""
     header = request.headers.get("Authorization")
     if header is None:
         return None
-    return service().prepared.tokens.get(digest(header[len(_BEARER) :].strip()))
+    return of.prepared.tokens.get(digest(header[len(_BEARER) :].strip()))
 
 
-def _refuse(of: Service, limit: object, *key: str) -> None:
+def _refuse(of: Resources, limit: object, *key: str) -> None:
     reset = of.limiter.get_window_stats(limit, *key).reset_time  # type: ignore[arg-type]
     wait_s = max(round(reset - time.time()), 1)
     raise RequestError(
@@ -177,7 +182,9 @@ def _refuse(of: Service, limit: object, *key: str) -> None:
     )
 
 
-def with_session(response: Response, token_sha256: str) -> Response:
+def with_session(
+    response: _Response, token_sha256: str, of: Resources, request: Request
+) -> _Response:
     """Give a browser a session.
 
     Raises
@@ -187,16 +194,16 @@ def with_session(response: Response, token_sha256: str) -> Response:
     """
     response.set_cookie(
         COOKIE,
-        sessions.begin(service().settings.state, token_sha256),
+        sessions.begin(of.settings.state, token_sha256),
         max_age=sessions.LIFE_S,
         secure=request.is_secure,
         httponly=True,
         samesite="Strict",
     )
-    return _without_former_cookie(response)
+    return _without_former_cookie(response, request)
 
 
-def without_session(response: Response) -> Response:
+def without_session(response: _Response, of: Resources, request: Request) -> _Response:
     """End the session of a browser, and delete its cookie.
 
     Raises
@@ -205,12 +212,12 @@ def without_session(response: Response) -> Response:
         When the state folder cannot be written.
     """
     if session := request.cookies.get(COOKIE):
-        sessions.end(service().settings.state, session)
+        sessions.end(of.settings.state, session)
     response.delete_cookie(COOKIE)
-    return _without_former_cookie(response)
+    return _without_former_cookie(response, request)
 
 
-def _without_former_cookie(response: Response) -> Response:
+def _without_former_cookie(response: _Response, request: Request) -> _Response:
     if _FORMER_COOKIE in request.cookies:
         response.delete_cookie(_FORMER_COOKIE)
     return response

@@ -8,41 +8,38 @@ as long.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from urllib.parse import unquote_plus
 
 from flask import Response, request
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel
 
-from ioncast.service.http import problems
+from ioncast.service.context import service
 from ioncast.service.http.access import Role, authorise, limit_client
+from ioncast.service.http.given import (
+    JSON,
+    Given,
+    body_of,
+    checked_json,
+    checked_query,
+    checked_texts,
+    wrong_type,
+)
 from ioncast.service.http.problems import RequestError
 from ioncast_base.errors import InputError
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIEnvironment
     from werkzeug.datastructures import FileStorage
 
 Returned = Response | BaseModel | tuple[BaseModel, int] | tuple[BaseModel, int, dict[str, str]]
-_Model = TypeVar("_Model", bound=BaseModel)
+_View = TypeVar("_View", bound=Callable[..., Any])
 _P = ParamSpec("_P")
 
-JSON = "application/json"
 FORM = "multipart/form-data"
 
-# JSON is read into memory as a whole, unlike a file. While pydantic checks it, a worker does
-# nothing else: a third of a second per MiB when every value is wrong.
-_LARGEST_JSON = 4 << 20
 _LARGEST_JSON_ELSEWHERE = 16 << 20
-
-
-class Given(BaseModel):
-    """A request's values: other fields are errors, so that a misspelled name is noticed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True)
@@ -88,6 +85,16 @@ class Operation:
     elsewhere: bool = False
 
 
+def describe(about: Operation) -> Callable[[_View], _View]:
+    """Describe a view that checks its requests itself."""
+
+    def decorate(view: _View) -> _View:
+        view.operation = about  # type: ignore[attr-defined]
+        return view
+
+    return decorate
+
+
 def operation(
     summary: str, *, role: Role | None = "reader", **described: Any
 ) -> Callable[[Callable[_P, Returned]], Callable[_P, Response]]:
@@ -99,78 +106,21 @@ def operation(
     about = Operation(summary, role, **described)
 
     def decorate(view: Callable[..., Returned]) -> Callable[..., Response]:
+        @describe(about)
         @wraps(view)
         def operate(**arguments: Any) -> Response:
             if about.limited:
-                limit_client()
-            authorise(about.role)
+                limit_client(service(), request)
+            authorise(about.role, service(), request)
             if about.query is not None:
                 arguments["query"] = checked_query(about.query, request.environ)
             if about.body is not None or about.form is not None:
                 arguments |= _payload(about)
             return _response(view(**arguments))
 
-        operate.operation = about  # type: ignore[attr-defined]
         return operate
 
     return decorate
-
-
-def checked_query(model: type[_Model], environ: WSGIEnvironment) -> _Model:
-    """Check the parameters of a request.
-
-    Raises
-    ------
-    RequestError
-        With the names of the parameters that cannot be used.
-    """
-    return _checked(model, "query", parameters(environ["QUERY_STRING"]))
-
-
-def parameters(query: str) -> Iterator[tuple[str, str]]:
-    """Split a query from WSGI; `urllib.parse.parse_qsl` takes twice as long."""
-    for part in query.encode("latin-1").decode(errors="replace").split("&"):
-        name, _, value = part.partition("=")
-        if "%" in part or "+" in part:
-            name, value = unquote_plus(name), unquote_plus(value)
-        if part:
-            yield name, value
-
-
-def _checked(model: type[_Model], place: str, values: Iterable[tuple[str, str]]) -> _Model:
-    """Check values that are texts; an empty text is a field that was left blank.
-
-    An empty field that does not exist is a mistake all the same.
-    """
-    given: dict[str, str] = {}
-    for name, value in values:
-        if name in given:
-            raise RequestError(422, InputError.kind, f"{place}.{name}: is given twice")
-        given[name] = value
-    try:
-        kept = {n: value for n, value in given.items() if value or n not in model.model_fields}
-        return model.model_validate(kept)
-    except ValidationError as error:
-        raise problems.of_validation(error, place) from error
-
-
-def checked_json(model: type[_Model], text: bytes) -> _Model:
-    """Check JSON.
-
-    Raises
-    ------
-    RequestError
-        With the names of the fields that cannot be used.
-    """
-    try:
-        return model.model_validate_json(text, strict=True)
-    except ValidationError as error:
-        raise problems.of_validation(error, "body") from error
-
-
-def _text(most: int) -> bytes:
-    request.max_content_length = min(request.max_content_length or most, most)
-    return request.get_data()
 
 
 def _payload(about: Operation) -> dict[str, Given | bytes | None]:
@@ -180,23 +130,17 @@ def _payload(about: Operation) -> dict[str, Given | bytes | None]:
         name: None for name, model in (("body", about.body), ("form", about.form)) if model
     }
     if about.form is not None and request.mimetype == FORM:
-        read["form"] = _checked(about.form, "form", request.form.items(multi=True))
+        read["form"] = checked_texts(about.form, "form", request.form.items(multi=True))
         for name in about.files:
             _check_files(name, request.files.getlist(name), about.many_files)
     elif about.body is not None and request.mimetype == JSON:
         if about.elsewhere:
-            read["body"] = _text(_LARGEST_JSON_ELSEWHERE)
+            read["body"] = body_of(request, _LARGEST_JSON_ELSEWHERE)
         else:
-            read["body"] = checked_json(about.body, _text(_LARGEST_JSON))
+            read["body"] = checked_json(about.body, body_of(request))
     else:
         kinds = [kind for kind, model in known.items() if model]
-        raise RequestError(
-            415,
-            "unsupported-media-type",
-            f"the request is {request.mimetype or 'of no type'}",
-            remedy=f"send {' or '.join(kinds)}",
-            headers={"Accept-Post": ", ".join(kinds)},
-        )
+        raise wrong_type(request, kinds)
     return read
 
 

@@ -16,7 +16,8 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from werkzeug.routing import Rule
 
 from ioncast.service.http.access import Role
-from ioncast.service.http.framework import FORM, JSON, Operation
+from ioncast.service.http.framework import FORM, Operation
+from ioncast.service.http.given import JSON
 from ioncast.service.http.problems import Problem
 
 _TEMPLATE = "#/components/schemas/{model}"

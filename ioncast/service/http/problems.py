@@ -6,9 +6,8 @@ import json
 import logging
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
-from flask import Flask, Response
 from gunicorn.http import errors as unparsable
 from pydantic import BaseModel, Field, ValidationError
 from werkzeug.exceptions import (
@@ -19,9 +18,13 @@ from werkzeug.exceptions import (
     RequestHeaderFieldsTooLarge,
     RequestURITooLarge,
 )
+from werkzeug.wrappers import Response
 
 from ioncast_base.errors import InputError, IoncastError, NotOneRunError, as_field
 from ioncast_base.toml_files import in_plain_words
+
+if TYPE_CHECKING:
+    from flask import Flask
 
 _LOG = logging.getLogger("ioncast.service")
 _MEDIA_TYPE = "application/problem+json"
@@ -169,7 +172,7 @@ def of_validation(error: ValidationError, place: str) -> RequestError:
 def of_http(error: HTTPException) -> Response:
     """The document of an error of Flask; a redirection is answered as it is."""
     if error.code is None or error.code < _CLIENT_ERROR or error.response is not None:
-        return cast("Response", error.get_response())
+        return error.get_response()
     kept = {name: value for name, value in error.get_headers() if name == "Allow"}
     kind = re.sub(r"[^a-z0-9]+", "-", error.name.lower())
     detail = error.description

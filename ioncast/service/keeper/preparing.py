@@ -13,23 +13,17 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from benchdb.history.applications import Application, application, program_of
+from benchdb.history.applications import Application, application
 from benchdb.history.deleting_runs import DeletedRun
 from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
 from benchdb.history.runs import Run, runs_like, runs_of
 from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_second
-from ioncast.service.answering.answers import (
-    Decided,
-    Entry,
-    PreparedGroup,
-    decide_all,
-    is_same_size,
-    prepare_group,
-    ratio,
-)
+from ioncast.service.answering.answers import Entry, PreparedGroup, is_same_size, ratio
 from ioncast.service.answering.prepared import Wanted
+from ioncast.service.keeper.deciding_ahead import Decided, decide_all, prepare_group
 from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
+from ioncast_base.files import program_of
 from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.matching.basis import Survey, read_survey
 from predictor.matching.configurations import configuration

@@ -33,7 +33,8 @@ from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.summary_step import SummaryStep
 from ioncast.service.keeper.token_step import TokenStep
 from ioncast.service.keeper.wanted_sizes import WantedSizes
-from ioncast.service.running.background import begin_log, lock_file
+from ioncast.service.running.background import lock_file
+from ioncast.service.running.service_log import begin_log
 from ioncast.service.settings import Settings
 from ioncast_base.errors import DatabaseError, IoncastError
 

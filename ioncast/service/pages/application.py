@@ -14,8 +14,9 @@ from benchdb.history.run_insights import Insights, insights_of
 from benchdb.history.runs import Run, run_of, runs_of
 from benchdb.store.database import transaction
 from ioncast.insights.figures.laid_out import Figure
-from ioncast.service.api.decisions import Question, find
 from ioncast.service.context import service
+from ioncast.service.deciding.questions import Question
+from ioncast.service.deciding.replying import find
 from ioncast.service.http.uploads import place
 from ioncast.service.pages.causes.shown_causes import CausesShown, causes_shown
 from ioncast.service.pages.figures import runs_figure, timeline_figure
@@ -198,7 +199,7 @@ def prepared_answer(run: Run) -> dict[str, Any]:
     question = Question.model_construct(
         system=of.system, user=of.user, name=run.name, nodes=run.nodes, tasks=run.tasks
     )
-    record: dict[str, Any] = json.loads(find(question, [of.executable]).body)
+    record: dict[str, Any] = json.loads(find(service(), question, [of.executable]).body)
     return record
 
 

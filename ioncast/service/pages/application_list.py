@@ -20,7 +20,7 @@ from benchdb.history.applications import (
 from benchdb.store.database import transaction
 from benchdb.store.systems import system_names
 from ioncast.service.context import service
-from ioncast.service.http.fields import neighbours
+from ioncast.service.http.lists import neighbours
 from ioncast_base.limits import LARGEST_ID
 
 _ROWS = 50

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple, cast
 from flask import Blueprint, Flask, Response, redirect, render_template, request, url_for
 from markupsafe import Markup, escape
 from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as BaseResponse
 
-from benchdb.history.applications import program_of
 from ioncast.insights.comparison.shown import Marked
 from ioncast.service.context import service
 from ioncast.service.http import problems
 from ioncast.service.http.access import COOKIE, authorise, without_session
 from ioncast.service.pages.assets import asset_url
 from ioncast_base.errors import DatabaseError, IoncastError
+from ioncast_base.files import program_of
 from ioncast_base.times import instant
 from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
 from predictor.composition.plausible import is_implausible_beside
@@ -93,7 +94,7 @@ def problem_of(error: IoncastError) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(problems.of_error(error).get_data()))
 
 
-def of_error(error: IoncastError) -> Response:
+def of_error(error: IoncastError) -> BaseResponse:
     """Answer an error of ours with a page, or with a problem document for a program."""
     return _as_page(problems.of_error(error))
 
@@ -108,13 +109,13 @@ def wants_page() -> bool:
 def _to_login() -> Response | None:
     """Send a browser without a valid token to the login page."""
     try:
-        authorise("reader")
+        authorise("reader", service(), request)
     except IoncastError as error:
         if error.http_status != _UNAUTHORISED or not wants_page():
             raise
         here = request.full_path.rstrip("?") if request.method == "GET" else request.path
         where = url_for("pages.login", next=here)
-        return without_session(cast("Response", redirect(where, 303)))
+        return without_session(cast("Response", redirect(where, 303)), service(), request)
     return None
 
 
@@ -124,15 +125,15 @@ def _private(response: Response) -> Response:
     return response
 
 
-def _of_http(error: HTTPException) -> Response:
+def _of_http(error: HTTPException) -> BaseResponse:
     return _as_page(problems.of_http(error))
 
 
-def _of_exception(error: Exception) -> Response:
+def _of_exception(error: Exception) -> BaseResponse:
     return _as_page(problems.of_exception(error))
 
 
-def _as_page(document: Response) -> Response:
+def _as_page(document: BaseResponse) -> BaseResponse:
     """Show a problem document as a page in a browser; leave redirections as they are."""
     if document.mimetype not in _MACHINE or not wants_page():
         return document

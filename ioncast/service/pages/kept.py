@@ -7,6 +7,7 @@ from typing import cast
 from flask import Blueprint, Response, redirect, request, url_for
 
 from benchdb.history.kept_results import MOST_DOCUMENT_BYTES
+from ioncast.service.context import service
 from ioncast.service.http.access import limit_client, reject_other_origins
 from ioncast.service.pages.frame import page
 from ioncast.service.pages.shown_result import result_shown
@@ -25,8 +26,8 @@ def register(pages: Blueprint) -> None:
 
 def keep() -> Response:
     """Store the result in the form, and lead to its address."""
-    reject_other_origins()
-    limit_client()
+    reject_other_origins(request)
+    limit_client(service(), request)
     most_bytes = min(request.max_content_length or _MOST_FORM_BYTES, _MOST_FORM_BYTES)
     request.max_content_length = request.max_form_memory_size = most_bytes
     secret = keeping.keep(request.form.get("sealed", ""))
@@ -35,14 +36,14 @@ def keep() -> Response:
 
 def kept(secret: str) -> Response:
     """Show a kept result as its upload was answered."""
-    limit_client()
+    limit_client(service(), request)
     found = keeping.kept(secret)
     return page("predicted.html", shown=result_shown(found.result), kept=found)
 
 
 def delete_kept(secret: str) -> Response:
     """Delete a kept result."""
-    reject_other_origins()
-    limit_client()
+    reject_other_origins(request)
+    limit_client(service(), request)
     keeping.forget(secret)
     return page("kept_deleted.html")

@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ioncast.service.http.access import Role
-from ioncast.service.http.framework import FORM, JSON
+from ioncast.service.http.framework import FORM
+from ioncast.service.http.given import JSON
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _TOKEN = "Authorization: Bearer $IONCAST_TOKEN"  # noqa: S105

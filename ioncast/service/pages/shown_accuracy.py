@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from benchdb.history.applications import program_of
 from benchdb.history.outcomes import JoinedOutcome
 from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.pages.figures import (
@@ -19,6 +18,7 @@ from ioncast.service.pages.figures import (
     named_errors_figure,
     ratios_figure,
 )
+from ioncast_base.files import program_of
 from predictor.validation.against_reruns import Expected
 from predictor.validation.decision_errors import (
     Drift,

@@ -25,9 +25,9 @@ from benchdb.measurements.coverage import (
 )
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
+from benchdb.store.credentials import digest
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems, require_system, system_names
-from benchdb.store.tokens import digest
 from ioncast.insights.comparison.comparing import TOLERANCE
 from ioncast.service.api.jobs import explained_job
 from ioncast.service.api.predictions import PredictionOfLog
@@ -119,7 +119,7 @@ def applications() -> Response:
 @pages.get("/applications/<int:application_id>")
 def application(application_id: int) -> Response:
     """Show an application: the I/O of a run, the expected bandwidth, and the reasons."""
-    limit_client()
+    limit_client(service(), request)
     before, run = (request.args.get(name, type=int) for name in ("before", "run"))
     found = read_application(application_id, run_id=run, before=before)
     return page("application.html", shown=found, is_first=before is None)
@@ -238,7 +238,7 @@ def predict() -> Response:
 @pages.post("/predict")
 def predict_log() -> Response:
     """Predict from an uploaded log, which is not stored."""
-    limit_client()
+    limit_client(service(), request)
     given = {name: value for name, value in request.form.items() if value}
     if not request.files.get("log"):
         return _predict_page(422, "Choose a Darshan log first.")
@@ -275,22 +275,26 @@ def login() -> Response:
 @pages.post("/login")
 def enter() -> Response:
     """Begin a session with a valid token."""
-    reject_other_origins()
-    limit_client()
+    reject_other_origins(request)
+    limit_client(service(), request)
     following, token = local(request.form.get("next")), request.form.get("token", "").strip()
     try:
-        role_of(service(), digest(token))
+        role_of(service(), digest(token), request.remote_addr)
     except IoncastError as error:
         told = problem_of(error)
         return page("login.html", told["status"], following=following, problem=told["detail"])
-    return with_session(cast("Response", redirect(following, 303)), digest(token))
+    return with_session(
+        cast("Response", redirect(following, 303)), digest(token), service(), request
+    )
 
 
 @pages.post("/logout")
 def logout() -> Response:
     """End the session."""
-    reject_other_origins()
-    return without_session(cast("Response", redirect(url_for("pages.login"), 303)))
+    reject_other_origins(request)
+    return without_session(
+        cast("Response", redirect(url_for("pages.login"), 303)), service(), request
+    )
 
 
 def _chosen(connection: Connection, systems: Sequence[str]) -> str | None:

@@ -25,7 +25,7 @@ from ioncast.service.http import problems
 from ioncast.service.http.uploads import MOST_LOGS
 from ioncast.service.pages.assets import assets
 from ioncast.service.pages.views import pages
-from ioncast.service.running import bodies, metrics, security_headers
+from ioncast.service.running import metrics, places, security_headers
 from ioncast.service.sandbox.child import ChildLimits, Children
 from ioncast.service.settings import Settings
 
@@ -66,6 +66,7 @@ def create_app(settings: Settings) -> Flask:
             database=existing_database(settings.database, patience_s=settings.patience_s),
             prepared=Reader(prepared_file(settings.state)),
             spool=SpoolWriter(spool_folder(settings.state)),
+            counts=metrics,
             children=Children(
                 settings.uploads_at_once,
                 ChildLimits(settings.upload_memory_mib << 20, settings.upload_s),
@@ -80,7 +81,7 @@ def create_app(settings: Settings) -> Flask:
         )
     metrics.register(app)
     problems.register(app)
-    bodies.register(app, settings.threads)
+    places.register(app, settings.threads)
     app.after_request(_secure)
     for blueprint in (
         decisions,

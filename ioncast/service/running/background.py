@@ -20,13 +20,6 @@ _PERIOD_S = 0.5
 _FEWEST_PERIODS_BETWEEN_STARTS = 6
 
 
-def begin_log() -> None:
-    """Write log messages to standard error."""
-    logging.basicConfig(level=logging.INFO, format="ioncast: %(message)s", stream=sys.stderr)
-    # The driver logs a warning for each error that it also raises.
-    logging.getLogger("psycopg").setLevel(logging.ERROR)
-
-
 def lock_file(state: str | Path) -> Path:
     """Return the path of the file that a keeper holds a lock on while it lives."""
     return Path(state) / "keeper.lock"

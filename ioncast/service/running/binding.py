@@ -6,19 +6,40 @@ import errno
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
+from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
 
 _UNIX = "unix:"
-_ELSEWHERE = "choose another address with --bind"
+_SOCKET = "decisions.sock"
+_ELSEWHERE = "choose another address with --bind or --decisions-bind"
 _REMEDIES = {
     errno.EADDRINUSE: f"stop the program that listens there, or {_ELSEWHERE}",
     errno.EADDRNOTAVAIL: "give an address of this machine",
     errno.ENOENT: "create its folder",
 }
+
+
+def runtime_folder(environment: Mapping[str, str]) -> str:
+    """Return the folder in memory that systemd made for the service, such as /run/ioncast.
+
+    The text is empty without systemd.
+    """
+    return environment.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+
+
+def with_decisions_bind(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """Return settings that say where decisions are answered.
+
+    An older file of settings, and a user who has no right to write to /run, need not name it.
+    """
+    if settings.decisions_bind:
+        return settings
+    folder = Path(runtime_folder(environment) or settings.state).absolute()
+    return settings.model_copy(update={"decisions_bind": (f"{_UNIX}{folder / _SOCKET}",)})
 
 
 def check_binds(binds: Iterable[str]) -> None:
@@ -32,9 +53,14 @@ def check_binds(binds: Iterable[str]) -> None:
     Raises
     ------
     InputError
-        When an address is in use, or this user may not listen there.
+        When an address is in use or is named twice, or this user may not listen there.
     """
+    known: set[str] = set()
     for bind in binds:
+        if bind in known:
+            remedy = "name it for decisions only, or for everything"
+            raise InputError("the service cannot listen there twice", where=bind, remedy=remedy)
+        known.add(bind)
         check: Callable[[str], None] = _check_path if bind.startswith(_UNIX) else _check_address
         try:
             check(bind.removeprefix(_UNIX))

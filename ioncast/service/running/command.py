@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,7 +19,7 @@ import click
 from benchdb.store.database import existing_database, opened_database, transaction
 from ioncast.service.http.uploads import remove_leftovers
 from ioncast.service.keeper.known_database import is_known
-from ioncast.service.running.binding import check_binds
+from ioncast.service.running.binding import check_binds, runtime_folder, with_decisions_bind
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
 from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
@@ -39,6 +39,7 @@ Examples:
   ioncast serve --bind 0.0.0.0:8420 --workers 4
   ioncast serve --config /etc/ioncast/service.toml
   ioncast serve --bind unix:/run/ioncast/ioncast.sock --bind 127.0.0.1:8420
+  ioncast serve --decisions-bind unix:/run/ioncast/decisions.sock
 """,
 )
 @click.option("--config", metavar="FILE.toml", type=click.Path(), help="The file of settings.")
@@ -47,6 +48,13 @@ Examples:
     multiple=True,
     metavar="HOST:PORT|unix:/PATH",
     help="Where to listen; can be given several times.  [default: 127.0.0.1:8420]",
+)
+@click.option(
+    "--decisions-bind",
+    multiple=True,
+    metavar="unix:/PATH|HOST:PORT",
+    help="Where to answer only decisions, whatever happens to the rest of the service."
+    "  [default: decisions.sock in systemd's runtime folder, else in the state folder]",
 )
 @click.option("--workers", metavar="N", help="Processes that answer requests.  [default: 2]")
 @click.option("--threads", metavar="N", help="Simultaneous requests in each.  [default: 8]")
@@ -60,6 +68,7 @@ Examples:
 def serve(
     config: str | None,
     bind: tuple[str, ...],
+    decisions_bind: tuple[str, ...],
     workers: str | None,
     threads: str | None,
     state: str | None,
@@ -74,6 +83,7 @@ def serve(
     """
     flags: dict[str, Any] = {
         "bind": bind or None,
+        "decisions_bind": decisions_bind or None,
         "workers": workers,
         "threads": threads,
         "state": state,
@@ -84,16 +94,16 @@ def serve(
             stack.enter_context(_tidied_when_ended())
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ioncast-demo-"))
             flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
-        settings = read_settings(config, flags)
-        stack.enter_context(_only_one(settings.state))
-        check_binds(settings.bind)
+        settings = with_decisions_bind(read_settings(config, flags), os.environ)
+        lock = stack.enter_context(_only_one(settings.state))
+        check_binds([*settings.bind, *settings.decisions_bind])
         remove_leftovers(settings.state)
         # A mistake in this file must be one line, before gunicorn starts.
         settings.thresholds()
         if demo:
             _fill_demo(settings)
         _prepare_database(settings)
-        _run(settings)
+        _run(settings, lock)
 
 
 @contextmanager
@@ -120,8 +130,8 @@ def _fill_demo(settings: Settings) -> None:
 
 
 @contextmanager
-def _only_one(state: str) -> Iterator[None]:
-    """Hold the lock on the state folder, which only one service may use."""
+def _only_one(state: str) -> Iterator[int]:
+    """Hold the lock on the state folder, which only one service may use; return its descriptor."""
     folder = Path(state)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -147,13 +157,15 @@ def _only_one(state: str) -> Iterator[None]:
                 ) from error
             time.sleep(0.1)
     try:
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _say_where(binds: Iterable[str]) -> None:
-    for bind in binds:
+def _say_where(settings: Settings) -> None:
+    for bind in settings.decisions_bind:
+        click.echo(f"ioncast: decisions on {bind}", err=True)
+    for bind in settings.bind:
         if bind.startswith("unix:"):
             click.echo(f"ioncast: interface on {bind}", err=True)
         else:
@@ -199,21 +211,23 @@ def _allow_open_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _run(settings: Settings) -> None:
+def _run(settings: Settings, lock: int) -> None:
     from gunicorn.app.base import BaseApplication  # noqa: PLC0415
 
     from ioncast.service.running import metrics  # noqa: PLC0415
     from ioncast.service.running.app import create_app  # noqa: PLC0415
-    from ioncast.service.running.background import begin_log, start  # noqa: PLC0415
+    from ioncast.service.running.background import start  # noqa: PLC0415
+    from ioncast.service.running.deciders import Decider, Master  # noqa: PLC0415
+    from ioncast.service.running.service_log import begin_log  # noqa: PLC0415
     from ioncast.service.running.shared_counts import SharedCounts  # noqa: PLC0415
-    from ioncast.service.running.worker import Worker  # noqa: PLC0415
+    from ioncast.service.running.worker import OPTIONS, Worker  # noqa: PLC0415
 
     begin_log()
     _allow_open_files()
     # systemd's runtime folder is in memory, so a full disk does not stop counting.
-    runtime = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
-    counts = SharedCounts(Path(runtime or settings.state) / "metrics")
+    counts = SharedCounts(Path(runtime_folder(os.environ) or settings.state) / "metrics")
     counts.prepare()
+    decider = Decider(settings, lock)
 
     class Server(BaseApplication):
         """gunicorn with our settings; it reads neither a file nor arguments."""
@@ -226,7 +240,7 @@ def _run(settings: Settings) -> None:
             return create_app(settings)
 
     def listening(_server: Any) -> None:
-        _say_where(settings.bind)
+        _say_where(settings)
 
     def is_to_come(server: Any, worker: Any) -> None:
         others = (each.slot for each in server.WORKERS.values())
@@ -234,7 +248,7 @@ def _run(settings: Settings) -> None:
 
     def began(worker: Any) -> None:
         counts.enter(worker.slot)
-        metrics.count_in(counts)
+        metrics.count_in(counts, decider.counts)
         worker.end_background = start(worker.app.wsgi().extensions["ioncast"])
 
     def ended(_server: Any, worker: Any) -> None:
@@ -242,25 +256,19 @@ def _run(settings: Settings) -> None:
             end()
 
     options: dict[str, Any] = {
+        **OPTIONS,
         "bind": list(settings.bind),
         "workers": settings.workers,
         "threads": settings.threads,
         "worker_class": Worker,
         "preload_app": True,
-        "keepalive": 5,
         "timeout": settings.upload_s + 60,
         "graceful_timeout": _GRACE_S,
-        "limit_request_line": 8190,
-        # The setting `proxies` decides on X-Forwarded headers, and no header may set a path.
-        "forwarded_allow_ips": "",
-        "forwarder_headers": "",
-        "secure_scheme_headers": {},
         "proc_name": "ioncast",
-        "loglevel": "warning",
         "when_ready": listening,
         "pre_fork": is_to_come,
         "post_worker_init": began,
         "worker_exit": ended,
         "control_socket_disable": True,
     }
-    Server().run()
+    Master(Server(), decider).run()

@@ -22,7 +22,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from ioncast.service.answering.spool import spool_folder, waiting_bytes
 from ioncast.service.context import Service
+from ioncast.service.deciding.counts import BUCKETS_S, DecisionCounts
 from ioncast.service.running.shared_counts import SharedCounts
+from ioncast.service.running.summed_counts import DECISIONS, SECONDS, UNRECORDED, OfDecider, Sum
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -32,30 +34,33 @@ _P = ParamSpec("_P")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOG = logging.getLogger("ioncast.service")
 _STARTED = "ioncast.started"
-_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 60)
 # The labels of all endpoints and statuses that had no room of their own.
 _OTHERS = ("others", 0)
 
-_SECONDS = Histogram(
-    "ioncast_request_seconds",
-    "Time to answer, by operation and status.",
-    ["endpoint", "status"],
-    buckets=_BUCKETS,
-)
-_DECISIONS = Counter("ioncast_decisions", "Decisions, by source.", ["source"])
+_SECONDS = Histogram(*SECONDS, ["endpoint", "status"], buckets=BUCKETS_S)
+_DECISIONS = Counter(*DECISIONS, ["source"])
 
 
 class _Counts:
     """The counts of this process: shared with others in files, or its own."""
 
     shared: SharedCounts | None = None
+    of_decider: DecisionCounts | None = None
     has_failed = False
     making = Lock()
 
 
-def count_in(shared: SharedCounts) -> None:
-    """Count together with other workers, if there is room; each worker calls this once."""
-    _Counts.shared = shared
+def count_in(shared: SharedCounts, of_decider: DecisionCounts) -> None:
+    """Count together with other workers, if there is room; each worker calls this once.
+
+    Parameters
+    ----------
+    shared : SharedCounts
+        The counts of all workers.
+    of_decider : DecisionCounts
+        The counts of the process that only answers schedulers.
+    """
+    _Counts.shared, _Counts.of_decider = shared, of_decider
     if not shared.is_open:
         return
     try:
@@ -92,9 +97,7 @@ _decisions = cache(_DECISIONS.labels)
 @cache
 def _unrecorded() -> Counter:
     """Make the counter when it is first needed: it takes its place in the files at once."""
-    return Counter(
-        "ioncast_unrecorded_decisions", "Decisions that were answered but could not be stored."
-    )
+    return Counter(*UNRECORDED)
 
 
 @cache
@@ -141,11 +144,13 @@ def could_not_record() -> None:
 
 def exposition(service: Service) -> bytes:
     """Write all numbers in Prometheus' text format."""
-    if _Counts.shared is not None:
-        counted = generate_latest(_Counts.shared.registry())
-    else:
+    if _Counts.shared is None or _Counts.of_decider is None:
         _unrecorded()
         counted = generate_latest()
+    else:
+        everywhere = CollectorRegistry()
+        everywhere.register(Sum(_Counts.shared.registry(), OfDecider(_Counts.of_decider)))
+        counted = generate_latest(everywhere)
     own = CollectorRegistry()
     own.register(_State(service))
     return counted + generate_latest(own)

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+from operator import itemgetter
 from selectors import EVENT_READ
 from typing import Any
 
-from flask import Response
 from gunicorn.http.errors import LimitRequestHeaders, ParseException
 from gunicorn.util import http_date
 from gunicorn.workers.gthread import TConn, ThreadWorker
+from werkzeug.wrappers import Response
 
 from ioncast.service.http import problems
 from ioncast.service.running import security_headers
@@ -32,8 +35,16 @@ _HEAD_S = 5.0
 _LINGER_S = 2.0
 # How long a request without a body may take; a request with a body has gunicorn's `timeout`.
 _ANSWER_S = 30.0
-# A body that nobody read is skipped if it arrives in this time; else the connection is closed.
-_UNWANTED_BODY_S = 0.1
+# Settings of gunicorn for all its processes in this service. The setting `proxies` decides on
+# X-Forwarded headers, and no header may set a path.
+OPTIONS: dict[str, Any] = {
+    "keepalive": 5,
+    "limit_request_line": 8190,
+    "forwarded_allow_ips": "",
+    "forwarder_headers": "",
+    "secure_scheme_headers": {},
+    "loglevel": "warning",
+}
 
 
 @dataclass(eq=False)
@@ -46,7 +57,15 @@ class _Waiting:
 
 
 class Worker(ThreadWorker):
-    """Reads the head of each request in its loop; a thread gets the request with a whole head."""
+    """Reads the head of each request in its loop; a thread gets the request with a whole head.
+
+    Attributes
+    ----------
+    unwanted_body_s : float
+        A body that nobody read is skipped if it arrives in this time; else the connection ends.
+    """
+
+    unwanted_body_s = 0.1
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -61,6 +80,12 @@ class Worker(ThreadWorker):
         begun = _parser(conn).unreader.take_buffered()
         self._coming[conn] = _Waiting(time.monotonic() + _HEAD_S, begun)
         self._read_head(conn, conn.sock)
+
+    def accept(self, listener: socket.socket) -> None:
+        """Accept a connection; it takes the place of another one if there are too many."""
+        if self.nr_conns >= self.worker_connections - 1:
+            self._make_room()
+        super().accept(listener)
 
     def finish_request(self, conn: TConn, fs: Any) -> None:
         """Let the loop wait for the next request, or for the end of the connection."""
@@ -117,7 +142,10 @@ class Worker(ThreadWorker):
             super().enqueue_req(conn)
 
     def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:
-        until = time.monotonic() + _UNWANTED_BODY_S
+        body = _parser(conn).mesg.body
+        if not body.failed and getattr(body.reader, "length", None) == 0:
+            return keepalive
+        until = time.monotonic() + self.unwanted_body_s
         try:
             return keepalive and bool(_parser(conn).finish_body(deadline=until))
         except ParseException:
@@ -135,6 +163,24 @@ class Worker(ThreadWorker):
     def _drain(self, conn: TConn, sock: socket.socket) -> None:
         if _received(sock) == b"":
             self._drop(conn)
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest for its client."""
+        waited: list[tuple[float, Callable[[], None]]] = []
+        for waiting, may_wait_s in ((self._coming, _HEAD_S), (self._going, _LINGER_S)):
+            for conn in islice(waiting, 1):
+                waited.append((waiting[conn].until - may_wait_s, partial(self._drop, conn)))
+        for conn in islice(self.keepalived_conns, 1):
+            waited.append((conn.timeout - self.cfg.keepalive, partial(self._drop_kept, conn)))
+        if waited:
+            _, close = min(waited, key=itemgetter(0))
+            close()
+
+    def _drop_kept(self, conn: TConn) -> None:
+        self.keepalived_conns.remove(conn)
+        self.poller.unregister(conn.sock)
+        self.nr_conns -= 1
+        conn.close()
 
     def _poll(self, conn: TConn, waiting: _Waiting, read: Any) -> None:
         if not waiting.is_polled:

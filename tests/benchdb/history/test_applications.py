@@ -12,7 +12,6 @@ from benchdb.history.applications import (
     applications,
     count_applications,
     ids_of_applications,
-    program_of,
 )
 from benchdb.store.database import transaction
 from ioncast_base.errors import UnknownNameError
@@ -145,11 +144,3 @@ def test_a_missing_application_is_unknown(database: Engine, key: int) -> None:
     put_run(database, "/opt/other")
     with transaction(database) as connection, pytest.raises(UnknownNameError):
         application(connection, key)
-
-
-@pytest.mark.parametrize(
-    ("executable", "program"),
-    [("/opt/bin/app", "app"), ("app", "app"), ("./app", "app"), ("/opt/app/", "app"), ("/", "")],
-)
-def test_a_program_is_the_executable_without_its_folder(executable: str, program: str) -> None:
-    assert program_of(executable) == program

@@ -17,12 +17,11 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine, text
 
+from benchdb.store.credentials import ROLES, digest
 from benchdb.store.database import open_database, transaction
 from benchdb.store.tokens import (
-    ROLES,
     Token,
     add_token,
-    digest,
     revoke_token,
     tokens,
     valid_tokens,

@@ -14,7 +14,7 @@ import pytest
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
-from ioncast.service.api.decisions import DecisionAnswer, Question
+from ioncast.service.deciding.questions import DecisionAnswer, Question
 from ioncast.service.running.app import create_app
 from ioncast.service.running.demo_data import fill
 from ioncast.service.running.metrics import exposition
@@ -101,7 +101,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, s
 def test_requests_can_be_pasted(served: tuple[Served, str], block: str, tmp_path: Path) -> None:
     service, token = served
     script = block.replace("http://127.0.0.1:8420", service.url)
-    script = script.replace("/run/ioncast/ioncast.sock", str(service.socket))
+    script = script.replace("/run/ioncast/decisions.sock", str(service.decisions))
     shutil.copy(LOG, tmp_path / "app.darshan")
     for name in re.findall(r"=@(\S*id4711\S*)", block):
         # The logs of the processes of one job.

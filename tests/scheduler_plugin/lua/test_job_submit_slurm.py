@@ -459,10 +459,16 @@ def test_the_real_service_answers(site: Site, tmp_path: Path) -> None:
     told = {"IONCAST_DB": location, "IONCAST_DEFAULT_IO_NODES": "3"}
     open_to_all(tmp_path)
     # One worker: of two, one could know the token later than the other.
+    sent: dict[str, Any] = {
+        "method": "POST",
+        "body": b'{"system": "testbed"}',
+        "headers": {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+    }
     with running(tmp_path, "--workers", "1", environment=told) as service:
+        wait_for(lambda: service.decide("/v1/decisions", **sent).status == 200, "known token")
         for name, settings in {
             "asks": {"address": f"127.0.0.1:{service.port}"},
-            "sends-its-script": {"address": f"unix:{service.socket}", "token": token},
+            "sends-its-script": {"address": f"unix:{service.decisions}", "token": token},
         }.items():
             site.set(**settings)
             job = site.cluster.job(site.cluster.submit(f"--job-name={name}"))

@@ -14,11 +14,10 @@ from ioncast.service.answering.answers import (
     PreparedAnswer,
     PreparedGroup,
     answer,
-    decide_all,
     default_answer,
-    prepare_group,
 )
-from ioncast.service.api.decisions import DecisionAnswer
+from ioncast.service.deciding.questions import DecisionAnswer
+from ioncast.service.keeper.deciding_ahead import decide_all, prepare_group
 from ior_configs import IorConfig
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.model.system_model import Knowledge

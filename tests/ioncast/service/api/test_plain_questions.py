@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ioncast.service.answering.spool import spool_files, spool_folder
-from ioncast.service.http.framework import parameters
+from ioncast.service.http.given import parameters
 from ioncast.service.settings import Settings
 
 PATH = "/v1/decisions"
@@ -85,7 +85,7 @@ def test_a_defect_is_reported_and_counted_like_any_other(
         raise ZeroDivisionError("a secret")
 
     before = counted(client, 500)
-    monkeypatch.setattr("ioncast.service.api.decisions.default_answer", fail)
+    monkeypatch.setattr("ioncast.service.deciding.replying.default_answer", fail)
     answer = client.get(PATH, query_string={"system": "elsewhere"})
     assert (answer.status_code, answer.mimetype) == (500, "application/problem+json")
     assert "secret" not in answer.text

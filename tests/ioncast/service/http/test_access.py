@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask
+from flask import Flask, request
 from flask.testing import FlaskClient
 
 from benchdb.store.database import opened_database, transaction
@@ -244,12 +244,12 @@ def test_a_form_is_accepted_only_from_pages_of_this_service(
 ) -> None:
     with app.test_request_context("/", method="POST", base_url=HERE, headers=headers):
         if is_ours:
-            reject_other_origins()
+            reject_other_origins(request)
             return
         with pytest.raises(
             RequestError, match=r"the form is not from a page of here\.example:8420"
         ):
-            reject_other_origins()
+            reject_other_origins(request)
 
 
 @pytest.mark.parametrize("path", ["/v1/decisions?system=a", "/healthz", "/nowhere"])

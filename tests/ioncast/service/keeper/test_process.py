@@ -26,9 +26,10 @@ from benchdb.history.kept_results import keep_result
 from benchdb.history.outcomes import joined_outcomes, store_outcome
 from benchdb.history.runs import NewRun, Run, runs_like, store_run
 from benchdb.measurements.storing import Measurement, store
+from benchdb.store.credentials import digest
 from benchdb.store.database import open_database, opened_database, transaction
 from benchdb.store.fitted_models import stored_model
-from benchdb.store.tokens import add_token, digest, revoke_token
+from benchdb.store.tokens import add_token, revoke_token
 from ioncast.service.answering.answers import answer
 from ioncast.service.answering.prepared import Heartbeat, Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder

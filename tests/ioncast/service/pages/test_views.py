@@ -33,8 +33,9 @@ from benchdb.history.outcomes import joined_outcomes, store_outcome
 from benchdb.history.runs import NewRun, Run, runs_of, store_run
 from benchdb.measurements.listing import configurations_after
 from benchdb.measurements.storing import count
+from benchdb.store.credentials import digest
 from benchdb.store.database import opened_database, transaction
-from benchdb.store.tokens import add_token, digest, revoke_token
+from benchdb.store.tokens import add_token, revoke_token
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.cli import cli
 from ioncast.service.context import Service

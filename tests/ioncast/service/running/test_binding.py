@@ -36,8 +36,14 @@ def test_free_places_stay_free(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_named(taken: str) -> None:
     assert refusal(taken) == (
         f"{taken}: the service cannot listen there: Address already in use;"
-        " stop the program that listens there, or choose another address with --bind"
+        " stop the program that listens there, or choose another address with --bind or"
+        " --decisions-bind"
     )
+
+
+def test_an_address_is_for_decisions_or_for_everything(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the service cannot listen there twice"):
+        check_binds([f"unix:{tmp_path}/s", "127.0.0.1:0", f"unix:{tmp_path}/s"])
 
 
 def test_an_address_of_another_machine_is_refused() -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from ioncast.service.http.problems import Problem
+from ioncast.service.running.binding import with_decisions_bind
 from ioncast.service.settings import Settings, SystemSettings, read_settings
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 DEPLOY = Path(str(files("ioncast.service.running"))) / "deploy"
 # Settings whose value in the sample is not their default.
-OF_THE_UNIT = {"database", "state", "bind"}
+OF_THE_UNIT = {"database", "state", "bind", "decisions_bind"}
 SETTING = re.compile(r"^(?:# )?(\w+) = ", re.MULTILINE)
 
 
@@ -57,6 +58,9 @@ def test_the_unit_and_the_sample_name_the_same_folders() -> None:
     assert str(sample.database).startswith("/var/lib/ioncast/")
     assert "RuntimeDirectory=ioncast\n" in unit
     assert any(place.startswith("unix:/run/ioncast/") for place in sample.bind)
+    # An older file of settings leads to the same socket.
+    older, runtime = sample.model_copy(update={"decisions_bind": ()}), "/run/ioncast"
+    assert with_decisions_bind(older, {"RUNTIME_DIRECTORY": runtime}) == sample
 
 
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:

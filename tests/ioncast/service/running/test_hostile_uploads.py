@@ -84,7 +84,7 @@ def test_hundreds_of_damaged_logs_disturb_nobody(filled_location: str, tmp_path:
         wait_for(lambda: served.ask(DECIDE).json["source"] == "history", "prepared answers")
         before = sorted(served.all_workers()), served.keeper()
         with (
-            Asking(served, DECIDE, ASKING_THREADS) as asking,
+            Asking(served.ask, DECIDE, ASKING_THREADS) as asking,
             ThreadPoolExecutor(SENDERS) as senders,
         ):
             sent = [

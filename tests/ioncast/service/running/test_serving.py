@@ -279,7 +279,7 @@ def assert_it_decides_and_loses_nothing(running: Site, trouble: Trouble) -> None
     reading = 200 if trouble is read_only else 503
     with Posting(running.served, running.token, f"while-{trouble.__name__}") as posting:
         posting.wait_until_accepted()
-        with trouble(running), Asking(running.served, HACC, ASKING_THREADS) as asking:
+        with trouble(running), Asking(running.served.ask, HACC, ASKING_THREADS) as asking:
             posting.wait_until_refused()
             wait_for(lambda: running.served.ask("/v1/systems").status == reading, f"{reading}")
             asking.wait_until_answered()
@@ -303,7 +303,7 @@ def test_a_worker_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
     served = running.served
     with (
         Posting(served, running.token, "to-workers") as posting,
-        Asking(served, HACC, ASKING_THREADS) as asking,
+        Asking(served.ask, HACC, ASKING_THREADS) as asking,
     ):
         posting.wait_until_accepted()
         asking.wait_until_answered()
@@ -344,7 +344,7 @@ def test_a_service_killed_under_load_starts_again_with_all_that_it_accepted(
 ) -> None:
     with (
         Posting(running.served, running.token, "to-a-master") as posting,
-        Asking(running.served, HACC, ASKING_THREADS) as asking,
+        Asking(running.served.ask, HACC, ASKING_THREADS) as asking,
     ):
         posting.wait_until_accepted()
         asking.wait_until_answered()
@@ -382,7 +382,7 @@ def test_a_service_that_starts_where_it_may_only_read_keeps_decisions(stopped: S
 def assert_it_starts_and_keeps_decisions(site: Site, trouble: Trouble) -> None:
     with trouble(site):
         site.start()
-        with Asking(site.served, HACC, ASKING_THREADS) as asking:
+        with Asking(site.served.ask, HACC, ASKING_THREADS) as asking:
             wait_for(lambda: len(asking.numbers) > 50, "decisions")
             wait_for(lambda: readiness(site.served) == "unavailable", "notice")
     assert not asking.unprepared, asking.unprepared

@@ -1,0 +1,143 @@
+"""Decisions on a prediction, made ahead for each question that a scheduler may ask."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from ioncast.service.answering.answers import PreparedGroup
+from ioncast_base.wording import counted
+from predictor.composition import prediction
+from predictor.composition.composing import Point
+from predictor.composition.prediction import Policy
+from predictor.composition.reasons import Chosen, without_limit
+
+# More digits of a bandwidth or a probability mean nothing.
+_DIGITS = 6
+
+
+class Decided(NamedTuple):
+    """The decisions on one prediction, for each number of I/O nodes that may be available.
+
+    Attributes
+    ----------
+    points, io_nodes, unknown, default
+        As in `PreparedGroup`.
+    choices : tuple of (int, int, float, str, bool)
+        As in `PreparedGroup`, with the probability of being within 10 % of the best instead of
+        the confidence.
+    implausible : int
+        Number of bandwidths that did not correct the prediction (see
+        `predictor.composition.plausible`).
+    """
+
+    points: tuple[str, ...]
+    io_nodes: tuple[int, ...]
+    choices: tuple[tuple[int, int, float, str, bool], ...]
+    unknown: str | None
+    default: int | None
+    implausible: int = 0
+
+
+def decide_all(found: prediction.Prediction, policy: Policy) -> Decided:
+    """Decide by a site's policy, for each number of I/O nodes that may be available."""
+    choice = found.choice
+    return Decided(
+        points=tuple(map(_point, choice.curve)),
+        io_nodes=tuple(point.io_nodes for point in choice.curve),
+        choices=() if choice.unknown else tuple(_choices(choice, policy)),
+        unknown=choice.unknown,
+        default=policy.default,
+        implausible=len(found.implausible_runs),
+    )
+
+
+def prepare_group(
+    decided: Decided,
+    *,
+    tasks: int,
+    nodes: int | None,
+    application_id: int,
+    runs: int,
+    alike: int,
+    share: float,
+    scaled_from: int | None = None,
+) -> PreparedGroup:
+    """Prepare the answers for one size of job.
+
+    Parameters
+    ----------
+    decided : Decided
+        The decisions on the prediction from the runs that do the same I/O.
+    tasks, nodes
+        Numbers of processes and compute nodes.
+    application_id : int
+        Id of the newest run's application.
+    runs, alike : int
+        How many runs are known, and how many of them do the same I/O.
+    share : float
+        The share of the runs that do the same I/O in the weights of all runs (see
+        `predictor.matching.same_application.Variant`).
+    scaled_from : int, optional
+        The number of processes of the runs, if it differs from `tasks`.
+    """
+    return PreparedGroup(
+        tasks=tasks,
+        nodes=nodes,
+        application_id=application_id,
+        runs=counted(runs, "earlier run"),
+        size=_size(tasks, nodes, runs, alike, scaled_from) + _left_out(decided.implausible),
+        is_scaled=scaled_from is not None,
+        points=decided.points,
+        io_nodes=decided.io_nodes,
+        choices=tuple(
+            (cap, place, _number(share * within), why, is_cut_off)
+            for cap, place, within, why, is_cut_off in decided.choices
+        ),
+        unknown=decided.unknown,
+        default=decided.default,
+    )
+
+
+def _size(tasks: int, nodes: int | None, runs: int, alike: int, scaled_from: int | None) -> str:
+    processes = scaled_from or tasks
+    size = counted(processes, "process")
+    if nodes is not None and scaled_from is None:
+        size += f" on {counted(nodes, 'node')}"
+    if alike < runs:
+        size += f", {alike} of which do the same I/O"
+    return size if scaled_from is None else f"{size}, scaled to {tasks}"
+
+
+def _left_out(implausible: int) -> str:
+    if not implausible:
+        return ""
+    return f", {counted(implausible, 'bandwidth')} left out as implausible"
+
+
+def _choices(
+    choice: prediction.Choice, policy: Policy
+) -> Iterator[tuple[int, int, float, str, bool]]:
+    io_nodes = [point.io_nodes for point in choice.curve]
+    for cap in sorted(io_nodes, reverse=True):
+        decision = choice.decide(replace(policy, available=cap))
+        reason, within = decision.reason, decision.within_10_percent
+        if not isinstance(reason, Chosen) or within is None:
+            continue
+        place, why = io_nodes.index(reason.io_nodes), json.dumps(without_limit(reason))[1:-1]
+        yield cap, place, within, why, reason.unavailable is not None
+
+
+def _point(point: Point) -> str:
+    speed = point.bandwidth_mib_s
+    return (
+        f'"io_nodes":{point.io_nodes},"expected_mib_s":{_number(speed.mean)},'
+        f'"p10_mib_s":{_number(speed.p10)},"p90_mib_s":{_number(speed.p90)}'
+    )
+
+
+def _number(value: float) -> str:
+    """Write a number as JSON, with six digits."""
+    return repr(float(f"{value:.{_DIGITS}g}"))
