@@ -48,6 +48,12 @@ def impatient(children: Children) -> Iterator[Children]:
     children.limits = before
 
 
+def test_decisions_have_priority_over_readers_of_uploads(children: Children) -> None:
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert children.run(os.getpriority, os.PRIO_PROCESS, 0) == min(own + 10, 19)
+    assert children.run(os.sched_getscheduler, 0) == os.SCHED_BATCH
+
+
 def processes_below(parent: int) -> list[int]:
     return [pid for pid, above in _parents() if above == parent]
 
