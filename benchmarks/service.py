@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,7 +36,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from database import SYSTEM, seeded, synthetic, write_csv
-from measuring import Claim, ioncast, machine
+from measuring import DATA, Claim, ioncast, machine
 
 from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
@@ -49,6 +49,11 @@ from summario.reading.log import read_log
 PACKAGES = ("ioncast", "flask", "gunicorn", "pydantic")
 HERE = Path(__file__).resolve().parent
 LOGS = HERE.parent / "experiments" / "data" / "testbed" / "logs"
+SMALL = sorted(LOGS.glob("*.darshan"))
+# The log has 64,000 records.
+LARGE = [DATA / "runs/logs/large-64k-records.darshan"]
+UPLOADERS = 2
+ONE_BY_ONE = "unix socket, a connection for each request, one at a time"
 KINDS = ("hacc-io-ionodes0", "multiphase-ionodes0", "periodic-ionodes0")
 CELLS = 10
 RUNS = 3
@@ -86,12 +91,15 @@ class Server:
         Its port on 127.0.0.1.
     socket : Path
         Its unix socket.
+    decisions : Server or None
+        The addresses where it answers only decisions, if it has them.
     """
 
     name: str
     pid: int
     port: int
     socket: Path
+    decisions: Server | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,26 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Troubles:
+    """Work that our service gets while both servers are asked.
+
+    Attributes
+    ----------
+    uploads, large_uploads : callable
+        Clients send logs without a pause.
+    lock : callable
+        Another process holds the database's exclusive lock.
+    pages : callable
+        It does, and as many clients as there are threads ask for pages.
+    """
+
+    uploads: Meanwhile
+    large_uploads: Meanwhile
+    lock: Meanwhile
+    pages: Meanwhile
+
+
+@dataclass(frozen=True)
 class Case:
     """A way to ask, and its results round by round.
 
@@ -137,10 +165,19 @@ class Case:
     bare: list[Asked] = field(default_factory=list)
     ours: list[Asked] = field(default_factory=list)
 
+    def ratios(self, figure: str) -> list[float]:
+        """Our figure divided by the bare server's, of each round."""
+        pairs = zip(self.ours, self.bare, strict=True)
+        return [getattr(a, figure) / getattr(b, figure) for a, b in pairs]
+
     def ratio(self, figure: str) -> float:
         """The median over the rounds of our figure divided by the bare server's."""
-        pairs = zip(self.ours, self.bare, strict=True)
-        return statistics.median(getattr(a, figure) / getattr(b, figure) for a, b in pairs)
+        return statistics.median(self.ratios(figure))
+
+    def shown(self, figure: str) -> str:
+        """The median of the ratios, and the lowest and the highest."""
+        ratios = self.ratios(figure)
+        return f"{self.ratio(figure):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def main() -> None:
@@ -161,8 +198,12 @@ def main() -> None:
             paths,
             arguments.seconds,
             arguments.connections,
-            uploads=partial(uploading, ours, token, uploaded),
-            lock=partial(locked, database),
+            Troubles(
+                uploads=partial(uploading, ours, token, uploaded, SMALL, 1),
+                large_uploads=partial(uploading, ours, token, uploaded, LARGE, UPLOADERS),
+                lock=partial(locked, database),
+                pages=partial(waiting_pages, ours, database),
+            ),
         )
         for _ in range(arguments.rounds):
             for case in cases:
@@ -194,6 +235,8 @@ def parse_arguments() -> argparse.Namespace:
             parser.error(f"--{name} is too small")
     if not WRK:
         parser.error("wrk is not installed; install it (Debian's package has this name)")
+    if not LARGE[0].is_file():
+        parser.error(f"the logs of {DATA} are missing")
     if not ioncast().is_file():
         parser.error(
             f"{ioncast()} does not exist; run this with the Python in which ioncast is installed"
@@ -295,8 +338,10 @@ def bare_server(folder: Path) -> Iterator[Server]:
 @contextlib.contextmanager
 def our_service(folder: Path, database: Path) -> Iterator[Server]:
     port, place = free_port(), folder / "ioncast.sock"
+    apart, place_apart = free_port(), folder / "decisions.sock"
     options = {
         "bind": f"127.0.0.1:{port}",
+        "decisions-bind": f"127.0.0.1:{apart}",
         "workers": WORKERS,
         "threads": THREADS,
         "state": folder / "state",
@@ -304,10 +349,12 @@ def our_service(folder: Path, database: Path) -> Iterator[Server]:
     }
     arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     command = [str(ioncast()), "serve", *arguments, "--bind", f"unix:{place}"]
+    command += ["--decisions-bind", f"unix:{place_apart}"]
     # One client sends as many requests as all users of a machine.
     environment = {"IONCAST_REQUESTS_PER_MINUTE": "1000000", "OMP_NUM_THREADS": "1"}
     with running(command, folder, environment) as pid:
-        yield answering(Server("ioncast", pid, port, place))
+        decisions = answering(Server("ioncast", pid, apart, place_apart))
+        yield answering(Server("ioncast", pid, port, place, decisions))
 
 
 @contextlib.contextmanager
@@ -352,6 +399,16 @@ def get(server: Server, path: str) -> str:
         connection.close()
 
 
+def retry_after_s(server: Server, path: str) -> float:
+    """Send a request, and return the seconds after which its answer asks to come again."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        return float(answer.headers.get("Retry-After", "0"))
+
+
 def wait_until_prepared(ours: Server, applications: int) -> None:
     """Wait until each application has its answers."""
     start = time.monotonic()
@@ -365,24 +422,37 @@ def wait_until_prepared(ours: Server, applications: int) -> None:
     print(f"all answers prepared {time.monotonic() - start:.0f} s after the service's start")
 
 
-def ways_to_ask(
-    paths: Path, seconds: int, connections: int, *, uploads: Meanwhile, lock: Meanwhile
-) -> list[Case]:
+def ways_to_ask(paths: Path, seconds: int, connections: int, troubles: Troubles) -> list[Case]:
     def tcp(server: Server, *, close: bool = False) -> Asked:
         return by_wrk(server, paths, seconds, connections, close=close)
 
     def unix(server: Server, *, connections: int = connections, close: bool = False) -> Asked:
         return by_ourselves(server, paths, seconds, connections, close=close)
 
+    def apart(server: Server) -> Asked:
+        return tcp(server.decisions or server)
+
+    def apart_one_by_one(server: Server) -> Asked:
+        return unix(server.decisions or server, connections=1, close=True)
+
     return [
         Case("TCP, wrk", tcp),
         Case("TCP, a connection for each request, wrk", partial(tcp, close=True)),
-        Case("TCP, wrk, while logs are uploaded", tcp, uploads),
-        Case("TCP, wrk, while the database is locked", tcp, lock),
+        Case("TCP, wrk, while logs are uploaded", tcp, troubles.uploads),
+        Case("TCP, wrk, while the database is locked", tcp, troubles.lock),
         Case("unix socket", unix),
         Case(
-            "unix socket, a connection for each request, one at a time",
+            ONE_BY_ONE,
             partial(unix, connections=1, close=True),
+        ),
+        *(
+            Case(f"`decisions_bind`, {way}{when}", ask, meanwhile)
+            for way, ask in (("TCP, wrk", apart), (ONE_BY_ONE, apart_one_by_one))
+            for when, meanwhile in (
+                ("", contextlib.nullcontext),
+                (f", while {UPLOADERS} clients upload 3 MB", troubles.large_uploads),
+                (", while pages wait for a locked database", troubles.pages),
+            )
         ),
     ]
 
@@ -454,24 +524,47 @@ def locked(database: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def uploading(ours: Server, token: str, statuses: Counter[int]) -> Iterator[None]:
-    """Send logs one after the other, in a thread."""
+def uploading(
+    ours: Server, token: str, statuses: Counter[int], paths: Sequence[Path], clients: int
+) -> Iterator[None]:
+    """Send logs one after the other, in a thread for each client."""
     stop = threading.Event()
-    thread = threading.Thread(target=upload_until, args=(stop, ours, token, statuses))
-    thread.start()
+    logs = [path.read_bytes() for path in paths]
+
+    def upload() -> None:
+        for log in itertools.cycle(logs):
+            if stop.is_set():
+                return
+            statuses[send_log(ours, token, log)] += 1
+
+    with in_threads(upload, clients, stop):
+        yield
+
+
+@contextlib.contextmanager
+def waiting_pages(ours: Server, database: Path) -> Iterator[None]:
+    """Ask for pages of a locked database, by as many clients as the workers have threads."""
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            stop.wait(retry_after_s(ours, "/v1/systems"))
+
+    with locked(database), in_threads(look, WORKERS * THREADS, stop):
+        yield
+
+
+@contextlib.contextmanager
+def in_threads(work: Callable[[], None], number: int, stop: threading.Event) -> Iterator[None]:
+    threads = [threading.Thread(target=work) for _ in range(number)]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         stop.set()
-        thread.join()
-
-
-def upload_until(stop: threading.Event, ours: Server, token: str, statuses: Counter[int]) -> None:
-    logs = [path.read_bytes() for path in sorted(LOGS.glob("*.darshan"))]
-    for log in itertools.cycle(logs):
-        if stop.is_set():
-            return
-        statuses[send_log(ours, token, log)] += 1
+        for thread in threads:
+            thread.join()
 
 
 def send_log(ours: Server, token: str, log: bytes) -> int:
@@ -501,10 +594,10 @@ def print_cases(cases: Iterable[Case]) -> None:
     for case in cases:
         cells = [
             *(f"{middle(found, 'per_second'):,.0f}" for found in (case.bare, case.ours)),
-            f"{case.ratio('per_second'):.2f}",
+            case.shown("per_second"),
             *(f"{middle(found, 'p50_ms'):.2f}" for found in (case.bare, case.ours)),
             *(f"{middle(found, 'p99_ms'):.2f}" for found in (case.bare, case.ours)),
-            f"{case.ratio('p99_ms'):.2f}",
+            case.shown("p99_ms"),
             *(f"{middle(found, 'cpu_us'):,.0f}" for found in (case.bare, case.ours)),
         ]
         print(f"| {case.name} | {' | '.join(cells)} |")
@@ -521,7 +614,7 @@ def print_memory(*servers: Server) -> None:
     for server in servers:
         print(f"| {server.name}, master | {pss_mib(server.pid):.0f} |")
         for worker in children(server.pid):
-            print(f"| {server.name}, a worker | {pss_mib(worker):.0f} |")
+            print(f"| {server.name}, {name_of(worker)} | {pss_mib(worker):.0f} |")
             for pid in descendants(worker):
                 print(f"| {server.name}, {what_runs(pid)} | {pss_mib(pid):.0f} |")
 
@@ -541,6 +634,11 @@ def children(pid: int) -> list[int]:
 def what_runs(pid: int) -> str:
     command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
     return "keeper" if "service.keeper" in command else "its process that reads uploads"
+
+
+def name_of(child: int) -> str:
+    command = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8")
+    return "process for decisions" if "service.deciding" in command else "a worker"
 
 
 def pss_mib(pid: int) -> float:

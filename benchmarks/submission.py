@@ -60,7 +60,7 @@ def main() -> None:
         ill = stack.enter_context(stand_in(folder / "ill.sock"))
         plain = stack.enter_context(cluster(folder / "plain"))
         plugin = stack.enter_context(with_plugin(folder / "plugin"))
-        address = f"unix:{service.socket}"
+        address = f"unix:{service.decisions}"
         asked = {"address": address, "token": token}
         scripts = {"65,000 bytes 0xff": NO_TEXT, "4,000 commands": COMMANDS}
         cases: dict[str, tuple[str, dict[str, str | int]]] = {
