@@ -114,7 +114,8 @@ def test_all_samples_name_the_same_file_of_limits() -> None:
     lua = _DEPLOY.parent / "lua" / "ioncast_settings.lua"
     assert f'\n    limits = "{limits}",\n' in lua.read_text()
     unit = (_DEPLOY / "ioncast-watch.service").read_text()
-    assert f"-o ioncast-watch /dev/null {limits}'\n" in unit
+    for command in ("touch", "chown root:ioncast-watch", "chmod 664"):
+        assert f"\nExecStartPre=+-/usr/bin/{command} {limits}\n" in unit
     # The folder is root's: otherwise the watch could put a pipe there, and slurmctld would wait.
     assert f"install -d -m 755 {Path(limits).parent}\n" in unit
     assert f"\nReadWritePaths=-{Path(limits).parent}\n" in unit
