@@ -6,7 +6,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,7 +26,10 @@ _WRITERS_LOCK = 0x10CA57
 # SQLSTATE codes for writing in a read-only transaction, and for missing privileges.
 _READ_ONLY_TRANSACTION, _NO_PRIVILEGE = "25006", "42501"
 _SQLITE_READONLY = 8
+_PSYCOPG = "psycopg"
 _SHARE_FOR_LOCKS = 0.9
+# A server whose host swaps may need some seconds for a new connection.
+_OPENING_S = 30.0
 
 
 def default_location() -> Path:
@@ -35,7 +38,9 @@ def default_location() -> Path:
     return Path(data) / "ioncast" / "ioncast.sqlite"
 
 
-def open_database(location: str | Path | None = None, *, create: bool = True) -> Engine:
+def open_database(
+    location: str | Path | None = None, *, create: bool = True, patience_s: float | None = None
+) -> Engine:
     """Open a database, and upgrade it if its version is old.
 
     Parameters
@@ -45,20 +50,26 @@ def open_database(location: str | Path | None = None, *, create: bool = True) ->
     create : bool
         Create an SQLite file that does not exist. If False, a missing file reads as an empty
         database, so a mistyped name creates no file.
+    patience_s : float, optional
+        Longest wait for a connection to PostgreSQL, and then for its first answers, in seconds; 30
+        by default. psycopg waits at least 2 s for a connection.
 
     Raises
     ------
     InputError
         If the URL is not valid, or its driver is not installed.
     DatabaseError
-        If the database cannot be reached, read or upgraded.
+        If the database cannot be reached, read or upgraded, or does not answer.
     NewerDatabaseError
         If a newer ioncast upgraded the database.
     """
     engine = _create_engine(str(location or default_location()), create)
     where = shown(engine.url)
     try:
-        with engine.connect() as connection:
+        with (
+            _impatience(engine, _OPENING_S if patience_s is None else patience_s),
+            engine.connect() as connection,
+        ):
             version = _version(connection, where)
         if version != NEWEST:
             _upgrade(engine, version, where)
@@ -121,12 +132,20 @@ def _existing_postgresql(url: URL, patience_s: float, silence_s: float) -> Engin
         },
     )
     event.listen(engine, "handle_error", _leave_read_only)
-    if engine.driver == "psycopg":
+    if engine.driver == _PSYCOPG:
         # psycopg is optional, and an SQLite file does not need it.
         from benchdb.store.silent_server import limit_silence  # noqa: PLC0415
 
         limit_silence(engine, silence_s)
     return engine
+
+
+def _impatience(engine: Engine, patience_s: float) -> AbstractContextManager[None]:
+    if engine.driver != _PSYCOPG:
+        return nullcontext()
+    from benchdb.store.silent_server import impatience  # noqa: PLC0415
+
+    return impatience(engine, patience_s)
 
 
 def _existing_sqlite(url: URL, patience_s: float) -> Engine:
@@ -143,9 +162,11 @@ def _existing_sqlite(url: URL, patience_s: float) -> Engine:
 
 
 @contextmanager
-def opened_database(location: str | Path | None = None, *, create: bool = True) -> Iterator[Engine]:
-    """Open a database for a block; its connections are closed at the end."""
-    engine = open_database(location, create=create)
+def opened_database(
+    location: str | Path | None = None, *, create: bool = True, patience_s: float | None = None
+) -> Iterator[Engine]:
+    """Open a database for a block as `open_database` does; close its connections at the end."""
+    engine = open_database(location, create=create, patience_s=patience_s)
     try:
         yield engine
     finally:

@@ -6,6 +6,8 @@ limits nor the server's own ever end a statement there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -84,12 +86,44 @@ def limit_silence(engine: Engine, patience_s: float) -> None:
     """
 
     def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> ImpatientConnection:
-        connection = ImpatientConnection.connect(*arguments, **options)
-        connection.patience_s = patience_s
-        return connection
+        return _connected(arguments, options, patience_s)
 
     event.listen(engine, "do_connect", connect)
     event.listen(engine, "handle_error", _wait_once)
+
+
+@contextmanager
+def impatience(engine: Engine, patience_s: float) -> Iterator[None]:
+    """Let the connections of a block give up on a server that does not answer.
+
+    After the block they are closed. Later ones wait as long as the server needs: an import or an
+    upgrade may be one long statement, or wait for another writer.
+
+    Parameters
+    ----------
+    engine : Engine
+        An engine with the driver psycopg, which has made no connection.
+    patience_s : float
+        Longest time without a byte from or to the server, in seconds; for a new connection the
+        whole time, at least 2 s.
+    """
+
+    def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> ImpatientConnection:
+        limited = {"connect_timeout": max(int(patience_s), 2)} | options
+        return _connected(arguments, limited, patience_s)
+
+    event.listen(engine, "do_connect", connect)
+    try:
+        yield
+    finally:
+        event.remove(engine, "do_connect", connect)
+        engine.dispose()
+
+
+def _connected(arguments: Any, options: Any, patience_s: float) -> ImpatientConnection:
+    connection = ImpatientConnection.connect(*arguments, **options)
+    connection.patience_s = patience_s
+    return connection
 
 
 def _wait_once(context: ExceptionContext) -> None:

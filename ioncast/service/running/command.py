@@ -182,7 +182,7 @@ def _prepare_database(settings: Settings) -> None:
     """
     try:
         _refuse_to_replace(settings)
-        with opened_database(settings.database):
+        with opened_database(settings.database, patience_s=settings.patience_s):
             pass
     except NewerDatabaseError:
         # Its rows may mean something else than this program writes.
