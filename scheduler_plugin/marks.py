@@ -1,11 +1,13 @@
-"""The mark of `job_submit.lua` in a job's admin_comment: its decision, and whether it is held."""
+"""The mark of `job_submit.lua` in a job's admin_comment: its decision, and its hold."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-_MARK = re.compile(r"(?:^|(?<=\s))ioncast:([0-9A-Za-z_-]{1,32})(:held)?(?=\s|$)")
+_MARK = re.compile(
+    r"(?:^|(?<=\s))ioncast:([0-9A-Za-z_-]{1,32})(:held(?: until:([0-9]{1,12}))?)?(?=\s|$)"
+)
 
 
 class Mark(NamedTuple):
@@ -17,10 +19,14 @@ class Mark(NamedTuple):
         The service's id of the decision.
     is_held : bool
         Whether the job was held for the arbiter.
+    until_s : int or None
+        The Unix time at which the hold ends by itself; None for the holds of older plugins, which
+        do not end by themselves.
     """
 
     decision_id: str
     is_held: bool
+    until_s: int | None = None
 
 
 def mark_of(admin_comment: str) -> Mark | None:
@@ -28,12 +34,15 @@ def mark_of(admin_comment: str) -> Mark | None:
 
     Examples
     --------
-    >>> mark_of("billed to physics ioncast:04a9:held")
-    Mark(decision_id='04a9', is_held=True)
+    >>> mark_of("billed to physics ioncast:04a9:held until:1795465753")
+    Mark(decision_id='04a9', is_held=True, until_s=1795465753)
     >>> mark_of("nothing of ours")
     """
     found = list(_MARK.finditer(admin_comment))
-    return Mark(found[-1][1], bool(found[-1][2])) if found else None
+    if not found:
+        return None
+    decision_id, held, until = found[-1].groups()
+    return Mark(decision_id, held is not None, int(until) if until else None)
 
 
 def without_hold(admin_comment: str) -> str:

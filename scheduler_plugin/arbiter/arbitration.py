@@ -8,7 +8,7 @@ from statistics import median
 
 from ioncast_base.allocation.dividing import JobCurve, Share, allocate
 from ioncast_base.wording import in_digits
-from scheduler_plugin.marks import Mark, mark_of, without_hold
+from scheduler_plugin.marks import Mark, mark_of
 from scheduler_plugin.settings import ArbitrateSettings
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licence_limits import Limits
@@ -52,8 +52,8 @@ class Change:
     ----------
     job : Job
         The job before the change.
-    licenses, admin_comment : str
-        Their new values.
+    licenses : str
+        Their new value.
     is_release : bool
         Whether the job is released.
     why : str
@@ -62,7 +62,6 @@ class Change:
 
     job: Job
     licenses: str
-    admin_comment: str
     is_release: bool
     why: str
 
@@ -94,7 +93,8 @@ def plan(
         Unix time.
     """
     of = _Pool(limits)
-    waiting = [job for job in jobs if _is_ours(job)]
+    waiting = [job for job in jobs if _is_ours(job, now_s)]
+    held = {job.id for job in waiting if _is_held(job, now_s)}
     begun = _begun_arrays(jobs)
     # Sorted by values that a release does not change, so that the next plan sees the same order.
     known = sorted(
@@ -110,7 +110,7 @@ def plan(
     allocation = allocate(
         [
             *(_running(job, of) for job in running),
-            *(_waiting(job, curves, of, weights[job.id]) for job in known),
+            *(_waiting(job, job.id in held, curves, of, weights[job.id]) for job in known),
         ],
         # Running jobs have more than the pool after an admin made it smaller.
         max(limits.total, sum(map(of.count, running))),
@@ -126,23 +126,23 @@ def plan(
     for job in waiting:
         share = shares.get(str(job.id))
         if share is not None:
-            changes += _given(job, share, curves, of, settings.policy)
-        elif _is_held(job) and _is_known_by_now(job, curves, now_s):
+            changes += _given(job, share, job.id in held, curves, of, settings.policy)
+        elif job.id in held and _is_known_by_now(job, curves, now_s):
             changes.append(as_decided(job, _why_alone(job, curves, of)))
     return changes
 
 
-def releases(jobs: Sequence[Job]) -> list[Change]:
+def releases(jobs: Sequence[Job], now_s: float) -> list[Change]:
     """Release all jobs that the arbiter holds, because it ends."""
-    return [as_decided(job, "the arbiter ends") for job in jobs if job.is_waiting and _is_held(job)]
+    return [as_decided(job, "the arbiter ends") for job in jobs if _is_held(job, now_s)]
 
 
 def as_decided(job: Job, why: str) -> Change:
     """Release a job with the licences that it has already."""
-    return Change(job, job.licenses, without_hold(job.admin_comment), True, f"as decided: {why}")
+    return Change(job, job.licenses, True, f"as decided: {why}")
 
 
-def decisions_of(jobs: Sequence[Job]) -> list[str]:
+def decisions_of(jobs: Sequence[Job], now_s: float) -> list[str]:
     """Ids of the decisions whose curves a plan needs, the newest first.
 
     The service stores decisions in the order in which it made them. If the newest one can be read,
@@ -150,7 +150,7 @@ def decisions_of(jobs: Sequence[Job]) -> list[str]:
     job and lack that of an older one.
     """
     last_first = sorted(jobs, key=lambda job: (job.submitted_s or 0, job.id), reverse=True)
-    marks = [mark for job in last_first if _is_ours(job) and (mark := _mark(job))]
+    marks = [mark for job in last_first if _is_ours(job, now_s) and (mark := _mark(job))]
     return list(dict.fromkeys(mark.decision_id for mark in marks))
 
 
@@ -158,19 +158,21 @@ def _mark(job: Job) -> Mark | None:
     return mark_of(job.admin_comment)
 
 
-def _is_held(job: Job) -> bool:
+def _is_held(job: Job, now_s: float) -> bool:
     """Whether the arbiter holds the job; it must not release a job that somebody else holds."""
     mark = _mark(job)
-    is_held = job.is_held and _HELD_AGAIN not in job.reason.lower()
-    return is_held and mark is not None and mark.is_held
+    if mark is None or not mark.is_held or not job.is_waiting:
+        return False
+    if mark.until_s is None:
+        # An older plugin held it without an end.
+        return job.is_held and _HELD_AGAIN not in job.reason.lower()
+    # Another begin time, or a real hold, is of its user or of an admin.
+    return not job.is_held and job.begins_s == mark.until_s > now_s
 
 
-def _is_ours(job: Job) -> bool:
-    return (
-        job.is_waiting
-        and _mark(job) is not None
-        and (_is_held(job) or (not job.is_held and job.reason in _IN_LINE))
-    )
+def _is_ours(job: Job, now_s: float) -> bool:
+    is_in_line = job.is_waiting and not job.is_held and job.reason in _IN_LINE
+    return _mark(job) is not None and (is_in_line or _is_held(job, now_s))
 
 
 def _begun_arrays(jobs: Sequence[Job]) -> set[int | None]:
@@ -188,9 +190,7 @@ def _first_in_line(jobs: Sequence[Job], machine_nodes: int | None) -> list[Job]:
 
     I/O nodes for the jobs behind them would be idle.
     """
-    in_line = sorted(
-        jobs, key=lambda job: (_is_held(job), -(job.priority or 0), job.submitted_s or 0, job.id)
-    )
+    in_line = sorted(jobs, key=lambda job: (-(job.priority or 0), job.submitted_s or 0, job.id))
     if machine_nodes is None:
         return in_line
     first: list[Job] = []
@@ -226,7 +226,7 @@ def _is_known_by_now(job: Job, curves: Curves, now_s: float) -> bool:
 def _weights(jobs: Sequence[Job], settings: ArbitrateSettings) -> dict[int, float]:
     """Weight of each job's bandwidth, by job id.
 
-    A held job has priority 0, so it gets the median priority of the others.
+    A job that an older plugin held has priority 0, so it gets the median priority of the others.
     """
     if settings.weight == "nodes":
         return {job.id: float(job.nodes or 1) for job in jobs}
@@ -241,19 +241,21 @@ def _running(job: Job, pool: _Pool) -> JobCurve:
     return JobCurve(str(job.id), job.nodes or 1, {}, current=pool.count(job), is_fixed=True)
 
 
-def _waiting(job: Job, curves: Curves, pool: _Pool, weight: float) -> JobCurve:
+def _waiting(job: Job, is_held: bool, curves: Curves, pool: _Pool, weight: float) -> JobCurve:
     # The user of a held job has seen no number yet, so moving away from it needs no minimum gain.
-    current = None if _is_held(job) else pool.count(job)
+    current = None if is_held else pool.count(job)
     return JobCurve(str(job.id), job.nodes or 1, pool.possible(job, curves), weight, current)
 
 
-def _given(job: Job, share: Share, curves: Curves, pool: _Pool, policy: str) -> Iterator[Change]:
+def _given(
+    job: Job, share: Share, is_held: bool, curves: Curves, pool: _Pool, policy: str
+) -> Iterator[Change]:
     expected = in_digits(share.expected_mib_s or 0, 4)
     io_nodes, why = share.io_nodes, f"{policy}, {expected} MiB/s expected"
     if io_nodes is None:
-        if not _is_held(job):
+        if not is_held:
             return
         io_nodes, why = min(pool.possible(job, curves)), f"{policy}, no I/O nodes are free now"
-    if _is_held(job) or pool.count(job) != io_nodes:
+    if is_held or pool.count(job) != io_nodes:
         licenses = with_licence(job.licenses, pool.limits.licence, io_nodes)
-        yield Change(job, licenses, without_hold(job.admin_comment), _is_held(job), why)
+        yield Change(job, licenses, is_held, why)

@@ -11,6 +11,10 @@ from pathlib import Path
 from ioncast_base.errors import InputError
 from scheduler_plugin.locks import locked_file
 
+# A job that nobody releases starts after so many seconds. An arbiter that runs releases each job in
+# about a minute at the latest, and one that was killed is soon started again.
+HOLD_S = 300
+
 
 class Heartbeat:
     """The file of `arbitrate.heartbeat`, and a lock file beside it.
@@ -23,6 +27,7 @@ class Heartbeat:
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
+        self._written_s = 0
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -40,7 +45,9 @@ class Heartbeat:
             yield
 
     def beat(self) -> None:
-        """Write the Unix time, in whole seconds.
+        """Write the Unix time, in whole seconds, and how long a job is held at most.
+
+        It may be called often: it writes once a second.
 
         Raises
         ------
@@ -49,9 +56,13 @@ class Heartbeat:
         """
         # A reader finds the old number or the new one, never a part of a number.
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        now_s = int(time.time())
+        if now_s == self._written_s:
+            return
         with _writable(self._path):
-            new.write_text(f"{int(time.time())}\n")
+            new.write_text(f"{now_s} {HOLD_S}\n")
             new.replace(self._path)
+        self._written_s = now_s
 
     def end(self) -> None:
         """Remove the file, so that no more jobs are held."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ioncast_base.errors import IoncastError
 from ioncast_base.visible_text import visible
+from ioncast_base.wording import counted
 from scheduler_plugin.arbiter.arbitration import Change, as_decided, decisions_of, plan, releases
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from scheduler_plugin.marks import without_hold
@@ -17,6 +19,7 @@ from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import SlurmAnswerError
+from scheduler_plugin.slurm.job_changes import JobChange
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licence_limits import Limits
 
@@ -49,8 +52,9 @@ class Arbiter:
     is_dry: bool = False
     # Curves by decision id. A decision never changes, so each is read once.
     _curves: dict[str, dict[int, float]] = field(default_factory=dict)
-    # Jobs that this arbiter released; if one is held again, somebody else holds it.
+    # Jobs that this arbiter released, and jobs whose release Slurm rejected in the last round.
     _released: set[int] = field(default_factory=set)
+    _refused: set[int] = field(default_factory=set)
     # Limits of slurmdbd, and the Unix time when it was asked for them.
     _limits: Limits | None = None
     _limits_s: float = 0.0
@@ -59,13 +63,15 @@ class Arbiter:
     _complaints: set[str] = field(default_factory=set)
     _said: set[str] = field(default_factory=set)
 
-    def round(self, now_s: float) -> list[Change]:
+    def round(self, now_s: float, progress: Callable[[], None] = lambda: None) -> list[Change]:
         """Plan and change the waiting jobs once.
 
         Parameters
         ----------
         now_s : float
             Unix time.
+        progress : callable
+            It is called after each change that Slurm accepted.
 
         Returns
         -------
@@ -75,23 +81,25 @@ class Arbiter:
         Raises
         ------
         SlurmError
-            If Slurm's jobs or licences cannot be read.
+            If Slurm's jobs or licences cannot be read, or if Slurm rejects the same releases as in
+            the last round, and accepts no other.
         """
         self._said, self._complaints = self._complaints, set()
         jobs = self._jobs()
-        self._learn(decisions_of(jobs))
+        self._learn(decisions_of(jobs, now_s))
         limits = self._limits_now(now_s)
         changes = plan(jobs, self._curves, limits, self.settings.arbitrate, now_s)
-        return [change for change in changes if self._made(change)]
+        made = self._made(changes, progress)
+        self._check_releases(changes, made)
+        return made
 
     def held(self) -> list[Change]:
         """The releases of all jobs that the arbiter still holds."""
-        return releases(self._jobs())
+        return releases(self._jobs(), time.time())
 
     def release_all(self) -> None:
         """Release all jobs that the arbiter holds."""
-        for change in self.held():
-            self._made(change)
+        self._made(self.held(), lambda: None)
 
     def pool(self) -> int:
         """Number of I/O nodes that Slurm has as licences."""
@@ -120,7 +128,8 @@ class Arbiter:
     def _jobs(self) -> list[Job]:
         """All jobs; without the hold in the mark of those that were released.
 
-        Slurm 22.05 cannot change the comment, so there the mark still says that we hold the job.
+        An operator cannot change administrators' comments, so the mark of a job that an older
+        plugin held still says that we hold it.
         """
         jobs = self.slurm.jobs()
         self._released &= {job.id for job in jobs}
@@ -146,38 +155,55 @@ class Arbiter:
             if found is not None:
                 self._curves[decision_id] = _curve(found)
 
-    def _made(self, change: Change) -> bool:
-        """Make a change and log it; return whether Slurm accepted it."""
-        if not self.is_dry:
-            is_new = change.licenses != change.job.licenses
-            try:
-                self.slurm.change(
-                    change.job.id,
-                    licenses=change.licenses if is_new else None,
-                    held=False if change.is_release else None,
-                    admin_comment=self._comment(change),
-                )
-            except SlurmAnswerError as error:
+    def _made(self, changes: Sequence[Change], progress: Callable[[], None]) -> list[Change]:
+        """Make changes and log them; return those that Slurm accepted."""
+        if self.is_dry:
+            for change in changes:
+                _LOG.info("%s", _described(change, is_dry=True))
+            return list(changes)
+        made = self._accepted(changes, progress)
+        known = {change.job.id for change in made}
+        again = [
+            as_decided(change.job, "Slurm rejects other licences")
+            for change in changes
+            if change.is_release and change.job.id not in known and _has_new_licences(change)
+        ]
+        return made + (self._accepted(again, progress) if again else [])
+
+    def _accepted(self, changes: Sequence[Change], progress: Callable[[], None]) -> list[Change]:
+        wanted = {change.job.id: change for change in changes}
+        made = []
+
+        def note(sent: JobChange, error: SlurmAnswerError | None) -> None:
+            change = wanted[sent.job_id]
+            if error is not None:
                 # The job has started or ended meanwhile, or Slurm does not have these licences.
-                self._complain(f"job {change.job.id} is not changed", error)
-                can_be_released = change.is_release and is_new
-                return can_be_released and self._made(
-                    as_decided(change.job, "Slurm rejects other licences")
-                )
+                self._complain(f"job {sent.job_id} is not changed", error)
+                return
             if change.is_release:
-                self._released.add(change.job.id)
-        _LOG.info("%s", _described(change, self.is_dry))
-        return True
+                self._released.add(sent.job_id)
+            made.append(change)
+            _LOG.info("%s", _described(change, is_dry=False))
+            progress()
+
+        self.slurm.change_all(map(_to_send, changes), note)
+        return made
+
+    def _check_releases(self, changes: Sequence[Change], made: Sequence[Change]) -> None:
+        """Raise an error if Slurm releases no job, round after round: then none should be held."""
+        released = {change.job.id for change in made if change.is_release}
+        refused = {change.job.id for change in changes if change.is_release} - released
+        is_stuck = bool(refused & self._refused) and not released
+        self._refused = refused
+        if is_stuck:
+            raise SlurmAnswerError(
+                f"Slurm rejects the release of {counted(len(refused), 'held job')}"
+            )
 
     def _complain(self, failure: str, error: IoncastError) -> None:
         if failure not in self._said | self._complaints:
             _LOG.warning("%s: %s", failure, error)
         self._complaints.add(failure)
-
-    def _comment(self, change: Change) -> str | None:
-        """The job's comment without the hold, if Slurm can change comments."""
-        is_new = change.admin_comment != change.job.admin_comment
-        return change.admin_comment if is_new and self.slurm.can_change_admin_comment else None
 
 
 def share_once(arbiter: Arbiter) -> None:
@@ -204,8 +230,9 @@ def share_until_stopped(arbiter: Arbiter) -> None:
     failures = Failures(_LOG)
 
     def do_round() -> None:
-        arbiter.round(time.time())
-        # Only after a round that worked: the plugin must hold jobs only if somebody releases them.
+        # Only after a change or a round that worked: the plugin must hold jobs only if somebody
+        # releases them. A round with many changes takes longer than a heartbeat counts.
+        arbiter.round(time.time(), heartbeat.beat)
         heartbeat.beat()
 
     with heartbeat.alone():
@@ -227,7 +254,24 @@ def _end(arbiter: Arbiter, heartbeat: Heartbeat) -> None:
     try:
         arbiter.release_all()
     except IoncastError as error:
-        _LOG.error("jobs may still be held: %s", error)
+        _LOG.error("jobs may be held for some minutes more: %s", error)
+
+
+def _to_send(change: Change) -> JobChange:
+    """The change in Slurm's words; a release ends the hold in the way in which it began."""
+    ends_hold = change.is_release and change.job.is_held
+    ends_wait = change.is_release and not change.job.is_held
+    return JobChange(
+        change.job.id,
+        licenses=change.licenses if _has_new_licences(change) else None,
+        held=False if ends_hold else None,
+        begins_s=int(time.time()) if ends_wait else None,
+        het_job_id=change.job.het_job_id,
+    )
+
+
+def _has_new_licences(change: Change) -> bool:
+    return change.licenses != change.job.licenses
 
 
 def _curve(decision: dict[str, Any]) -> dict[int, float]:
@@ -238,7 +282,7 @@ def _described(change: Change, is_dry: bool) -> str:
     job = change.job
     verb = "would be " if is_dry else ""
     done = "released with" if change.is_release else "changed to"
-    is_new = change.licenses != job.licenses
+    is_new = _has_new_licences(change)
     before = f" (it had {visible(job.licenses or 'none')})" if is_new else ""
     licenses = visible(change.licenses or "no licences")
     return f"job {job.id} of {visible(job.user)} {verb}{done} {licenses}{before}: {change.why}"

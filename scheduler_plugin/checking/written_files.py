@@ -53,10 +53,15 @@ def gather_heartbeat(path: Path) -> int:
     InputError
         If the file is missing or has no time.
     """
-    text = _beginning(path, 40).strip()
-    if not re.fullmatch(r"\d{1,12}", text):
-        raise InputError("there is no time in this file", where=str(path))
-    return int(text)
+    # The second number is the length of a hold in seconds; older arbiters do not write it.
+    found = re.fullmatch(r"(\d{1,12}) \d{1,12}\n", _beginning(path, 40))
+    if found is None:
+        raise InputError(
+            "there is no time in this file, or the arbiter is older than this program",
+            where=str(path),
+            remedy="restart ioncast-arbiter",
+        )
+    return int(found[1])
 
 
 def gather_limits(path: Path) -> LimitsState:

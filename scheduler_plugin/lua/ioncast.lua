@@ -25,6 +25,7 @@ local MOST_DIRECTIVES = 100
 local LONGEST_LIMITS = 64 * 1024
 local MOST_PARTITIONS = 20
 local HEARTBEAT_S = 30
+local LONGEST_HOLD_S = 300
 -- Limits are still true while the watch does not run, but not for ever.
 local LIMITS_S = 86400
 -- If the plugin's own work has used this share of the deadline, no job script is sent, and a missing answer
@@ -896,58 +897,70 @@ local function resource_changes(job, settings, io_nodes)
     return { licenses = joined(job.licenses, ",", licence) }
 end
 
--- nil if the arbiter runs; otherwise the reason why it seems not to.
-local function absence_of_arbiter(settings)
+-- Seconds for which a job may be held, from the arbiter's heartbeat; or nil and the reason why the arbiter
+-- seems not to run.
+local function hold_of_arbiter(settings, now)
     if not settings.heartbeat then
-        return "the setting heartbeat is missing"
+        return nil, "the setting heartbeat is missing"
     end
-    local beat = tonumber(file_content(settings.heartbeat, 40))
+    local content = file_content(settings.heartbeat, 40) or ""
+    local beat, hold_s = content:match("^(%d+) (%d+)\n$")
     if not beat then
-        return "no heartbeat in " .. settings.heartbeat
+        local is_old = content:match("^%d+\n$")
+        return nil, is_old and "the arbiter is older than this plugin"
+            or "no heartbeat in " .. settings.heartbeat
     end
-    local age_s = os.time() - beat
+    local age_s = now - tonumber(beat)
     if math.abs(age_s) < HEARTBEAT_S then
-        return nil
+        return math.min(tonumber(hold_s), LONGEST_HOLD_S)
     elseif age_s < 0 then
-        return "the heartbeat is at least " .. HEARTBEAT_S .. " s ahead of this machine's clock"
+        return nil, "the heartbeat is at least " .. HEARTBEAT_S .. " s ahead of this machine's clock"
     end
-    return "the heartbeat is older than " .. HEARTBEAT_S .. " s"
+    return nil, "the heartbeat is older than " .. HEARTBEAT_S .. " s"
 end
 
--- Why a job in mode "arbitrate" is not held for the arbiter; nil if it is held. A hold would overwrite a
--- priority that a user or an admin has set. If a held job also waited for another job or a time, the arbiter
--- could not know it and would keep I/O nodes for that job.
-local function hindrance(job, settings, decision, slurm)
+-- Why a job in mode "arbitrate" is not held; nil if nothing but the arbiter's absence can prevent it. If a held
+-- job also waited for another job or a time, the arbiter could not know it and would keep I/O nodes for it.
+local function hindrance(job, settings, decision, now)
     if settings.resource ~= "licence" then
         return "burst buffers are not arbitrated"
     elseif not decision.id then
         return "the answer has no id"
-    elseif job.priority ~= slurm.NO_VAL then
-        return "its priority is set already"
+    elseif job.priority == 0 then
+        return "it is held already"
     elseif text_of(job.dependency, 1) then
         return "it waits for another job"
-    elseif (tonumber(job.begin_time) or 0) > os.time() then
+    elseif (tonumber(job.begin_time) or 0) > now then
         return "it must not start before a later time"
     end
-    return absence_of_arbiter(settings)
+    return nil
 end
 
-local function changes_of(job, settings, decision, slurm)
+-- The time until which a job is held for the arbiter; or nil and the reason why it is not held. A hold is a
+-- begin time, so that it ends by itself if the arbiter does not end it.
+local function held_until(job, settings, decision)
+    local now, hold_s = os.time(), nil
+    local why = hindrance(job, settings, decision, now)
+    if not why then
+        hold_s, why = hold_of_arbiter(settings, now)
+    end
+    return hold_s and now + hold_s, why
+end
+
+local function changes_of(job, settings, decision)
     local changes = {}
     if decision.io_nodes and not decision.is_own then
         changes = resource_changes(job, settings, decision.io_nodes)
     end
     if settings.mode == "arbitrate" and decision.is_known then
-        decision.not_held = hindrance(job, settings, decision, slurm)
+        changes.begin_time, decision.not_held = held_until(job, settings, decision)
         decision.is_held = not decision.not_held
-    end
-    if decision.is_held then
-        changes.priority = 0
     end
     -- Only a job with a known decision gets a mark. From the mark and no licences the watch concludes that
     -- the job was given 0 I/O nodes.
     if decision.id and decision.is_known then
-        local mark = "ioncast:" .. decision.id .. (decision.is_held and ":held" or "")
+        local held = decision.is_held and ":held until:" .. digits(changes.begin_time) or ""
+        local mark = "ioncast:" .. decision.id .. held
         changes.admin_comment = joined(job.admin_comment, " ", mark)
     end
     return changes
@@ -1142,7 +1155,7 @@ local function new(given, slurm, library)
         local decision = decide(job, script, chosen, available, limit, began)
         given = given + (decision.io_nodes or 0)
         if chosen.mode ~= "shadow" then
-            apply(job, script, changes_of(job, chosen, decision, slurm), decision)
+            apply(job, script, changes_of(job, chosen, decision), decision)
         end
         slurm.log_info("ioncast: %s", line_of(job, partition, chosen, decision))
     end

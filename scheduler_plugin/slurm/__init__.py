@@ -7,11 +7,13 @@ from scheduler_plugin.slurm.errors import (
     SlurmRefusedError,
     SlurmUnreachableError,
 )
+from scheduler_plugin.slurm.job_changes import JobChange
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licences import Licence, licence_count, with_licence
 
 __all__ = [
     "Job",
+    "JobChange",
     "Licence",
     "Slurm",
     "SlurmAnswerError",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
+
+import httpx
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.addresses import Address
@@ -16,7 +20,8 @@ from scheduler_plugin.slurm.errors import (
     SlurmRefusedError,
     SlurmUnreachableError,
 )
-from scheduler_plugin.slurm.exchange import Answer, exchange
+from scheduler_plugin.slurm.exchange import Answer, at_once, connections, exchange
+from scheduler_plugin.slurm.job_changes import JobChange, in_order
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licence_limits import (
     Limits,
@@ -89,11 +94,6 @@ class Slurm:
         """The newest version of the interface that both sides support, such as ``0.0.38``."""
         return self._version.name
 
-    @property
-    def can_change_admin_comment(self) -> bool:
-        """Whether `change` accepts `admin_comment`: from Slurm 23.02 on."""
-        return self._version.can_change_admin_comment
-
     def ping(self) -> None:
         """Return if slurmctld answers; raise `SlurmUnreachableError` otherwise."""
         pings = _listed(self._ask("GET", "slurm", "ping"), "pings", lambda entry: entry)
@@ -118,36 +118,36 @@ class Slurm:
         jobs = self._jobs_of(job_id)
         return next((job for job in jobs if job.id == job_id), None)
 
-    def change(
+    def change_all(
         self,
-        job_id: int,
-        *,
-        licenses: str | None = None,
-        held: bool | None = None,
-        admin_comment: str | None = None,
+        changes: Iterable[JobChange],
+        note: Callable[[JobChange, SlurmAnswerError | None], None],
     ) -> None:
-        """Change several fields of a job in one request; None keeps a field.
+        """Change jobs, some at the same time, over connections that stay open.
 
-        The id of an array stands for all its tasks.
+        Each change is one request, or two if the licences of a job change that may start at any
+        time: Slurm lets operators change those of a running job, but the job goes on using the old
+        ones. So such a change is rejected here.
 
-        Raises
-        ------
-        SlurmAnswerError
-            If Slurm rejects the change; if slurmrestd is too old to change `admin_comment`; or
-            if the licences of a running job would change. Slurm lets operators do this, but the
-            job goes on using its old licences.
+        Parameters
+        ----------
+        changes : iterable of JobChange
+            The changes.
+        note : callable
+            It is called after each change, with the error if Slurm rejects this change. All other
+            errors end the changes, and are raised.
         """
-        if admin_comment is not None and not self.can_change_admin_comment:
-            raise SlurmAnswerError(
-                f"version {self.version} of the interface cannot change administrators' comments",
-                where=self._address.text,
-                remedy="use Slurm 23.02 or newer",
-            )
-        if licenses is not None:
-            self._refuse_running(job_id)
-        wanted = {"licenses": licenses, "hold": held, "admin_comment": admin_comment}
-        body = {key: value for key, value in wanted.items() if value is not None}
-        self._ask("POST", "slurm", f"job/{job_id}", json=body)
+
+        async def work(client: httpx.AsyncClient, of_one_job: Iterable[JobChange]) -> None:
+            for change in of_one_job:
+                try:
+                    await self._change(client, change)
+                except SlurmAnswerError as error:
+                    note(change, error)
+                else:
+                    note(change, None)
+
+        self._run(lambda client: at_once(partial(work, client), in_order(changes)))
 
     def licences(self) -> list[Licence]:
         """The cluster's licences."""
@@ -200,14 +200,26 @@ class Slurm:
 
     @property
     def _version(self) -> Version38:
+        return self._known or self._run(self._find_version)
+
+    def _run(self, work: Callable[[httpx.AsyncClient], Awaitable[_Read]]) -> _Read:
+        """Do work with a client of its own; its connections end with it."""
+
+        async def with_client() -> _Read:
+            async with connections(self._address, self._timeout_s) as client:
+                return await work(client)
+
+        return asyncio.run(with_client())
+
+    async def _find_version(self, client: httpx.AsyncClient) -> Version38:
         if self._known is None:
-            self._known = self._find_version()
+            self._known = await self._newest_version(client)
         return self._known
 
-    def _find_version(self) -> Version38:
+    async def _newest_version(self, client: httpx.AsyncClient) -> Version38:
         for version in NEWEST_FIRST:
             token = self._checked_token()
-            answer = self._send("GET", f"/slurm/v{version.name}/ping", token)
+            answer = await self._send(client, "GET", f"/slurm/v{version.name}/ping", token)
             if answer.status != _NOT_FOUND:
                 self._read(answer, token)
                 return version
@@ -247,8 +259,21 @@ class Slurm:
             self._unreadable.add(job_id)
             _LOG.warning("job %.20r is left out: %s", job_id, error.what)
 
-    def _refuse_running(self, job_id: int) -> None:
-        running = next((job for job in self._jobs_of(job_id) if job.is_running), None)
+    async def _change(self, client: httpx.AsyncClient, change: JobChange) -> None:
+        version = await self._find_version(client)
+        # With a begin time Slurm itself rejects the change of a job that has started.
+        if change.licenses is not None and change.begins_s is None:
+            await self._refuse_running(client, change.job_id)
+        begin_time = None if change.begins_s is None else version.begin_time(change.begins_s)
+        wanted = {"licenses": change.licenses, "hold": change.held, "begin_time": begin_time}
+        body = {key: value for key, value in wanted.items() if value is not None}
+        await self._asked(client, "POST", "slurm", f"job/{change.job_id}", json=body)
+
+    async def _refuse_running(self, client: httpx.AsyncClient, job_id: int) -> None:
+        path = f"job/{job_id}"
+        document = await self._asked(client, "GET", "slurm", path, may_be_unknown=True)
+        jobs = _listed(document, "jobs", (await self._find_version(client)).job)
+        running = next((job for job in jobs if job.is_running), None)
         if running is not None:
             raise SlurmAnswerError(
                 f"job {running.id} is {running.state}",
@@ -265,22 +290,44 @@ class Slurm:
         may_be_unknown: bool = False,
         **content: Any,
     ) -> Mapping[str, Any]:
+        return self._run(
+            lambda client: self._asked(
+                client, method, part, path, may_be_unknown=may_be_unknown, **content
+            )
+        )
+
+    async def _asked(
+        self,
+        client: httpx.AsyncClient,
+        method: str,
+        part: str,
+        path: str,
+        *,
+        may_be_unknown: bool = False,
+        **content: Any,
+    ) -> Mapping[str, Any]:
         token = self._checked_token()
-        answer = self._send(method, f"/{part}/v{self.version}/{path}", token, **content)
+        version = (await self._find_version(client)).name
+        answer = await self._send(client, method, f"/{part}/v{version}/{path}", token, **content)
         if _is_unknown_path(answer):
             # slurmrestd may have been upgraded.
             self._known = None
-            answer = self._send(method, f"/{part}/v{self.version}/{path}", token, **content)
+            version = (await self._find_version(client)).name
+            path_now = f"/{part}/v{version}/{path}"
+            answer = await self._send(client, method, path_now, token, **content)
         if _is_unknown_path(answer):
             raise SlurmAnswerError(
-                f"slurmrestd does not offer /{part}/v{self.version}/{path.partition('/')[0]}",
+                f"slurmrestd does not offer /{part}/v{version}/{path.partition('/')[0]}",
                 where=self._address.text,
                 remedy="check that slurmdbd is set up, and what slurmrestd's option -s loads",
             )
         return self._read(answer, token, may_be_unknown=may_be_unknown)
 
-    def _send(self, method: str, path: str, token: str, **content: Any) -> Answer:
-        return exchange(
+    async def _send(
+        self, client: httpx.AsyncClient, method: str, path: str, token: str, **content: Any
+    ) -> Answer:
+        return await exchange(
+            client,
             self._address,
             method,
             path,

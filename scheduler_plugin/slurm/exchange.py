@@ -1,12 +1,12 @@
-"""One HTTP request to slurmrestd and its answer, with one deadline for both together."""
+"""HTTP requests to slurmrestd and their answers, each with one deadline for both together."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -15,6 +15,10 @@ from scheduler_plugin.slurm.errors import SlurmAnswerError, SlurmUnreachableErro
 
 # 100,000 jobs of Slurm 25.11 are 1.2 GB.
 _LARGEST_ANSWER_BYTES = 2 << 30
+# slurmrestd has 20 threads, and other clients need some of them.
+MOST_AT_ONCE = 8
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,20 @@ class Answer:
     took_s: float
 
 
-def exchange(
+def connections(address: Address, timeout_s: float) -> httpx.AsyncClient:
+    """Make a client whose connections stay open between its requests."""
+    # slurmrestd has no TLS, and creating an SSL context takes longer than the request.
+    transport = httpx.AsyncHTTPTransport(
+        uds=address.socket,
+        verify=False,
+        trust_env=False,
+        limits=httpx.Limits(max_connections=MOST_AT_ONCE),
+    )
+    return httpx.AsyncClient(transport=transport, timeout=timeout_s, trust_env=False)
+
+
+async def exchange(
+    client: httpx.AsyncClient,
     address: Address,
     method: str,
     path: str,
@@ -35,7 +52,7 @@ def exchange(
     timeout_s: float,
     **content: Any,
 ) -> Answer:
-    """Send one request over a connection of its own; a GET once more if it is not answered.
+    """Send one request; a GET once more if it is not answered.
 
     The timeout of httpx limits each step of a request, so a server that sends one byte now and
     then could take forever. Here `timeout_s` limits the whole request; only the look-up of a host
@@ -55,8 +72,8 @@ def exchange(
     """
     began = time.monotonic()
     try:
-        status, body = asyncio.run(
-            asyncio.wait_for(_answer(address, method, path, headers, timeout_s, content), timeout_s)
+        status, body = await asyncio.wait_for(
+            _answer(client, address, method, path, headers, content), timeout_s
         )
     except (asyncio.TimeoutError, httpx.TimeoutException):
         raise SlurmUnreachableError(
@@ -79,38 +96,55 @@ def exchange(
     return Answer(status, body, time.monotonic() - began)
 
 
+async def at_once(work: Callable[[_Item], Awaitable[None]], items: Iterable[_Item]) -> None:
+    """Do work for all items, for up to `MOST_AT_ONCE` of them at the same time.
+
+    The first error ends all work and is raised.
+    """
+    left = iter(items)
+    workers = [asyncio.ensure_future(_in_turn(work, left)) for _ in range(MOST_AT_ONCE)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+
+async def _in_turn(work: Callable[[_Item], Awaitable[None]], left: Iterator[_Item]) -> None:
+    for item in left:
+        await work(item)
+
+
 async def _answer(
+    client: httpx.AsyncClient,
     address: Address,
     method: str,
     path: str,
     headers: Mapping[str, str],
-    timeout_s: float,
     content: Mapping[str, Any],
 ) -> tuple[int, bytes]:
     try:
-        return await _ask(address, method, path, headers, timeout_s, content)
+        return await _ask(client, address, method, path, headers, content)
     except httpx.RemoteProtocolError:
         # A busy slurmrestd closes a connection without an answer now and then. A question may be
         # repeated, but a change that was already made may not.
         if method != "GET":
             raise
-        return await _ask(address, method, path, headers, timeout_s, content)
+        return await _ask(client, address, method, path, headers, content)
 
 
 async def _ask(
+    client: httpx.AsyncClient,
     address: Address,
     method: str,
     path: str,
     headers: Mapping[str, str],
-    timeout_s: float,
     content: Mapping[str, Any],
 ) -> tuple[int, bytes]:
-    # slurmrestd has no TLS, and creating an SSL context takes longer than the request.
-    transport = httpx.AsyncHTTPTransport(uds=address.socket, verify=False, trust_env=False)
-    async with (
-        httpx.AsyncClient(transport=transport, timeout=timeout_s, trust_env=False) as client,
-        client.stream(method, address.url + path, headers=dict(headers), **content) as answer,
-    ):
+    async with client.stream(
+        method, address.url + path, headers=dict(headers), **content
+    ) as answer:
         body = bytearray()
         async for part in answer.aiter_bytes():
             body += part

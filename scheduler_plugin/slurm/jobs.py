@@ -44,6 +44,9 @@ class Job:
     submitted_s, started_s, ended_s : int or None
         Unix times. None for an expected time: the start of a waiting job, the end of a running job.
         While a job that was put back into the queue completes, its start is the present time.
+    begins_s : int or None
+        The Unix time before which Slurm does not start it, such as that of `sbatch --begin`; once
+        the job may start, the time from which it may. None if Slurm has not looked at it yet.
     nodes, tasks : int or None
         Compute nodes and processes; while the job waits, the numbers that it asked for.
     licenses : str
@@ -80,6 +83,7 @@ class Job:
     burst_buffer: str = ""
     qos: str = ""
     account: str = ""
+    begins_s: int | None = None
 
     @property
     def is_waiting(self) -> bool:

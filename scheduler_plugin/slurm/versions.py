@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from scheduler_plugin.slurm.jobs import ENDED, REQUEUED, Job
 from scheduler_plugin.slurm.licences import Licence
@@ -41,6 +41,7 @@ _READ = frozenset(
         "association",
         "burst_buffer",
         "comment",
+        "eligible_time",
         "end_time",
         "het",
         "het_job_id",
@@ -86,7 +87,6 @@ class Version38:
     """0.0.38: numbers and states are plain values."""
 
     name: str
-    can_change_admin_comment: ClassVar[bool] = False
 
     def job(self, entry: Mapping[str, Any]) -> Job:
         """Read a job of slurmctld."""
@@ -114,6 +114,7 @@ class Version38:
             burst_buffer=entry.get("burst_buffer") or "",
             qos=entry.get("qos") or "",
             account=entry.get("account") or "",
+            begins_s=self.number(entry.get("eligible_time")) or None,
         )
 
     def accounted_job(self, entry: Mapping[str, Any]) -> Job:
@@ -153,6 +154,10 @@ class Version38:
         """Read a number; None if it is missing or one of Slurm's NO_VAL and INFINITE."""
         return None if value is None or int(value) >= _NO_VALUE else int(value)
 
+    def begin_time(self, begins_s: int) -> int | str:
+        """Write the Unix time before which a job must not start."""
+        return f"uts{begins_s}"
+
     def state(self, value: Any) -> str:
         """Read a job's base state."""
         return _BASE_STATES.get(str(value), str(value))
@@ -179,9 +184,7 @@ class Version38:
 
 
 class Version39(Version38):
-    """0.0.39: a number comes with flags (set, infinite); admin comments can be changed."""
-
-    can_change_admin_comment = True
+    """0.0.39: a number comes with flags (set, infinite); times are written as numbers."""
 
     def partition(self, entry: Mapping[str, Any]) -> tuple[str, str]:
         """Read the name and the QOS of a partition, which stands beside those that it allows."""
@@ -192,6 +195,10 @@ class Version39(Version38):
         if not isinstance(value, Mapping):
             return super().number(value)
         return super().number(value["number"]) if value["set"] and not value["infinite"] else None
+
+    def begin_time(self, begins_s: int) -> int | str:
+        """Write the Unix time as a number."""
+        return begins_s
 
     def accounted_licenses(self, entry: Mapping[str, Any]) -> str:
         """Licences of a job of slurmdbd, as a text of their own."""

@@ -20,6 +20,8 @@ import pytest
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
+from scheduler_plugin.arbiter.heartbeat import HOLD_S
+from scheduler_plugin.marks import mark_of
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import Cluster, cluster
 
@@ -238,12 +240,13 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
     jobs = []
     # A running arbiter would plan for the first job before the second one is submitted.
     for _ in range(2):
-        heartbeat.write_text(f"{int(time.time())}\n")
+        heartbeat.write_text(f"{int(time.time())} {HOLD_S}\n")
         options = ("--job-name=hacc", "--partition=shared", "--nodes=1", "--ntasks=2")
         jobs.append(slurm.submit(*options, script=sleeping(folder), user="nobody"))
-        comment = slurm.job(jobs[-1])["AdminComment"]
-        assert comment.endswith(":held")
-        wait_until_stored(served, comment.removeprefix("ioncast:").removesuffix(":held"))
+        mark = mark_of(slurm.job(jobs[-1])["AdminComment"])
+        assert mark is not None
+        assert mark.is_held
+        wait_until_stored(served, mark.decision_id)
     command = [sys.executable, "-m", "ioncast", "slurm", "arbitrate"]
     with subprocess.Popen([*command, "--config", str(folder / "watch.toml")]) as arbiter:
         try:

@@ -22,6 +22,7 @@ import pytest
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from ioncast.service.running.demo_data import fill
+from scheduler_plugin.arbiter.arbitration import releases
 from scheduler_plugin.slurm import Slurm
 from scheduler_plugin.token_files import read_token
 from tests.support.examples import examples
@@ -213,8 +214,10 @@ def accounted(folder: Path, found: Cluster) -> dict[int, str]:
         }
 
 
-def has_held_jobs(found: Cluster) -> bool:
-    return "JobHeld" in found.run("squeue", "--noheader", "--format=%r").stdout
+def has_held_jobs(folder: Path, found: Cluster) -> bool:
+    token = read_token(str(folder / f"{ARBITER_USER}.jwt"))
+    with Slurm(f"unix:{found.rest}", ARBITER_USER, lambda: token, 60) as slurm:
+        return bool(releases(slurm.jobs(), time.time()))
 
 
 def test_submissions_fare_as_without_ioncast_and_nothing_stops(
@@ -241,7 +244,7 @@ def test_submissions_fare_as_without_ioncast_and_nothing_stops(
         assert log.count("ioncast: mode=arbitrate ") >= accepted
         assert "a job stays as it is" not in log
         assert " held=yes " in log
-        with_ioncast.wait(lambda: not has_held_jobs(with_ioncast), "released jobs")
+        with_ioncast.wait(lambda: not has_held_jobs(folder, with_ioncast), "released jobs")
         strange = with_ioncast.submit(b"--job-name=\xff", b"--comment=\xfe", user="nobody")
         with_ioncast.wait(lambda: strange in accounted(folder, with_ioncast), "job in slurmdbd")
         assert [process.poll() for process in daemons] == [None, None]

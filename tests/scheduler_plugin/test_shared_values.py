@@ -13,6 +13,7 @@ from ioncast.service.answering import scripts
 from ioncast.service.deciding.questions import DecisionAnswer, Question
 from ioncast.service.http import fields, lists
 from ioncast.service.settings import Settings as ServiceSettings
+from scheduler_plugin.arbiter.heartbeat import HOLD_S
 from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import LARGEST_PAGE, LOG_TIMEOUT_S, LONGEST_NAME, LONGEST_USER
 from scheduler_plugin.settings import LONGEST_PERIOD_S, LicenceSettings
@@ -63,8 +64,12 @@ def test_the_plugin_believes_the_sources_that_the_service_has() -> None:
 
 def test_every_id_that_the_plugin_accepts_is_read_from_its_mark() -> None:
     longest_id = "a_-9" * (in_plugin("LONGEST_ID") // 4)
-    for mark, is_held in ((f"ioncast:{longest_id}", False), (f"ioncast:{longest_id}:held", True)):
-        assert mark_of(mark) == (longest_id, is_held)
+    for held, *expected in (("", False, None), (":held", True, None), (":held until:9", True, 9)):
+        assert mark_of(f"ioncast:{longest_id}{held}") == (longest_id, *expected)
+
+
+def test_a_job_is_held_as_long_as_the_arbiter_says() -> None:
+    assert in_plugin("LONGEST_HOLD_S") == HOLD_S
 
 
 def test_a_heartbeat_is_fresh_for_two_of_the_longest_periods() -> None:

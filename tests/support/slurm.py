@@ -9,6 +9,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -219,6 +220,16 @@ class Cluster:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    @contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """Let a daemon hang for a while."""
+        process = self._daemons[name]
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Wait until a condition holds, and return its value."""

@@ -20,7 +20,9 @@ import pytest
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from ioncast.service.running.demo_data import fill
+from scheduler_plugin.arbiter.heartbeat import HOLD_S
 from scheduler_plugin.arbiter.sharing import Arbiter
+from scheduler_plugin.marks import mark_of
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.slurm.client import Slurm
@@ -120,14 +122,39 @@ def jobs(slurm: Cluster, served: Served) -> Iterator[list[int]]:
     for _ in range(2):
         decided = served.ask(f"/v1/decisions?{HACC}").json
         assert decided["io_nodes"] == POOL
-        made.append(slurm.submit("--hold", f"-Lionode:{POOL}", "-N1", script=SLEEPS))
-        comment = f"AdminComment=ioncast:{decided['decision_id']}:held"
-        slurm.run("scontrol", "update", f"JobId={made[-1]}", comment)
+        made.append(submit_held(slurm, decided["decision_id"]))
     path = f"/v1/decisions/{decided['decision_id']}"
     wait_for(lambda: served.ask(path).status == 200, "a decision in the database")
     yield made
     slurm.run("scancel", *map(str, made))
     slurm.wait(lambda: not slurm.run("squeue", "--noheader").stdout, "empty queue")
+
+
+def submit_held(
+    slurm: Cluster, decision_id: str, *options: str, seconds: int = HOLD_S, script: str = SLEEPS
+) -> int:
+    """Submit a job that is held as job_submit.lua does it."""
+    job_id = slurm.submit(
+        f"--begin=now+{seconds}", f"-Lionode:{POOL}", "-N1", *options, script=script
+    )
+    mark(slurm, job_id, f"{decision_id}:held until:{eligible_s(slurm, job_id)}")
+    return job_id
+
+
+def mark(slurm: Cluster, job_id: int, text: str) -> None:
+    slurm.run("scontrol", "update", f"JobId={job_id}", f"AdminComment=ioncast:{text}")
+
+
+def eligible_s(slurm: Cluster, job_id: int) -> int:
+    """The Unix time before which Slurm does not start a job."""
+    text = slurm.job(job_id)["EligibleTime"]
+    return int(time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S")))
+
+
+def decision_of(slurm: Cluster, job_id: int) -> str:
+    found = mark_of(slurm.job(job_id)["AdminComment"])
+    assert found is not None
+    return found.decision_id
 
 
 def test_held_jobs_share_the_pool_and_run(
@@ -140,14 +167,76 @@ def test_held_jobs_share_the_pool_and_run(
     assert arbiter.round(time.time()) == []
 
 
-def test_a_job_that_somebody_else_holds_again_stays_held(
+def test_a_users_own_begin_time_or_hold_wins(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int]
 ) -> None:
+    slurm.run("scontrol", "update", f"JobId={jobs[0]}", "StartTime=now+1hour")
+    slurm.run("scontrol", "hold", str(jobs[1]))
+    begins_s = [eligible_s(slurm, job_id) for job_id in jobs]
+    assert arbiter.round(time.time()) == []
+    arbiter.release_all()
+    assert [eligible_s(slurm, job_id) for job_id in jobs] == begins_s
+    assert {slurm.job(job_id)["Licenses"] for job_id in jobs} == {f"ionode:{POOL}"}
+    assert slurm.job(jobs[1])["Priority"] == "0"
+    # Without its user's hold the job is the arbiter's again; alone it gets all I/O nodes.
+    slurm.run("scontrol", "release", str(jobs[1]))
+    assert [change.job.id for change in arbiter.round(time.time())] == [jobs[1]]
+    assert slurm.wait_for(jobs[1], "RUNNING")["Licenses"] == f"ionode:{POOL}"
+
+
+def test_jobs_that_an_older_plugin_holds_without_an_end_are_released_once(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    for job_id in jobs:
+        slurm.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+        slurm.run("scontrol", "hold", str(job_id))
+        mark(slurm, job_id, f"{decision_of(slurm, job_id)}:held")
+    assert {change.job.id for change in arbiter.round(time.time())} == set(jobs)
+    for job_id in jobs:
+        assert slurm.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:4"
+    assert arbiter.round(time.time()) == []
+
+
+def test_a_job_that_an_older_plugin_held_and_somebody_holds_again_stays_held(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    slurm.run("scontrol", "hold", str(jobs[0]))
+    mark(slurm, jobs[0], f"{decision_of(slurm, jobs[0])}:held")
     slurm.run("scontrol", "update", f"JobId={jobs[0]}", "StartTime=now+1hour")
     arbiter.round(time.time())
     slurm.run("scontrol", "hold", str(jobs[0]))
     assert jobs[0] not in {change.job.id for change in arbiter.round(time.time())}
     assert slurm.job(jobs[0])["Priority"] == "0"
+
+
+def test_a_job_that_is_put_back_is_not_held_by_the_arbiter(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    arbiter.round(time.time())
+    for job_id in jobs:
+        slurm.wait_for(job_id, "RUNNING")
+    slurm.run("scontrol", "requeue", str(jobs[0]))
+    before = slurm.wait_for(jobs[0], "PENDING")
+    arbiter.round(time.time())
+    # Slurm itself lets such a job wait for two minutes.
+    assert slurm.job(jobs[0])["EligibleTime"] == before["EligibleTime"]
+
+
+def test_each_component_of_a_het_job_gets_its_own_share(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int]
+) -> None:
+    slurm.run("scancel", str(jobs[1]))
+    more = (":", "--begin=now+300", "-Lionode:8", "-N1")
+    first = submit_held(slurm, decision_of(slurm, jobs[0]), *more)
+    slurm.run("scancel", str(jobs[0]))
+    jobs.append(first)
+    shares = {change.job.id: change.licenses for change in arbiter.round(time.time())}
+    assert shares.keys() == {first, first + 1}
+    slurm.wait_for(first, "RUNNING")
+    assert "Used=8" in slurm.run("scontrol", "show", "licenses").stdout
+    told = slurm.run("scontrol", "show", "job", "-o", str(first)).stdout.splitlines()
+    for share, component in zip(shares.values(), told, strict=True):
+        assert f" Licenses={share} " in component
 
 
 def test_a_job_that_an_admin_puts_back_and_holds_stays_held(
@@ -189,9 +278,7 @@ def test_an_array_gets_its_licences_once(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     slurm.run("scancel", str(jobs[1]))
-    comment = slurm.job(jobs[0])["AdminComment"]
-    jobs.append(slurm.submit("--hold", f"-Lionode:{POOL}", "-N1", "--array=1-9", script=SLEEPS))
-    slurm.run("scontrol", "update", f"JobId={jobs[-1]}", f"AdminComment={comment}")
+    jobs.append(submit_held(slurm, decision_of(slurm, jobs[0]), "--array=1-9"))
     slurm.run("scancel", str(jobs[0]))
     assert [change.job.id for change in arbiter.round(time.time())] == [jobs[-1]]
     slurm.wait_for(jobs[-1], "PENDING", "RUNNING")
@@ -296,21 +383,62 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
         for job_id in jobs:
             slurm.wait_for(job_id, "RUNNING")
         wait_for(heartbeat.exists, "heartbeat")
-        assert abs(time.time() - int(heartbeat.read_text())) < 30
+        beat_s, hold_s = map(int, heartbeat.read_text().split())
+        assert abs(time.time() - beat_s) < 30
+        assert hold_s == HOLD_S
         another = run("--config", str(config))
         assert another.returncode == 2
         assert "another arbiter runs" in another.stderr
+        for job_id in jobs:
+            slurm.run("scancel", str(job_id))
         # The service does not know this decision, so the job is held until the arbiter stops.
-        later = slurm.submit("--hold", script="#!/bin/sh\ntrue\n")
-        slurm.run("scontrol", "update", f"JobId={later}", "AdminComment=ioncast:elsewhere:held")
+        later = submit_held(slurm, "elsewhere", script="#!/bin/sh\ntrue\n")
         time.sleep(2)
         assert slurm.job(later)["JobState"] == "PENDING"
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     slurm.wait_for(later, "COMPLETED")
     assert not heartbeat.exists()
-    assert f"job {later} of root released with no licences" in said.read_text()
+    assert f"job {later} of root released with ionode:8: as decided" in said.read_text()
     assert "arbitration works again" in said.read_text()
+
+
+def test_a_slurmrestd_that_hangs_makes_the_heartbeat_old(
+    slurm: Cluster, config: Path, settings: Settings, tmp_path: Path
+) -> None:
+    config.write_text(config.read_text().replace("[service]", "timeout_s = 5\n[service]"))
+    heartbeat = Path(settings.arbitrate.heartbeat)
+    said = tmp_path / "said"
+    with (
+        said.open("w") as errors,
+        subprocess.Popen(arguments("--config", str(config)), stderr=errors) as process,
+    ):
+        try:
+            wait_for(heartbeat.exists, "heartbeat")
+            with slurm.stopped("slurmrestd"):
+                wait_for(lambda: "no answer within 5 s" in said.read_text(), "complaint")
+                last = heartbeat.read_text()
+                # Some failed rounds later it is still the same.
+                wait_for(lambda: time.time() > int(last.split()[0]) + 12, "old heartbeat")
+                assert heartbeat.read_text() == last
+            wait_for(lambda: heartbeat.read_text() != last, "new heartbeat")
+        finally:
+            process.terminate()
+
+
+def test_a_job_starts_by_itself_after_the_arbiter_was_killed(
+    slurm: Cluster, config: Path, settings: Settings, tmp_path: Path
+) -> None:
+    heartbeat = Path(settings.arbitrate.heartbeat)
+    # The arbiter would wait a minute for this decision.
+    job_id = submit_held(slurm, "elsewhere", seconds=15, script="#!/bin/sh\ntrue\n")
+    with subprocess.Popen(arguments("--config", str(config))) as process:
+        wait_for(heartbeat.exists, "heartbeat")
+        process.kill()
+    until_s = eligible_s(slurm, job_id)
+    done = slurm.wait_for(job_id, "COMPLETED")
+    assert done["Licenses"] == f"ionode:{POOL}"
+    assert eligible_s(slurm, job_id) == until_s
 
 
 def command(*options: str) -> str:

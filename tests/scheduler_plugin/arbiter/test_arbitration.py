@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler_plugin.arbiter.arbitration import Change, decisions_of, plan, releases
+from scheduler_plugin.arbiter.heartbeat import HOLD_S
+from scheduler_plugin.marks import without_hold
 from scheduler_plugin.settings import ArbitrateSettings
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licence_limits import Limits
@@ -34,24 +36,34 @@ POOL = 8
 
 
 def waiting(number: int, decision: str, *, held: bool = True, **other: Any) -> Job:
+    """A job that the plugin holds by a begin time, or one that waits for licences."""
+    begins_s = int(NOW_S) + 290 if held else int(NOW_S) - 10
     job = Job(
         id=number,
         user="alice",
         name="restart",
         partition="batch",
         state="PENDING",
-        reason="JobHeldAdmin" if held else "Licenses",
-        is_held=held,
-        priority=0 if held else 1000,
+        reason="BeginTime" if held else "Licenses",
+        is_held=False,
+        priority=1000,
         submitted_s=int(NOW_S) - 10,
         started_s=None,
         ended_s=None,
         nodes=4,
         tasks=16,
         licenses="ionode:8",
-        admin_comment=f"ioncast:{decision}{':held' if held else ''}",
+        admin_comment=f"ioncast:{decision}{f':held until:{begins_s}' if held else ''}",
+        begins_s=begins_s,
     )
     return replace(job, **other)
+
+
+def held_without_end(number: int, decision: str, **other: Any) -> Job:
+    """A job that an older plugin holds."""
+    held = {"is_held": True, "priority": 0, "reason": "JobHeldUser", "begins_s": None}
+    comment = f"ioncast:{decision}:held"
+    return replace(waiting(number, decision, held=False), admin_comment=comment, **held, **other)
 
 
 def running(number: int, io_nodes: int) -> Job:
@@ -72,8 +84,9 @@ def applied(jobs: list[Job], changes: list[Change]) -> list[Job]:
         replace(
             job,
             licenses=by_id[job.id].licenses,
-            admin_comment=by_id[job.id].admin_comment,
-            is_held=job.is_held and not by_id[job.id].is_release,
+            admin_comment=without_hold(job.admin_comment) if job.is_held else job.admin_comment,
+            is_held=False,
+            begins_s=int(NOW_S) if by_id[job.id].is_release else job.begins_s,
             reason="Licenses",
         )
         if job.id in by_id
@@ -87,7 +100,6 @@ def test_held_jobs_are_released_with_what_is_best_for_all() -> None:
     # Pool of 8: the job "one" gains most from 1; of the other 7 "rising" can use 4.
     assert {each.job.id: each.licenses for each in changes} == {1: "ionode:4", 2: "ionode:1", 3: ""}
     assert all(each.is_release for each in changes)
-    assert changes[0].admin_comment == "ioncast:rising"
     assert "400 MiB/s" in changes[0].why
 
 
@@ -119,14 +131,35 @@ def test_a_job_is_not_changed_for_little() -> None:
 
 def test_jobs_of_others_are_left_alone() -> None:
     asked_itself = waiting(1, "", held=False, admin_comment="")
-    put_back_by_an_admin = waiting(5, "one", reason="job_requeued_in_held_state")
+    put_back_by_an_admin = held_without_end(5, "one")
+    put_back_by_an_admin = replace(put_back_by_an_admin, reason="job_requeued_in_held_state")
     held_by_its_user = waiting(2, "one", held=False, is_held=True, reason="JobHeldUser")
+    held_while_it_was_held = waiting(6, "one", is_held=True, priority=0, reason="JobHeldUser")
+    begins_later = waiting(7, "one", begins_s=int(NOW_S) + 3600)
+    begins_sooner = waiting(8, "one", begins_s=int(NOW_S) + 60)
     waits_for_another = waiting(3, "one", held=False, reason="Dependency")
     runs = replace(running(4, 1), admin_comment="ioncast:one")
-    jobs = asked_itself, held_by_its_user, waits_for_another, runs, put_back_by_an_admin
+    of_users = held_by_its_user, held_while_it_was_held, begins_later, begins_sooner
+    jobs = asked_itself, waits_for_another, runs, put_back_by_an_admin, *of_users
     assert planned(*jobs) == []
-    assert decisions_of(jobs) == []
-    assert releases(jobs) == []
+    assert decisions_of(jobs, NOW_S) == []
+    assert releases(jobs, NOW_S) == []
+
+
+def test_a_hold_that_has_ended_by_itself_is_not_ended_again() -> None:
+    over = int(NOW_S) - 1
+    comment = f"ioncast:rising:held until:{over}"
+    job = waiting(1, "rising", held=False, admin_comment=comment, begins_s=over)
+    assert planned(job) == []
+    assert releases([job], NOW_S) == []
+    [change] = planned(job, running(2, 4))
+    assert (change.licenses, change.is_release) == ("ionode:4", False)
+
+
+def test_a_hold_of_an_older_plugin_is_ended() -> None:
+    [change] = planned(held_without_end(1, "rising"), running(2, 4))
+    assert (change.licenses, change.is_release) == ("ionode:4", True)
+    assert [each.job.id for each in releases([held_without_end(1, "rising")], NOW_S)] == [1]
 
 
 def test_the_last_decision_is_asked_for_first() -> None:
@@ -138,7 +171,7 @@ def test_the_last_decision_is_asked_for_first() -> None:
         waiting(3, "direct", submitted_s=earlier),
         waiting(4, "one", submitted_s=earlier),
     ]
-    assert decisions_of(jobs) == ["rising", "one", "direct"]
+    assert decisions_of(jobs, NOW_S) == ["rising", "one", "direct"]
 
 
 def test_a_job_of_which_nothing_is_known_is_released_as_it_was_decided() -> None:
@@ -233,8 +266,26 @@ def test_a_job_that_waits_for_another_is_not_held_as_well() -> None:
 
 
 def test_all_holds_end_with_the_arbiter() -> None:
-    [change] = releases([waiting(1, "one"), waiting(2, "one", held=False), running(3, 1)])
-    assert (change.job.id, change.licenses, change.admin_comment) == (1, "ionode:8", "ioncast:one")
+    [change] = releases([waiting(1, "one"), waiting(2, "one", held=False), running(3, 1)], NOW_S)
+    assert (change.job.id, change.licenses) == (1, "ionode:8")
+
+
+@given(
+    decisions=st.lists(st.sampled_from([*CURVES, "elsewhere"]), min_size=1, max_size=8),
+    settings=st.fixed_dictionaries(
+        {"policy": st.sampled_from(["mckp", "best", "static", "equal"]), "everyone": st.booleans()}
+    ),
+)
+def test_no_hold_outlives_half_of_its_time_while_the_arbiter_runs(
+    decisions: list[str], settings: dict[str, Any]
+) -> None:
+    """So the arbiter never needs to prolong a hold."""
+    jobs = [
+        waiting(number, decision, submitted_s=int(NOW_S) - HOLD_S // 2)
+        for number, decision in enumerate(decisions)
+    ]
+    changes = planned(*jobs, **settings)
+    assert {change.job.id for change in changes if change.is_release} == {job.id for job in jobs}
 
 
 jobs_of_all_kinds = st.lists(
@@ -248,6 +299,7 @@ jobs_of_all_kinds = st.lists(
             priority=st.integers(0, 10_000),
             licenses=st.sampled_from(["", "ionode:1", "matlab,ionode:8", "ionode:4"]),
         ),
+        st.builds(held_without_end, st.just(0), st.sampled_from(["rising", "one", "unknown"])),
         st.builds(running, st.just(0), st.integers(0, 4)),
     ),
     max_size=8,

@@ -525,7 +525,7 @@ def test_a_damaged_file_of_limits_is_a_gap(tmp_path: Path, content: bytes) -> No
 
 def test_files_that_are_whole_are_read(tmp_path: Path) -> None:
     (tmp_path / "limits").write_text("ioncast-limits\t1\t5\tionode\ntotal\t8\nend\t5\n")
-    (tmp_path / "heartbeat").write_text("17\n")
+    (tmp_path / "heartbeat").write_text("17 300\n")
     found = written_files.gather_limits(tmp_path / "limits")
     assert (found.written_s, found.licence) == (5, "ionode")
     assert written_files.gather_heartbeat(tmp_path / "heartbeat") == 17

@@ -592,14 +592,22 @@ def test_without_a_partition_the_default_one_counts(controller: Controller) -> N
     assert controller.lines == []
 
 
+def beat(heartbeat: Path, late_s: float = 0, hold_s: int = 300) -> None:
+    """Write a heartbeat as the arbiter does."""
+    heartbeat.write_text(f"{time.time() - late_s:.0f} {hold_s}\n")
+
+
 def held(controller: Controller, job: dict[str, Any] | None = None, **changed: Any) -> bool:
+    given = {**JOB, **(job or {})}
     found = controller.submit(job, mode="arbitrate", **changed)
-    is_held = found["priority"] == 0
-    if job is None:
-        comment = found.get("admin_comment", "")
-        assert is_held == comment.endswith(":held")
-        assert is_held == ("held=yes" in controller.lines[-1])
-    return is_held
+    is_held = "held=yes" in controller.lines[-1]
+    assert found["priority"] == given["priority"]
+    if not is_held:
+        assert found.get("begin_time") == given.get("begin_time")
+        assert ":held" not in found.get("admin_comment", "")
+        return False
+    assert found["admin_comment"].endswith(f":held until:{found['begin_time']:.0f}")
+    return True
 
 
 def why_not_held(controller: Controller) -> str:
@@ -613,23 +621,46 @@ def why_not_held(controller: Controller) -> str:
 
 def test_a_job_is_held_while_the_arbiter_is_there(controller: Controller, tmp_path: Path) -> None:
     heartbeat = tmp_path / "heartbeat"
+    beat(heartbeat)
+    assert held(controller, heartbeat=str(heartbeat))
+
+
+@pytest.mark.parametrize(
+    ("of_arbiter_s", "most_s"), [(300, 300), (7, 7), (301, 300), (10**20, 300), (0, 0)]
+)
+def test_a_hold_ends_by_itself_after_five_minutes_at_most(
+    controller: Controller, tmp_path: Path, of_arbiter_s: int, most_s: int
+) -> None:
+    heartbeat = tmp_path / "heartbeat"
+    beat(heartbeat, hold_s=of_arbiter_s)
+    before = int(time.time())
+    found = controller.submit(mode="arbitrate", heartbeat=str(heartbeat))
+    assert before + most_s <= found["begin_time"] <= int(time.time()) + most_s
+    assert found["licenses"] == "ionode:4"
+
+
+def test_an_arbiter_that_does_not_know_such_holds_is_not_relied_on(
+    controller: Controller, tmp_path: Path
+) -> None:
+    heartbeat = tmp_path / "heartbeat"
     heartbeat.write_text(f"{time.time():.0f}\n")
-    assert held(controller, heartbeat=str(heartbeat))
-    heartbeat.write_text(f"{time.time()}")
-    assert held(controller, heartbeat=str(heartbeat))
+    assert not held(controller, heartbeat=str(heartbeat))
+    assert why_not_held(controller) == "the arbiter is older than this plugin"
 
 
 def test_a_job_that_is_held_is_told_its_number_when_it_starts(
     controller: Controller, tmp_path: Path
 ) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time():.0f}\n")
+    beat(heartbeat)
     arbitrated = {"mode": "arbitrate", "heartbeat": str(heartbeat)}
     assert "ION_COUNT" not in controller.submit(**arbitrated)["environment"]
     assert controller.submit()["environment"]["ION_COUNT"] == "4"
 
 
-@pytest.mark.parametrize("content", [None, "", "now", "0", "9e99", "-5", "nan"])
+@pytest.mark.parametrize(
+    "content", [None, "", "now", "0 300\n", "9e99 300\n", "-5 300\n", "nan 300\n", "0x9 9\n", "9 9"]
+)
 def test_without_an_arbiter_no_job_is_held(
     controller: Controller, tmp_path: Path, content: str | None
 ) -> None:
@@ -659,7 +690,7 @@ def test_an_arbiter_that_is_late_is_not_there(
     controller: Controller, tmp_path: Path, late_s: float, reason: str
 ) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time() - late_s:.0f}")
+    beat(heartbeat, late_s)
     assert not held(controller, heartbeat=str(heartbeat))
     assert why_not_held(controller) == reason
 
@@ -697,7 +728,7 @@ def test_only_arbitration_needs_a_heartbeat(controller: Controller) -> None:
 
 def test_only_jobs_that_the_service_knows_are_held(controller: Controller, tmp_path: Path) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time():.0f}")
+    beat(heartbeat)
     controller.answer = response("", "204 NO CONTENT")
     assert not held(controller, heartbeat=str(heartbeat), default=1)
     assert "held" not in controller.lines[-1]
@@ -709,20 +740,22 @@ def test_a_job_that_its_user_holds_is_not_the_arbiters(
     controller: Controller, tmp_path: Path
 ) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time():.0f}")
-    held(controller, {"priority": 0.0}, heartbeat=str(heartbeat))
-    assert why_not_held(controller) == "its priority is set already"
+    beat(heartbeat)
+    assert not held(controller, {"priority": 0.0}, heartbeat=str(heartbeat))
+    assert why_not_held(controller) == "it is held already"
 
 
-def test_a_priority_that_somebody_sets_is_kept(controller: Controller, tmp_path: Path) -> None:
+def test_a_hold_keeps_the_priority_that_somebody_sets(
+    controller: Controller, tmp_path: Path
+) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time():.0f}")
-    assert not held(controller, {"priority": 777.0}, heartbeat=str(heartbeat))
+    beat(heartbeat)
+    assert held(controller, {"priority": 777.0}, heartbeat=str(heartbeat))
 
 
 def test_only_jobs_that_can_run_now_are_held(controller: Controller, tmp_path: Path) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time():.0f}")
+    beat(heartbeat)
     beats = {"heartbeat": str(heartbeat)}
     assert not held(controller, {"dependency": "afterok:17"}, **beats)
     assert why_not_held(controller) == "it waits for another job"
@@ -736,7 +769,7 @@ def test_jobs_with_burst_buffers_are_not_the_arbiters(
     controller: Controller, tmp_path: Path
 ) -> None:
     heartbeat = tmp_path / "heartbeat"
-    heartbeat.write_text(f"{time.time():.0f}")
+    beat(heartbeat)
     assert not held(controller, heartbeat=str(heartbeat), resource="burst_buffer")
     assert why_not_held(controller) == "burst buffers are not arbitrated"
 

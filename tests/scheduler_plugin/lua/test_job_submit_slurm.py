@@ -51,6 +51,10 @@ class Site:
     def heartbeat(self) -> Path:
         return self.cluster.folder / "heartbeat"
 
+    def beat(self, hold_s: int = 300) -> None:
+        """Write a heartbeat as the arbiter does."""
+        self.heartbeat.write_text(f"{time.time():.0f} {hold_s}\n")
+
     def set(self, **changed: Any) -> None:
         """Change the plugin's settings, as an admin would."""
         given = {
@@ -255,7 +259,7 @@ def test_a_job_that_starts_now_or_never_starts_without_io_nodes(
     busy = site.cluster.submit(script=SLEEPS)
     site.cluster.wait_for(busy, "RUNNING")
     site.set(mode=mode, interactive="on", heartbeat=str(site.heartbeat))
-    site.heartbeat.write_text(f"{time.time():.0f}\n")
+    site.beat()
     site.cluster.run(command, "--immediate", "--nodes=1", "true")
     site.cluster.run("scancel", str(busy))
     site.cluster.wait_for(busy, "CANCELLED")
@@ -306,15 +310,18 @@ def test_shadow_leaves_the_job_as_it_was(site: Site) -> None:
     site.cluster.run("scancel", str(plain), str(shadowed))
 
 
-def test_a_held_job_can_be_released_by_its_user(site: Site) -> None:
+def test_a_held_job_can_be_started_by_its_user(site: Site) -> None:
     heartbeat = site.heartbeat
     site.set(mode="arbitrate", heartbeat=str(heartbeat))
-    heartbeat.write_text(f"{time.time():.0f}\n")
+    site.beat()
     job = site.cluster.submit(user="nobody")
+    site.cluster.wait(lambda: site.cluster.job(job)["Reason"] == "BeginTime", "held job")
     found = site.cluster.job(job)
-    assert (found["JobState"], found["Reason"]) == ("PENDING", "JobHeldUser")
-    assert found["AdminComment"] == f"ioncast:{DECISION_ID}:held"
-    site.cluster.run("scontrol", "release", str(job), user="nobody")
+    assert (found["JobState"], found["Licenses"]) == ("PENDING", "ionode:4")
+    until_s = int(found["AdminComment"].removeprefix(f"ioncast:{DECISION_ID}:held until:"))
+    assert _unix_time(found["EligibleTime"]) == until_s
+    assert until_s - _unix_time(found["SubmitTime"]) <= 300
+    site.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", user="nobody")
     assert site.cluster.wait_for(job, "COMPLETED")["Licenses"] == "ionode:4"
     by_user = site.cluster.submit("--hold")
     assert site.cluster.job(by_user)["AdminComment"] == f"ioncast:{DECISION_ID}"
@@ -324,6 +331,48 @@ def test_a_held_job_can_be_released_by_its_user(site: Site) -> None:
     [line] = site.lines("not-held")
     assert " held=no " in line
     assert line.endswith(f'; not held: no heartbeat in {heartbeat}"')
+
+
+def _unix_time(text: str) -> int:
+    return int(time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S")))
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--array=1-2",), ("--ntasks=1", ":", "--ntasks=1")], ids=["", "array", "het"]
+)
+def test_a_held_job_that_nobody_releases_starts_by_itself(
+    site: Site, options: tuple[str, ...]
+) -> None:
+    site.set(mode="arbitrate", heartbeat=str(site.heartbeat))
+    site.beat(hold_s=3)
+    job = site.cluster.submit("--job-name=alone-held", *options)
+    assert ":held until:" in site.cluster.job(job)["AdminComment"]
+    site.wait_until_idle()
+    found = site.cluster.job(job)
+    assert (found["JobState"], found["Licenses"]) == ("COMPLETED", "ionode:4")
+    assert " held=yes " in site.lines("alone-held")[-1]
+
+
+@pytest.mark.parametrize("command", ["srun", "salloc"])
+def test_a_held_allocation_starts_by_itself(site: Site, command: str) -> None:
+    site.set(mode="arbitrate", interactive="on", heartbeat=str(site.heartbeat))
+    site.beat(hold_s=3)
+    done = site.cluster.run(command, "sh", "-c", 'echo "$SLURM_JOB_ID"')
+    found = site.cluster.job(int(done.stdout.split()[0]))
+    assert ":held until:" in found["AdminComment"]
+    assert found["Licenses"] == "ionode:4"
+
+
+def test_a_begin_time_of_the_user_stays(site: Site) -> None:
+    site.set(mode="arbitrate", heartbeat=str(site.heartbeat))
+    site.beat()
+    job = site.cluster.submit("--job-name=later", "--begin=now+1hour")
+    found = site.cluster.job(job)
+    assert found["AdminComment"] == f"ioncast:{DECISION_ID}"
+    begins_in_s = _unix_time(found["EligibleTime"]) - _unix_time(found["SubmitTime"])
+    assert begins_in_s > 3500
+    assert "; not held: it must not start before a later time" in site.lines("later")[-1]
+    site.cluster.run("scancel", str(job))
 
 
 def test_io_nodes_as_burst_buffers(site: Site) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.slurm import (
+    JobChange,
     Slurm,
     SlurmAnswerError,
     SlurmError,
@@ -23,6 +24,7 @@ from scheduler_plugin.slurm import (
     SlurmUnreachableError,
 )
 from scheduler_plugin.slurm.refusals import refusal
+from tests.scheduler_plugin.slurm.changing import change
 from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, recorded, served
 
 _PATIENCE_S = 0.4
@@ -71,10 +73,10 @@ def test_after_an_upgrade_the_version_is_found_anew(slurm: Slurm, slurmrestd: Sl
 def test_an_upgrade_between_two_requests_changes_a_job_once(
     slurm: Slurm, slurmrestd: Slurmrestd
 ) -> None:
-    slurm.change(101, held=False)
+    change(slurm, 101, held=False)
     slurmrestd.versions = ("0.0.44",)
     slurmrestd.asked.clear()
-    slurm.change(101, held=False)
+    change(slurm, 101, held=False)
     posted = [path for method, path, _, _ in slurmrestd.asked if method == "POST"]
     assert posted == ["/slurm/v0.0.43/job/101", "/slurm/v0.0.44/job/101"]
 
@@ -134,9 +136,9 @@ def test_a_change_says_only_what_is_to_be_changed(version: str) -> None:
     slurmrestd = Slurmrestd((version,))
     with served(slurmrestd) as address:
         slurm = Slurm(address, "ada", lambda: "token")
-        slurm.change(101, licenses="ionode:2", held=False)
-        slurm.change(101, held=True)
-        slurm.change(102, licenses="")
+        change(slurm, 101, licenses="ionode:2", held=False)
+        change(slurm, 101, held=True)
+        change(slurm, 102, licenses="")
     posted = [(path, body) for method, path, _, body in slurmrestd.asked if method == "POST"]
     assert posted == [
         (f"/slurm/v{version}/job/101", {"licenses": "ionode:2", "hold": False}),
@@ -145,24 +147,59 @@ def test_a_change_says_only_what_is_to_be_changed(version: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("version", VERSIONS[1:])
-def test_an_administrators_comment_changes_from_0_0_39_on(version: str) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_begin_time_and_licences_change_in_one_request(version: str) -> None:
     slurmrestd = Slurmrestd((version,))
     with served(slurmrestd) as address:
         slurm = Slurm(address, "ada", lambda: "token")
-        assert slurm.can_change_admin_comment
-        slurm.change(101, admin_comment="ioncast:d1")
-    assert slurmrestd.asked[-1][3] == {"admin_comment": "ioncast:d1"}
+        assert slurm.version == version
+        slurmrestd.asked.clear()
+        change(slurm, 102, licenses="ionode:2", begins_s=1790000300)
+    # From 0.0.39 on Slurm reads times as numbers; 0.0.38 reads a number as a date.
+    begin_time = "uts1790000300" if version == "0.0.38" else 1790000300
+    [(method, path, _, body)] = slurmrestd.asked
+    assert (method, path) == ("POST", f"/slurm/v{version}/job/102")
+    assert body == {"licenses": "ionode:2", "begin_time": begin_time}
 
 
-def test_an_administrators_comment_does_not_change_with_0_0_38() -> None:
-    slurmrestd = Slurmrestd(("0.0.38",))
+def test_each_of_many_changes_is_made_and_noted_once(slurmrestd: Slurmrestd) -> None:
+    noted: list[int] = []
     with served(slurmrestd) as address:
         slurm = Slurm(address, "ada", lambda: "token")
-        assert not slurm.can_change_admin_comment
-        with pytest.raises(SlurmAnswerError, match=r"use Slurm 23\.02 or newer"):
-            slurm.change(101, held=False, admin_comment="ioncast:d1")
-    assert all(method == "GET" for method, *_ in slurmrestd.asked)
+        slurm.change_all(
+            [JobChange(101, begins_s=number) for number in range(100)],
+            lambda change, error: noted.append(change.begins_s or 0),
+        )
+    bodies = [body for method, _, _, body in slurmrestd.asked if method == "POST"]
+    assert sorted(body["begin_time"] for body in bodies) == sorted(noted) == list(range(100))
+
+
+def test_a_rejected_change_does_not_end_the_others(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurmrestd.instead["job/103"] = (500, _errors(2073), 0.0)
+    noted: dict[int, SlurmAnswerError | None] = {}
+    changes = [JobChange(number, begins_s=1) for number in (101, 103, 102)]
+    slurm.change_all(changes, lambda change, error: noted.update({change.job_id: error}))
+    assert noted.keys() == {101, 102, 103}
+    assert noted[101] is noted[102] is None
+    assert noted[103] is not None
+
+
+def test_a_token_that_is_refused_ends_all_changes(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
+    slurmrestd.instead["job/101"] = (500, _errors(6005), 0.0)
+    with pytest.raises(SlurmRefusedError):
+        slurm.change_all([JobChange(101, begins_s=1)] * 1000, lambda *_: None)
+    assert sum(method == "POST" for method, *_ in slurmrestd.asked) < 1000
+
+
+def test_components_of_a_het_job_change_after_the_first_one(
+    slurm: Slurm, slurmrestd: Slurmrestd
+) -> None:
+    """Slurm gives all components what the first one gets."""
+    slurmrestd.instead["job/107"] = (200, _errors(), 0.1)
+    changes = [JobChange(number, begins_s=1, het_job_id=107) for number in (108, 107)]
+    slurm.change_all(changes, lambda *_: None)
+    posted = [path for method, path, *_ in slurmrestd.asked if method == "POST"]
+    assert posted == ["/slurm/v0.0.43/job/107", "/slurm/v0.0.43/job/108"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -171,7 +208,7 @@ def test_licences_of_a_job_that_runs_are_not_changed(version: str) -> None:
     with served(slurmrestd) as address:
         slurm = Slurm(address, "ada", lambda: "token")
         with pytest.raises(SlurmAnswerError, match="job 103 is RUNNING"):
-            slurm.change(103, licenses="ionode:4")
+            change(slurm, 103, licenses="ionode:4")
     assert all(method == "GET" for method, *_ in slurmrestd.asked)
 
 
@@ -291,7 +328,7 @@ def test_tasks_that_22_05_changed_are_no_errors() -> None:
         slurm = Slurm(address, "ada", lambda: "token")
         assert slurm.version == "0.0.38"
         slurmrestd.instead["job/101"] = (200, json.dumps(told), 0.0)
-        slurm.change(101, held=False)
+        change(slurm, 101, held=False)
 
 
 def test_tasks_that_newer_versions_did_not_change_are_errors(
@@ -304,7 +341,7 @@ def test_tasks_that_newer_versions_did_not_change_are_errors(
     told = {"results": results, "errors": [], "warnings": []}
     slurmrestd.instead["job/105"] = (200, json.dumps(told), 0.0)
     with pytest.raises(SlurmAnswerError, match="already completing"):
-        slurm.change(105, held=False)
+        change(slurm, 105, held=False)
 
 
 def test_a_slurmctld_that_is_down_fails_the_ping(slurm: Slurm, slurmrestd: Slurmrestd) -> None:
@@ -454,7 +491,7 @@ def test_a_change_whose_connection_is_dropped_is_not_repeated(
     slurmrestd.asked.clear()
     slurmrestd.drops = 1
     with pytest.raises(SlurmAnswerError, match="not HTTP"):
-        slurm.change(101, held=False)
+        change(slurm, 101, held=False)
     assert [method for method, *_ in slurmrestd.asked].count("POST") == 1
 
 

@@ -13,6 +13,7 @@ from pwd import getpwnam
 import pytest
 
 from scheduler_plugin.slurm import (
+    JobChange,
     Licence,
     Slurm,
     SlurmAnswerError,
@@ -21,6 +22,7 @@ from scheduler_plugin.slurm import (
     licence_count,
 )
 from scheduler_plugin.token_files import read_token
+from tests.scheduler_plugin.slurm.changing import change
 from tests.support.serving import free_port
 from tests.support.slurm import WATCH_USER, Cluster, cluster
 
@@ -115,20 +117,20 @@ def test_licences_are_those_that_are_used(running: Cluster, slurm: Slurm) -> Non
 
 def test_a_held_job_is_released_with_its_licences_at_once(running: Cluster, slurm: Slurm) -> None:
     job_id = running.submit("--hold", "-Lionode:8", script=_SLEEP)
-    slurm.change(job_id, licenses="ionode:2", held=False)
+    change(slurm, job_id, licenses="ionode:2", held=False)
     assert running.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:2"
     assert slurm.licences() == [Licence("ionode", 8, 2)]
 
 
 def test_a_job_is_held_and_released(running: Cluster, slurm: Slurm) -> None:
     job_id = running.submit("--begin=now+1hour")
-    slurm.change(job_id, held=True)
+    change(slurm, job_id, held=True)
     assert running.job(job_id)["Reason"] == "JobHeldAdmin"
     held = slurm.job(job_id)
     assert held is not None
     assert held.is_held
-    slurm.change(job_id, held=False)
-    slurm.change(job_id, held=False)
+    change(slurm, job_id, held=False)
+    change(slurm, job_id, held=False)
     released = slurm.job(job_id)
     assert released is not None
     assert not released.is_held
@@ -137,7 +139,7 @@ def test_a_job_is_held_and_released(running: Cluster, slurm: Slurm) -> None:
 
 def test_licences_of_a_job_that_waits_are_taken_away(running: Cluster, slurm: Slurm) -> None:
     job_id = running.submit("--hold", "-Lionode:8")
-    slurm.change(job_id, licenses="")
+    change(slurm, job_id, licenses="")
     job = slurm.job(job_id)
     assert job is not None
     assert job.licenses == ""
@@ -147,7 +149,7 @@ def test_licences_that_there_are_not_are_refused(running: Cluster, slurm: Slurm)
     job_id = running.submit("--hold", "-Lionode:8")
     for licenses in ("ionode:9", "matlab:1"):
         with pytest.raises(SlurmAnswerError, match="Invalid license specification"):
-            slurm.change(job_id, licenses=licenses)
+            change(slurm, job_id, licenses=licenses)
     assert running.job(job_id)["Licenses"] == "ionode:8"
 
 
@@ -155,13 +157,13 @@ def test_licences_of_a_job_that_runs_stay(running: Cluster, slurm: Slurm) -> Non
     job_id = running.submit("-Lionode:4", script=_SLEEP)
     running.wait_for(job_id, "RUNNING")
     with pytest.raises(SlurmAnswerError, match=f"job {job_id} is RUNNING"):
-        slurm.change(job_id, licenses="ionode:2")
+        change(slurm, job_id, licenses="ionode:2")
     assert running.job(job_id)["Licenses"] == "ionode:4"
 
 
 def test_a_job_that_is_not_known_does_not_change(slurm: Slurm) -> None:
     with pytest.raises(SlurmAnswerError, match="Invalid job id"):
-        slurm.change(999_999, held=True)
+        change(slurm, 999_999, held=True)
 
 
 def test_an_arrays_tasks_change_together(running: Cluster, slurm: Slurm) -> None:
@@ -169,14 +171,14 @@ def test_an_arrays_tasks_change_together(running: Cluster, slurm: Slurm) -> None
     waiting = slurm.job(array)
     assert waiting is not None
     assert (waiting.array_job_id, waiting.array_task_id) == (array, None)
-    slurm.change(array, licenses="ionode:2", held=False)
+    change(slurm, array, licenses="ionode:2", held=False)
     running.wait(lambda: len(_tasks(slurm, array)) == 3, "three tasks that run")
     assert sorted(_tasks(slurm, array)) == [(1, "ionode:2"), (2, "ionode:2"), (3, "ionode:2")]
     last = slurm.job(array)
     assert last is not None
     assert (last.id, last.array_job_id) == (array, array)
     with pytest.raises(SlurmAnswerError, match="is RUNNING"):
-        slurm.change(array, licenses="ionode:1")
+        change(slurm, array, licenses="ionode:1")
 
 
 def _tasks(slurm: Slurm, array: int) -> list[tuple[int | None, str]]:
@@ -197,11 +199,37 @@ def test_components_of_a_heterogeneous_job_are_jobs_of_their_own(
     assert slurm.job(first + 1) == jobs[1]
 
 
-def test_a_comment_cannot_be_changed(running: Cluster, slurm: Slurm) -> None:
-    job_id = running.submit("--hold")
-    with pytest.raises(SlurmAnswerError, match="administrators' comments"):
-        slurm.change(job_id, held=False, admin_comment="ioncast:d1")
-    assert running.job(job_id)["Reason"] == "JobHeldUser"
+def test_a_job_begins_with_its_licences_at_once(running: Cluster, slurm: Slurm) -> None:
+    job_id = running.submit("--begin=now+1hour", "-Lionode:8", script=_SLEEP)
+    job = slurm.job(job_id)
+    assert job is not None
+    assert job.begins_s == _unix_time(running.job(job_id)["EligibleTime"])
+    with pytest.raises(SlurmAnswerError, match="Invalid license specification"):
+        change(slurm, job_id, licenses="ionode:9", begins_s=int(time.time()))
+    # Slurm takes both values or none.
+    assert slurm.job(job_id) == job
+    change(slurm, job_id, licenses="ionode:2", begins_s=int(time.time()))
+    assert running.wait_for(job_id, "RUNNING")["Licenses"] == "ionode:2"
+    with pytest.raises(SlurmAnswerError, match="no longer pending"):
+        change(slurm, job_id, licenses="ionode:4", begins_s=int(time.time()))
+    assert running.job(job_id)["Licenses"] == "ionode:2"
+
+
+def test_each_component_of_a_heterogeneous_job_gets_its_own_licences(
+    running: Cluster, slurm: Slurm
+) -> None:
+    first = running.submit("--hold", "-Lionode:4", "-n1", ":", "-Lionode:4", "-n1")
+    counts = {first: 3, first + 1: 2}
+    changes = [
+        JobChange(job_id, licenses=f"ionode:{count}", het_job_id=first)
+        for job_id, count in reversed(counts.items())
+    ]
+    slurm.change_all(changes, lambda *_: None)
+    assert {
+        job.id: licence_count(job.licenses, "ionode")
+        for job in slurm.jobs()
+        if job.het_job_id == first
+    } == counts
 
 
 def test_without_slurmdbd_its_jobs_are_refused(slurm: Slurm) -> None:
@@ -215,7 +243,7 @@ def test_other_users_may_look_but_not_change(running: Cluster, slurm: Slurm) -> 
     with client(running, lambda: token, "nobody") as other:
         assert other.job(job_id) == slurm.job(job_id)
         with pytest.raises(SlurmRefusedError, match="operator"):
-            other.change(job_id, held=False)
+            change(other, job_id, held=False)
 
 
 def test_a_bad_token_is_refused_whatever_is_asked(
@@ -239,9 +267,9 @@ def test_a_token_that_is_renewed_is_good_again(running: Cluster) -> None:
         with pytest.raises(SlurmRefusedError, match="the token expired at"):
             slurm.jobs()
         with pytest.raises(SlurmRefusedError, match="the token expired at"):
-            slurm.change(job_id, held=False)
+            change(slurm, job_id, held=False)
         tokens.append(running.token())
-        slurm.change(job_id, held=False)
+        change(slurm, job_id, held=False)
 
 
 def test_a_controller_that_is_away_is_unreachable_and_comes_back(

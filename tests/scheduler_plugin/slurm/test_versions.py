@@ -54,6 +54,7 @@ JOBS = [
         tasks=8,
         licenses="ionode:8",
         burst_buffer="#BB_LUA pool=ionode capacity=4",
+        begins_s=_T + 310,
     ),
     replace(
         _JOB,

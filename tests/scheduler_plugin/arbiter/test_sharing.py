@@ -1,0 +1,76 @@
+"""The arbiter's rounds with a server that answers like slurmrestd."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from scheduler_plugin.arbiter.sharing import Arbiter
+from scheduler_plugin.service_client import Ioncast
+from scheduler_plugin.settings import Settings
+from scheduler_plugin.slurm import Slurm, SlurmAnswerError, SlurmUnreachableError
+from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, served
+
+# Long after the submission of the recorded job, which an older plugin holds: it is released as
+# decided, because no service is there to be asked for its decision.
+LATER_S = 1790000000.0 + 3600
+REJECTED = {"errors": [{"error_number": 2073, "error": "Job is no longer pending execution"}]}
+
+
+@pytest.fixture(params=VERSIONS)
+def slurmrestd(request: pytest.FixtureRequest) -> Slurmrestd:
+    return Slurmrestd((request.param,))
+
+
+@pytest.fixture
+def arbiter(slurmrestd: Slurmrestd) -> Iterator[Arbiter]:
+    nowhere = "unix:/nowhere/ioncast.sock"
+    settings = Settings.model_validate(
+        {
+            "system": "testbed",
+            "slurmrestd": {"address": nowhere, "user": "ada", "token_file": "/nowhere"},
+            "service": {"address": nowhere, "token_file": "/nowhere"},
+        }
+    )
+    with (
+        served(slurmrestd) as address,
+        Slurm(address, "ada", lambda: "token") as slurm,
+        Ioncast(nowhere, lambda: "token", 1.0) as service,
+    ):
+        yield Arbiter(settings, slurm, service)
+
+
+def test_each_change_is_progress(arbiter: Arbiter, slurmrestd: Slurmrestd) -> None:
+    progress: list[int] = []
+    made = arbiter.round(LATER_S, lambda: progress.append(1))
+    assert [change.job.id for change in made] == [101]
+    assert len(progress) == 1
+    # An operator may not change administrators' comments: Slurm would reject the release.
+    assert [body for method, _, _, body in slurmrestd.asked if method == "POST"] == [
+        {"hold": False}
+    ]
+
+
+def test_releases_that_slurm_rejects_again_and_again_are_a_failure(
+    arbiter: Arbiter, slurmrestd: Slurmrestd
+) -> None:
+    slurmrestd.instead["job/101"] = (500, json.dumps(REJECTED), 0.0)
+    # A job may end between two requests, so the first time does not count.
+    assert arbiter.round(LATER_S) == []
+    with pytest.raises(SlurmAnswerError, match="rejects the release of 1 held job"):
+        arbiter.round(LATER_S)
+    del slurmrestd.instead["job/101"]
+    assert len(arbiter.round(LATER_S)) == 1
+
+
+def test_a_change_without_an_answer_ends_the_round_without_progress(
+    arbiter: Arbiter, slurmrestd: Slurmrestd
+) -> None:
+    assert arbiter.slurm.version
+    slurmrestd.instead["job/101"] = (502, "Bad Gateway", 0.0)
+    progress: list[int] = []
+    with pytest.raises(SlurmUnreachableError):
+        arbiter.round(LATER_S, lambda: progress.append(1))
+    assert progress == []
