@@ -45,8 +45,8 @@ return {
 
     -- A file with a token of the role `scheduler` (`ioncast token add plugin --role scheduler`). With
     -- a token the plugin also sends the job script, in which the service finds the program. Only
-    -- slurmctld's user should be able to read the file. Default: no token.
-    -- token_file = "/etc/slurm/ioncast.token",
+    -- slurmctld's user should be able to read the file. Without the file no script is sent.
+    token_file = "/etc/slurm/ioncast.token",
 
     -- For mode "arbitrate": the file into which `ioncast slurm arbitrate` writes the time. No job is
     -- held if the file is missing or its time is older than 30 seconds. Default: no file.
