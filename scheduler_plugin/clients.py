@@ -45,6 +45,7 @@ def clients(settings: Settings, service_timeout_s: float) -> Iterator[tuple[Slur
             slurmrestd.user,
             lambda: read_token(slurmrestd.token_file),
             slurmrestd.timeout_s,
+            cluster=slurmrestd.cluster,
         ) as slurm,
         Ioncast(service.address, lambda: read_token(service.token_file), service_timeout_s) as ours,
     ):

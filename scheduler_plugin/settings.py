@@ -62,6 +62,9 @@ class SlurmrestdSettings(Table):
         examples=["/etc/ioncast/watch/slurm.jwt"],
     )
     timeout_s: Seconds = Field(10.0, description="Seconds that one request may take in all.")
+    cluster: Name | None = Field(
+        None, description="This cluster's name in slurmdbd, if slurmdbd has several clusters."
+    )
 
 
 class ServiceSettings(Table):

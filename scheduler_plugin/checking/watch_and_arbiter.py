@@ -12,7 +12,7 @@ from ioncast_base.errors import InputError, IoncastError
 from scheduler_plugin.checking import asking_sources
 from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
 from scheduler_plugin.settings import Settings, read_settings
-from scheduler_plugin.slurm import Slurm
+from scheduler_plugin.slurm import Slurm, SlurmAnswerError
 from scheduler_plugin.slurm.licence_limits import Limits
 from scheduler_plugin.token_files import is_open, read_token
 
@@ -100,7 +100,13 @@ def gather_rest(settings: Settings, *, has_slurmdbd: bool) -> Rest:
     """
     rest = settings.slurmrestd
     timeout_s = min(rest.timeout_s, asking_sources.ANSWER_S)
-    with Slurm(rest.address, rest.user, lambda: read_token(rest.token_file), timeout_s) as slurm:
+    with Slurm(
+        rest.address,
+        rest.user,
+        lambda: read_token(rest.token_file),
+        timeout_s,
+        cluster=rest.cluster,
+    ) as slurm:
         slurm.ping()
         total = slurm.licence_total(settings.licence.name)
         return Rest(slurm.version, _limits(slurm, settings, total) if has_slurmdbd else None)
@@ -109,6 +115,8 @@ def gather_rest(settings: Settings, *, has_slurmdbd: bool) -> Rest:
 def _limits(slurm: Slurm, settings: Settings, total: int) -> Limits | Gap:
     try:
         return slurm.limits(settings.licence.name, total)
+    except SlurmAnswerError as error:
+        return Gap(error.what)
     except IoncastError as error:
         return Gap(error.what, str(error.remedy or ""))
 
@@ -185,7 +193,7 @@ def rest_rows(part: Part, found: Rest | Gap) -> list[Row]:
     rows = [ok(subject, f"version {found.version} of the interface")]
     if isinstance(found.limits, Gap):
         advice = f"let slurmrestd load openapi/dbv{found.version} (its option -s), and slurmdbd run"
-        return [*rows, fail(dbd, found.limits.reason, advice)]
+        return [*rows, fail(dbd, found.limits.reason, found.limits.remedy or advice)]
     if found.limits is not None:
         rows.append(ok(dbd, "limits can be read"))
     return rows

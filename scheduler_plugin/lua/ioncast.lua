@@ -856,6 +856,10 @@ local function limit_of(job, partition, settings, given)
         count = count + 1
         if count <= MOST_PARTITIONS then
             note(limit_in(lines, "partition", each), "partition " .. each)
+            note(
+                limit_in(lines, "partition-user", each, account, user),
+                ("user %s of account %s in partition %s"):format(user, account, each)
+            )
         end
     end
     return lowest, name

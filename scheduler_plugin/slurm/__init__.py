@@ -3,6 +3,7 @@
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.slurm.errors import (
     SlurmAnswerError,
+    SlurmClusterError,
     SlurmError,
     SlurmRefusedError,
     SlurmUnreachableError,
@@ -17,6 +18,7 @@ __all__ = [
     "Licence",
     "Slurm",
     "SlurmAnswerError",
+    "SlurmClusterError",
     "SlurmError",
     "SlurmRefusedError",
     "SlurmUnreachableError",

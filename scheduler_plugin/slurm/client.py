@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 import httpx
 
 from ioncast_base.errors import InputError
+from ioncast_base.wording import listed
 from scheduler_plugin.addresses import Address
 from scheduler_plugin.slurm import refusals
 from scheduler_plugin.slurm.errors import (
     SlurmAnswerError,
+    SlurmClusterError,
     SlurmRefusedError,
     SlurmUnreachableError,
 )
@@ -55,6 +57,9 @@ class Slurm:
         Returns the JWT. It is called for every request, so that the token can be renewed.
     timeout_s : float
         Seconds that one request may take in all.
+    cluster : str, optional
+        The cluster's name in slurmdbd. It is needed only if slurmdbd has several clusters; without
+        it, a question that concerns several of them raises `SlurmClusterError`.
 
     Raises
     ------
@@ -63,7 +68,13 @@ class Slurm:
     """
 
     def __init__(
-        self, address: str, user: str, token: Callable[[], str], timeout_s: float = 10.0
+        self,
+        address: str,
+        user: str,
+        token: Callable[[], str],
+        timeout_s: float = 10.0,
+        *,
+        cluster: str | None = None,
     ) -> None:
         self._address = Address.of(address)
         if not _is_one_line(user):
@@ -71,6 +82,8 @@ class Slurm:
         self._user = user
         self._token = token
         self._timeout_s = timeout_s
+        # Slurm has names of clusters in lower case.
+        self._cluster = cluster and cluster.lower()
         self._known: Version38 | None = None
         self._unreadable: set[str] = set()
 
@@ -167,7 +180,9 @@ class Slurm:
         found = self._ask("GET", "slurm", "partitions")
         partitions = dict(_listed(found, "partitions", self._version.partition))
         found = self._ask("GET", "slurmdb", "associations")
-        rows = _listed(found, "associations", lambda each: association(each, licence))
+        self._check_cluster(found)
+        own = self._of_this_cluster(found, "associations")
+        rows = _listed(own, "associations", lambda each: association(each, licence))
         return limits_of(licence, total, qos, partitions, rows)
 
     def licence_total(self, licence: str) -> int:
@@ -196,7 +211,8 @@ class Slurm:
         # Versions before 0.0.40 read a number without "uts" as a date.
         span = {"start_time": f"uts{since_s}", "end_time": f"uts{until_s}"}
         document = self._ask("GET", "slurmdb", "jobs", params=span)
-        return self._readable(document, self._version.accounted_job)
+        own = self._of_this_cluster(document, "jobs")
+        return self._readable(own, self._version.accounted_job)
 
     @property
     def _version(self) -> Version38:
@@ -234,6 +250,30 @@ class Slurm:
         """A job, or all tasks of an array, or all components of a heterogeneous job."""
         document = self._ask("GET", "slurm", f"job/{job_id}", may_be_unknown=True)
         return _listed(document, "jobs", self._version.job)
+
+    def _of_this_cluster(self, document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        """An answer of slurmdbd without the entries of other clusters."""
+        entries = _entries(document, key)
+        clusters = _clusters(entries)
+        if self._cluster is None and len(clusters) > 1:
+            raise SlurmClusterError(
+                f"slurmdbd has the clusters {listed(clusters)}; it is unknown which is this one",
+                where=self._address.text,
+                remedy="set `slurmrestd.cluster` to slurm.conf's ClusterName",
+            )
+        # An entry without a cluster cannot be read, which is said later.
+        own = {"", *([self._cluster] if self._cluster else clusters)}
+        return {key: [entry for entry in entries if _cluster(entry) in own]}
+
+    def _check_cluster(self, associations: Mapping[str, Any]) -> None:
+        """Reject a name that slurmdbd does not know: each cluster has associations."""
+        clusters = _clusters(_entries(associations, "associations"))
+        if self._cluster is not None and clusters and self._cluster not in clusters:
+            raise SlurmClusterError(
+                f"slurmdbd has no cluster {self._cluster!r}, but {listed(clusters)}",
+                where=self._address.text,
+                remedy="set `slurmrestd.cluster` to slurm.conf's ClusterName",
+            )
 
     def _readable(
         self, document: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Job]
@@ -400,6 +440,15 @@ def _entries(document: Mapping[str, Any], key: str) -> list[Any]:
     if not isinstance(entries, list):
         raise SlurmAnswerError(f"the answer's {key} cannot be read (not a list)")
     return entries
+
+
+def _cluster(entry: Any) -> str:
+    """The cluster of an entry of slurmdbd; empty if the entry cannot be read."""
+    return str(entry.get("cluster") or "") if isinstance(entry, Mapping) else ""
+
+
+def _clusters(entries: list[Any]) -> list[str]:
+    return sorted({_cluster(entry) for entry in entries} - {""})
 
 
 def _read_entry(entry: Any, key: str, read: Callable[[Mapping[str, Any]], _Read]) -> _Read:

@@ -29,3 +29,9 @@ class SlurmAnswerError(SlurmError):
     """Slurm rejects the request, or its answer cannot be read."""
 
     title = "Unusable answer of Slurm"
+
+
+class SlurmClusterError(SlurmError):
+    """slurmdbd has several clusters, and which is this one is unknown."""
+
+    title = "Unknown cluster"

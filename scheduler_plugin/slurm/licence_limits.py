@@ -28,6 +28,8 @@ class Limits:
         By name. A partition has the limit of its QOS.
     users : mapping of tuple to int
         By account and user, where they have less than the account.
+    partition_users : mapping of tuple to int
+        By partition, account and user: the same for the jobs of one partition.
     """
 
     licence: str
@@ -36,23 +38,30 @@ class Limits:
     qos: Mapping[str, int] = field(default_factory=dict)
     accounts: Mapping[str, int] = field(default_factory=dict)
     users: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    partition_users: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
     def of_job(self, partition: str, qos: str, account: str, user: str) -> int:
         """Compute the lowest limit of a job; several partitions are separated by commas."""
+        account = account.lower()
         found = [
             *(self.partitions.get(name) for name in partition.split(",")),
             self.qos.get(qos.lower()),
-            self.accounts.get(account.lower()),
-            self.users.get((account.lower(), user)),
+            self.accounts.get(account),
+            self.users.get((account, user)),
+            *(self.partition_users.get((name, account, user)) for name in partition.split(",")),
         ]
         return min([self.total, *(limit for limit in found if limit is not None)])
 
 
 class Association(NamedTuple):
-    """A row of Slurm's associations: an account, or a user of an account."""
+    """A row of Slurm's associations: an account, or a user of an account.
+
+    With a partition it counts only for the user's jobs in this partition.
+    """
 
     account: str
     user: str
+    partition: str
     parent: str
     of_job: int | None
     of_group: int | None
@@ -78,17 +87,19 @@ def limits_of(
     partitions : mapping of str to str
         The QOS of each partition; empty without one.
     associations : sequence of Association
-        All accounts and users.
+        All accounts and users of the cluster.
     """
     limited = {name.lower(): limit for name, limit in qos.items() if limit is not None}
     accounts = _accounts([row for row in associations if not row.user])
+    users = _users([row for row in associations if row.user], accounts)
     return Limits(
         licence,
         total,
         {name: limited[of.lower()] for name, of in partitions.items() if of.lower() in limited},
         limited,
         accounts,
-        _users([row for row in associations if row.user], accounts),
+        {key[1:]: limit for key, limit in users.items() if not key[0]},
+        {key: limit for key, limit in users.items() if key[0]},
     )
 
 
@@ -104,6 +115,7 @@ def association(entry: Mapping[str, Any], licence: str) -> Association:
     return Association(
         entry["account"],
         entry.get("user") or "",
+        entry.get("partition") or "",
         entry.get("parent_account") or "",
         _least(_counts(resources, _OF_JOBS, licence)),
         _least(_counts(resources, _OF_GROUPS, licence)),
@@ -148,12 +160,14 @@ def _accounts(rows: Sequence[Association]) -> dict[str, int]:
     return {account: limit for account, limit in limits.items() if limit is not None}
 
 
-def _users(rows: Iterable[Association], accounts: Mapping[str, int]) -> dict[tuple[str, str], int]:
-    """The limits of users, where they are lower than the account's."""
-    found: dict[tuple[str, str], int] = {}
+def _users(
+    rows: Iterable[Association], accounts: Mapping[str, int]
+) -> dict[tuple[str, str, str], int]:
+    """The limits of users, where they are lower than the account's; by partition or ""."""
+    found: dict[tuple[str, str, str], int] = {}
     for row in rows:
         account = row.account.lower()
-        limit = _least([row.of_job, row.of_group, found.get((account, row.user))])
+        limit = _least([row.of_job, row.of_group])
         if limit is not None and limit < accounts.get(account, _ENDLESS):
-            found[account, row.user] = limit
+            found[row.partition, account, row.user] = limit
     return found

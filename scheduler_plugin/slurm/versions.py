@@ -40,6 +40,7 @@ _READ = frozenset(
         "array_task_id",
         "association",
         "burst_buffer",
+        "cluster",
         "comment",
         "eligible_time",
         "end_time",

@@ -95,6 +95,7 @@ def _lines(limits: Limits) -> Iterator[str]:
         *((("qos", name), limit) for name, limit in limits.qos.items()),
         *((("account", name), limit) for name, limit in limits.accounts.items()),
         *((("user", *names), limit) for names, limit in limits.users.items()),
+        *((("partition-user", *names), limit) for names, limit in limits.partition_users.items()),
     ]
     for names, limit in named:
         if all(map(str.isprintable, names)):

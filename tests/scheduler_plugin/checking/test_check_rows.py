@@ -403,8 +403,11 @@ def test_slurmrestd_and_its_plugin_for_slurmdbd() -> None:
     assert set(statuses(watch_and_arbiter.rest_rows("watch", rest)).values()) == {"OK"}
     without = watch_and_arbiter.rest_rows("watch", replace(rest, limits=None))
     assert [row.status for row in without] == ["OK"]
-    [_, row] = watch_and_arbiter.rest_rows("watch", replace(rest, limits=GAP))
+    [_, row] = watch_and_arbiter.rest_rows("watch", replace(rest, limits=Gap("no answer")))
     assert (row.status, "openapi/dbv0.0.38" in row.remedy) == ("FAIL", True)
+    cluster = Gap("several clusters", "set `slurmrestd.cluster`")
+    [_, row] = watch_and_arbiter.rest_rows("watch", replace(rest, limits=cluster))
+    assert (row.status, row.remedy) == ("FAIL", "set `slurmrestd.cluster`")
     assert [row.status for row in watch_and_arbiter.rest_rows("watch", GAP)] == ["FAIL"]
 
 

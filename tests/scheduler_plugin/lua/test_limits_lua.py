@@ -22,6 +22,8 @@ LIMITS = (
     "qos\tnone\t0",
     "account\tphysics\t3",
     "user\tphysics\tbob\t2",
+    "partition-user\tbatch\tstaff\teve\t4",
+    "partition-user\tlarge\tstaff\teve\t3",
 )
 
 
@@ -67,6 +69,12 @@ def available(controller: Controller) -> str:
         ({"default_account": "physics"}, 3, "account physics"),
         ({"account": "physics", "user_name": "bob"}, 2, "user bob of account physics"),
         ({"account": "physics", "user_name": "bob", "partition": "debug"}, 1, "partition debug"),
+        ({"account": "Staff", "user_name": "eve", "partition": "other"}, 7, "all licences"),
+        (
+            {"account": "Staff", "user_name": "eve", "partition": "batch,large"},
+            3,
+            "user eve of account staff in partition large",
+        ),
     ],
 )
 def test_no_job_gets_more_than_its_lowest_limit(

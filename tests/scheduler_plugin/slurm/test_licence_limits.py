@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from scheduler_plugin.slurm import Slurm, SlurmAnswerError
+from scheduler_plugin.slurm import Slurm, SlurmAnswerError, SlurmClusterError
 from scheduler_plugin.slurm.licence_limits import Association, Limits, limits_of, qos_limit
 from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, served
 
 # As `sacctmgr` and slurm.conf said where the answers of 0.0.38 were recorded: partition `capped`
-# has the QOS `part`, account `child` belongs to `limited`.
+# has the QOS `part`, account `child` belongs to `limited`. In account `everybody` the user `nobody`
+# has another association for `capped`, and one on the cluster `other` with a limit of 1.
 RECORDED = Limits(
     "ionode",
     8,
@@ -20,6 +21,7 @@ RECORDED = Limits(
     qos={"part": 3, "small": 2, "deny": 2, "grp": 1},
     accounts={"limited": 4, "child": 4},
     users={("everybody", "nobody"): 5},
+    partition_users={("capped", "everybody", "nobody"): 2},
 )
 
 
@@ -31,7 +33,7 @@ def slurmrestd(request: pytest.FixtureRequest) -> Slurmrestd:
 @pytest.fixture
 def slurm(slurmrestd: Slurmrestd, tmp_path: Path) -> Iterator[Slurm]:
     with served(slurmrestd, tmp_path / "rest.sock") as address:
-        yield Slurm(address, "ada", lambda: "token")
+        yield Slurm(address, "ada", lambda: "token", cluster="Test")
 
 
 def test_all_versions_tell_the_same_limits(slurm: Slurm) -> None:
@@ -44,6 +46,22 @@ def test_a_licence_without_limits_has_none(slurm: Slurm) -> None:
 
 def test_the_number_of_licences_is_slurms(slurm: Slurm) -> None:
     assert [slurm.licence_total(name) for name in ("ionode", "matlab", "other")] == [8, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        (None, "slurmdbd has the clusters other and test; it is unknown which is this one"),
+        ("tset", "slurmdbd has no cluster 'tset', but other and test"),
+    ],
+)
+def test_without_its_name_a_cluster_is_not_confused_with_another_one(
+    slurmrestd: Slurmrestd, tmp_path: Path, cluster: str | None, said: str
+) -> None:
+    with served(slurmrestd, tmp_path / "rest.sock") as address:
+        slurm = Slurm(address, "ada", lambda: "token", cluster=cluster)
+        with pytest.raises(SlurmClusterError, match=said):
+            slurm.limits("ionode", 8)
 
 
 @pytest.mark.parametrize("what", ["qos", "partitions", "associations"])
@@ -63,7 +81,7 @@ def test_without_accounting_there_are_no_limits(slurm: Slurm, slurmrestd: Slurmr
 
 
 def row(account: str, parent: str, of_job: int | None, of_group: int | None) -> Association:
-    return Association(account, "", parent, of_job, of_group)
+    return Association(account, "", "", parent, of_job, of_group)
 
 
 def test_the_lowest_limit_counts() -> None:
@@ -78,17 +96,22 @@ def test_the_lowest_limit_counts() -> None:
             row("Science", "root", 6, 5),
             row("physics", "science", 6, None),
             row("mad", "mad", None, 3),
-            Association("physics", "bob", "", 1, None),
-            Association("physics", "eve", "", 6, None),
+            Association("physics", "bob", "", "", 3, None),
+            Association("physics", "bob", "debug", "", 1, None),
+            Association("physics", "bob", "batch", "", 6, None),
+            Association("physics", "eve", "", "", 6, None),
         ],
     )
     assert limits.qos == {"small": 2}
     assert limits.partitions == {"debug": 2}
     assert limits.accounts == {"root": 7, "science": 5, "physics": 5, "mad": 3}
-    assert limits.users == {("physics", "bob"): 1}
+    assert limits.users == {("physics", "bob"): 3}
+    assert limits.partition_users == {("debug", "physics", "bob"): 1}
     assert limits.of_job("batch", "free", "other", "bob") == 8
     assert limits.of_job("batch,debug", "", "", "") == 2
-    assert limits.of_job("batch", "SMALL", "physics", "bob") == 1
+    assert limits.of_job("batch", "SMALL", "physics", "eve") == 2
+    assert limits.of_job("batch", "", "physics", "bob") == 3
+    assert limits.of_job("batch,debug", "", "Physics", "bob") == 1
     assert limits.of_job("", "", "PHYSICS", "eve") == 5
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scheduler_plugin.slurm import Job, Licence, Slurm
+from scheduler_plugin.slurm import Job, Licence, Slurm, SlurmClusterError
 from scheduler_plugin.slurm.versions import NEWEST_FIRST
 from tests.scheduler_plugin.slurm.recorded import VERSIONS, Slurmrestd, recorded, served
 
@@ -161,6 +161,19 @@ def test_jobs_of_slurmdbd_are_the_same_in_every_version(slurm: Slurm) -> None:
 
 def test_jobs_of_slurmdbd_ended_within_the_span(slurm: Slurm) -> None:
     assert [job.id for job in slurm.ended_jobs(_T + 100, _T + 200)] == [90, 93]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_jobs_of_other_clusters_are_left_out(version: str, tmp_path: Path) -> None:
+    """slurmdbd lists the jobs of all its clusters, which may have the same ids."""
+    document = json.loads(recorded(version, "accounted_jobs"))
+    document["jobs"][0]["cluster"] = "other"
+    told = {"jobs": (200, json.dumps(document), 0.0)}
+    with served(Slurmrestd((version,), told), tmp_path / "rest.sock") as address:
+        own = Slurm(address, "ada", lambda: "token", cluster="test").ended_jobs(_T, _T + 1000)
+        with pytest.raises(SlurmClusterError, match="other and test"):
+            Slurm(address, "ada", lambda: "token").ended_jobs(_T, _T + 1000)
+    assert own == ENDED_JOBS[1:]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

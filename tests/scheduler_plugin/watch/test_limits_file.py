@@ -20,6 +20,7 @@ LIMITS = Limits(
     qos={"small": 2},
     accounts={"physics": 4},
     users={("physics", "bob"): 1},
+    partition_users={("debug", "physics", "eve"): 3},
 )
 CONTENT = """\
 ioncast-limits	1	1800000000	ionode
@@ -28,6 +29,7 @@ partition	capped	3
 qos	small	2
 account	physics	4
 user	physics	bob	1
+partition-user	debug	physics	eve	3
 end	1800000000
 """
 ONLY_TOTAL = "ioncast-limits\t1\t1800000000\tionode\ntotal\t8\nend\t1800000000\n"

@@ -30,6 +30,11 @@ SETUP = (
     "add account limited MaxTRESPerJob=license/ionode=2",
     f"add user {USER} account=everybody qos=normal,pending,refused,group defaultqos=normal",
     f"add user {USER} account=limited qos=normal defaultqos=normal",
+    f"add user {USER} account=everybody cluster=test partition=narrow qos=normal defaultqos=normal",
+    f"modify user {USER} set MaxTRESPerJob=license/ionode=1 where partition=narrow",
+    # Another cluster has stricter limits, and accounts of the same names.
+    "add cluster other",
+    "add account everybody cluster=other MaxTRESPerJob=license/ionode=1",
 )
 JOBS = {
     "free": ("ionode:4", ()),
@@ -38,6 +43,7 @@ JOBS = {
     "group": ("ionode:1", ("--qos=group",)),
     "account": ("ionode:2", ("--account=limited",)),
     "partition": ("ionode:3", ("--partition=capped",)),
+    "user in partition": ("ionode:1", ("--partition=narrow",)),
 }
 
 
@@ -56,6 +62,7 @@ def site() -> Iterator[Site]:
         for command in SETUP:
             found.run("sacctmgr", "-i", *command.split())
         found.run("scontrol", "create", "PartitionName=capped", "Nodes=ALL", "QOS=partition")
+        found.run("scontrol", "create", "PartitionName=narrow", "Nodes=ALL")
         config(found)
         yield Site(found, service)
 
@@ -80,6 +87,7 @@ def config(slurm: Cluster) -> None:
         user = "{WATCH_USER}"
         token_file = "{folder}/jwt"
         timeout_s = 60
+        cluster = "test"
         [service]
         address = "unix:{folder}/nobody.sock"
         token_file = "{folder}/token"
@@ -190,3 +198,16 @@ def test_a_file_that_the_watch_cannot_write_is_one_line(site: Site) -> None:
     [line] = lines
     assert line.startswith(f"ioncast: reading Slurm's limits fails: {limits(site)}: ")
     assert "watch.limits cannot be written: Permission denied" in line
+
+
+def test_a_cluster_whose_name_is_unknown_is_one_line(site: Site) -> None:
+    settings = site.cluster.folder / "watch" / "watch.toml"
+    before = settings.read_text()
+    try:
+        settings.write_text(before.replace('cluster = "test"', ""))
+        lines = [line for line in watched(site).splitlines() if "Slurm's limits" in line]
+    finally:
+        settings.write_text(before)
+    [line] = lines
+    assert "slurmdbd has the clusters other and test; it is unknown which is this one" in line
+    assert "set `slurmrestd.cluster` to slurm.conf's ClusterName" in line
