@@ -22,9 +22,9 @@ from benchdb.store.schema import applications, runs, systems
 from benchdb.store.systems import system_names
 from ioncast_base.errors import UnknownNameError
 
-# A job's mark in Slurm (AdminComment) is this and the id of its decision.
+# A job's mark in Slurm (AdminComment) is this and the id of its decision; after another colon the
+# plugin says that the job was held.
 MARK = "ioncast:"
-_HELD = ":held"
 # Characters of an id in an error message.
 _LONGEST_SHOWN = 100
 
@@ -179,7 +179,7 @@ def _entries_of_decision(
     connection: Connection, mark: str, system: str | None, limit: int
 ) -> list[JobEntry]:
     """List the runs that a decision was made for, or the decision alone."""
-    key = mark.removeprefix(MARK).removesuffix(_HELD)
+    key = mark.removeprefix(MARK).partition(":")[0]
     try:
         row = decision(connection, key)
     except UnknownNameError:

@@ -75,8 +75,9 @@ def test_an_id_that_came_again_has_all_its_entries_newest_first(database: Engine
     assert found(database)[-1].decision is not None
 
 
-@pytest.mark.parametrize("mark", [f"ioncast:{ID}", f"ioncast:{ID}:held"])
-def test_a_job_is_found_by_the_mark_of_its_decision(database: Engine, mark: str) -> None:
+@pytest.mark.parametrize("end", ["", ":held", ":held until:1795465753"])
+def test_a_job_is_found_by_the_mark_of_its_decision(database: Engine, end: str) -> None:
+    mark = f"ioncast:{ID}{end}"
     put_decisions(database, replace(DECISION, job_id=None))
     [entry] = found(database, mark)
     assert entry.decision is not None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from scheduler_plugin.arbiter.heartbeat import Heartbeat
 from tests.scheduler_plugin.lua.exchanges import CASES, NEIGHBOURS, answer, demonstration, question
 from tests.scheduler_plugin.lua.test_job_submit_lua import Controller, fields
 from tests.support.serving import Served
@@ -89,6 +92,25 @@ def test_a_decision_without_its_fields_is_still_a_number(new: Controller) -> Non
     answered = re.sub(rb"X-Decision-[^\r]*\r\n", b"", ANSWERS["by script"].encode("latin-1"))
     job, line = result(new, "by script", answered)
     assert (job["licenses"], fields(line)["source"]) == ("ionode:8", "service")
+
+
+def test_no_job_is_held_while_plugin_or_arbiter_is_of_the_version_before(
+    new: Controller, old: Controller, tmp_path: Path
+) -> None:
+    """An older arbiter does not end the holds of a newer plugin; its heartbeat is only a time."""
+    heartbeat = tmp_path / "heartbeat"
+    arbitrated = {"mode": "arbitrate", "heartbeat": str(heartbeat)}
+    Heartbeat(heartbeat).beat()
+    assert "held=no" in held_line(old, arbitrated)
+    assert "held=yes" in held_line(new, arbitrated)
+    heartbeat.write_text(f"{time.time():.0f}\n")
+    assert "held=yes" in held_line(old, arbitrated)
+    assert "held=no" in held_line(new, arbitrated)
+
+
+def held_line(controller: Controller, settings: dict[str, Any]) -> str:
+    controller.submit(**settings)
+    return controller.lines[-1]
 
 
 def test_settings_of_the_version_before_are_valid(new: Controller) -> None:
