@@ -346,6 +346,15 @@ def newest_outcomes(
     return sorted(found, key=lambda row: row.outcome.id)
 
 
+def newest_ids(connection: Connection, limit: int) -> list[int]:
+    """List the ids of the outcomes that `newest_outcomes` returns, by system."""
+    return [
+        key
+        for system_id in list(connection.scalars(select(systems.c.id).order_by(systems.c.id)))
+        for key in connection.scalars(_NEWEST_IDS, {"of_system": system_id, "most": limit})
+    ]
+
+
 def newest_outcomes_of(
     connection: Connection, application_id: int, limit: int
 ) -> list[JoinedOutcome]:

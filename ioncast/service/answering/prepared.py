@@ -20,16 +20,16 @@ from typing import Any, Literal, NamedTuple
 from ioncast.service.answering.answers import Entry, PreparedGroup
 
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
-_VERSION = 4
+_VERSION = 5
 _BUSY_S = 10.0
-# An entry as the file has it after its runs were deleted.
-_NO_GROUPS = "[]"
 _TABLES = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 BLOB UNIQUE, entry TEXT NOT NULL);
 CREATE TABLE entries (
     system TEXT, key TEXT, document INTEGER NOT NULL, version INTEGER NOT NULL,
     PRIMARY KEY (system, key)
 ) WITHOUT ROWID;
+CREATE TABLE changes (version INTEGER NOT NULL, removed_at INTEGER NOT NULL);
+INSERT INTO changes VALUES (0, 0);
 CREATE INDEX entries_of_version ON entries (version);
 CREATE INDEX entries_of_document ON entries (document);
 CREATE TABLE tokens (
@@ -117,21 +117,24 @@ class Entries:
         return [PreparedGroup(*group) for group in marshal.loads(packed)]  # noqa: S302
 
     def update(self, documents: Mapping[int, bytes], rows: Iterable[tuple[str, str, int]]) -> None:
-        """Add, replace or remove entries.
+        """Add or replace entries.
 
         Parameters
         ----------
         documents : mapping of int to bytes
-            Packed entries by the number of the document; nothing for an entry that is to go.
+            Packed entries by the number of the document.
         rows : iterable of (str, str, int)
             System, key and number of the document; several rows may share a document.
         """
         for system, key, document in rows:
-            if documents[document]:
-                self._packed[f"{system}\0{key}"] = documents[document]
-                self.systems.add(system)
-            else:
-                self._packed.pop(f"{system}\0{key}", None)
+            self._packed[f"{system}\0{key}"] = documents[document]
+            self.systems.add(system)
+
+    def keep(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Remove all entries but those of some systems and keys."""
+        kept = {f"{system}\0{key}" for system, key in rows}
+        for which in [which for which in self._packed if which not in kept]:
+            del self._packed[which]
 
 
 class Reader:
@@ -243,18 +246,20 @@ class Reader:
 
     def _read_entries(self, rows: sqlite3.Connection, entries: Entries) -> None:
         since = (self._version,)
-        [newest] = rows.execute("SELECT COALESCE(MAX(version), 0) FROM entries").fetchone()
+        newest, removed_at = rows.execute("SELECT version, removed_at FROM changes").fetchone()
         if newest == self._version:
             return
         changed = "FROM entries WHERE version > ?"
         documents = {
-            number: b"" if entry == _NO_GROUPS else marshal.dumps(json.loads(entry))
+            number: marshal.dumps(json.loads(entry))
             for number, entry in rows.execute(
                 f"SELECT id, entry FROM documents WHERE id IN (SELECT document {changed})",  # noqa: S608
                 since,
             )
         }
         entries.update(documents, rows.execute(f"SELECT system, key, document {changed}", since))
+        if removed_at > self._version:
+            entries.keep(rows.execute("SELECT system, key FROM entries"))
         self._version = newest
 
     def _read_summaries(self, rows: sqlite3.Connection) -> None:
@@ -286,6 +291,8 @@ class Writer:
         self._path = path
         self._connection = self._open()
         self._file = _file_of(path)
+        # The last keeper may have ended before it removed them.
+        self._has_traces = True
 
     def is_lost(self) -> bool:
         """Tell whether the file was deleted or replaced, so that nobody would read new content."""
@@ -307,19 +314,28 @@ class Writer:
         """Write everything that the block writes, or after an error nothing."""
         with _transaction(self._connection, "BEGIN IMMEDIATE"):
             yield
+        if self._has_traces:
+            self._remove_traces()
 
     def put_entries(self, system: str, entries: Mapping[str, Entry]) -> None:
         """Add or replace entries of a system, by key; an entry without groups removes the key."""
         execute = self._connection.execute
-        [newest] = execute("SELECT COALESCE(MAX(version), 0) + 1 FROM entries").fetchone()
+        execute("UPDATE changes SET version = version + 1")
+        [newest] = execute("SELECT version FROM changes").fetchone()
         for key, entry in entries.items():
-            document = self._document(entry)
+            which = system, key
+            document = self._document(entry) if entry else None
             held = execute(
-                "SELECT document FROM entries WHERE system = ? AND key = ?", (system, key)
+                "SELECT document FROM entries WHERE system = ? AND key = ?", which
             ).fetchone()
-            if held == (document,):
+            if (held or (None,)) == (document,):
                 continue
-            execute("REPLACE INTO entries VALUES (?, ?, ?, ?)", (system, key, document, newest))
+            if entry:
+                execute("REPLACE INTO entries VALUES (?, ?, ?, ?)", (*which, document, newest))
+            else:
+                execute("DELETE FROM entries WHERE system = ? AND key = ?", which)
+                execute("UPDATE changes SET removed_at = version")
+                self._has_traces = True
             if held is not None:
                 execute(
                     "DELETE FROM documents WHERE id = ? AND id NOT IN"
@@ -347,6 +363,8 @@ class Writer:
         at : str
             The time when it was made, in ISO 8601.
         """
+        # The earlier value may have names of users who are deleted.
+        self._has_traces = True
         row = (name, json.dumps(value), at)
         self._connection.execute("REPLACE INTO summaries VALUES (?, ?, ?)", row)
 
@@ -375,6 +393,19 @@ class Writer:
         self._connection.executemany(
             "INSERT INTO wanted (application, tasks, nodes) VALUES (?, ?, ?)", wanted
         )
+
+    def _remove_traces(self) -> None:
+        """Empty the WAL, which has earlier pages with removed keys and summaries.
+
+        While a worker reads the file it is not possible; the next transaction tries it again.
+        """
+        execute = self._connection.execute
+        execute("PRAGMA busy_timeout = 0")
+        try:
+            is_busy, *_ = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            execute(f"PRAGMA busy_timeout = {round(1000 * _BUSY_S)}")
+        self._has_traces = bool(is_busy)
 
     def _document(self, entry: Entry) -> int:
         text = json.dumps(entry, separators=(",", ":"))
@@ -413,6 +444,8 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        # Keys have names of users, which must not stay in free space after their runs were deleted.
+        connection.execute("PRAGMA secure_delete = ON")
         version = _version_of(connection)
         if version == 0:
             with _transaction(connection, "BEGIN IMMEDIATE"):

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,10 +62,12 @@ class Drain:
     folder: Path
     places: dict[str, int] = field(default_factory=dict)
     _gone: list[str] = field(default_factory=list)
+    # How far the files are blank.
+    _blank: dict[str, int] = field(default_factory=dict)
 
     @contextmanager
     def batch(self, now_s: float) -> Iterator[Drained]:
-        """Read the new lines; after the block they count as read, and ended files are deleted.
+        """Read the new lines; after the block they are blanked, and ended files are deleted.
 
         If the block raises, the next batch reads the same lines again.
 
@@ -89,6 +91,8 @@ class Drain:
             left -= len(text)
             read[path.name] = start + len(text)
             for line in text.splitlines():
+                if line.isspace():
+                    continue
                 try:
                     rows.append(_row(line))
                 except _NO_DECISION as error:
@@ -99,10 +103,25 @@ class Drain:
         if rows:
             self._gone.clear()
         self.places = dict(read)
+        for path in spool_files(self.folder):
+            self._blank_lines(path)
         for path in finished:
             path.unlink(missing_ok=True)
             del self.places[path.name]
             self._gone.append(path.name)
+
+    def _blank_lines(self, path: Path) -> None:
+        """Remove the names of users from the lines of a file that were read.
+
+        A worker uses its file until it has 16 MiB. A disk that rejects the change keeps the lines.
+        For another database a keeper reads the file from its start and passes over the blanks.
+        """
+        start, end = self._blank.get(path.name, 0), self.places.get(path.name, 0)
+        if start < end:
+            with suppress(OSError), path.open("r+b") as file:
+                file.seek(start)
+                file.write(b" " * (end - start - 1) + b"\n")
+                self._blank[path.name] = end
 
 
 def _text(path: Path, start: int, most: int, now_s: float) -> tuple[bytes, bool]:

@@ -8,7 +8,8 @@ from datetime import datetime, timezone
 
 from sqlalchemy import Connection, Engine
 
-from benchdb.history.outcomes import newest_outcomes
+from benchdb.history.deleting_runs import last_deleted
+from benchdb.history.outcomes import newest_ids, newest_outcomes
 from benchdb.history.revisions import newest
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.store.database import transaction
@@ -78,22 +79,23 @@ class SummaryStep:
 
 
 class _Outcomes:
-    """Errors of predictions and drift, made again when there is a new outcome."""
+    """Errors of predictions and drift, made again when outcomes come or go."""
 
     def __init__(self) -> None:
-        self._judged = -1
+        # The newest change of an outcome, the last deleted run, and the outcomes that count.
+        self._judged: tuple[int, int, list[int]] | None = None
 
     def forget(self) -> None:
         """Make the summaries again the next time."""
-        self._judged = -1
+        self._judged = None
 
     def summaries(self, connection: Connection) -> dict[str, object]:
-        """Make the summaries; empty if no outcome came since the last time."""
-        revision = newest(connection)[1]
-        if revision == self._judged:
+        """Make the summaries; empty if no outcome or run came or went since the last time."""
+        found = newest(connection)[1], last_deleted(connection), newest_ids(connection, COUNTED)
+        if found == self._judged:
             return {}
         rows = newest_outcomes(connection, limit=COUNTED)
-        self._judged = revision
+        self._judged = found
         return {
             "validation": errors_to_json(errors_so_far(rows)),
             "drift": drift_to_json(drift(rows)),

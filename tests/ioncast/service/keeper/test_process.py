@@ -19,6 +19,7 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from benchdb.history.decisions import decision, decisions, decisions_per_hour
+from benchdb.history.deleting_belongings import belongings_of_user, delete_some
 from benchdb.history.deleting_runs import delete_runs, forget_deleted
 from benchdb.history.drained_spools import drained_places
 from benchdb.history.expired_decisions import takes_too_much
@@ -918,6 +919,64 @@ def test_answers_forget_an_application_without_runs_also_after_a_restart(site: S
     site.run()
     site.seconds()
     assert site.ask() is not None
+
+
+def files_with(site: Site, *names: str) -> list[str]:
+    """The files of the state folder that have one of the names in their bytes."""
+    files = [path for path in Path(site.settings.state).rglob("*") if path.is_file()]
+    assert len(files) > 1
+    return [
+        f"{path.name}: {name}"
+        for path in files
+        for name in names
+        if name.encode() in path.read_bytes()
+    ]
+
+
+def test_no_file_has_the_name_of_a_deleted_user(site: Site, spool: SpoolWriter) -> None:
+    site.measure()
+    kept = site.run(executable="/opt/bin/other", user="bob", name="day")
+    # So many keys fill several pages of the file.
+    theirs = [site.run(user="zuleika", name=f"secret-{number}") for number in range(40)]
+    spool.append(line("d1", UNKNOWN, user="zuleika", name="secret-1"))
+    site.seconds()
+    answered = site.ask(user="zuleika", name="secret-1")
+    assert answered is not None
+    for number, run in enumerate([theirs[0], kept]):
+        told = {"system": "here", "job_id": f"{number}", "io_nodes": 4, "bandwidth_mib_s": 50.0}
+        spool.append(line(f"judged{number}", answered, user=run.application.user))
+        site.write(store_outcome, run_id=run.id, decision_id=f"judged{number}", **told)
+    site.seconds(61)
+    worst = site.reader.summaries["validation"].value["worst"]
+    assert {each["user"] for each in worst} == {"zuleika", "bob"}
+    assert files_with(site, "zuleika") != []
+    found = site.read(belongings_of_user, "zuleika")
+    while found:
+        found = site.write(delete_some, found)
+    site.seconds(61)
+    assert files_with(site, "zuleika", "secret") == []
+    assert site.ask(user="zuleika", name="secret-1") is None
+    delete(site, kept)
+    site.restart()
+    site.seconds(2)
+    assert files_with(site, "bob", "day") == []
+
+
+def test_a_reader_in_the_middle_of_the_file_keeps_nobody_from_removing_names(
+    site: Site,
+) -> None:
+    site.measure()
+    only = site.run(user="zuleika")
+    site.run(executable="/opt/bin/other", user="bob")
+    site.seconds()
+    slow = sqlite3.connect(prepared_file(site.settings.state), isolation_level=None)
+    slow.execute("BEGIN")
+    assert slow.execute("SELECT COUNT(*) FROM entries").fetchone()[0] > 0
+    delete(site, only)
+    site.seconds(2)
+    slow.close()
+    site.seconds()
+    assert files_with(site, "zuleika") == []
 
 
 def test_answers_of_a_keeper_that_saw_no_deleting_are_prepared_again(
