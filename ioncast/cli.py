@@ -31,6 +31,7 @@ COMMANDS = {
     "history": "benchdb.history_commands:history",
     "serve": "ioncast.service.running.command:serve",
     "token": "benchdb.token_commands:token",
+    "decisions": "benchdb.pausing_commands:decisions",
     "why": "scheduler_plugin.why_command:why",
     "allocate": "scheduler_plugin.allocate_command:allocate_command",
     "slurm": "scheduler_plugin.commands:slurm",

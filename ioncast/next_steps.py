@@ -40,6 +40,9 @@ NEXT_STEPS: dict[str, str | None] = {
     "token list": "`ioncast token add NAME --role ROLE` makes one, `ioncast token revoke NAME`"
     " makes it invalid",
     "token revoke": "`ioncast token list` names all tokens",
+    "decisions pause": "`ioncast decisions resume SYSTEM` ends the pause",
+    "decisions resume": "`ioncast decisions list` shows all systems",
+    "decisions list": "`ioncast decisions pause SYSTEM` stops the decisions for a system",
     "why": None,
     "allocate": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
     "slurm watch": None,

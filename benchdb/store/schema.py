@@ -333,6 +333,17 @@ tokens = Table(
     Column("expires_at", String(40)),
 )
 
+# The systems whose schedulers get no decisions at the moment.
+paused_systems = Table(
+    "paused_systems",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system", String(200), nullable=False, unique=True),
+    Column("paused_by", String(100), nullable=False),
+    Column("paused_at", String(40), nullable=False),
+    Column("reason", String(500)),
+)
+
 # A result of an upload that a user chose to keep. `sha256` is that of the secret in its address, so
 # nobody who reads the database finds the address. `document` is JSON that only ioncast's service
 # reads, and `bytes` is its size.

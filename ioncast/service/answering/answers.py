@@ -40,6 +40,26 @@ class PreparedAnswer(NamedTuple):
     source: str
 
 
+class Pause(NamedTuple):
+    """A pause of the decisions for a system: by whom, since when (ISO 8601 in UTC), and why."""
+
+    paused_by: str
+    paused_at: str
+    reason: str | None
+
+    def in_words(self) -> str:
+        """Describe the pause.
+
+        Examples
+        --------
+        >>> Pause("alice", "2026-11-23T20:05:00.000000+00:00", "new disks").in_words()
+        'paused by alice since 2026-11-23 20:05 UTC: new disks'
+        """
+        moment = self.paused_at[:16].replace("T", " ")
+        words = f"paused by {self.paused_by} since {moment} UTC"
+        return f"{words}: {self.reason}" if self.reason else words
+
+
 # A decision for jobs that may get at least so many I/O nodes: that number; the chosen point's
 # place in `points`; the confidence as JSON; the reason as the inside of a JSON string; whether
 # the number of available I/O nodes must be added to the reason.
@@ -159,6 +179,11 @@ def default_answer(
     )
 
 
+def paused_answer(pause: Pause) -> PreparedAnswer:
+    """Make the answer for every job of a paused system; it has no number, also with a default."""
+    return _no_basis(None, f"decisions are {pause.in_words()}")
+
+
 def is_same_size(tasks: int, other_tasks: int) -> bool:
     """Tell whether runs with one number of processes answer for a job with the other."""
     return ratio(tasks, other_tasks) <= _SAME_SIZE
@@ -184,8 +209,13 @@ def _without_basis(
 ) -> PreparedAnswer:
     """Answer with the site's default; `matched` names the runs that do not help."""
     decision = abstain(cause, available=available, default=default)
+    why = f"{matched}; {decision.why}" if matched else decision.why
+    return _no_basis(decision.io_nodes, why, application_id)
+
+
+def _no_basis(io_nodes: int | None, why: str, application_id: int | None = None) -> PreparedAnswer:
     record: dict[str, object] = {
-        "io_nodes": decision.io_nodes,
+        "io_nodes": io_nodes,
         "expected_mib_s": None,
         "p10_mib_s": None,
         "p90_mib_s": None,
@@ -193,10 +223,10 @@ def _without_basis(
         "alternatives": [],
         "confidence": None,
         "application_id": application_id,
-        "why": f"{matched}; {decision.why}" if matched else decision.why,
+        "why": why,
     }
     body = json.dumps(record, separators=(",", ":")).encode()
-    return PreparedAnswer(body, decision.io_nodes, "default")
+    return PreparedAnswer(body, io_nodes, "default")
 
 
 def _nearest(entry: Entry, tasks: int | None, nodes: int | None) -> PreparedGroup:

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ioncast.service.answering.answers import Entry, PreparedGroup
+from ioncast.service.answering.answers import Entry, Pause, PreparedGroup
 
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
-_VERSION = 5
+_VERSION = 6
 _BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 BLOB UNIQUE, entry TEXT NOT NULL);
@@ -34,6 +34,9 @@ CREATE INDEX entries_of_version ON entries (version);
 CREATE INDEX entries_of_document ON entries (document);
 CREATE TABLE tokens (
     sha256 TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, expires_at_s REAL
+);
+CREATE TABLE pauses (
+    system TEXT PRIMARY KEY, paused_by TEXT NOT NULL, paused_at TEXT NOT NULL, reason TEXT
 );
 CREATE TABLE summaries (name TEXT PRIMARY KEY, json TEXT NOT NULL, at TEXT NOT NULL);
 CREATE TABLE wanted (
@@ -151,6 +154,8 @@ class Reader:
         All entries.
     tokens : dict of str to KnownToken
         Tokens by hash (see `benchdb.store.credentials.digest`).
+    pauses : dict of str to Pause
+        The pauses of decisions by system.
     summaries : dict of str to Summary
         The summaries by name.
     heartbeat : Heartbeat or None
@@ -160,6 +165,7 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self.entries = Entries()
         self.tokens: dict[str, KnownToken] = {}
+        self.pauses: dict[str, Pause] = {}
         self.summaries: dict[str, Summary] = {}
         self.heartbeat: Heartbeat | None = None
         self._path = path
@@ -238,6 +244,8 @@ class Reader:
             self._read_entries(rows, entries)
             query = "SELECT sha256, name, role, expires_at_s FROM tokens"
             self.tokens = {row[0]: KnownToken(*row[1:]) for row in rows.execute(query)}
+            paused = rows.execute("SELECT system, paused_by, paused_at, reason FROM pauses")
+            self.pauses = {row[0]: Pause(*row[1:]) for row in paused}
             self._read_summaries(rows)
             beat = rows.execute("SELECT at_s, database_ok FROM heartbeat").fetchone()
         self.heartbeat = None if beat is None else Heartbeat(beat[0], bool(beat[1]))
@@ -350,6 +358,14 @@ class Writer:
             return
         self._connection.execute("DELETE FROM tokens")
         self._connection.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?)", found)
+
+    def put_pauses(self, pauses: Mapping[str, Pause]) -> None:
+        """Replace all pauses of decisions, by system."""
+        found = {(system, *pause) for system, pause in pauses.items()}
+        if found == set(self._connection.execute("SELECT * FROM pauses")):
+            return
+        self._connection.execute("DELETE FROM pauses")
+        self._connection.executemany("INSERT INTO pauses VALUES (?, ?, ?, ?)", found)
 
     def put_summary(self, name: str, value: object, at: str) -> None:
         """Add or replace a summary.

@@ -30,6 +30,7 @@ class Readiness(BaseModel):
 
     ready: bool = Field(description="Whether decisions are answered from prepared answers.")
     entries: int = Field(description="The number of keys with a prepared answer.")
+    paused: int = Field(description="The number of systems whose decisions are paused.")
     keeper: KeeperState = Field(
         description="Whether decisions are stored and answers are prepared: late when the keeper"
         f" gave no sign for {LATE_S:.0f} s, unseen when it gave none yet."
@@ -69,6 +70,7 @@ def readyz() -> tuple[Readiness, int]:
     found = Readiness(
         ready=prepared.heartbeat is not None,
         entries=len(prepared.entries),
+        paused=len(prepared.pauses),
         keeper=prepared.keeper_state(time.time()),
         database=prepared.database_state,
     )

@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Request, Response
 
-from ioncast.service.answering.answers import PreparedAnswer, answer, default_answer
+from ioncast.service.answering.answers import (
+    PreparedAnswer,
+    answer,
+    default_answer,
+    paused_answer,
+)
 from ioncast.service.answering.scripts import programs
 from ioncast.service.deciding.questions import Question, QuestionWithScript
 from ioncast.service.deciding.resources import Resources
@@ -112,12 +117,19 @@ def find(of: Resources, question: Question, executables: Sequence[str | None]) -
     return default_answer(default, question.available, question.system, entries.systems)
 
 
+def _answer_to(
+    of: Resources, question: Question, executables: Sequence[str | None]
+) -> PreparedAnswer:
+    pause = of.prepared.pauses.get(question.system)
+    return find(of, question, executables) if pause is None else paused_answer(pause)
+
+
 def _reply_at_once(of: Resources, environ: WSGIEnvironment) -> _Reply | None:
     try:
         question = _plain_question(of, environ)
         if question is None:
             return None
-        found = find(of, question, [question.executable])
+        found = _answer_to(of, question, [question.executable])
     except Exception:
         _LOG.exception("a question that failed is answered once more")
         return None
@@ -145,7 +157,7 @@ def _answered(
 ) -> Response:
     accepted = request.headers.get("Accept", JSON)
     as_text = _TEXT in accepted and request.accept_mimetypes.best_match((JSON, _TEXT)) == _TEXT
-    found = find(of, question, executables)
+    found = _answer_to(of, question, executables)
     reply = _reply(_decided(of, question, found), found, as_text=as_text)
     return Response(reply.body, reply.status, reply.headers)
 

@@ -26,12 +26,12 @@ from typing import Protocol
 from benchdb.store.database import existing_database
 from ioncast.service.answering.spool import spool_folder
 from ioncast.service.keeper.answer_step import AnswerStep
+from ioncast.service.keeper.copying_steps import PauseStep, TokenStep
 from ioncast.service.keeper.decision_step import DecisionStep
 from ioncast.service.keeper.expiry_step import ExpiryStep
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.summary_step import SummaryStep
-from ioncast.service.keeper.token_step import TokenStep
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.running.background import lock_file
 from ioncast.service.running.service_log import begin_log
@@ -84,6 +84,7 @@ class Keeper:
         # The keys are logged when a step begins to fail and when it works again.
         self._steps: dict[str, Step] = {
             "tokens are not copied": TokenStep(self._database, self._file),
+            "pauses of decisions are not copied": PauseStep(self._database, self._file),
             "answers are not prepared": self._answers,
             "decisions wait for the database": DecisionStep(
                 self._database, spool_folder(settings.state), wanted, self._answers.pend

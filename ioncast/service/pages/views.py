@@ -106,6 +106,7 @@ def overview() -> Response:
         known=glance(_errors_by_system(), _counted("drift", [])),
         coverage=_coverage(systems),
         entries=len(of.prepared.entries),
+        pauses=sorted(of.prepared.pauses.items()),
         enough=ENOUGH,
     )
 

@@ -179,6 +179,12 @@ class _State(registry.Collector):
             yield GaugeMetricFamily(
                 "ioncast_database_up", "Whether the keeper can use the database.", beat.database_ok
             )
+        paused = GaugeMetricFamily(
+            "ioncast_decisions_paused", "1 for a system without decisions.", labels=["system"]
+        )
+        for system in prepared.pauses:
+            paused.add_metric([system], 1)
+        yield paused
         now_s = time.time()
         expiries = [each.expires_at_s or inf for each in prepared.tokens.values()]
         if (next_s := min((each for each in expiries if each > now_s), default=inf)) < inf:

@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
+from benchdb.history.paused_systems import pause_decisions
 from benchdb.store.database import opened_database, transaction
+from benchdb.store.systems import system_id_of
 from benchdb.store.tokens import add_token
 from tests.scheduler_plugin.standin import BEHAVIOURS, DECISION_ID, WHY, StandIn, stand_in
 from tests.support.serving import Served, command_of, running, wait_for
@@ -468,6 +470,24 @@ def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
         site.cluster.controller_log()
     )
     site.restore()
+
+
+@pytest.mark.serving
+def test_jobs_of_a_paused_system_stay_unchanged(site: Site, tmp_path: Path) -> None:
+    location = f"{tmp_path}/ioncast.sqlite"
+    with opened_database(location) as database, transaction(database, write=True) as connection:
+        system_id_of(connection, "testbed")
+        pause_decisions(connection, "testbed", "alice", "new disks")
+    told = {"IONCAST_DB": location, "IONCAST_DEFAULT_IO_NODES": "3"}
+    with running(tmp_path, environment=told) as service:
+        site.set(address=f"127.0.0.1:{service.port}")
+        job = site.cluster.job(site.cluster.submit("--job-name=paused"))
+        assert (job["Licenses"], job.get("AdminComment")) == ("(null)", None)
+        assert 'why="decisions are paused by alice since ' in site.lines("paused")[-1]
+        assert site.lines("paused")[-1].endswith(' UTC: new disks"')
+        site.set(address=f"127.0.0.1:{service.port}", default=1)
+        job = site.cluster.job(site.cluster.submit())
+        assert job["Licenses"] == "ionode:1"
 
 
 def kill(service: Served) -> None:

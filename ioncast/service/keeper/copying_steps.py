@@ -1,4 +1,4 @@
-"""The keeper's step that gives the workers the tokens, and warns before one expires."""
+"""The keeper's steps that copy small tables for the workers: tokens, and pauses of decisions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import cast
 
 from sqlalchemy import Engine
 
+from benchdb.history.paused_systems import pauses
 from benchdb.store.database import transaction
 from benchdb.store.tokens import valid_tokens
-from ioncast.service.answering.prepared import KnownToken, Role
+from ioncast.service.answering.answers import Pause
+from ioncast.service.answering.prepared import KnownToken, Role, Writer
 from ioncast.service.keeper.state_file import StateFile
 from ioncast_base.times import instant
 
@@ -20,7 +22,7 @@ _LOG = logging.getLogger("ioncast.keeper")
 
 
 class TokenStep:
-    """Copies hashes of tokens from the database to the state file.
+    """Copies hashes of tokens from the database to the state file; warns before one expires.
 
     Parameters
     ----------
@@ -57,6 +59,46 @@ class TokenStep:
             if warning not in self._warned:
                 self._warned.add(warning)
                 _LOG.warning("%s; `ioncast token add` makes another one", warning)
+
+
+class PauseStep:
+    """Copies pauses of decisions from the database to the state file.
+
+    Parameters
+    ----------
+    database : Engine
+        The database.
+    file : StateFile
+        The file that workers read.
+    """
+
+    def __init__(self, database: Engine, file: StateFile) -> None:
+        self._database = database
+        self._file = file
+        self._known: dict[str, Pause] = {}
+        file.when_opened(self._begin)
+
+    def step(self, _now_s: float) -> None:
+        """Copy the pauses, and log those that began or ended."""
+        with transaction(self._database) as connection:
+            found = {
+                pause.system: Pause(pause.paused_by, pause.paused_at, pause.reason)
+                for pause in pauses(connection)
+            }
+        writer = self._file.writer
+        with writer.transaction():
+            writer.put_pauses(found)
+        for system in sorted(found.keys() - self._known.keys()):
+            _LOG.warning("decisions for %r are %s", system, found[system].in_words())
+        for system in sorted(self._known.keys() - found.keys()):
+            _LOG.info("decisions for %r are made again", system)
+        self._known = found
+
+    def _begin(self, writer: Writer) -> None:
+        """Let an emptied file have the pauses from its first moment on."""
+        if self._known:
+            with writer.transaction():
+                writer.put_pauses(self._known)
 
 
 def _seconds(time: str | None) -> float | None:
