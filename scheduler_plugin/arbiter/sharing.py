@@ -28,6 +28,9 @@ _LOG = logging.getLogger("ioncast.arbiter")
 # every job that it held is in Slurm's queue.
 _SUBMISSION_S = 0.5
 _BETWEEN_LIMITS_S = 60.0
+# A slow service must not delay the release of jobs whose decisions are known. The other decisions
+# are read in the next rounds; usually a thousand can be read in this time.
+_READING_S = 5.0
 
 
 @dataclass
@@ -143,6 +146,7 @@ class Arbiter:
     def _learn(self, decisions: list[str]) -> None:
         """Read the curves that are not known yet; forget those of jobs that do not wait."""
         self._curves = {key: self._curves[key] for key in decisions if key in self._curves}
+        end_s = time.monotonic() + _READING_S
         for decision_id in decisions:
             if decision_id in self._curves:
                 continue
@@ -154,6 +158,8 @@ class Arbiter:
                 return
             if found is not None:
                 self._curves[decision_id] = _curve(found)
+            if time.monotonic() > end_s:
+                return
 
     def _made(self, changes: Sequence[Change], progress: Callable[[], None]) -> list[Change]:
         """Make changes and log them; return those that Slurm accepted."""

@@ -167,6 +167,15 @@ def test_held_jobs_share_the_pool_and_run(
     assert arbiter.round(time.time()) == []
 
 
+def test_a_slow_service_delays_only_jobs_whose_decisions_are_not_read_yet(
+    slurm: Cluster, arbiter: Arbiter, jobs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if each decision took longer than all of them may take.
+    monkeypatch.setattr("scheduler_plugin.arbiter.sharing._READING_S", -1.0)
+    assert [change.job.id for change in arbiter.round(time.time())] == [jobs[1]]
+    assert [change.job.id for change in arbiter.round(time.time())] == [jobs[0]]
+
+
 def test_a_users_own_begin_time_or_hold_wins(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int]
 ) -> None:
