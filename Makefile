@@ -29,9 +29,10 @@ coverage: $(VENV)/installed-for-tests
 	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
 	IONCAST_TEST_EXAMPLES=0.1 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
-# `make test` with every example of the tests that make up their input.
+# `make test` with every example of the tests that make up their input. Each day random submissions are others;
+# to repeat those of a day, set its seed.
 nightly:
-	IONCAST_TEST_EXAMPLES=1 $(MAKE) test
+	IONCAST_TEST_EXAMPLES=1 IONCAST_TEST_SEED=$${IONCAST_TEST_SEED:-$$(date +%Y%m%d)} $(MAKE) test
 
 # `make quick` with the oldest libraries that setup.cfg allows, and with other Pythons.
 matrix:
