@@ -3,6 +3,8 @@
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -10,6 +12,7 @@ import pytest
 
 from ioncast.cli import cli
 from scheduler_plugin.settings import read_settings
+from tests.support.slurm import Cluster, cluster
 
 PROJECT = Path(__file__).resolve().parents[2]
 DEPLOY = PROJECT / "scheduler_plugin" / "deploy"
@@ -20,6 +23,12 @@ def blocks(manual: Path) -> list[str]:
     """Read the commands for the shell, block by block."""
     found = re.findall(r"^( *)```sh\n(.*?)^\1```$", manual.read_text(), re.MULTILINE | re.DOTALL)
     return [text for _, text in found]
+
+
+def block_with(words: str) -> str:
+    """Find the block of the manual for Slurm that has these words."""
+    [found] = [each for each in blocks(SLURM) if words in each]
+    return found
 
 
 def calls_of_ioncast(manual: Path) -> list[list[str]]:
@@ -80,3 +89,33 @@ def test_the_steps_make_the_token_that_the_settings_of_the_plugin_name() -> None
     steps = "\n".join(blocks(SLURM))
     assert f"install -m 600 -o slurm /dev/null {token_file} " in steps
     assert f"ioncast token add plugin --role scheduler > {token_file}\n" in steps
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("manual"), nodes=1) as found:
+        yield found
+
+
+@pytest.mark.slurm
+def test_switching_off_changes_only_jobs_with_the_mark_of_ioncast(slurm: Cluster) -> None:
+    def submitted(comment: str = "") -> int:
+        job = slurm.submit("--begin=now+2hours", "--licenses=ionode:2")
+        begin = datetime.fromisoformat(slurm.job(job)["EligibleTime"]).astimezone()
+        text = comment.format(int(begin.timestamp()))
+        slurm.run("scontrol", "update", f"JobId={job}", f"AdminComment={text}")
+        return job
+
+    def fields(name: str) -> list[str]:
+        return [slurm.job(job)[name] for job in (held, moved, own)]
+
+    held = submitted("billed to physics ioncast:0a:held until:{}")
+    moved = submitted("ioncast:0b:held until:{}")
+    own = submitted()
+    slurm.run("scontrol", "update", f"JobId={moved}", "StartTime=now+3hours")
+    slurm.run("sh", "-c", block_with("StartTime=now"))
+    slurm.wait_for(held, "COMPLETED")
+    assert fields("JobState")[1:] == ["PENDING", "PENDING"]
+    assert fields("Licenses") == ["ionode:2", "ionode:2", "ionode:2"]
+    slurm.run("sh", "-c", block_with("Licenses=\n"))
+    assert fields("Licenses") == ["ionode:2", "", "ionode:2"]
