@@ -47,6 +47,8 @@ NEXT_STEPS: dict[str, str | None] = {
     "allocate": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
     "slurm watch": None,
     "slurm arbitrate": None,
+    "slurm check": None,
+    "slurm import-history": "`ioncast slurm watch` goes on with the jobs that end from now on",
     "platform up": "`ioncast platform exec --io-nodes N -- COMMAND` runs a program on it",
     "platform status": "`ioncast platform down` removes it",
     "platform exec": None,
