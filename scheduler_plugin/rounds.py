@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -84,11 +85,17 @@ class Failures:
     ----------
     log : logging.Logger
         Where the lines go.
+
+    Attributes
+    ----------
+    counts : Counter
+        The number of failures of each step.
     """
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._reasons: dict[str, str] = {}
+        self.counts: Counter[str] = Counter()
 
     def __bool__(self) -> bool:
         """Whether a step fails now."""
@@ -109,9 +116,12 @@ class Failures:
         bool
             Whether the step succeeded.
         """
+        # A number that is there before the first failure shows the first one, too.
+        self.counts[name] += 0
         try:
             step()
         except IoncastError as error:
+            self.counts[name] += 1
             reason = str(error)
             if self._reasons.get(name) != reason:
                 self._reasons[name] = reason

@@ -116,6 +116,13 @@ class WatchSettings(Table):
         default=None,
         description="The file from which job_submit.lua reads Slurm's limits on the licence.",
     )
+    metrics: Line | None = Field(
+        default=None, description="The file with numbers for Prometheus' node_exporter."
+    )
+    slurmctld_log: Line | None = Field(
+        default=None,
+        description="slurmctld's log, whose lines of job_submit.lua are counted in the metrics.",
+    )
 
 
 class ArbitrateSettings(Table):
@@ -155,6 +162,9 @@ class ArbitrateSettings(Table):
     heartbeat: Line = Field(
         default="/run/ioncast-arbiter/heartbeat",
         description="The file that tells job_submit.lua that the arbiter runs.",
+    )
+    metrics: Line | None = Field(
+        default=None, description="The file with numbers for Prometheus' node_exporter."
     )
 
 

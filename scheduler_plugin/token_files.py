@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import stat
 from pathlib import Path
 
 from ioncast_base.errors import InputError
 from ioncast_base.toml_files import read_text
+from scheduler_plugin.slurm.jwt_claims import claims_of
 
 # `scontrol token` prints the JWT in this form.
 _VARIABLE = "SLURM_JWT="
@@ -36,3 +38,11 @@ def is_open(path: str) -> bool:
         return bool(Path(path).stat().st_mode & stat.S_IROTH)
     except OSError:
         return False
+
+
+def token_ends_s(path: str) -> float:
+    """The Unix time of the end of the token of Slurm in a file; infinite if it is unknown."""
+    try:
+        return claims_of(read_token(path)).ends_s
+    except InputError:
+        return math.inf

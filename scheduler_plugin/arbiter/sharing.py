@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from prometheus_client.core import Metric
 
 from ioncast_base.errors import IoncastError
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import counted
 from scheduler_plugin.arbiter.arbitration import Change, as_decided, decisions_of, plan, releases
 from scheduler_plugin.arbiter.heartbeat import Heartbeat
+from scheduler_plugin.arbiter.held_metrics import held_metrics
 from scheduler_plugin.marks import without_hold
+from scheduler_plugin.metrics_file import MetricsFile, common_metrics
 from scheduler_plugin.rounds import Failures, ended_by_signals, repeat
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings
@@ -22,6 +27,7 @@ from scheduler_plugin.slurm.errors import SlurmAnswerError
 from scheduler_plugin.slurm.job_changes import JobChange
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licence_limits import Limits
+from scheduler_plugin.token_files import token_ends_s
 
 _LOG = logging.getLogger("ioncast.arbiter")
 # The plugin holds a job right after it has read the heartbeat; so long after the heartbeat's end
@@ -58,6 +64,9 @@ class Arbiter:
     # Jobs that this arbiter released, and jobs whose release Slurm rejected in the last round.
     _released: set[int] = field(default_factory=set)
     _refused: set[int] = field(default_factory=set)
+    # For the metrics: jobs that are held after the last round, and changes since the start.
+    _held: list[Job] = field(default_factory=list)
+    _changed: Counter[str] = field(default_factory=Counter)
     # Limits of slurmdbd, and the Unix time when it was asked for them.
     _limits: Limits | None = None
     _limits_s: float = 0.0
@@ -92,7 +101,10 @@ class Arbiter:
         self._learn(decisions_of(jobs, now_s))
         limits = self._limits_now(now_s)
         changes = plan(jobs, self._curves, limits, self.settings.arbitrate, now_s)
+        held = [change.job for change in releases(jobs, now_s)]
         made = self._made(changes, progress)
+        self._changed.update("released" if each.is_release else "changed" for each in made)
+        self._held = [job for job in held if job.id not in self._released]
         self._check_releases(changes, made)
         return made
 
@@ -103,6 +115,15 @@ class Arbiter:
     def release_all(self) -> None:
         """Release all jobs that the arbiter holds."""
         self._made(self.held(), lambda: None)
+
+    def metrics(self, failures: Failures, worked_s: float | None) -> list[Metric]:
+        """The numbers for Prometheus; `worked_s` is the Unix time of the last round that worked."""
+        token_file = self.settings.slurmrestd.token_file
+        errors = {**self._failures.counts, **failures.counts}
+        return [
+            *common_metrics("arbiter", errors, worked_s, token_ends_s(token_file)),
+            *held_metrics(self._held, self._changed),
+        ]
 
     def pool(self) -> int:
         """Number of I/O nodes that Slurm has as licences."""
@@ -234,24 +255,29 @@ def share_until_stopped(arbiter: Arbiter) -> None:
     settings = arbiter.settings
     heartbeat = Heartbeat(settings.arbitrate.heartbeat)
     failures = Failures(_LOG)
+    file = MetricsFile(settings.arbitrate.metrics, _LOG)
+    worked_s: float | None = None
 
     def do_round() -> None:
+        nonlocal worked_s
         # Only after a change or a round that worked: the plugin must hold jobs only if somebody
         # releases them. A round with many changes takes longer than a heartbeat counts.
         arbiter.round(time.time(), heartbeat.beat)
         heartbeat.beat()
+        worked_s = time.time()
+
+    def do_round_and_tell() -> None:
+        failures.attempt("arbitration", do_round)
+        file.write(arbiter.metrics(failures, worked_s))
 
     with heartbeat.alone():
         _LOG.info("jobs share %s by %s", settings.licence.name, settings.arbitrate.policy)
         try:
             with ended_by_signals() as came:
-                repeat(
-                    lambda: failures.attempt("arbitration", do_round),
-                    settings.arbitrate.period_s,
-                    came,
-                )
+                repeat(do_round_and_tell, settings.arbitrate.period_s, came)
         finally:
             _end(arbiter, heartbeat)
+            file.close()
 
 
 def _end(arbiter: Arbiter, heartbeat: Heartbeat) -> None:

@@ -153,10 +153,15 @@ def _text(token: str | Gap | None) -> str:
 
 def _files_of(part: watch_and_arbiter.Part, settings: Settings) -> dict[str, Any]:
     """The files that a part writes or reads."""
+    sources: dict[str, Any] = {}
+    metrics = settings.watch.metrics if part == "watch" else settings.arbitrate.metrics
+    if metrics is not None:
+        sources[f"{part} version"] = partial(
+            watch_and_arbiter.gather_running_version, Path(metrics)
+        )
     if part == "arbiter":
         path = Path(settings.arbitrate.heartbeat)
-        return {"heartbeat": partial(written_files.gather_heartbeat, path)}
-    sources: dict[str, Any] = {}
+        return {**sources, "heartbeat": partial(written_files.gather_heartbeat, path)}
     if settings.darshan is not None:
         sources["darshan"] = partial(written_files.gather_darshan, settings.darshan, date.today())
     if settings.watch.limits:
@@ -222,6 +227,9 @@ def _part_rows(found: _Found, now_s: float) -> Iterator[Row]:
             level = found.values.get(f"{part} level")
             yield watch_and_arbiter.rights_row(part, user, level, slurm.private)
         yield from watch_and_arbiter.rest_rows(part, found.values[f"{part} rest"])
+        if f"{part} version" in found.values:
+            running = found.values[f"{part} version"]
+            yield watch_and_arbiter.version_row(part, running, version("ioncast"))
         rest = found.values[f"{part} rest"]
         is_known = isinstance(rest, watch_and_arbiter.Rest) and not isinstance(
             rest.limits, Gap | None

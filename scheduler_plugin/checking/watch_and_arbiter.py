@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from ioncast_base.errors import InputError, IoncastError
@@ -13,6 +13,7 @@ from scheduler_plugin.checking import asking_sources
 from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
 from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.slurm import Slurm, SlurmAnswerError
+from scheduler_plugin.slurm.jwt_claims import claims_of
 from scheduler_plugin.slurm.licence_limits import Limits
 from scheduler_plugin.token_files import is_open, read_token
 
@@ -24,6 +25,8 @@ _STRONGER = {"reader": ("scheduler", "admin"), "scheduler": ("admin",)}
 _SOON_S = 1800
 _WEEK_S = 7 * 86_400
 _OPERATOR = "Operator"
+_VERSION = re.compile(r'^ioncast_\w+_build_info\{version="([^"]*)"\} 1', re.MULTILINE)
+_LOOK = "its log says why it writes no metrics"
 _RENEW = "run renew-slurm-token, and look why cron and the unit did not (docs/slurm.md)"
 
 
@@ -70,24 +73,10 @@ def gather_slurm_token(settings: Settings) -> SlurmToken:
         If it cannot be read.
     """
     path = settings.slurmrestd.token_file
-    claims = read_claims(read_token(path), path)
-    return SlurmToken(str(claims.get("sun", "")), float(claims.get("exp", 0)), is_open(path))
-
-
-def read_claims(token: str, where: str) -> dict[str, Any]:
-    """The claims of a JWT.
-
-    Raises
-    ------
-    InputError
-        If the text is not a JWT.
-    """
-    try:
-        body = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-        return {**claims, "exp": float(claims["exp"])}
-    except (LookupError, ValueError, TypeError, RecursionError) as error:
-        raise InputError("this is not a token of Slurm", where=where, remedy=_RENEW) from error
+    claims = claims_of(read_token(path))
+    if not claims.user:
+        raise InputError("this is not a token of Slurm", where=path, remedy=_RENEW)
+    return SlurmToken(claims.user, claims.ends_s, is_open(path))
 
 
 def gather_rest(settings: Settings, *, has_slurmdbd: bool) -> Rest:
@@ -119,6 +108,31 @@ def _limits(slurm: Slurm, settings: Settings, total: int) -> Limits | Gap:
         return Gap(error.what)
     except IoncastError as error:
         return Gap(error.what, str(error.remedy or ""))
+
+
+def gather_running_version(path: Path) -> str:
+    """The version in the metrics of a running part; empty if they do not tell it.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    found = _VERSION.search(path.read_text(encoding="utf-8", errors="replace"))
+    return found[1] if found else ""
+
+
+def version_row(part: Part, running: str | Gap, installed: str) -> Row:
+    """Judge the version of a running part by its metrics."""
+    subject = f"{part}: version"
+    restart = f"systemctl restart ioncast-{part}"
+    if isinstance(running, Gap):
+        return unknown(subject, Gap(running.reason, f"{restart}; {_LOOK}", running.needs_root))
+    if running != installed:
+        return warn(
+            subject, f"{running or 'an unknown one'} runs, {installed} is this one", restart
+        )
+    return ok(subject, f"{running} runs")
 
 
 def slurm_token_row(

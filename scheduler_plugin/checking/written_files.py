@@ -27,7 +27,7 @@ _WATCH = "look at `systemctl status ioncast-watch` and at its log"
 
 @dataclass(frozen=True)
 class LimitsState:
-    """The file of Slurm's limits: its time, its licence, and whether root owns its folder."""
+    """The file of Slurm's limits: its time, its licence, and whether it is root's alone."""
 
     written_s: int
     licence: str
@@ -77,7 +77,8 @@ def gather_limits(path: Path) -> LimitsState:
     if first is None or f"\nend\t{first[1]}\n" not in text:
         raise InputError("this file of limits is empty or damaged", where=str(path), remedy=_WATCH)
     folder = path.parent.stat()
-    is_safe = folder.st_uid == 0 and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    is_roots = folder.st_uid == path.stat().st_uid == 0
+    is_safe = is_roots and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return LimitsState(int(first[1]), first[2], is_safe)
 
 
@@ -150,7 +151,6 @@ def _limits_problems(
     subject: str, found: LimitsState, now_s: float, licence: str, path: str
 ) -> Iterator[Row]:
     age_s = abs(now_s - found.written_s)
-    folder = Path(path).parent
     if found.licence != licence:
         yield fail(
             subject,
@@ -162,8 +162,8 @@ def _limits_problems(
     if not found.is_safe:
         yield fail(
             subject,
-            f"others than root can change {folder}: slurmctld would wait for a pipe in it",
-            f"chown root {folder}; chmod 755 {folder}",
+            f"{path} or its folder is not root's: a pipe or a lease there could stop slurmctld",
+            "install the shipped ioncast-watch.service, which makes both, and restart the watch",
         )
     if age_s > _LATE_S:
         yield warn(subject, f"it is {in_words(age_s)} old", _WATCH)

@@ -669,7 +669,8 @@ end
 
 -- Returns a function that asks one service after the other about a job, a table with its `question`, `user` and
 -- `script`, its `settings` and the time when its submission `began`. It returns the decision of the first service
--- that has one, in whose `failure` is why the service before it had none; or nil and the failures of all.
+-- that has one, in whose `failure` is why the service before it had none; or a fallback with the failures of all.
+-- `is_paused` says whether a service was not asked, because its last questions failed.
 local function asker(settings, library)
     local services = {}
     for place, address in ipairs(settings.addresses) do
@@ -716,21 +717,23 @@ local function asker(settings, library)
     end
 
     return function(asked)
-        local failures = {}
+        local failures, is_paused = {}, false
         for place, service in ipairs(services) do
-            local decision, why = nil, "not asked, because the last questions failed"
+            local decision, why
             if not library then
                 why = "lua-socket is not installed"
-            elseif not service.breaker.is_open(asked.began) then
+            elseif service.breaker.is_open(asked.began) then
+                is_paused, why = true, "not asked, because the last questions failed"
+            else
                 decision, why = ask(service, asked, deadline_of(place, asked))
             end
             if decision then
-                decision.failure = failures[1]
+                decision.failure, decision.is_paused = failures[1], is_paused
                 return decision
             end
             failures[place] = "no answer from " .. service.address.text .. ": " .. tostring(why)
         end
-        return nil, table.concat(failures, "; ")
+        return { source = "fallback", why = table.concat(failures, "; "), is_paused = is_paused }
     end
 end
 
@@ -984,7 +987,7 @@ end
 -- The line of the log ----------------------------------------------------------------------------
 
 local LINE = 'mode=%s partition="%s" user="%s" job="%s" io_nodes=%s source=%s ms=%.1f '
-    .. 'decision=%s%s why="%s"'
+    .. 'decision=%s%s%s why="%s"'
 
 local function held_field(decision)
     if decision.is_held == nil then
@@ -1017,6 +1020,7 @@ local function line_of(job, partition, settings, decision)
         decision.ms or 0,
         decision.id or "none",
         held_field(decision),
+        decision.is_paused and " paused=yes" or "",
         why_of(decision)
     )
 end
@@ -1105,14 +1109,13 @@ local function new(given, slurm, library)
         if problem then
             return { source = "fallback", why = problem }
         end
-        local found, why = ask({
+        local decision = ask({
             question = question_of(job, script, chosen, available, slurm),
             user = tostring(job.user_name),
             script = script,
             settings = chosen,
             began = began,
         })
-        local decision = found or { source = "fallback", why = why }
         decision.ms, decision.limit = library and (library.gettime() - began) * 1000, limit
         decision.is_known = decision.io_nodes ~= nil
         local io_nodes = decision.io_nodes or chosen.default

@@ -9,9 +9,6 @@ database that cannot be reached.
 
 from __future__ import annotations
 
-import base64
-import json
-import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +19,7 @@ from scheduler_plugin.slurm.errors import (
     SlurmRefusedError,
     SlurmUnreachableError,
 )
+from scheduler_plugin.slurm.jwt_claims import claims_of
 
 UNKNOWN_JOB = 2017
 # Slurm 22.05 calls an empty list an error.
@@ -90,11 +88,10 @@ def not_slurm(where: str, token: str, status: int, body: bytes) -> SlurmError:
 
 def refused_token(where: str, token: str) -> SlurmRefusedError:
     """The error to raise for a rejected token, with its expiry time if it has expired."""
-    why = (
-        f"the token expired at {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(_ends_s(token)))}"
-        if _has_ended(token)
-        else "the token is not accepted"
-    )
+    why = "the token is not accepted"
+    if _has_ended(token):
+        ended = time.gmtime(claims_of(token).ends_s)
+        why = f"the token expired at {time.strftime('%Y-%m-%dT%H:%M:%SZ', ended)}"
     return SlurmRefusedError(
         why, where=where, remedy="create a new one with `scontrol token lifespan=SECONDS`"
     )
@@ -121,14 +118,4 @@ def _words(errors: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _has_ended(token: str) -> bool:
-    return _ends_s(token) <= time.time()
-
-
-def _ends_s(token: str) -> float:
-    """The expiry time in a JWT, as a Unix time; infinite if the JWT has no readable one."""
-    try:
-        claims = token.split(".")[1]
-        ends_s = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
-        return float(ends_s)
-    except (ValueError, LookupError, TypeError):
-        return math.inf
+    return claims_of(token).ends_s <= time.time()

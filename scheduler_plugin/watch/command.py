@@ -5,17 +5,22 @@ from __future__ import annotations
 import logging
 import math
 import sys
+from functools import partial
 
 import click
 
 from scheduler_plugin.clients import clients
+from scheduler_plugin.metrics_file import MetricsFile
 from scheduler_plugin.rounds import ended_by_signals, log_to_stderr, repeat
 from scheduler_plugin.service_client import LOG_TIMEOUT_S
 from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.slurm import Slurm
+from scheduler_plugin.token_files import token_ends_s
 from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.watch.dry_run import DryReceiver
+from scheduler_plugin.watch.exporting import Exporter
 from scheduler_plugin.watch.limits_file import LimitsFile
+from scheduler_plugin.watch.plugin_log import PluginLog
 from scheduler_plugin.watch.state import copied_state, opened_state
 from scheduler_plugin.watch.watching import Watch
 
@@ -63,6 +68,7 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
         clients(settings, LOG_TIMEOUT_S) as (slurm, service),
         state_of(settings.watch.state) as state,
     ):
+        exporter = None if dry_run else _exporter(settings)
         watcher = Watch(
             state,
             slurm,
@@ -73,6 +79,7 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
             period_s=settings.watch.period_s,
             wait_s=darshan.wait_s,
             limits=None if dry_run else _limits_file(settings, slurm),
+            exporter=exporter,
             is_dry=dry_run,
         )
         try:
@@ -83,8 +90,19 @@ def watch(config: str, once: bool, dry_run: bool, verbose: bool) -> None:
             repeat(lambda: watcher.round(period_s), period_s, came)
         finally:
             watcher.sum_up()
+            if exporter is not None:
+                exporter.close()
 
 
 def _limits_file(settings: Settings, slurm: Slurm) -> LimitsFile | None:
     path = settings.watch.limits
     return LimitsFile(path, settings.licence.name, slurm) if path else None
+
+
+def _exporter(settings: Settings) -> Exporter | None:
+    of = settings.watch
+    if of.metrics is None:
+        return None
+    plugin_log = None if of.slurmctld_log is None else PluginLog(of.slurmctld_log)
+    file = MetricsFile(of.metrics, _LOG)
+    return Exporter(file, plugin_log, partial(token_ends_s, settings.slurmrestd.token_file))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ioncast_base.errors import InputError
 from scheduler_plugin.rounds import Failures
 from scheduler_plugin.watch.darshan_logs import LogFolder
+from scheduler_plugin.watch.exporting import Exporter
 from scheduler_plugin.watch.following import JobFollower, SlurmJobs
 from scheduler_plugin.watch.limits_file import LimitsFile
 from scheduler_plugin.watch.noting_logs import note_logs
@@ -41,6 +42,8 @@ class Watch:
         Seconds between two rounds, and after a job's end until no more logs of it are expected.
     limits : LimitsFile, optional
         The file for Slurm's limits.
+    exporter : Exporter, optional
+        Writes numbers for Prometheus.
     is_dry : bool
         Whether the receiver sends nothing; then the log says "would be sent".
     clock : callable
@@ -59,6 +62,7 @@ class Watch:
         period_s: float,
         wait_s: float,
         limits: LimitsFile | None = None,
+        exporter: Exporter | None = None,
         is_dry: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -66,9 +70,12 @@ class Watch:
         self._logs = logs
         self._wait_s = wait_s
         self._limits = limits
+        self._exporter = exporter
         self._clock = clock
         self._failures = Failures(_LOG)
         self._counted: Counter[str] = Counter()
+        self._summed_up: Counter[str] = Counter()
+        self._worked_s: float | None = None
         self._follower = JobFollower(
             state, slurm, self._failures, licence=licence, period_s=period_s, clock=clock
         )
@@ -98,6 +105,16 @@ class Watch:
         bool
             Whether nothing failed.
         """
+        has_worked = self._steps(sending_s)
+        if has_worked:
+            self._worked_s = self._clock()
+        if self._exporter is not None:
+            counted = self._summed_up + self._counted
+            waiting = self._state.waiting()
+            self._exporter.write(counted, waiting, self._failures, self._worked_s)
+        return has_worked
+
+    def _steps(self, sending_s: float) -> bool:
         done = [
             self._failures.attempt("following jobs", self._follower.follow),
             self._failures.attempt("looking for logs", self._look),
@@ -121,6 +138,7 @@ class Watch:
     def sum_up(self) -> None:
         """Log the numbers of jobs and logs since the last summary."""
         _LOG.info("%s", summary(self._counted, self._sender.sent, self._state.waiting()))
+        self._summed_up += self._counted
         self._counted.clear()
         self._summed_up_s = self._clock()
 

@@ -52,6 +52,9 @@ def test_the_samples_say_what_holds_without_them(tmp_path: Path, name: str) -> N
     without = read_settings(_file(tmp_path, sample)).model_dump()
     assert said["slurmrestd"].pop("cluster")
     assert without["slurmrestd"].pop("cluster") is None
+    if name == "watch.toml":
+        assert said["watch"].pop("slurmctld_log")
+        assert without["watch"].pop("slurmctld_log") is None
     if name == "arbiter.toml":
         assert said["arbitrate"].pop("machine_nodes")
         assert without["arbitrate"].pop("machine_nodes") is None

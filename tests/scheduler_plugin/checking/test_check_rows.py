@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import socket
 import threading
@@ -35,6 +36,7 @@ from scheduler_plugin.checking.controller import (
 from scheduler_plugin.checking.plugin import SHIPPED, Plugin, gather_plugin
 from scheduler_plugin.checking.row_values import Gap, Row, exit_code, fail, ok, unknown, warn
 from scheduler_plugin.settings import DarshanSettings
+from scheduler_plugin.slurm.jwt_claims import claims_of
 from scheduler_plugin.slurm.licence_limits import Limits
 from tests.support.command import run_ioncast
 
@@ -363,18 +365,15 @@ def jwt(claims: Any) -> str:
 
 
 def test_the_claims_of_a_token_are_read() -> None:
-    assert watch_and_arbiter.read_claims(jwt({"exp": 5, "sun": "a"}), "f") == {
-        "exp": 5.0,
-        "sun": "a",
-    }
+    assert claims_of(jwt({"exp": 5, "sun": "a"})) == ("a", 5.0)
 
 
 @pytest.mark.parametrize(
-    "token", ["", "a", "a.b.c", "a.!.c", jwt([]), jwt({}), jwt({"exp": []}), jwt({"exp": "soon"})]
+    "token",
+    ["", "a", "a.b.c", "a.!.c", jwt([]), jwt({}), jwt({"exp": []}), jwt({"exp": "soon"}), "a.A.c"],
 )
-def test_a_text_that_is_not_a_token_is_one_clause(token: str) -> None:
-    with pytest.raises(InputError, match="this is not a token of Slurm"):
-        watch_and_arbiter.read_claims(token, "f")
+def test_a_text_that_is_not_a_token_has_no_claims(token: str) -> None:
+    assert claims_of(token) == ("", math.inf)
 
 
 @pytest.mark.parametrize(
@@ -409,6 +408,21 @@ def test_slurmrestd_and_its_plugin_for_slurmdbd() -> None:
     [_, row] = watch_and_arbiter.rest_rows("watch", replace(rest, limits=cluster))
     assert (row.status, row.remedy) == ("FAIL", "set `slurmrestd.cluster`")
     assert [row.status for row in watch_and_arbiter.rest_rows("watch", GAP)] == ["FAIL"]
+
+
+@pytest.mark.parametrize(
+    ("running", "status"), [("0.1.0", "OK"), ("0.0.9", "WARN"), ("", "WARN"), (GAP, "FAIL")]
+)
+def test_the_version_of_a_running_part(running: str | Gap, status: str) -> None:
+    assert watch_and_arbiter.version_row("watch", running, "0.1.0").status == status
+
+
+def test_the_running_version_is_read_from_metrics(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.prom"
+    path.write_text('# HELP a\nioncast_watch_build_info{version="0.1.0"} 1.0\n')
+    assert watch_and_arbiter.gather_running_version(path) == "0.1.0"
+    path.write_text("")
+    assert watch_and_arbiter.gather_running_version(path) == ""
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,17 +12,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
+from pwd import getpwnam
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from ioncast.service.running.demo_data import fill
+from scheduler_plugin.arbiter.held_metrics import held_metrics
 from scheduler_plugin.checking import asking_sources
+from scheduler_plugin.slurm import Job
 from tests.support.command import run_ioncast
 from tests.support.serving import PATIENCE_S, Served, running, wait_for
 from tests.support.slurm import (
@@ -38,6 +43,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
 PROJECT = Path(__file__).resolve().parents[3]
 LUA, HOOKS = PROJECT / "scheduler_plugin" / "lua", PROJECT / "scheduler_plugin" / "hooks"
+DEPLOY = PROJECT / "ioncast" / "service" / "running" / "deploy"
 LINES = """
 JobSubmitPlugins=lua
 AccountingStorageEnforce=limits,qos
@@ -69,12 +75,16 @@ folder = "{folder}/logs"
 [watch]
 state = "{folder}/watch-state/watch.sqlite"
 limits = "{folder}/limits/limits"
+metrics = "{folder}/watch-run/metrics.prom"
+slurmctld_log = "{folder}/slurm/slurmctld.log"
 """
 ARBITER = """
 [arbitrate]
 period_s = 0.5
 heartbeat = "{folder}/run/heartbeat"
+metrics = "{folder}/run/metrics.prom"
 """
+HELD = Job(1, "ann", "hacc", "batch", "PENDING", "BeginTime", False, 0, 5, None, None, 1, 1, "", "")
 USERS = {"watch": WATCH_USER, "arbiter": ARBITER_USER}
 SUBJECTS = {
     "slurmctld", "settings", "loaded settings", "lua-socket", "ioncast.lua", "job_submit.lua",
@@ -84,7 +94,7 @@ SUBJECTS = {
     "arbiter: slurmdbd over slurmrestd", "watch: token of ioncast", "arbiter: token of Slurm",
     "arbiter: rights in Slurm", "arbiter: token of ioncast", "plugin: token of ioncast",
     "plugin: address", "service", "system", "versions", "reading", "heartbeat", "file of limits",
-    "Darshan's folders",
+    "Darshan's folders", "watch: version", "arbiter: version",
 }  # fmt: skip
 
 
@@ -158,6 +168,7 @@ def service(folder: Path) -> Iterator[Served]:
         for name, role in (("watch", "scheduler"), ("arbiter", "reader"), ("plugin", "scheduler")):
             user = USERS.get(name, "slurm")
             give_secret(folder / f"{name}.token", add_token(connection, name, role), user)
+        add_token(connection, "portal", "reader", datetime.now(timezone.utc) + timedelta(days=90))
     with running(folder, "--db", database, "--workers", "1") as served:
         served.wait_until_ready()
         yield served
@@ -170,8 +181,11 @@ def prepare(site: Site) -> None:
         (folder / name).mkdir(mode=0o755)
         shutil.chown(folder / name, owner)
     (folder / "limits").mkdir(mode=0o755)
-    (folder / "limits" / "limits").touch(0o644)
-    shutil.chown(folder / "limits" / "limits", WATCH_USER)
+    (folder / "limits" / "limits").touch()
+    (folder / "limits" / "limits").chmod(0o664)
+    shutil.chown(folder / "limits" / "limits", "root", getpwnam(WATCH_USER).pw_gid)
+    (folder / "watch-run").mkdir()
+    shutil.chown(folder / "watch-run", WATCH_USER)
     day = folder / "logs" / date.today().strftime("%Y/%-m/%-d")
     day.mkdir(parents=True)
     day.chmod(0o1777)
@@ -212,6 +226,33 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_healthy_cluster_has_only_good_rows(site: Site) -> None:
     assert site.check() == (0, {})
     assert site.subjects == SUBJECTS
+
+
+def exported(text: str) -> set[str]:
+    families = text_string_to_metric_families(text)
+    return {sample.name for family in families for sample in family.samples}
+
+
+def numbers_of(served: Served) -> str:
+    """The service's numbers; nothing until a system is paused."""
+    text = served.ask("/metrics").body.decode()
+    return text if "ioncast_decisions_paused{" in text else ""
+
+
+def test_alerts_and_dashboard_use_only_numbers_that_exist(site: Site) -> None:
+    texts = [(site.folder / name / "metrics.prom").read_text() for name in ("watch-run", "run")]
+    database = f"--db={site.folder}/demo.sqlite"
+    assert run_ioncast("decisions", "pause", "testbed", database).returncode == 0
+    texts.append(wait_for(lambda: numbers_of(site.served), "a pause"))
+    assert run_ioncast("decisions", "resume", "testbed", database).returncode == 0
+    names = set().union(*map(exported, texts))
+    # No job is held here.
+    held = held_metrics([HELD], {})
+    names |= {sample.name for metric in held for sample in metric.samples}
+    for file in ("alerts.yml", "grafana.json"):
+        used = set(re.findall(r"\bioncast_\w+", (DEPLOY / file).read_text()))
+        assert used
+        assert used - names == set()
 
 
 @contextmanager

@@ -1217,6 +1217,7 @@ def test_after_two_failures_nobody_asks_for_a_while(controller: Controller) -> N
     assert fields(controller.lines[-1])["why"] == (
         f"{NO_ANSWER}not asked, because the last questions failed"
     )
+    assert [fields(line).get("paused") for line in controller.lines] == [None, None, "yes", "yes"]
     controller.now += 4.9
     assert not asked(controller, submit)
     controller.now += 0.2
@@ -1448,7 +1449,7 @@ def test_each_form_of_unix_sockets_is_known(controller: Controller, unix: str) -
                 close = function() end,
             }}
         end
-        package.preload["socket"] = function() return {{ gettime = os.time }} end
+        package.preload["socket"] = function() return {{ gettime = function() return 0 end }} end
         package.preload["socket.unix"] = function() return {unix} end
         """
     )
