@@ -86,7 +86,7 @@ class Settings(Table):
         tuple[Bind, ...], Strict(False), AfterValidator(refusing(distinct))
     ] = Field(
         (),
-        description="Addresses for decisions only, answered by a process of its own. Without this"
+        description="Addresses for decisions only, answered by processes of their own. Without this"
         " setting the socket decisions.sock in systemd's runtime folder, else in the state folder.",
     )
     workers: Annotated[Count, Field(le=256)] = Field(

@@ -81,8 +81,15 @@ class Served:
 
     def decider(self) -> int:
         """Wait until a process that only answers decisions runs, and return its id."""
-        [found] = wait_for(self._deciders, "process for decisions")
-        return int(found)
+        [found] = self.all_deciders(1)
+        return found
+
+    def all_deciders(self, count: int = 2) -> list[int]:
+        """Wait until so many processes that only answer decisions run, and list them."""
+        found = wait_for(
+            lambda: len(self._deciders()) == count and self._deciders(), "processes for decisions"
+        )
+        return list(found)
 
     def ask(
         self,
@@ -115,9 +122,10 @@ class Served:
         return [pid for pid in children_of(self.process.pid) if " serve " in command_of(pid)]
 
     @contextmanager
-    def alone(self, worker: int) -> Iterator[None]:
-        """Stop all workers but one for a while."""
-        others = [pid for pid in self.workers() if pid != worker]
+    def alone(self, one: int) -> Iterator[None]:
+        """Stop all workers, or all processes for decisions, but one of them for a while."""
+        alike = self.workers() if one in self.workers() else self._deciders()
+        others = [each for each in alike if each != one]
         for pid in others:
             os.kill(pid, signal.SIGSTOP)
         try:

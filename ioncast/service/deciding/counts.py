@@ -1,4 +1,4 @@
-"""Counts of the process that only answers schedulers, in memory that the workers can read.
+"""Counts of a process that only answers schedulers, in memory that the workers can read.
 
 The memory belongs to no file, so no disk can be too small for it, and the next process goes on
 counting where a killed one ended. `ioncast.service.running.metrics` adds the counts to those of the

@@ -1,4 +1,4 @@
-"""The process that only answers schedulers: it starts gunicorn's worker on given sockets.
+"""A process that only answers schedulers: it starts gunicorn's worker on given sockets.
 
 `ioncast serve` starts it (`ioncast.service.running.deciders`) and writes its `Orders` to standard
 input. Its modules load neither SQLAlchemy nor Flask nor prometheus_client, so nothing in it can

@@ -1,4 +1,4 @@
-"""The WSGI application of the process that only answers schedulers."""
+"""The WSGI application of a process that only answers schedulers."""
 
 from __future__ import annotations
 

@@ -27,6 +27,8 @@ from ioncast_base.errors import DatabaseError, InputError, NewerDatabaseError
 # After a service was killed, its workers release the lock within a second.
 _LONGEST_WAIT_FOR_LOCK_S = 10.0
 _GRACE_S = 10
+# Pages and uploads take the time of processors that decisions do not need.
+_NICENESS = 5
 # While a request with hundreds of large logs arrives, each log is an open file.
 _OPEN_FILES = 16_384
 
@@ -217,7 +219,7 @@ def _run(settings: Settings, lock: int) -> None:
     from ioncast.service.running import metrics  # noqa: PLC0415
     from ioncast.service.running.app import create_app  # noqa: PLC0415
     from ioncast.service.running.background import start  # noqa: PLC0415
-    from ioncast.service.running.deciders import Decider, Master  # noqa: PLC0415
+    from ioncast.service.running.deciders import Deciders, Master  # noqa: PLC0415
     from ioncast.service.running.service_log import begin_log  # noqa: PLC0415
     from ioncast.service.running.shared_counts import SharedCounts  # noqa: PLC0415
     from ioncast.service.running.worker import OPTIONS, Worker  # noqa: PLC0415
@@ -227,7 +229,7 @@ def _run(settings: Settings, lock: int) -> None:
     # systemd's runtime folder is in memory, so a full disk does not stop counting.
     counts = SharedCounts(Path(runtime_folder(os.environ) or settings.state) / "metrics")
     counts.prepare()
-    decider = Decider(settings, lock)
+    deciders = Deciders(settings, lock)
 
     class Server(BaseApplication):
         """gunicorn with our settings; it reads neither a file nor arguments."""
@@ -247,8 +249,10 @@ def _run(settings: Settings, lock: int) -> None:
         worker.slot = counts.free_slot(others)
 
     def began(worker: Any) -> None:
+        # The worker's keeper and readers of uploads follow it.
+        os.nice(_NICENESS)
         counts.enter(worker.slot)
-        metrics.count_in(counts, decider.counts)
+        metrics.count_in(counts, deciders.counts)
         worker.end_background = start(worker.app.wsgi().extensions["ioncast"])
 
     def ended(_server: Any, worker: Any) -> None:
@@ -271,4 +275,4 @@ def _run(settings: Settings, lock: int) -> None:
         "worker_exit": ended,
         "control_socket_disable": True,
     }
-    Master(Server(), decider).run()
+    Master(Server(), deciders).run()

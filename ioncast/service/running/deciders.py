@@ -1,7 +1,7 @@
-"""gunicorn's master, which also keeps the process running that only answers schedulers.
+"""gunicorn's master, which also keeps the processes running that only answer schedulers.
 
-The master listens at the addresses of `decisions_bind` and gives its sockets to the process. So the
-sockets outlive a killed process, and clients that connect meanwhile wait for the next one.
+The master listens at the addresses of `decisions_bind` and gives its sockets to the processes. So
+the sockets outlive a killed process, and clients that connect meanwhile wait for another one.
 """
 
 from __future__ import annotations
@@ -26,36 +26,35 @@ from ioncast.service.deciding.server import Orders
 from ioncast.service.settings import Settings
 
 _LOG = logging.getLogger("ioncast.service")
+# One process answers while the other one starts again. Each holds all prepared answers in memory.
+_MOST_PROCESSES = 2
 # A process that ends at once must not be started all the time.
 _BETWEEN_STARTS_S = 1.0
 _STOPS_WITHIN_S = 5.0
 
 
-class Decider:
-    """The process that only answers schedulers.
+class Deciders:
+    """The processes that only answer schedulers, on the same sockets.
 
     Parameters
     ----------
     settings : Settings
         The site's settings.
     lock : int
-        Descriptor of the lock on the state folder, which the process holds too: another service
-        must not begin before it ended.
-
-    Attributes
-    ----------
-    counts : DecisionCounts
-        The counts of all these processes, one after the other.
+        Descriptor of the lock on the state folder, which the processes hold too: another service
+        must not begin before they ended.
     """
 
     def __init__(self, settings: Settings, lock: int) -> None:
         self._settings = settings
-        self._lock = lock
-        self._memory = new_memory()
         self._sockets: Sequence[Any] = ()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._started_s = -_BETWEEN_STARTS_S
-        self.counts = DecisionCounts(self._memory)
+        several = min(settings.workers, _MOST_PROCESSES)
+        self._each = [_Decider(settings, lock) for _ in range(several)]
+
+    @property
+    def counts(self) -> Sequence[DecisionCounts]:
+        """The counts of each process."""
+        return [each.counts for each in self._each]
 
     def listen(self, log: Any) -> None:
         """Listen at the addresses, as gunicorn does at its own."""
@@ -64,6 +63,32 @@ class Decider:
         self._sockets = sock.create_sockets(config, log)
 
     def keep_running(self) -> None:
+        """Start the processes that do not run."""
+        for each in self._each:
+            each.keep_running([listening.fileno() for listening in self._sockets])
+
+    def stop(self) -> None:
+        """Let the processes answer the questions that they have, and end them."""
+        sock.close_sockets(self._sockets)
+        self._sockets = ()
+        for each in self._each:
+            each.ask_to_stop()
+        for each in self._each:
+            each.stop()
+
+
+class _Decider:
+    """One process after the other: when one ends, the next one takes its place and its counts."""
+
+    def __init__(self, settings: Settings, lock: int) -> None:
+        self._settings = settings
+        self._lock = lock
+        self._memory = new_memory()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_s = -_BETWEEN_STARTS_S
+        self.counts = DecisionCounts(self._memory)
+
+    def keep_running(self, sockets: Sequence[int]) -> None:
         """Start the process if it does not run."""
         if self._process is not None and self._process.poll() is None:
             return
@@ -71,24 +96,25 @@ class Decider:
         if now_s < self._started_s + _BETWEEN_STARTS_S:
             return
         if self._process is not None:
-            _LOG.error("the process that answers decisions ended; another one starts")
+            _LOG.error("a process that answers decisions ended; another one starts")
         self._started_s = now_s
-        self._process = self._start()
+        self._process = self._start(sockets)
+
+    def ask_to_stop(self) -> None:
+        """Let the process answer the questions that it has."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """Let the process answer the questions that it has, and end it."""
-        sock.close_sockets(self._sockets)
-        self._sockets = ()
+        """End the process, which was asked to stop."""
         if self._process is None:
             return
-        self._process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_STOPS_WITHIN_S)
         self._process.kill()
         self._process.wait()
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        sockets = [each.fileno() for each in self._sockets]
+    def _start(self, sockets: Sequence[int]) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [sys.executable, "-m", "ioncast.service.deciding.server"],
             stdin=subprocess.PIPE,
@@ -98,7 +124,7 @@ class Decider:
         )
         orders = Orders(
             parent=os.getpid(),
-            sockets=sockets,
+            sockets=list(sockets),
             counts=self._memory,
             # The process needs no database, and its URL may contain a password.
             settings=self._settings.model_copy(update={"database": None}),
@@ -109,23 +135,23 @@ class Decider:
 
 
 class Master(Arbiter):
-    """gunicorn's master with the process that only answers schedulers."""
+    """gunicorn's master with the processes that only answer schedulers."""
 
-    def __init__(self, app: BaseApplication, decider: Decider) -> None:
-        self._decider = decider
+    def __init__(self, app: BaseApplication, deciders: Deciders) -> None:
+        self._deciders = deciders
         super().__init__(app)
 
     def start(self) -> None:
         """Listen at all addresses."""
-        self._decider.listen(self.log)
+        self._deciders.listen(self.log)
         super().start()
 
     def manage_workers(self) -> None:
         """Start all processes that do not run; called when one ends, and each second."""
-        self._decider.keep_running()
+        self._deciders.keep_running()
         super().manage_workers()
 
     def stop(self, graceful: bool = True) -> None:
         """Stop all processes."""
         super().stop(graceful)
-        self._decider.stop()
+        self._deciders.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, wraps
 from math import inf
 from threading import Lock
@@ -45,22 +45,22 @@ class _Counts:
     """The counts of this process: shared with others in files, or its own."""
 
     shared: SharedCounts | None = None
-    of_decider: DecisionCounts | None = None
+    of_deciders: Sequence[DecisionCounts] = ()
     has_failed = False
     making = Lock()
 
 
-def count_in(shared: SharedCounts, of_decider: DecisionCounts) -> None:
+def count_in(shared: SharedCounts, of_deciders: Sequence[DecisionCounts]) -> None:
     """Count together with other workers, if there is room; each worker calls this once.
 
     Parameters
     ----------
     shared : SharedCounts
         The counts of all workers.
-    of_decider : DecisionCounts
-        The counts of the process that only answers schedulers.
+    of_deciders : sequence of DecisionCounts
+        The counts of each process that only answers schedulers.
     """
-    _Counts.shared, _Counts.of_decider = shared, of_decider
+    _Counts.shared, _Counts.of_deciders = shared, of_deciders
     if not shared.is_open:
         return
     try:
@@ -144,12 +144,12 @@ def could_not_record() -> None:
 
 def exposition(service: Service) -> bytes:
     """Write all numbers in Prometheus' text format."""
-    if _Counts.shared is None or _Counts.of_decider is None:
+    if _Counts.shared is None:
         _unrecorded()
         counted = generate_latest()
     else:
         everywhere = CollectorRegistry()
-        everywhere.register(Sum(_Counts.shared.registry(), OfDecider(_Counts.of_decider)))
+        everywhere.register(Sum(_Counts.shared.registry(), *map(OfDecider, _Counts.of_deciders)))
         counted = generate_latest(everywhere)
     own = CollectorRegistry()
     own.register(_State(service))

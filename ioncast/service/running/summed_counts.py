@@ -1,4 +1,4 @@
-"""The counts of the workers and of the process that only answers schedulers, added up."""
+"""The counts of the workers and of the processes that only answer schedulers, added up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIMITS = (*map(floatToGoString, BUCKETS_S), "+Inf")
 
 
 class OfDecider(registry.Collector):
-    """The counts of the process that only answers schedulers, as prometheus_client has them."""
+    """The counts of a process that only answers schedulers, as prometheus_client has them."""
 
     def __init__(self, counts: DecisionCounts) -> None:
         self._counts = counts

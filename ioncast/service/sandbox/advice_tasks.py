@@ -39,12 +39,8 @@ def advise_logs(
 
     Raises
     ------
-    InputError
-        When the logs cannot be used.
-    UnknownNameError
-        When nothing was measured on the system, or not with that engine.
-    DatabaseError
-        When the database does not answer.
+    IoncastError
+        As `ioncast.service.sandbox.tasks.predict_logs`.
     """
     run = run_of_uploads(uploads, ADVICE_MODULES)
     found = extracted(run)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ import pytest
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.schema import decisions
 from benchdb.store.tokens import add_token
+from ioncast.service.running import command
 from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server
 from tests.support.serving import (
@@ -40,6 +42,7 @@ from tests.support.serving import (
 pytestmark = pytest.mark.serving
 
 HACC = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
+SHIPPED_SETTINGS = Path(command.__file__).with_name("deploy") / "service.toml"
 THREADS = 4
 ASKING_THREADS = 2
 
@@ -257,6 +260,10 @@ def test_killed_workers_change_nothing(site: Site) -> None:
             b"POST /v1/decisions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{",
             id="half a body",
         ),
+        pytest.param(
+            b"GET /v1/decisions?system=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
+            id="a body by GET",
+        ),
     ],
 )
 def test_clients_that_do_nothing_keep_nobody_from_an_answer(site: Site, sent: bytes) -> None:
@@ -311,6 +318,21 @@ def test_anything_is_answered_as_the_whole_service_answers_it(site: Site, sent: 
 
 
 @on_sqlite
+def test_a_client_that_reads_no_answer_keeps_nobody_from_one(site: Site) -> None:
+    request = f"GET {HACC} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as client, asking(site) as asked:
+        client.connect(str(site.served.decisions))
+        for _ in range(5_000):
+            # Later requests find no room, because the service waits until the answers are read.
+            if not select.select([], [client], [], 0.5)[1]:
+                break
+            client.send(request)
+        for _ in range(20):
+            asked.wait_until_answered()
+    assert_nobody_noticed(site, asked)
+
+
+@on_sqlite
 def test_requests_that_come_together_are_all_answered(site: Site) -> None:
     request = f"GET {HACC} HTTP/1.1\r\nHost: x\r\n".encode()
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as client:
@@ -322,14 +344,16 @@ def test_requests_that_come_together_are_all_answered(site: Site) -> None:
 
 
 @on_sqlite
-def test_a_script_and_a_token_work(site: Site) -> None:
+@pytest.mark.parametrize("place", ["decide", "ask"])
+def test_a_script_and_a_token_work_at_each_address(site: Site, place: str) -> None:
     headers = {"Authorization": f"Bearer {site.token}", "Content-Type": "application/json"}
     script = "srun ./hacc_io_write_posix_fpp 100 out"
     asked = {"system": "testbed", "user": "demo", "tasks": 16, "script": script}
     body = json.dumps(asked).encode()
 
     def decided() -> bool:
-        answer = site.served.decide("/v1/decisions", method="POST", body=body, headers=headers)
+        sent = getattr(site.served, place)
+        answer = sent("/v1/decisions", method="POST", body=body, headers=headers)
         return answer.status == 200 and answer.json["source"] == "history"
 
     wait_for(decided, "decision for the script's program")
@@ -366,15 +390,18 @@ def test_a_low_limit_of_open_files_ends_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["run/decisions.sock", "state/decisions.sock"])
-def test_without_the_setting_the_socket_has_its_place(tmp_path: Path, place: str) -> None:
+def test_an_older_file_of_settings_gets_the_socket_at_its_place(tmp_path: Path, place: str) -> None:
     found = tmp_path / place
     found.parent.mkdir()
     # A killed service leaves its socket.
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as stale:
         stale.bind(str(found))
+    older = tmp_path / "service.toml"
+    lines = SHIPPED_SETTINGS.read_text().splitlines(keepends=True)
+    older.write_text("".join(line for line in lines if not line.startswith("decisions_bind")))
     # systemd sets this variable.
     runtime = {"RUNTIME_DIRECTORY": str(tmp_path / "run") if "run" in place else ""}
-    options = ("--db", str(tmp_path / "db.sqlite"))
+    options = ("--db", str(tmp_path / "db.sqlite"), "--config", str(older))
     served = start(tmp_path, *options, environment=runtime, names_decisions=False)
     try:
         wait_for(lambda: served.ask("/healthz", timeout_s=2).status == 200, "worker")
@@ -413,12 +440,10 @@ def test_the_plugin_asks_there_with_and_without_a_token(site: Site, version: str
     plugin = Path(__file__).resolve().parents[4] / "scheduler_plugin" / "lua" / "ioncast.lua"
     address = f"unix:{site.served.decisions}"
     for told in ((address,), (address, site.token)):
-        command = [version, "-", str(plugin), *told]
+        asked = [version, "-", str(plugin), *told]
 
-        def decided(command: list[str] = command) -> bool:
-            done = subprocess.run(
-                command, input=PROGRAM, capture_output=True, text=True, check=True
-            )
+        def decided(asked: list[str] = asked) -> bool:
+            done = subprocess.run(asked, input=PROGRAM, capture_output=True, text=True, check=True)
             sys.stderr.write(done.stdout)
             return done.stdout.splitlines()[-1] == "ionode:8"
 
