@@ -36,6 +36,8 @@ def plugin_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap)
         )
     if isinstance(plugin, Gap):
         yield unknown("settings", Gap(plugin.reason, plugin.remedy or _STEP_3, plugin.needs_root))
+    elif plugin.complaints and not plugin.is_as_slurmctld:
+        yield unknown("settings", Gap("; ".join(plugin.complaints)[:500], needs_root=True))
     elif plugin.complaints:
         said = "; ".join(plugin.complaints)
         yield fail("settings", said[:500], f"correct {controller.folder}/ioncast_settings.lua")
@@ -60,6 +62,9 @@ def _loaded_rows(controller: Controller, plugin: Plugin | Gap, loaded: str | Gap
     if isinstance(plugin, Plugin):
         if used == plugin.loaded.partition(_SOCKET)[0]:
             yield ok("loaded settings", "slurmctld uses those in the file")
+        elif not plugin.is_as_slurmctld:
+            other = Gap(f"slurmctld uses {used}, and its token cannot be read", needs_root=True)
+            yield unknown("loaded settings", other)
         else:
             yield fail("loaded settings", f"slurmctld uses older ones: {used}", reload)
     if socket.startswith("yes"):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ioncast_base.errors import InputError
@@ -63,6 +64,8 @@ class Plugin:
         The plugin's own lines about wrong settings.
     loaded : str
         The line that the plugin logs when it loads these settings.
+    is_as_slurmctld : bool
+        Whether they were read with the rights of slurmctld; other users cannot read its token.
     """
 
     settings: Mapping[str, str]
@@ -70,6 +73,7 @@ class Plugin:
     pools: tuple[int, ...]
     complaints: tuple[str, ...]
     loaded: str
+    is_as_slurmctld: bool = True
 
     def of(self, setting: str) -> str:
         """A setting; empty if it is not set."""
@@ -106,7 +110,8 @@ def gather_plugin(folder: Path, user: str) -> Plugin:
             "no Lua interpreter is installed here, which reads the plugin's settings",
             remedy="install one, such as Debian's lua5.1 (on EL: lua)",
         )
-    return read_plugin(said_by(interpreter, "-", str(folder), user=user, told=_PROGRAM))
+    found = read_plugin(said_by(interpreter, "-", str(folder), user=user, told=_PROGRAM))
+    return replace(found, is_as_slurmctld=os.geteuid() == 0)
 
 
 def read_plugin(text: str) -> Plugin:

@@ -198,6 +198,12 @@ def test_settings_without_an_end_do_not_hang(
             f"{LOADED} lua_socket=yes",
             {"settings": "FAIL"},
         ),
+        (
+            CONTROLLER,
+            replace(PLUGIN, complaints=("cannot read a token",), is_as_slurmctld=False),
+            "mode=on token=yes lua_socket=yes",
+            {"settings": "WARN", "loaded settings": "WARN"},
+        ),
         (CONTROLLER, PLUGIN, f"{LOADED} lua_socket=no", {"lua-socket": "FAIL"}),
         (CONTROLLER, PLUGIN, "mode=off lua_socket=yes", {"loaded settings": "FAIL"}),
         (CONTROLLER, PLUGIN, "", {"loaded settings": "WARN"}),
