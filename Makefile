@@ -43,11 +43,12 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Write docs/map.md from the first lines of docstrings, and docs/checks.md and its sample of settings from the words
-# of the checks. It also solves a conflict in docs/map.md.
+# Write docs/map.md from the first lines of docstrings, docs/checks.md and its sample of settings from the words of
+# the checks, and the tables of promises from docs/promises.toml. It also solves a conflict in docs/map.md.
 map: $(VENV)/bin/python
 	$(BIN)/python docs/make_map.py
 	$(BIN)/python docs/make_checks.py
+	$(BIN)/python docs/make_promises.py
 
 $(VENV)/bin/python:
 	.ci/make-venv $(VENV)

@@ -472,6 +472,23 @@ def test_slurmctld_starts_with_a_broken_file(site: Site, broken: str) -> None:
     site.restore()
 
 
+def test_slurmctld_does_not_start_with_a_broken_script(site: Site) -> None:
+    (site.cluster.folder / "job_submit.lua").write_text("this is not Lua")
+    site.cluster.stop("slurmctld")
+    done = site.cluster.run("slurmctld", "-D", user="slurm", check=False)
+    assert done.returncode != 0
+    assert "job_submit.lua" in done.stderr
+    site.restore()
+    site.cluster.start("slurmctld")
+
+
+def test_a_pool_above_slurms_licences_gets_jobs_rejected(site: Site) -> None:
+    site.set(pool=64)
+    site.service.io_nodes = 64
+    done = site.cluster.run("sbatch", "--wrap=true", check=False)
+    assert "Invalid license specification" in done.stderr
+
+
 @pytest.mark.serving
 def test_jobs_of_a_paused_system_stay_unchanged(site: Site, tmp_path: Path) -> None:
     location = f"{tmp_path}/ioncast.sqlite"

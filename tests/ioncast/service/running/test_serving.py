@@ -32,7 +32,7 @@ from ioncast.service.settings import Settings
 from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server
 from tests.support.posting import PATIENCE_S, Posting, stored, trace
-from tests.support.serving import Asking, Served, children_of, start, stop, wait_for
+from tests.support.serving import Answer, Asking, Served, children_of, start, stop, wait_for
 
 pytestmark = pytest.mark.serving
 
@@ -73,8 +73,12 @@ class Site:
 
     def has_stored(self, numbers: Iterable[str]) -> bool:
         """Tell whether all of these decisions are in the database."""
+        return set(numbers) <= self.stored()
+
+    def stored(self) -> set[str]:
+        """Read the ids of all decisions in the database."""
         with opened_database(self.location) as database, transaction(database) as connection:
-            return set(numbers) <= set(connection.scalars(select(decisions.c.id)))
+            return set(connection.scalars(select(decisions.c.id)))
 
 
 def start_on(location: str, folder: Path, port: int | None = None) -> Served:
@@ -337,6 +341,37 @@ def test_a_killed_keeper_is_replaced(running: Site) -> None:
     number = running.served.ask(HACC).json["decision_id"]
     wait_for(lambda: running.has_stored([number]), "stored decision")
     assert running.served.keeper() != victim
+
+
+def test_a_deleted_state_folder_keeps_nobody_from_a_decision(running: Site) -> None:
+    served = running.served
+    with (
+        Asking(served.ask, HACC, ASKING_THREADS) as asking,
+        Asking(served.decide, HACC, ASKING_THREADS) as asking_there,
+    ):
+        asking.wait_until_answered()
+        asking_there.wait_until_answered()
+        # The keeper may write to it meanwhile.
+        shutil.rmtree(served.state, ignore_errors=True)
+        wait_for((served.state / "spool").exists, "spool")
+        asking.wait_until_answered()
+        asking_there.wait_until_answered()
+    assert not asking.refused + asking_there.refused
+    wait_for(lambda: served.ask(HACC).json["source"] == "history", "prepared answer")
+    wait_for(lambda: served.decide(HACC).json["source"] == "history", "prepared answer")
+    wait_until_decisions_are_stored_again(running, served.ask)
+    wait_until_decisions_are_stored_again(running, served.decide)
+
+
+def wait_until_decisions_are_stored_again(running: Site, ask: Callable[[str], Answer]) -> None:
+    """Ask until a decision is stored; those of the first second went into a deleted file."""
+    numbers: set[str] = set()
+
+    def is_stored() -> bool:
+        numbers.add(ask(HACC).json["decision_id"])
+        return not numbers.isdisjoint(running.stored())
+
+    wait_for(is_stored, "stored decision")
 
 
 def test_a_service_killed_under_load_starts_again_with_all_that_it_accepted(

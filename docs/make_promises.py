@@ -1,0 +1,54 @@
+"""Writes the tables of promises in docs/service.md and docs/slurm.md from docs/promises.toml.
+
+`make map` runs it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DOCS = Path(__file__).resolve().parent
+# The columns of each document's table: their headings, and their keys in the file.
+COLUMNS = {
+    "service": {"missing": "fault", "decisions": "decisions", "everything else": "else"},
+    "slurm": {"event": "fault", "I/O nodes of jobs": "io_nodes"},
+}
+
+
+def table(rows: Sequence[Mapping[str, str]], columns: Mapping[str, str]) -> Iterator[str]:
+    """The lines of a table."""
+    yield f"| {' | '.join(columns)} |"
+    yield f"| {' | '.join('---' for _ in columns)} |"
+    for row in rows:
+        yield f"| {' | '.join(row[key] for key in columns.values())} |"
+
+
+def page(name: str) -> str:
+    """A document with its table made again."""
+    promises = tomllib.loads((DOCS / "promises.toml").read_text(encoding="utf-8"))
+    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    begin, end = "<!-- promises: made by make map -->\n", "<!-- end of promises -->"
+    before, after = text.split(begin)[0], text.split(end)[1]
+    lines = "\n".join([*table(promises[name], COLUMNS[name]), ""])
+    return f"{before}{begin}{lines}{end}{after}"
+
+
+def main() -> None:
+    """Write the documents, or check that they are current."""
+    for name in COLUMNS:
+        path, text = DOCS / f"{name}.md", page(name)
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path.name} is not current (or has a conflict): run `make map`")
+
+
+if __name__ == "__main__":
+    main()
