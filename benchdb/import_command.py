@@ -16,10 +16,12 @@ from benchdb.measurements.file_imports import (
     StoredFile,
     Told,
     read_file,
+    store_file,
 )
 from benchdb.measurements.progress import counting
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.systems import check_system_name
+from benchdb.store.writes import by_command
 from ioncast_base.command_options import WholeNumber, complain, database_option
 from ioncast_base.errors import InputError, IoncastError
 from ioncast_base.wording import counted
@@ -112,7 +114,8 @@ def _store(
     engine: Engine, file: str, read: MeasurementsFile | ExportFile, replace: bool
 ) -> StoredFile:
     with transaction(engine, write=True) as connection:
-        return read.store(connection, replace=replace, progress=counting(f"storing {file}"))
+        progress = counting(f"storing {file}")
+        return store_file(connection, read, by_command(), replace=replace, progress=progress)
 
 
 def _result(file: StoredFile, system: str | None) -> str:

@@ -19,6 +19,7 @@ from benchdb.measurements.importers import Source, read_measurements
 from benchdb.measurements.storing import Measurement, store
 from benchdb.store.database import transaction
 from benchdb.store.schema import longest, measurements
+from benchdb.store.writes import by_command, note_write
 from ioncast_base.errors import InputError
 from ioncast_base.files import end_of_log, write_file
 
@@ -169,14 +170,17 @@ def store_results(engine: Engine, folder: CampaignFolder, runs: Iterable[Run]) -
             _keep(run, _failed(result.started, str(error)))
             continue
         with transaction(engine, write=True) as connection:
-            store(
+            system, file = folder.platform.system, str(run.path / OUTPUT)
+            is_new = store(
                 connection,
-                system=folder.platform.system,
-                file=str(run.path / OUTPUT),
+                system=system,
+                file=file,
                 content=content,
                 file_format=file_format,
                 rows=[measured],
             )
+            if is_new:
+                note_write(connection, by_command(), "measurements", file, system)
 
 
 def bandwidth(file_path: str) -> float:

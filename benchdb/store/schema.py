@@ -344,6 +344,19 @@ paused_systems = Table(
     Column("reason", String(500)),
 )
 
+# The writers of changes; see `benchdb.store.writes`.
+writes = Table(
+    "writes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", String(40), nullable=False, index=True),
+    Column("by", String(120), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("what", String(1000), nullable=False),
+    Column("system", String(200)),
+    Index(None, "by", "id"),
+)
+
 # A result of an upload that a user chose to keep. `sha256` is that of the secret in its address, so
 # nobody who reads the database finds the address. `document` is JSON that only ioncast's service
 # reads, and `bytes` is its size.

@@ -55,6 +55,7 @@ from ioncast.service.http.framework import operation
 from ioncast.service.http.given import JSON, checked_json
 from ioncast.service.http.lists import PageOfSystem, cut
 from ioncast.service.http.uploads import place, uploaded
+from ioncast.service.http.writers import writer
 from ioncast.service.sandbox.tasks import Place, import_measurements, store_rows
 from ioncast_base.errors import InputError, UnknownNameError
 from ior_configs import IorConfig
@@ -167,10 +168,10 @@ def put_measurements(
             for index, row in enumerate(body.measurements)
         ]
         sent = request.get_data()
-        return _stored(run(store_rows, place(), "measurements", sent, body.system, rows))
+        return _stored(run(store_rows, place(), writer(), "measurements", sent, body.system, rows))
     assert form is not None  # noqa: S101
     with uploaded("file") as [upload]:
-        return _stored(run(import_measurements, place(), upload, **form.model_dump()))
+        return _stored(run(import_measurements, place(), writer(), upload, **form.model_dump()))
 
 
 @benchmarks.get("/v1/curves")
@@ -204,7 +205,7 @@ def put_curves(body: NewCurves) -> tuple[MeasurementsAnswer, int]:
     """
     rows = [(index, row) for index, curve in enumerate(body.curves) for row in curve.rows()]
     run, sent = service().children.run, request.get_data()
-    return _stored(run(store_rows, place(), "curves", sent, body.system, rows))
+    return _stored(run(store_rows, place(), writer(), "curves", sent, body.system, rows))
 
 
 @benchmarks.get("/v1/coverage")

@@ -10,8 +10,10 @@ from pydantic import AfterValidator, BaseModel, Field
 from sqlalchemy import Connection
 
 from benchdb.history import outcomes as stored_outcomes
+from benchdb.history.revisions import newest
 from benchdb.store.accepted_values import stored_time
 from benchdb.store.database import transaction
+from benchdb.store.writes import note_write
 from ioncast.service.answering.prepared import Summary
 from ioncast.service.api.traces import Trace, add_insights, store_trace
 from ioncast.service.context import service
@@ -31,6 +33,7 @@ from ioncast.service.http.framework import operation
 from ioncast.service.http.given import Given
 from ioncast.service.http.lists import Page, PageQuery, cut
 from ioncast.service.http.uploads import MOST_LOGS, trace_of, uploaded
+from ioncast.service.http.writers import writer
 from ioncast_base.errors import BusyError, InputError
 from ioncast_base.quantities import Id
 from ioncast_base.toml_files import refusing
@@ -353,7 +356,10 @@ def _accuracy(
 def _stored(
     connection: Connection, outcome: Outcome, run_id: int | None
 ) -> tuple[OutcomeAnswer, int]:
+    before = newest(connection)
     found, new = stored_outcomes.store_outcome(connection, **outcome.model_dump(), run_id=run_id)
+    if newest(connection) != before:
+        note_write(connection, writer(), "outcome", found.id, outcome.system)
     return OutcomeAnswer.model_validate(found, from_attributes=True), 201 if new else 200
 
 

@@ -21,11 +21,13 @@ from benchdb.history.applications import (
 )
 from benchdb.history.decisions import DecisionRow, decision, decisions
 from benchdb.history.deleting_belongings import belongings_of_run, delete_some
+from benchdb.history.revisions import newest
 from benchdb.history.run_insights import insights_of as stored_insights_of
 from benchdb.history.run_insights import store_insights
 from benchdb.history.runs import NewRun, Run, run_of, runs_of, store_run
 from benchdb.store.database import transaction
 from benchdb.store.systems import measured_systems
+from benchdb.store.writes import note_write
 from ioncast.service.context import service
 from ioncast.service.http.access import known_token
 from ioncast.service.http.fields import (
@@ -49,6 +51,7 @@ from ioncast.service.http.uploads import (
     uploaded,
     why_no_insights,
 )
+from ioncast.service.http.writers import writer
 from ioncast.service.sandbox.insight_documents import with_advice
 from ioncast.service.sandbox.tasks import TraceContent
 from ioncast.service.sandbox.uploaded_logs import Upload
@@ -298,7 +301,11 @@ def store_trace(
         started=content.started,
         named_nodes=job_nodes(None, content.nodes).number,
     )
-    return store_run(connection, run)
+    before = newest(connection)
+    stored, is_new = store_run(connection, run)
+    if newest(connection) != before:
+        note_write(connection, writer(), "run", stored.id, told.system)
+    return stored, is_new
 
 
 def add_insights(run: Run, uploads: Sequence[Upload]) -> tuple[str, ...]:
@@ -405,6 +412,7 @@ def delete_run(number: int, run_id: int) -> Response:
     with transaction(service().database, write=True) as connection:
         run = run_of(connection, number, run_id)
         left = delete_some(connection, belongings_of_run(connection, run_id))
+        note_write(connection, writer(), "deletion", f"run {run_id}", run.application.system)
     while left:
         with transaction(service().database, write=True) as connection:
             left = delete_some(connection, left)

@@ -28,6 +28,7 @@ from benchdb.history.expired_decisions import (
 )
 from benchdb.history.kept_results import forget_expired, has_expired
 from benchdb.store.database import transaction
+from benchdb.store.writes import delete_old_writes, has_old_writes
 from ioncast.service.settings import Settings
 
 _BETWEEN_S = 60.0
@@ -65,6 +66,7 @@ class ExpiryStep:
             (settings.keep_decisions_days, has_too_old, delete_too_old),
             (settings.keep_runs_days, old_runs, delete_old_runs),
             (settings.keep_outcomes_days, old_outcomes, delete_old_outcomes),
+            (settings.keep_runs_days, has_old_writes, delete_old_writes),
             (_FORGET_AFTER_DAYS, is_forgettable, forget_deleted),
         )
         self._place = BEGINNING

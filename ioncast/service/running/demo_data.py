@@ -33,6 +33,7 @@ from benchdb.history.runs import NewRun, store_run
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.fitted_models import store_model
 from benchdb.store.schema import outcomes
+from benchdb.store.writes import by_command
 from ioncast.insights.checks.values import Thresholds
 from ioncast.service.answering.answers import Entry, answer
 from ioncast.service.answering.spool import SpoolWriter
@@ -88,7 +89,7 @@ def fill(location: str) -> None:
     with opened_database(location) as engine:
         table = TESTBED / "benchmarks.csv"
         place = Place(location, _PATIENCE_S)
-        import_measurements(place, _upload(table), SYSTEM, tasks=TASKS, nodes=NODES)
+        import_measurements(place, by_command(), _upload(table), SYSTEM, tasks=TASKS, nodes=NODES)
         with transaction(engine, write=True) as connection:
             _store_logs(connection, now - _WEEKS, now - _DAYS_OF_RERUNS)
         reruns = _reruns(now - _DAYS_OF_RERUNS, now)

@@ -13,7 +13,13 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from benchdb.measurements.file_imports import MeasurementsFile, StoredFile, Told, read_file
+from benchdb.measurements.file_imports import (
+    MeasurementsFile,
+    StoredFile,
+    Told,
+    read_file,
+    store_file,
+)
 from benchdb.measurements.importers import Source, read_measurements
 from benchdb.store.database import existing_database, transaction
 from ioncast.service.sandbox.uploaded_logs import Upload, run_of_uploads
@@ -148,6 +154,7 @@ def _predicted(place: Place, found: Extraction, asked: Asked) -> dict[str, Any]:
 
 def import_measurements(
     place: Place,
+    by: str,
     upload: Upload,
     system: str,
     *,
@@ -170,11 +177,12 @@ def import_measurements(
     with _called(upload):
         read = read_file(upload.path, told, name=upload.name)
         with place.transaction(write=True) as connection:
-            return read.store(connection, replace=replace)
+            return store_file(connection, read, by, replace=replace)
 
 
 def store_rows(
     place: Place,
+    by: str,
     name: str,
     content: bytes,
     system: str,
@@ -186,6 +194,8 @@ def store_rows(
     ----------
     place : Place
         The database.
+    by : str
+        The writer (see `benchdb.store.writes`).
     name : str
         The field of the request that holds the measurements, a list.
     content : bytes
@@ -213,7 +223,7 @@ def store_rows(
         raise
     sent = MeasurementsFile(name, content, "json", system, found)
     with place.transaction(write=True) as connection:
-        return sent.store(connection)
+        return store_file(connection, sent, by)
 
 
 @contextmanager

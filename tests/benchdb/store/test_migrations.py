@@ -46,7 +46,7 @@ CHANGED = ("pattern", "fsync", "conditions")
 # The first table of each later version.
 LATER = (
     *("run_logs", "fidelities", "insights", "kept_results"),
-    *("expired_decisions", "drained_spools", "deleted_runs", "paused_systems"),
+    *("expired_decisions", "drained_spools", "deleted_runs", "paused_systems", "writes"),
 )
 # Numbers that a migration counts.
 COUNTED = ("counters",)

@@ -21,6 +21,7 @@ from benchdb.history.decisions import DecisionRow, store_decisions
 from benchdb.history.runs import runs_of
 from benchdb.store.database import transaction
 from benchdb.store.schema import runs
+from benchdb.store.writes import writes
 from experiments.applications.darshan_writer import Record, write_log
 from ioncast.service.context import Service
 from predictor.composition.composing import observed_mib_s
@@ -334,6 +335,36 @@ def test_the_hash_of_a_log_is_that_of_its_content(send: Send, service: Service) 
         [phases] = connection.scalars(select(runs.c.phases))
     assert found == hashlib.sha256(HACC.read_bytes()).hexdigest()
     assert json.loads(phases)
+
+
+def test_the_database_tells_which_token_wrote_what(
+    send: Send, client: FlaskClient, authorised: Authorised, service: Service
+) -> None:
+    told = answer(send(HACC), 201)
+    answer(send(HACC), 200)
+    outcome = {"system": "mn4", "job_id": "7", "io_nodes": 4, "bandwidth_mib_s": 50.0}
+    row = {
+        "command": "ior -a POSIX -w -t 1m -b 4m",
+        "tasks": 4,
+        "io_nodes": 2,
+        "bandwidth_mib_s": 5.0,
+    }
+    measured = {"system": "mn4", "measurements": [row]}
+    admin = authorised("admin")
+    for status in (201, 200):
+        answer(client.post("/v1/outcomes", json=outcome, **admin), status)
+        answer(client.post("/v1/measurements", json=measured, **admin), status)
+    place = f"/v1/applications/{told['application_id']}/runs/{told['run_id']}"
+    assert client.delete(place, **admin).status_code == 204
+    with transaction(service.database) as connection:
+        found = writes(connection)
+    assert [(each.by, each.kind, each.what) for each in found[::-1]] == [
+        ("token a scheduler", "run", f"{told['run_id']}"),
+        ("token a admin", "outcome", "1"),
+        ("token a admin", "measurements", "measurements"),
+        ("token a admin", "deletion", f"run {told['run_id']}"),
+    ]
+    assert {each.system for each in found} == {"mn4"}
 
 
 def test_an_admin_deletes_a_run_with_its_outcome(
