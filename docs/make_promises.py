@@ -15,11 +15,15 @@ else:
     import tomli as tomllib
 
 DOCS = Path(__file__).resolve().parent
-# The columns of each document's table: their headings, and their keys in the file.
+# The columns of each table: their headings, and their keys in the file.
 COLUMNS = {
     "service": {"missing": "fault", "decisions": "decisions", "everything else": "else"},
     "slurm": {"event": "fault", "I/O nodes of jobs": "io_nodes"},
+    "hooks": {"event": "fault", "jobs": "jobs"},
+    "watch": {"event": "fault", "logs": "logs"},
 }
+# The tables of each document.
+TABLES = {"service": ("service",), "slurm": ("slurm", "hooks", "watch")}
 
 
 def table(rows: Sequence[Mapping[str, str]], columns: Mapping[str, str]) -> Iterator[str]:
@@ -31,18 +35,20 @@ def table(rows: Sequence[Mapping[str, str]], columns: Mapping[str, str]) -> Iter
 
 
 def page(name: str) -> str:
-    """A document with its table made again."""
+    """A document with its tables made again."""
     promises = tomllib.loads((DOCS / "promises.toml").read_text(encoding="utf-8"))
     text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    begin, end = "<!-- promises: made by make map -->\n", "<!-- end of promises -->"
-    before, after = text.split(begin)[0], text.split(end)[1]
-    lines = "\n".join([*table(promises[name], COLUMNS[name]), ""])
-    return f"{before}{begin}{lines}{end}{after}"
+    for each in TABLES[name]:
+        begin, end = f"<!-- promises ({each}): made by make map -->\n", f"<!-- end ({each}) -->"
+        before, after = text.split(begin)[0], text.split(end)[1]
+        lines = "\n".join([*table(promises[each], COLUMNS[each]), ""])
+        text = f"{before}{begin}{lines}{end}{after}"
+    return text
 
 
 def main() -> None:
     """Write the documents, or check that they are current."""
-    for name in COLUMNS:
+    for name in TABLES:
         path, text = DOCS / f"{name}.md", page(name)
         if sys.argv[1:] != ["--check"]:
             path.write_text(text, encoding="utf-8")

@@ -288,6 +288,8 @@ class Asking:
     ----------
     numbers : list of str
         The ids of all decisions.
+    counts : set of int or None
+        The numbers of I/O nodes of all decisions.
     unprepared : list of str
         The reasons of decisions that do not rest on the history.
     refused : list of str
@@ -298,6 +300,7 @@ class Asking:
         self.ask = ask
         self.question = question
         self.numbers: list[str] = []
+        self.counts: set[int | None] = set()
         self.unprepared: list[str] = []
         self.refused: list[str] = []
         self._stop = threading.Event()
@@ -324,9 +327,30 @@ class Asking:
                 answer = self.ask(self.question)
                 assert answer.status == 200
                 told = answer.json
+                self.counts.add(told["io_nodes"])
                 self.numbers.append(told["decision_id"])
                 if told["source"] != "history":
                     self.unprepared.append(told["why"])
             except (OSError, http.client.HTTPException, AssertionError) as error:
                 self.refused.append(repr(error))
             time.sleep(0.005)
+
+
+@contextmanager
+def asked_meanwhile(served: Served, question: str) -> Iterator[Asking]:
+    """Ask at the socket for decisions all the time; no answer differs from the first one.
+
+    Yields
+    ------
+    Asking
+        The threads that ask; they have got an answer before and get another one at the end.
+    """
+    expected = served.decide(question).json
+    with Asking(served.decide, question, threads=2) as asked:
+        asked.wait_until_answered()
+        yield asked
+        asked.wait_until_answered()
+    assert not asked.refused, asked.refused
+    assert asked.counts == {expected["io_nodes"]}
+    if expected["source"] == "history":
+        assert not asked.unprepared, asked.unprepared

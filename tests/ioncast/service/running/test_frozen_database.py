@@ -15,9 +15,11 @@ from benchdb.store import database
 from ioncast.service.settings import Settings
 from tests.support.command import run_ioncast
 from tests.support.postgresql import Server, running_server
-from tests.support.serving import free_port, start, stop, wait_for
+from tests.support.serving import asked_meanwhile, free_port, start, stop, wait_for
 
 pytestmark = pytest.mark.postgresql
+
+DECIDE = "/v1/decisions?system=testbed&user=ada&executable=/opt/app&tasks=16"
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +127,9 @@ def test_the_first_start_of_the_service_says_that_it_starts_without_the_database
         service = start(tmp_path, "--db", location, environment={"IONCAST_PATIENCE_S": "2"})
         try:
             wait_for(lambda: service.ask("/healthz").status == 200, "answer of the service")
-            assert service.log.read_text().count("; the service starts without it\n") == 1
-            assert service.ask("/readyz").status == 503
+            wait_for(lambda: service.decide(DECIDE).status == 200, "process for decisions")
+            with asked_meanwhile(service, DECIDE):
+                assert service.log.read_text().count("; the service starts without it\n") == 1
+                assert service.ask("/readyz").status == 503
         finally:
             stop(service)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ioncast.service.running.shared_counts import SharedCounts
-from tests.support.serving import Served, running, start, stop, wait_for
+from tests.support.serving import Served, asked_meanwhile, running, start, stop, wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.serving]
 
@@ -59,10 +59,13 @@ def all_are_answered(served: Served) -> None:
 
 def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_path: Path) -> None:
     with running(tmp_path, "--db", str(tmp_path / "db.sqlite")) as served:
-        fill(state)
-        all_are_answered(served)
+        with asked_meanwhile(served, QUESTION) as asked:
+            fill(state)
+            all_are_answered(served)
         text = served.ask("/metrics").body.decode()
-        assert 'ioncast_decisions_total{source="default"} 200.0' in text
+        # One more was asked before the disk was full.
+        count = 200 + 1 + len(asked.numbers)
+        assert f'ioncast_decisions_total{{source="default"}} {count}.0' in text
         # The block that a spool file already has takes some more decisions.
         [lost] = [line for line in text.splitlines() if line.startswith("ioncast_unrecorded")]
         assert float(lost.split()[1]) > 100
@@ -75,7 +78,9 @@ def test_a_service_starts_on_a_full_disk_and_answers_without_counting(
     served = start(tmp_path, "--db", str(tmp_path / "db.sqlite"))
     try:
         wait_for(lambda: served.ask("/healthz").status == 200, "worker")
-        all_are_answered(served)
+        wait_for(lambda: served.decide(QUESTION).status == 200, "process for decisions")
+        with asked_meanwhile(served, QUESTION):
+            all_are_answered(served)
         assert "a worker counts nothing, its files cannot be created" in served.log.read_text()
     finally:
         stop(served)

@@ -29,10 +29,20 @@ from ioncast.service.context import Service
 from ioncast.service.running import background
 from ioncast.service.running.app import create_app
 from ioncast.service.settings import Settings
+from tests.support.command import run_ioncast
 from tests.support.databases import BOTH_DATABASES
 from tests.support.postgresql import Server
 from tests.support.posting import PATIENCE_S, Posting, stored, trace
-from tests.support.serving import Answer, Asking, Served, children_of, start, stop, wait_for
+from tests.support.serving import (
+    Answer,
+    Asking,
+    Served,
+    asked_meanwhile,
+    children_of,
+    start,
+    stop,
+    wait_for,
+)
 
 pytestmark = pytest.mark.serving
 
@@ -63,13 +73,20 @@ class Site:
         self.served = start_on(self.location, self.folder, self.served.port)
 
     def wait_until_prepared(self) -> None:
-        """Wait until the decisions of all workers rest on the history."""
-        for worker in self.served.all_workers():
-            wait_for(lambda worker=worker: self._is_prepared(worker), "prepared answers")
+        """Wait until all decisions rest on the history, whichever process answers."""
+        served = self.served
+        for ask, processes in (
+            (served.ask, served.all_workers()),
+            (served.decide, served.all_deciders()),
+        ):
+            for each in processes:
+                wait_for(
+                    lambda each=each, ask=ask: self._is_prepared(each, ask), "prepared answers"
+                )
 
-    def _is_prepared(self, worker: int) -> bool:
-        with self.served.alone(worker):
-            return bool(self.served.ask(HACC, timeout_s=2).json["source"] == "history")
+    def _is_prepared(self, process: int, ask: Callable[..., Answer]) -> bool:
+        with self.served.alone(process):
+            return bool(ask(HACC, timeout_s=2).json["source"] == "history")
 
     def has_stored(self, numbers: Iterable[str]) -> bool:
         """Tell whether all of these decisions are in the database."""
@@ -283,12 +300,18 @@ def assert_it_decides_and_loses_nothing(running: Site, trouble: Trouble) -> None
     reading = 200 if trouble is read_only else 503
     with Posting(running.served, running.token, f"while-{trouble.__name__}") as posting:
         posting.wait_until_accepted()
-        with trouble(running), Asking(running.served.ask, HACC, ASKING_THREADS) as asking:
+        with (
+            asked_meanwhile(running.served, HACC) as asked,
+            trouble(running),
+            Asking(running.served.ask, HACC, ASKING_THREADS) as asking,
+        ):
             posting.wait_until_refused()
             wait_for(lambda: running.served.ask("/v1/systems").status == reading, f"{reading}")
             asking.wait_until_answered()
+            asked.wait_until_answered()
         posting.wait_until_accepted()
     assert_nobody_noticed(running, asking)
+    assert_all_decisions_are_kept(running, asked)
     assert_all_is_kept_once(running, posting)
     said = running.served.log.read_bytes()[before:].decode()
     # The keeper reports trouble again only after it ended; on a busy machine there may be more.
@@ -306,6 +329,7 @@ def test_a_worker_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
 ) -> None:
     served = running.served
     with (
+        asked_meanwhile(served, HACC) as asked,
         Posting(served, running.token, "to-workers") as posting,
         Asking(served.ask, HACC, ASKING_THREADS) as asking,
     ):
@@ -319,7 +343,8 @@ def test_a_worker_killed_under_load_is_replaced_and_nothing_accepted_is_lost(
     # Only clients that the victim was answering may get no answer.
     assert len(asking.refused) <= ASKING_THREADS, asking.refused
     assert not asking.unprepared, asking.unprepared
-    assert_all_decisions_are_kept(running, asking)
+    for each in (asking, asked):
+        assert_all_decisions_are_kept(running, each)
     assert_all_is_kept_once(running, posting)
 
 
@@ -337,10 +362,12 @@ def test_a_worker_knows_what_was_prepared_before_it_answers(
 
 def test_a_killed_keeper_is_replaced(running: Site) -> None:
     victim = running.served.keeper()
-    os.kill(victim, signal.SIGKILL)
-    number = running.served.ask(HACC).json["decision_id"]
-    wait_for(lambda: running.has_stored([number]), "stored decision")
-    assert running.served.keeper() != victim
+    with asked_meanwhile(running.served, HACC) as asked:
+        os.kill(victim, signal.SIGKILL)
+        number = running.served.ask(HACC).json["decision_id"]
+        wait_for(lambda: running.has_stored([number]), "stored decision")
+        assert running.served.keeper() != victim
+    assert_all_decisions_are_kept(running, asked)
 
 
 def test_a_deleted_state_folder_keeps_nobody_from_a_decision(running: Site) -> None:
@@ -374,15 +401,28 @@ def wait_until_decisions_are_stored_again(running: Site, ask: Callable[[str], An
     wait_for(is_stored, "stored decision")
 
 
+def test_a_deleted_user_keeps_nobody_from_a_decision(running: Site) -> None:
+    question = HACC.replace("demo", "alice")
+    with asked_meanwhile(running.served, HACC) as asked:
+        of_alice = {running.served.decide(question).json["decision_id"] for _ in range(100)}
+        wait_for(lambda: running.has_stored(of_alice), "stored decisions")
+        told = ("--user", "alice", "--yes", "--db", running.location)
+        assert run_ioncast("history", "delete", *told).returncode == 0
+        assert of_alice.isdisjoint(running.stored())
+    assert_all_decisions_are_kept(running, asked)
+
+
 def test_a_service_killed_under_load_starts_again_with_all_that_it_accepted(
     running: Site,
 ) -> None:
     with (
         Posting(running.served, running.token, "to-a-master") as posting,
         Asking(running.served.ask, HACC, ASKING_THREADS) as asking,
+        Asking(running.served.decide, HACC, ASKING_THREADS) as asking_there,
     ):
         posting.wait_until_accepted()
         asking.wait_until_answered()
+        asking_there.wait_until_answered()
         others = running.served.processes()
         running.served.process.kill()
         running.served.process.wait()
@@ -390,8 +430,11 @@ def test_a_service_killed_under_load_starts_again_with_all_that_it_accepted(
         running.start()
         posting.wait_until_accepted()
         asking.wait_until_answered()
-    assert not asking.unprepared, asking.unprepared
-    assert_all_decisions_are_kept(running, asking)
+        asking_there.wait_until_answered()
+    for each in (asking, asking_there):
+        assert not each.unprepared, each.unprepared
+        assert_all_decisions_are_kept(running, each)
+    assert len(asking_there.counts) == 1
     assert_all_is_kept_once(running, posting)
 
 
@@ -417,11 +460,16 @@ def test_a_service_that_starts_where_it_may_only_read_keeps_decisions(stopped: S
 def assert_it_starts_and_keeps_decisions(site: Site, trouble: Trouble) -> None:
     with trouble(site):
         site.start()
-        with Asking(site.served.ask, HACC, ASKING_THREADS) as asking:
+        wait_for(lambda: site.served.decide(HACC).status == 200, "process for decisions")
+        with (
+            asked_meanwhile(site.served, HACC) as asked,
+            Asking(site.served.ask, HACC, ASKING_THREADS) as asking,
+        ):
             wait_for(lambda: len(asking.numbers) > 50, "decisions")
             wait_for(lambda: readiness(site.served) == "unavailable", "notice")
-    assert not asking.unprepared, asking.unprepared
-    assert_all_decisions_are_kept(site, asking)
+    for each in (asking, asked):
+        assert not each.unprepared, each.unprepared
+        assert_all_decisions_are_kept(site, each)
     wait_for(lambda: readiness(site.served) == "ok", "notice")
 
 
@@ -458,9 +506,11 @@ def test_a_service_starts_with_neither_a_database_nor_a_state_folder(tmp_path: P
     site = Site(str(location), None, tmp_path, "", service)
     try:
         wait_for(lambda: service.ask(HACC, timeout_s=2).status == 200, "decision")
-        wait_for(lambda: readiness(service) == "unavailable", "notice")
-        assert service.ask("/v1/systems").status == 503
-        number = service.ask(HACC).json["decision_id"]
+        wait_for(lambda: service.decide(HACC, timeout_s=2).status == 200, "decision")
+        with asked_meanwhile(service, HACC):
+            wait_for(lambda: readiness(service) == "unavailable", "notice")
+            assert service.ask("/v1/systems").status == 503
+            number = service.ask(HACC).json["decision_id"]
         location.unlink()
         with opened_database(location):
             pass

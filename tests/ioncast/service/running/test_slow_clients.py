@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.support.serving import PATIENCE_S, Served, running, wait_for
+from tests.support.serving import PATIENCE_S, Served, asked_meanwhile, running, wait_for
 
 pytestmark = pytest.mark.serving
 
@@ -123,7 +123,8 @@ def test_uploads_beyond_half_of_the_threads_are_asked_to_come_again(served: Serv
         return len(refused)
 
     # On a busy machine some uploads come when others have already lost their places.
-    wait_for(lambda: refusals() == expected, f"{expected} refusals")
+    with asked_meanwhile(served, DECIDE):
+        wait_for(lambda: refusals() == expected, f"{expected} refusals")
 
 
 def answered(sending: list[socket.socket]) -> list[socket.socket]:
@@ -140,8 +141,9 @@ def test_clients_that_never_finish_their_bodies_lose_their_places(served: Served
             return [(each.status, each.getheader("Content-Type")) for each in found]
 
     late = [(408, "application/problem+json")] * (THREADS // 2)
-    # The clients of the test before may still have a place for a moment.
-    wait_for(lambda: answers() == late, "answers")
+    with asked_meanwhile(served, DECIDE):
+        # The clients of the test before may still have a place for a moment.
+        wait_for(lambda: answers() == late, "answers")
     wait_for(lambda: status_of_an_upload(served) == 401, "free place")
 
 
