@@ -173,7 +173,8 @@ def test_a_slow_service_delays_only_jobs_whose_decisions_are_not_read_yet(
     # As if each decision took longer than all of them may take.
     monkeypatch.setattr("scheduler_plugin.arbiter.sharing._READING_S", -1.0)
     assert [change.job.id for change in arbiter.round(time.time())] == [jobs[1]]
-    assert [change.job.id for change in arbiter.round(time.time())] == [jobs[0]]
+    # If the released job still waits, it shares the pool with the other one now.
+    assert jobs[0] in {change.job.id for change in arbiter.round(time.time())}
 
 
 def test_a_users_own_begin_time_or_hold_wins(
