@@ -114,11 +114,6 @@ def delete_old_runs(connection: Connection, first_kept: datetime) -> None:
     delete_runs(connection, old_runs(connection, first_kept))
 
 
-def delete_old_outcomes(connection: Connection, first_kept: datetime) -> None:
-    """Delete the outcomes that `old_outcomes` lists."""
-    delete_outcomes(connection, old_outcomes(connection, first_kept))
-
-
 def delete_runs(connection: Connection, ids: Collection[int]) -> None:
     """Delete runs with their logs' digests and insights; their outcomes stay without a log.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -67,6 +67,8 @@ _FROM = _OLDEST.add_columns(_RANK.label("rank")).where(
 # at, for each rank.
 Place = tuple[tuple[str, str], ...]
 BEGINNING: Place = (("", ""),) * 3
+# A function that gets the ids of decisions just before they are deleted, in the same transaction.
+Before = Callable[[Connection, Sequence[str]], None]
 
 
 def has_too_old(connection: Connection, first_kept: datetime) -> bool:
@@ -75,7 +77,7 @@ def has_too_old(connection: Connection, first_kept: datetime) -> bool:
     return bool(connection.scalar(query))
 
 
-def delete_too_old(connection: Connection, first_kept: datetime) -> int:
+def delete_too_old(connection: Connection, first_kept: datetime, before: Before) -> int:
     """Delete some of the decisions from before a time, the oldest first.
 
     Parameters
@@ -84,6 +86,8 @@ def delete_too_old(connection: Connection, first_kept: datetime) -> int:
         A connection in a transaction that writes. It takes a part of a second.
     first_kept : datetime
         Decisions of this time and newer ones stay; it needs a time zone.
+    before : callable
+        As in `Before`.
 
     Returns
     -------
@@ -92,6 +96,7 @@ def delete_too_old(connection: Connection, first_kept: datetime) -> int:
         them.
     """
     rows = connection.execute(_TOO_OLD, {"first_kept": in_utc(first_kept)}).all()
+    before(connection, [row.id for row in rows])
     _delete(connection, rows)
     return len(rows)
 
@@ -106,7 +111,9 @@ def takes_too_much(connection: Connection, most_bytes: int) -> bool:
     return counter(connection, SIZE_COUNTER) > most_bytes
 
 
-def delete_least_useful(connection: Connection, most_bytes: int, place: Place) -> Place:
+def delete_least_useful(
+    connection: Connection, most_bytes: int, place: Place, before: Before
+) -> Place:
     """Delete some decisions, if all of them take more space than they may.
 
     Of each rank the oldest are deleted first: decisions that name neither user nor job, then
@@ -121,6 +128,8 @@ def delete_least_useful(connection: Connection, most_bytes: int, place: Place) -
         The space that decisions may take, as `size_of` estimates it.
     place : Place
         The result of the last call; `BEGINNING` for the first one.
+    before : callable
+        As in `Before`.
 
     Returns
     -------
@@ -133,7 +142,9 @@ def delete_least_useful(connection: Connection, most_bytes: int, place: Place) -
     for rank, last in enumerate(place):
         rows = connection.execute(_FROM, {"asked_at": last[0], "last_id": last[1]}).all()
         if rows:
-            reached = _delete_rank(connection, rows, rank, excess)
+            useless, reached = _useless(rows, rank, excess)
+            before(connection, [row.id for row in useless])
+            _delete(connection, useless)
             return (*place[:rank], reached, *place[rank + 1 :])
     if place == BEGINNING:
         # There is no decision at all: somebody else deleted rows.
@@ -141,10 +152,8 @@ def delete_least_useful(connection: Connection, most_bytes: int, place: Place) -
     return BEGINNING
 
 
-def _delete_rank(
-    connection: Connection, rows: Sequence[Any], rank: int, excess: int
-) -> tuple[str, str]:
-    """Delete decisions up to a rank until the others fit; return the last one looked at."""
+def _useless(rows: Sequence[Any], rank: int, excess: int) -> tuple[Sequence[Any], tuple[str, str]]:
+    """Choose decisions up to a rank until the others fit; return the last one looked at, too."""
     useless = []
     for row in rows:
         if row.rank <= rank:
@@ -152,8 +161,7 @@ def _delete_rank(
             excess -= row.size
         if excess <= 0:
             break
-    _delete(connection, useless)
-    return row.asked_at, row.id
+    return useless, (row.asked_at, row.id)
 
 
 def _delete(connection: Connection, rows: Sequence[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,6 +16,7 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
+    false,
     func,
     insert,
     or_,
@@ -168,6 +170,11 @@ _CANDIDATES_OF_USER = _candidates(
 _JOINED_OF_APPLICATION = _JOINED.where(
     outcomes_table.c.id.in_(_CANDIDATES), _APPLICATION_ID == _WANTED
 )
+_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
+_JOINED_OF_IDS = _JOINED.where(outcomes_table.c.id.in_(_KEYS)).order_by(outcomes_table.c.id)
+_CANDIDATES_OF_DECISIONS = _JOINED.where(
+    outcomes_table.c.id.in_(_candidates(false(), decisions.c.id.in_(_KEYS)))
+).order_by(outcomes_table.c.id)
 _THEIRS = or_(applications.c.user == _OF_USER, decisions.c.user == _OF_USER)
 _IDS_OF_USER = _JOINED.with_only_columns(outcomes_table.c.id).where(
     outcomes_table.c.id.in_(_CANDIDATES_OF_USER), _THEIRS
@@ -372,6 +379,19 @@ def newest_outcomes_of(
     query = _JOINED_OF_APPLICATION.order_by(outcomes_table.c.id.desc()).limit(limit)
     found = connection.execute(query, {"application": application_id}).mappings()
     return [_joined(row) for row in found][::-1]
+
+
+def outcomes_of_ids(connection: Connection, ids: Sequence[int]) -> list[JoinedOutcome]:
+    """List the outcomes with these ids, some hundred at once, in the order of their ids."""
+    found = connection.execute(_JOINED_OF_IDS, {"keys": ids}).mappings()
+    return [_joined(row) for row in found]
+
+
+def outcomes_of_decisions(connection: Connection, ids: Sequence[str]) -> list[JoinedOutcome]:
+    """List the outcomes that belong to decisions, some hundred at once, in the order of ids."""
+    wanted = set(ids)
+    found = map(_joined, connection.execute(_CANDIDATES_OF_DECISIONS, {"keys": ids}).mappings())
+    return [row for row in found if row.decision is not None and row.decision.id in wanted]
 
 
 def ids_of_users_outcomes(connection: Connection, user: str) -> list[int]:

@@ -273,6 +273,21 @@ expired_decisions = Table(
     UniqueConstraint("hour", "system", "source", name="uq_expired_decisions_hour"),
 )
 
+# Sums of the errors of decisions, by the month in UTC in which the outcomes were reported. Only
+# errors count here that nobody can compute again, because the decision or the outcome expired.
+# `inside` counts the outcomes between p10 and p90.
+expired_errors = Table(
+    "expired_errors",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system", String(200), nullable=False),
+    Column("month", String(7), nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("error_sum", Float, nullable=False),
+    Column("inside", BigInteger, nullable=False),
+    UniqueConstraint("system", "month", name="uq_expired_errors_system"),
+)
+
 # How many bytes of a file of decisions are stored, so that a keeper that begins anew stores no
 # decision again that has expired meanwhile.
 drained_spools = Table(

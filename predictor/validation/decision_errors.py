@@ -188,12 +188,7 @@ def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
         count.
     """
     known = _counted(rows)
-    measured = _measured(known)
-    judged = [
-        _judge(row, row.decision, measured.get(_like(row), {}))
-        for row in known
-        if row.decision is not None
-    ]
+    judged = judge(known)
     off = [each for each in judged if each.error is not None]
     return ErrorsSoFar(
         outcomes=len(known),
@@ -206,6 +201,22 @@ def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
         sources=_summaries(judged, lambda each: (each.system, each.source, None)),
         worst=tuple(sorted(off, key=lambda each: -(each.error or 0))[:_WORST]),
     )
+
+
+def judge(rows: Sequence[JoinedOutcome]) -> list[Judged]:
+    """Compare each decision with its outcome, however many there are.
+
+    Parameters
+    ----------
+    rows : sequence of JoinedOutcome
+        Outcomes, also without a decision. They alone decide the regrets.
+    """
+    measured = _measured(rows)
+    return [
+        _judge(row, row.decision, measured.get(_like(row), {}))
+        for row in rows
+        if row.decision is not None
+    ]
 
 
 def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:

@@ -196,6 +196,16 @@ class DriftItem(BaseModel):
     since: str | None
 
 
+class MonthItem(BaseModel):
+    """The errors of decisions whose outcomes were reported in a month."""
+
+    system: str
+    month: str = Field(description="The month in UTC.", examples=["2026-11"])
+    outcomes: int = Field(description="The number of outcomes with an expectation.")
+    error: float = Field(description="The mean relative error.")
+    coverage: float = Field(description="The share of outcomes between p10 and p90.")
+
+
 class ValidationAnswer(BaseModel):
     """The errors so far, and drift."""
 
@@ -217,6 +227,10 @@ class ValidationAnswer(BaseModel):
     )
     drift: list[DriftItem] = Field(
         description="By system and by kind of I/O; each of these outcomes adds at most two."
+    )
+    months: list[MonthItem] = Field(
+        description="By system, newest month first; at most one for each month since a system's"
+        " first outcome. These outcomes count, and all that expired or whose decisions expired."
     )
 
 
@@ -317,6 +331,7 @@ def validation(query: ValidationQuery) -> ValidationAnswer:
         applications=_accuracy(_of(found.value["applications"], query.system), 0, _SHOWN, here),
         worst=_of(found.value["worst"], query.system),
         drift=_of(drift.value, query.system),
+        months=_of(_summary("months").value, query.system),
     )
 
 

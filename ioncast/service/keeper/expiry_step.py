@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Protocol
@@ -12,8 +12,8 @@ from typing import Protocol
 from sqlalchemy import Connection, Engine
 
 from benchdb.history.deleting_runs import (
-    delete_old_outcomes,
     delete_old_runs,
+    delete_outcomes,
     forget_deleted,
     is_forgettable,
     old_outcomes,
@@ -27,9 +27,13 @@ from benchdb.history.expired_decisions import (
     takes_too_much,
 )
 from benchdb.history.kept_results import forget_expired, has_expired
+from benchdb.history.outcomes import JoinedOutcome, outcomes_of_decisions, outcomes_of_ids
 from benchdb.store.database import transaction
+from benchdb.store.expired_errors import add_expired
 from benchdb.store.writes import delete_old_writes, has_old_writes
 from ioncast.service.settings import Settings
+from predictor.validation.decision_errors import judge
+from predictor.validation.monthly_errors import monthly_errors
 
 _BETWEEN_S = 60.0
 # Decisions wait in the spool meanwhile.
@@ -63,9 +67,9 @@ class ExpiryStep:
         self._most_bytes = settings.keep_decisions_mib << 20
         # Days that data stay, 0 for ever; how to look for older ones, and how to delete them.
         self._by_age: tuple[tuple[int, _WorkBefore, _WorkBefore], ...] = (
-            (settings.keep_decisions_days, has_too_old, delete_too_old),
+            (settings.keep_decisions_days, has_too_old, _delete_old_decisions),
             (settings.keep_runs_days, old_runs, delete_old_runs),
-            (settings.keep_outcomes_days, old_outcomes, delete_old_outcomes),
+            (settings.keep_outcomes_days, old_outcomes, _delete_old_outcomes),
             (settings.keep_runs_days, has_old_writes, delete_old_writes),
             (_FORGET_AFTER_DAYS, is_forgettable, forget_deleted),
         )
@@ -107,6 +111,27 @@ class ExpiryStep:
     def _shrink(self) -> None:
         """Delete decisions that take too much space."""
         with transaction(self._database, write=True) as connection:
-            place = delete_least_useful(connection, self._most_bytes, self._place)
+            place = delete_least_useful(
+                connection, self._most_bytes, self._place, _sum_up_decisions
+            )
         # The rows are back if the commit failed.
         self._place = place
+
+
+def _delete_old_decisions(connection: Connection, first_kept: datetime) -> None:
+    delete_too_old(connection, first_kept, _sum_up_decisions)
+
+
+def _delete_old_outcomes(connection: Connection, first_kept: datetime) -> None:
+    ids = old_outcomes(connection, first_kept)
+    _sum_up(connection, outcomes_of_ids(connection, ids))
+    delete_outcomes(connection, ids)
+
+
+def _sum_up_decisions(connection: Connection, ids: Sequence[str]) -> None:
+    """Sum up the errors of decisions that expire before their outcomes."""
+    _sum_up(connection, outcomes_of_decisions(connection, ids))
+
+
+def _sum_up(connection: Connection, rows: Sequence[JoinedOutcome]) -> None:
+    add_expired(connection, monthly_errors(judge(rows)))

@@ -13,6 +13,7 @@ from benchdb.history.outcomes import newest_ids, newest_outcomes
 from benchdb.history.revisions import newest
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.store.database import transaction
+from benchdb.store.expired_errors import MonthlyErrors, expired_by_month
 from benchdb.store.systems import system_names
 from ioncast.service.answering.prepared import Writer
 from ioncast.service.keeper.counting import Count
@@ -25,6 +26,7 @@ from predictor.validation.decision_errors import (
     errors_so_far,
     errors_to_json,
 )
+from predictor.validation.monthly_errors import monthly_errors, months_to_json
 
 _BETWEEN_SUMMARIES_S = 60.0
 # Counting all cells of a large system takes many seconds, in which the other steps would wait.
@@ -82,22 +84,27 @@ class _Outcomes:
     """Errors of predictions and drift, made again when outcomes come or go."""
 
     def __init__(self) -> None:
-        # The newest change of an outcome, the last deleted run, and the outcomes that count.
-        self._judged: tuple[int, int, list[int]] | None = None
+        # The newest change of an outcome, the last deleted run, the outcomes that count, and the
+        # sums of expired errors, which tell that decisions expired.
+        self._judged: tuple[int, int, list[int], list[MonthlyErrors]] | None = None
 
     def forget(self) -> None:
         """Make the summaries again the next time."""
         self._judged = None
 
     def summaries(self, connection: Connection) -> dict[str, object]:
-        """Make the summaries; empty if no outcome or run came or went since the last time."""
-        found = newest(connection)[1], last_deleted(connection), newest_ids(connection, COUNTED)
+        """Make the summaries; empty if nothing came, went or expired since the last time."""
+        expired = expired_by_month(connection)
+        ids = newest_ids(connection, COUNTED)
+        found = newest(connection)[1], last_deleted(connection), ids, expired
         if found == self._judged:
             return {}
         rows = newest_outcomes(connection, limit=COUNTED)
         self._judged = found
+        errors = errors_so_far(rows)
         return {
-            "validation": errors_to_json(errors_so_far(rows)),
+            "validation": errors_to_json(errors),
+            "months": months_to_json(monthly_errors(errors.judged, expired)),
             "drift": drift_to_json(drift(rows)),
         }
 

@@ -27,6 +27,7 @@ from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.listing import configurations_after, measured_ids
 from benchdb.store.credentials import digest
 from benchdb.store.database import transaction
+from benchdb.store.expired_errors import expired_by_month
 from benchdb.store.systems import measured_systems, require_system, system_names
 from ioncast.insights.comparison.comparing import TOLERANCE
 from ioncast.service.api.jobs import explained_job
@@ -65,6 +66,7 @@ from ioncast_base.errors import IoncastError, UnknownNameError
 from ioncast_base.toml_files import in_plain_words
 from predictor.validation.decision_errors import COUNTED
 from predictor.validation.explained_jobs import ANOTHER_NUMBER
+from predictor.validation.monthly_errors import monthly_errors, months_to_json
 
 _PUBLIC = frozenset(["pages.login", "pages.enter", "pages.logout"])
 
@@ -214,6 +216,7 @@ def validation() -> Response:
         systems = system_names(connection)
         system = _chosen(connection, systems_with_outcomes(connection))
         newest = newest_outcomes(connection, COUNTED, system) if system else []
+        expired = expired_by_month(connection, system) if system else []
     known = accuracy(newest)
     compared = known.compared
     return page(
@@ -227,6 +230,7 @@ def validation() -> Response:
         by_application=errors_by_application(compared) if compared else None,
         regrets=regrets_by_application(known.found.judged),
         ratios=ratios(compared) if compared else None,
+        months=months_to_json(monthly_errors(compared, expired)),
     )
 
 

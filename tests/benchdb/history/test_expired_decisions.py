@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, delete, select, text
+from sqlalchemy import Connection, Engine, delete, select, text
 
 from benchdb.history.decision_sizes import SIZE_COUNTER
 from benchdb.history.decisions import DecisionRow, decisions, decisions_per_hour
@@ -40,6 +40,10 @@ def row(key: str, minute: float = 0, **changes: Any) -> DecisionRow:
     return replace(DECISION, id=key, asked_at=asked_at, **({"job_id": None} | changes))
 
 
+def nothing(connection: Connection, ids: Sequence[str]) -> None:
+    """The keeper sums up the errors of these decisions; see the tests of its process."""
+
+
 def kept(engine: Engine) -> set[str]:
     with transaction(engine) as connection:
         return {found.id for found in decisions(connection, limit=10_000)}
@@ -59,7 +63,7 @@ def delete_before(engine: Engine, moment: datetime) -> int:
     total = 0
     while True:
         with transaction(engine, write=True) as connection:
-            number = delete_too_old(connection, moment)
+            number = delete_too_old(connection, moment, nothing)
         if not number:
             return total
         total += number
@@ -79,7 +83,7 @@ def shrink_on(engine: Engine, most_bytes: int, place: Place) -> tuple[Place, lis
         with transaction(engine, write=True) as connection:
             if not takes_too_much(connection, most_bytes):
                 return place, [each for each in gone if each]
-            place = delete_least_useful(connection, most_bytes, place)
+            place = delete_least_useful(connection, most_bytes, place, nothing)
         gone.append(before - kept(engine))
 
 
@@ -95,7 +99,7 @@ def test_decisions_before_a_time_are_deleted(database: Engine) -> None:
 def test_many_decisions_are_deleted_in_many_transactions(database: Engine) -> None:
     put_decisions(database, *(row(f"d{i}", -i) for i in range(1, 1203)))
     with transaction(database, write=True) as connection:
-        assert delete_too_old(connection, NOON) == 500
+        assert delete_too_old(connection, NOON, nothing) == 500
     # The oldest go first, so that the newer ones are still known.
     assert kept(database) == {f"d{i}" for i in range(1, 703)}
     assert delete_before(database, NOON) == 702
@@ -144,7 +148,7 @@ def test_a_search_goes_on_behind_the_decisions_that_stay(database: Engine) -> No
     assert {key[0] for key in kept(database)} == {"j"}
     place = BEGINNING
     with transaction(database, write=True) as connection:
-        assert delete_least_useful(connection, 1 << 40, place) == place
+        assert delete_least_useful(connection, 1 << 40, place, nothing) == place
 
 
 def test_a_later_flood_is_deleted_before_the_decisions_of_users(database: Engine) -> None:
@@ -167,7 +171,7 @@ def test_a_flood_during_the_search_is_deleted_before_the_decisions_of_users(
     for _ in range(3):
         # The first two look at all decisions for those of nobody.
         with transaction(database, write=True) as connection:
-            place = delete_least_useful(connection, most_bytes, place)
+            place = delete_least_useful(connection, most_bytes, place, nothing)
     put_decisions(database, *(row(f"a{i}", 2000 + i, user=None) for i in range(400)))
     shrink_on(database, most_bytes, place)
     assert len({key for key in kept(database) if key[0] == "u"}) >= 295

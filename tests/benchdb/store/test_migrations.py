@@ -47,6 +47,7 @@ CHANGED = ("pattern", "fsync", "conditions")
 LATER = (
     *("run_logs", "fidelities", "insights", "kept_results"),
     *("expired_decisions", "drained_spools", "deleted_runs", "paused_systems", "writes"),
+    "expired_errors",
 )
 # Numbers that a migration counts.
 COUNTED = ("counters",)
