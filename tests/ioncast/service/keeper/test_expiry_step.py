@@ -105,18 +105,19 @@ def test_errors_stay_when_decisions_expire_before_their_outcomes(
 def test_an_interrupted_deletion_counts_nothing_twice(
     history: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    delete, failed = expiry_step.delete_outcomes, []
+    delete, deleted, failed = expiry_step.delete_outcomes, [], []
 
-    def fail(_: Connection) -> None:
-        failed.append(True)
-        raise DatabaseError("the database is away")
+    def fail_once(_: Connection) -> None:
+        if deleted and not failed:
+            failed.append(True)
+            raise DatabaseError("the database is away")
 
-    def failing(connection: Connection, ids: Any) -> None:
+    def delete_and_note(connection: Connection, ids: Any) -> None:
         delete(connection, ids)
-        if not failed:
-            event.listen(connection, "commit", fail)
+        deleted.append(ids)
 
-    monkeypatch.setattr(expiry_step, "delete_outcomes", failing)
+    event.listen(history, "commit", fail_once)
+    monkeypatch.setattr(expiry_step, "delete_outcomes", delete_and_note)
     with pytest.raises(DatabaseError):
         expire(history, keep_outcomes_days=1)
     assert left(history) == (2 * len(JOBS), len(JOBS))
