@@ -633,7 +633,8 @@ def test_a_hold_ends_by_itself_after_five_minutes_at_most(
 ) -> None:
     heartbeat = tmp_path / "heartbeat"
     beat(heartbeat, hold_s=of_arbiter_s)
-    before = int(time.time())
+    # Lua's clock, time(2), shows a new second up to a tick of the kernel later than Python's.
+    before = int(time.time() - 0.1)
     found = controller.submit(mode="arbitrate", heartbeat=str(heartbeat))
     assert before + most_s <= found["begin_time"] <= int(time.time()) + most_s
     assert found["licenses"] == "ionode:4"
