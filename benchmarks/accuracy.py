@@ -1,10 +1,10 @@
 """Accuracy of predictions: errors, regret and coverage on measurements that were held back.
 
-    python benchmarks/accuracy.py [--json FILE]
+    python benchmarks/accuracy.py [--only PROTOCOL ...] [--json FILE]
 
-Reads the measurements of the FORGE emulator on MareNostrum 4 and Santos Dumont. All seeds are
-fixed; only times and memory differ from run to run. The claims at the end are for information: a
-missed one does not change the exit code.
+Reads the measurements of the FORGE emulator on MareNostrum 4 and Santos Dumont, and the data sets
+of experiments/data. All seeds are fixed; only times and memory differ from run to run. The claims
+at the end are for information: a missed one does not change the exit code.
 """
 
 from __future__ import annotations
@@ -12,31 +12,33 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import math
 import platform
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
-from statistics import fmean
 from typing import Any
 
 import protocols
-from database import PHASES, synthetic, write_csv
-from database import SYSTEM as SYNTHETIC
-from judging import Judged, Score, score
-from measuring import DATA, Claim, ioncast, machine, run_once
-from protocols import MODEL, PAST, WITHOUT, Case, at
+from costs import claims_of_costs, count, measure_costs, table_of_costs
+from judging import FEWEST_PATTERNS, GROUPINGS, Estimate, Judged, Score, by_group, score
+from measuring import DATA, ioncast, machine, run_once
+from protocols import MODEL, Case
+from targets import claims
 from threadpoolctl import threadpool_limits
 
 from benchdb.measurements.curves import Curve, curves
 from benchdb.store.database import reading
-from predictor.composition.prediction import predict
-from predictor.model.fitting import fit_model
-from predictor.model.system_model import Knowledge
+from experiments.datasets import read as read_data_set
+from experiments.evaluation import named_curves
+from experiments.shipped import DATA as STUDIES
+from ior_configs import IorConfig
 
 PACKAGES = ("ioncast", "scikit-learn", "scipy", "numpy")
 FILES = {
@@ -44,37 +46,40 @@ FILES = {
     "Santos Dumont": ("santos-dumont.csv", "santos-dumont-lustre.csv"),
 }
 WORKERS = 2
+FOLDS = 10
 SPLITS = 3
+SMALL, SMALL_DATABASES = 20, 6
 SEED = 9366
-MEASUREMENTS_TO_FIT = 5_000
-MEASUREMENTS_IN_DATABASE = 1_000_000
-PREDICTIONS = 500
-PHASES_OF_APPLICATION = 3
+COSTS = "costs"
 
-Scores = dict[str, dict[str, Score]]
-Job = tuple[Callable[..., Iterator[Case]], tuple[Any, ...]]
+Part = Callable[[], Iterator[Case]]
 
 
 @dataclass(frozen=True)
-class Costs:
-    """Times and memory.
+class Measured:
+    """The measured patterns of both systems of FORGE."""
+
+    large: tuple[Curve, ...]
+    small: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A way to hold measurements back.
 
     Attributes
     ----------
-    measurements, fit_seconds : int, float
-        Number of measurements that a model was fitted to, and the time of the fit.
-    predict_ms, predict_p95_ms : float
-        Median and 95th percentile of the time of an application's prediction.
-    import_peak_mib, predict_peak_mib : float
-        Peak memory of an import into a large database, and of a prediction that fits a model.
+    title : str
+        The heading of its table.
+    parts : callable
+        Makes the computations that different processes can do.
+    grouped : bool
+        Whether a table by group follows.
     """
 
-    measurements: int
-    fit_seconds: float
-    predict_ms: float
-    predict_p95_ms: float
-    import_peak_mib: float
-    predict_peak_mib: float
+    title: str
+    parts: Callable[[Measured], list[Part]]
+    grouped: bool = False
 
 
 def main() -> None:
@@ -82,28 +87,56 @@ def main() -> None:
     start = time.monotonic()
     versions = (f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
     print(f"{machine()}\nPython {platform.python_version()}, {', '.join(versions)}")
-    measured = read(arguments.data)
-    for system, known in measured.items():
+    forge = read(arguments.data)
+    measured = Measured(*forge.values())
+    for system, known in forge.items():
         print(f"{system}: {count(known):,} measurements of {len(known)} patterns")
-    costs = measure_costs(measured["MareNostrum 4"])
-    scores = run(jobs(measured["MareNostrum 4"], measured["Santos Dumont"]))
-    for protocol, by_way in scores.items():
-        print("\n".join(table(protocol, by_way)))
-    print("\n".join(table_of_costs(costs)))
-    found = [*claims(scores), *claims_of_costs(costs)]
+    chosen = {key: one for key, one in PROTOCOLS.items() if key in arguments.only}
+    costs = measure_costs(measured.large) if COSTS in arguments.only else None
+    scores: dict[str, dict[str, Score]] = {}
+    groups: dict[str, dict[tuple[str, str], Score]] = {}
+    for key, judged in run({key: one.parts(measured) for key, one in chosen.items()}):
+        scores[key] = {way: score(of_way) for way, of_way in judged.items()}
+        groups[key] = scores_of_groups(judged[MODEL]) if chosen[key].grouped else {}
+        lines = table(f"{chosen[key].title} (`{key}`)", scores[key])
+        print(*lines, *table_of_groups(groups[key]), sep="\n", flush=True)
+    found = list(claims(scores, groups))
+    if costs:
+        print("\n".join(table_of_costs(costs)))
+        found += claims_of_costs(costs)
     print("\n| claim | measured | |\n| --- | --- | --- |")
     for claim in found:
-        verdict = "PASS" if claim.holds else "MISS"
-        print(f"| {claim.text} | {claim.measured} | {verdict} |")
+        print(f"| {claim.text} | {claim.measured} | {'PASS' if claim.holds else 'MISS'} |")
     say(f"{time.monotonic() - start:.0f} s")
     if arguments.json:
-        arguments.json.write_text(as_json(scores, costs, found), encoding="utf-8")
+        content = {
+            "machine": machine(),
+            "scores": {key: by_name(of_key) for key, of_key in scores.items()},
+            "groups": {
+                key: by_name({f"{grouping}: {group}": one for (grouping, group), one in of.items()})
+                for key, of in groups.items()
+            },
+            "costs": costs and asdict(costs),
+            "claims": [asdict(claim) for claim in found],
+        }
+        arguments.json.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure how good predictions are.")
+    parser = argparse.ArgumentParser(
+        description="Measure how good predictions are.",
+        epilog="protocols: " + "; ".join(f"{key}: {one.title}" for key, one in PROTOCOLS.items()),
+    )
     parser.add_argument(
         "--data", type=Path, default=DATA / "forge", metavar="FOLDER", help="with FORGE's CSV files"
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=(*PROTOCOLS, COSTS),
+        default=(*PROTOCOLS, COSTS),
+        metavar="PROTOCOL",
+        help="run these protocols only, or costs for times and memory",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every score there too")
     arguments = parser.parse_args()
@@ -133,243 +166,244 @@ def read(folder: Path) -> dict[str, tuple[Curve, ...]]:
             return {system: tuple(curves(connection, system)) for system in FILES}
 
 
-def count(known: Sequence[Curve]) -> int:
-    return sum(len(values) for curve in known for values in curve.bandwidths_mib_s.values())
+def run(parts: Mapping[str, Sequence[Part]]) -> Iterator[tuple[str, dict[str, list[Judged]]]]:
+    """Do all parts, and yield the cases of each protocol by way as soon as it is done."""
+    start = time.monotonic()
+    # More threads for linear algebra would only slow the other process down.
+    with ProcessPoolExecutor(WORKERS, initializer=threadpool_limits, initargs=(1,)) as pool:
+        begun = {key: [pool.submit(cases, part) for part in of] for key, of in parts.items()}
+        for key, futures in begun.items():
+            judged: dict[str, list[Judged]] = {}
+            for done, future in enumerate(futures, start=1):
+                for way, one in future.result():
+                    judged.setdefault(way, []).append(one)
+                if done % math.ceil(len(futures) / 10) == 0:
+                    say(f"{key}: {done} of {len(futures)}, {time.monotonic() - start:.0f} s")
+            yield key, judged
 
 
-def jobs(known: Sequence[Curve], small: Sequence[Curve]) -> list[Job]:
-    """The computations to spread over processes, the longest first."""
+def cases(part: Part) -> list[Case]:
+    return list(part())
+
+
+def halves(protocol: Callable[..., Iterator[Case]], measured: Measured) -> list[Part]:
     return [
-        (protocols.elsewhere, (small, known)),
-        *((protocols.applications_left_out, (known, fold)) for fold in range(protocols.FOLDS)),
-        *(
-            (protocols.group_left_out, (known, protocol, value))
-            for protocol, of in protocols.GROUPS.items()
-            for value in sorted({of(curve.config) for curve in known})
-        ),
-        *(
-            (protocols.few_repetitions, (known, split, side))
-            for split in range(SPLITS)
-            for side in (0, 1)
-        ),
-        (protocols.alone, (small, known)),
-        *((protocols.pattern_left_out, (known, index)) for index in range(len(known))),
+        partial(protocol, measured.large, split, side) for split in range(SPLITS) for side in (0, 1)
     ]
 
 
-def run(todo: Sequence[Job]) -> Scores:
-    """Run all computations and score them by protocol and way to predict."""
-    judged: dict[str, dict[str, list[Judged]]] = {}
-    # More threads for linear algebra would only slow the other process down.
-    with ProcessPoolExecutor(WORKERS, initializer=threadpool_limits, initargs=(1,)) as pool:
-        begun = [pool.submit(cases, *job) for job in todo]
-        for done, future in enumerate(begun, start=1):
-            for protocol, way, one in future.result():
-                judged.setdefault(protocol, {}).setdefault(way, []).append(one)
-            say(f"{done} of {len(todo)} done")
+def folds(known: Sequence[Curve]) -> list[list[int]]:
+    """Random tenths of the patterns, by their places."""
+    order = Random(SEED).sample(range(len(known)), len(known))  # noqa: S311
+    return [order[fold::FOLDS] for fold in range(FOLDS)]
+
+
+def ten_folds(measured: Measured) -> list[Part]:
+    known = measured.large
+    leave_out = partial(protocols.patterns_left_out, known, past=True, fixed=True)
+    return [partial(leave_out, fold) for fold in folds(known)]
+
+
+def applications_of_folds(measured: Measured) -> list[Part]:
+    known = measured.large
+    return [
+        partial(protocols.new_applications, known, fold, seed)
+        for seed, fold in enumerate(folds(known))
+    ]
+
+
+def values_left_out(
+    of: Callable[[IorConfig], float], measured: Measured, *, past: bool = False
+) -> list[Part]:
+    """Leave each value of a property out."""
+    values = [of(curve.config) for curve in measured.large]
+    places = [[i for i, own in enumerate(values) if own == one] for one in sorted({*values})]
+    leave_out = partial(protocols.patterns_left_out, measured.large, past=past)
+    return [partial(leave_out, members) for members in places]
+
+
+def one_by_one(known: Sequence[Curve]) -> list[Part]:
+    return [partial(protocols.patterns_left_out, known, [i]) for i in range(len(known))]
+
+
+def of_santos_dumont(measured: Measured) -> list[Part]:
+    of_other_system = partial(protocols.by_other_model, measured.small, measured.large)
+    return [*one_by_one(measured.small), of_other_system]
+
+
+def of_study(name: str, _: Measured) -> list[Part]:
+    return one_by_one(tuple(named_curves(read_data_set(STUDIES / name)).values()))
+
+
+def all_studies(_: Measured) -> list[Part]:
+    folders = sorted(path.parent for path in STUDIES.glob("*/provenance.json"))
+    return [
+        partial(protocols.of_study, folder, [other for other in folders if other != folder])
+        for folder in folders
+    ]
+
+
+def small_databases(measured: Measured) -> list[Part]:
+    """All but a few random patterns left out."""
+    known = measured.large
+    parts: list[Part] = []
+    for seed in range(SMALL_DATABASES):
+        kept = Random(seed).sample(range(len(known)), SMALL)  # noqa: S311
+        left_out = [i for i in range(len(known)) if i not in kept]
+        parts.append(partial(protocols.patterns_left_out, known, left_out))
+    return parts
+
+
+def numbers_of_all(measured: Measured) -> list[Part]:
+    """Each number of I/O nodes left out for all patterns; direct access tells nothing of them."""
+    known = measured.large
+    numbers = sorted({n for curve in known for n in curve.bandwidths_mib_s if n})
+    return [partial(protocols.numbers_left_out, known, [n] * len(known)) for n in numbers]
+
+
+def numbers_of_some(measured: Measured) -> list[Part]:
+    """Each number left out for some patterns: in turn a different one for each pattern."""
+    known = measured.large
+    return [
+        partial(
+            protocols.numbers_left_out,
+            known,
+            [
+                sorted(curve.bandwidths_mib_s)[(place + turn) % len(curve.bandwidths_mib_s)]
+                for place, curve in enumerate(known)
+            ],
+        )
+        for turn in range(max(len(curve.bandwidths_mib_s) for curve in known))
+    ]
+
+
+PROTOCOLS = {
+    "folds": Protocol(
+        "Ten folds: a tenth of the patterns left out, hyperparameters refitted", ten_folds, True
+    ),
+    "halves": Protocol(
+        "Few repetitions: half of each cell's predict the other half",
+        partial(halves, protocols.few_repetitions),
+        True,
+    ),
+    "processes": Protocol(
+        "A process count left out", partial(values_left_out, lambda config: config.tasks or 0)
+    ),
+    "per-node": Protocol(
+        "A number of processes per node left out",
+        partial(values_left_out, lambda config: (config.tasks or 0) / (config.nodes or 1)),
+    ),
+    "requests": Protocol(
+        "A request size left out",
+        partial(values_left_out, lambda config: config.transfer_size, past=True),
+        True,
+    ),
+    "small": Protocol(
+        f"Small databases: {SMALL} random patterns predict the others, {SMALL_DATABASES} times",
+        small_databases,
+        True,
+    ),
+    "numbers": Protocol("A number of I/O nodes that was never measured", numbers_of_all, True),
+    "numbers-of-some": Protocol(
+        "A number of I/O nodes that was not measured for a fifth of the patterns",
+        numbers_of_some,
+        True,
+    ),
+    "known-applications": Protocol(
+        "Applications of patterns in the database, by phases (half the repetitions)",
+        partial(halves, protocols.known_applications),
+    ),
+    "new-applications": Protocol(
+        "Applications of left-out patterns, by phases (ten folds)", applications_of_folds
+    ),
+    "santos-dumont": Protocol(
+        "Santos Dumont alone, patterns left out one at a time", of_santos_dumont, True
+    ),
+    "elsewhere": Protocol(
+        "Santos Dumont's patterns by MareNostrum 4's model and a few of their cells",
+        lambda measured: [partial(protocols.elsewhere, measured.small, measured.large)],
+    ),
+    "testbed": Protocol(
+        "The testbed's benchmarks left out one at a time", partial(of_study, "testbed"), True
+    ),
+    "applications": Protocol(
+        "The benchmarks of experiments/data/applications left out one at a time",
+        partial(of_study, "applications"),
+    ),
+    "studies": Protocol("The applications of all shipped studies", all_studies),
+}
+
+
+def scores_of_groups(judged: Sequence[Judged]) -> dict[tuple[str, str], Score]:
+    """Scores by grouping and group."""
     return {
-        protocol: {way: score(of_way) for way, of_way in judged[protocol].items()}
-        for protocol in protocols.PROTOCOLS
+        (grouping, group): score(members)
+        for grouping, of in GROUPINGS.items()
+        for group, members in sorted(by_group(judged, of).items())
     }
 
 
-def cases(protocol: Callable[..., Iterator[Case]], arguments: tuple[Any, ...]) -> list[Case]:
-    return list(protocol(*arguments))
-
-
-def measure_costs(known: Sequence[Curve]) -> Costs:
-    say("times and memory")
-    enough = enlarged(known)
-    start = time.perf_counter()
-    model = fit_model(enough)
-    fit_seconds = time.perf_counter() - start
-    times = prediction_times(known, Knowledge(tuple(known), model))
-    imported, asked = peaks_mib()
-    return Costs(
-        measurements=count(enough),
-        fit_seconds=fit_seconds,
-        predict_ms=1000 * times[len(times) // 2],
-        predict_p95_ms=1000 * times[-1 - len(times) // 20],
-        import_peak_mib=imported,
-        predict_peak_mib=asked,
-    )
-
-
-def enlarged(known: Sequence[Curve]) -> list[Curve]:
-    """Add copies with another request size, up to the number of measurements in the claim."""
-    found = list(known)
-    for curve in known:
-        if count(found) >= MEASUREMENTS_TO_FIT:
-            break
-        size = 3 * curve.config.transfer_size // 2
-        config = replace(curve.config, transfer_size=size, block_size=size * 64)
-        found.append(replace(curve, id=len(found) + 1, config=config))
-    return found
-
-
-def prediction_times(known: Sequence[Curve], knowledge: Knowledge) -> list[float]:
-    """Sorted seconds of predictions for different applications; the first one is left out."""
-    chance = Random(SEED)  # noqa: S311
-    seconds = []
-    for _ in range(1 + PREDICTIONS):
-        nodes = chance.choice(known).config.nodes
-        able = [curve.config for curve in known if curve.config.nodes == nodes]
-        phases = [
-            # A number of bytes that no benchmark has.
-            protocols.phase_of(
-                config, (config.tasks or 1) * config.transfer_size * chance.randint(2, 999)
-            )
-            for config in chance.sample(able, PHASES_OF_APPLICATION)
-        ]
-        start = time.perf_counter()
-        predict(phases, knowledge, system="FORGE", nodes=nodes)
-        seconds.append(time.perf_counter() - start)
-    return sorted(seconds[1:])
-
-
-def peaks_mib() -> tuple[float, float]:
-    """Peaks of an import into a large database, and of a prediction that fits a model first."""
-    with tempfile.TemporaryDirectory(prefix="ioncast-benchmark-") as name:
-        folder = Path(name)
-        table, phases = folder / "measurements.csv", folder / "phases.csv"
-        write_csv(table, synthetic(MEASUREMENTS_IN_DATABASE // 10))
-        phases.write_text(PHASES, encoding="utf-8")
-        place = ("--system", SYNTHETIC, "--db", str(folder / "large.sqlite"))
-        imported = run_once([str(ioncast()), "bench", "import", str(table), *place])
-        asked = run_once([str(ioncast()), "predict", str(phases), *place])
-    return imported.peak_kib / 1024, asked.peak_kib / 1024
-
-
-def table(protocol: str, by_way: Mapping[str, Score]) -> Iterator[str]:
+def table(title: str, by_way: Mapping[str, Score]) -> Iterator[str]:
     """Scores as a Markdown table."""
-    yield f"\n{protocol[0].upper()}{protocol[1:]}\n"
+    yield f"\n{title}\n"
     yield (
         "| way | predictions | error, cells | error, runs | regret | 95th percentile | best hit"
-        " | regret, 5 % tolerance | coverage |"
+        " | regret of the decision | 95th percentile | coverage |"
     )
-    yield "| --- " + "| ---: " * 8 + "|"
+    yield "| --- " + "| ---: " * 9 + "|"
     for way, found in by_way.items():
-        coverage = "–" if found.coverage is None else f"{found.coverage:.1%}"
-        errors = f"{decimal(found.cell_error)} | {decimal(found.run_error)}"
-        yield (
-            f"| {way} | {found.forecasts:,} | {errors} | {found.regret:.4f}"
-            f" | {found.regret_p95:.3f} | {found.hit:.0%} | {found.frugal_regret:.4f}"
-            f" | {coverage} |"
+        some = f"{found.forecasts:,}"
+        asked = some if found.forecasts == found.asked else f"{some} of {found.asked:,}"
+        figures = (
+            decimals(found.cell_error),
+            decimals(found.run_error),
+            decimals(found.regret, 4),
+            decimals(found.regret_p95),
+            percent(found.hit, 0),
+            decimals(found.decision_regret, 4),
+            decimals(found.decision_regret_p95),
+            percent(found.coverage),
         )
+        yield f"| {way} | {asked} | {' | '.join(figures)} |"
 
 
-def decimal(error: float | None) -> str:
-    return "–" if error is None else f"{error:.3f}"
-
-
-def table_of_costs(costs: Costs) -> Iterator[str]:
-    yield "\nTimes and memory\n\n| what | measured |\n| --- | ---: |"
-    what = f"a fit to {costs.measurements:,} measurements, one process"
-    yield f"| {what} | {costs.fit_seconds:.1f} s |"
-    what = f"a prediction of {PHASES_OF_APPLICATION} phases, warm, median (95th percentile)"
-    yield f"| {what} | {costs.predict_ms:.2f} ({costs.predict_p95_ms:.2f}) ms |"
-    where = f"{MEASUREMENTS_IN_DATABASE:,} measurements, peak of"
-    yield f"| {where} `ioncast bench import` | {costs.import_peak_mib:,.0f} MiB |"
-    yield f"| {where} `ioncast predict`, which fits | {costs.predict_peak_mib:,.0f} MiB |"
-
-
-def claims(scores: Scores) -> Iterator[Claim]:
-    limits = {
-        protocols.HALVES: (0.16, 0.040),
-        protocols.LEFT_OUT: (0.135, 0.024),
-        protocols.PROCESSES: (0.17, 0.025),
-        protocols.PER_NODE: (0.17, 0.025),
-        protocols.REQUESTS: (0.45, 0.027),
-    }
-    for protocol, (error, regret) in limits.items():
-        found = scores[protocol][MODEL]
-        yield at_most(f"{protocol}: error of cells", found.cell_error, error)
-        yield at_most(f"{protocol}: regret", found.regret, regret)
-        yield covers(protocol, found.coverage)
-    yield from of_patterns_kept_aside(scores[protocols.LEFT_OUT][MODEL])
-    yield from of_the_past(scores)
-    yield from of_applications(scores)
-
-
-def of_patterns_kept_aside(found: Score) -> Iterator[Claim]:
-    """Claims for new patterns, checked here on the patterns that were left out."""
-    what = "for patterns kept aside, here left out"
-    yield at_most(f"{what}: error of cells", found.cell_error, 0.13)
-    yield at_most(f"{what}: error of runs", found.run_error, 0.235)
-    yield Claim(f"{what}: the best is hit in at least 80 %", f"{found.hit:.1%}", found.hit >= 0.8)
-    yield at_most(f"{what}: regret", found.regret, 0.015)
-    yield at_most(f"{what}: 95th percentile of regret", found.regret_p95, 0.10)
-
-
-def of_the_past(scores: Scores) -> Iterator[Claim]:
-    """Claims for one earlier run: errors on the other cells with it and without it."""
-    for protocol, limit in ((protocols.REQUESTS, 0.5), (protocols.LEFT_OUT, 1.02)):
-        for n in (1, 2, 8):
-            found = scores[protocol]
-            with_run, without = (found[at(way, n)].cell_error or 0 for way in (PAST, WITHOUT))
-            nodes = f"{n} I/O node{'s' * (n > 1)}"
-            yield Claim(
-                f"{protocol}: with one run at {nodes} at most {limit:g} × the error",
-                f"{with_run / without:.3f} × ({without:.3f} → {with_run:.3f})",
-                with_run <= limit * without,
-            )
-
-
-def of_applications(scores: Scores) -> Iterator[Claim]:
-    """Claims for applications: with several phases no worse than with one."""
-    for protocol in (protocols.KNOWN_APPLICATIONS, protocols.NEW_APPLICATIONS):
-        one, *more = scores[protocol].values()
-        error = fmean(found.cell_error or 0 for found in more)
-        what = f"{protocol}: error of cells with 2 to 6 phases, as with one"
-        yield at_most(what, error, one.cell_error or 0)
-        covered = fmean(found.coverage or 0 for found in scores[protocol].values())
-        yield covers(f"{protocol}: with 1 to 6 phases", covered)
-
-
-def claims_of_costs(costs: Costs) -> Iterator[Claim]:
-    yield Claim(
-        f"a fit to {costs.measurements:,} measurements in less than 60 s",
-        f"{costs.fit_seconds:.1f} s",
-        costs.fit_seconds < 60,
+def table_of_groups(groups: Mapping[tuple[str, str], Score]) -> Iterator[str]:
+    """Scores of ioncast by group as a Markdown table; empty without groups."""
+    if not groups:
+        return
+    yield (
+        "\n| ioncast, by | group | patterns | runs | error, cells | regret"
+        " | regret of the decision | coverage |"
     )
-    yield Claim(
-        "a prediction from a warm process in less than 5 ms at the median",
-        f"{costs.predict_ms:.2f} ms",
-        costs.predict_ms < 5,
-    )
-    peak = max(costs.import_peak_mib, costs.predict_peak_mib) * 1.048576
-    yield Claim(
-        f"{MEASUREMENTS_IN_DATABASE:,} measurements in less than 2 GB",
-        f"{peak:,.0f} MB",
-        peak < 2000,
-    )
+    yield "| --- | --- " + "| ---: " * 6 + "|"
+    for (grouping, group), found in groups.items():
+        counts = f"{grouping} | {group} | {found.patterns} | {found.runs:,}"
+        few = f"fewer than {FEWEST_PATTERNS} patterns: too few"
+        figures = (
+            decimals(found.cell_error),
+            decimals(found.regret, 4),
+            decimals(found.decision_regret, 4),
+            percent(found.coverage) if found.is_enough else few,
+        )
+        yield f"| {counts} | {' | '.join(figures)} |"
 
 
-def at_most(what: str, value: float | None, limit: float) -> Claim:
-    measured = 0.0 if value is None else value
-    return Claim(f"{what}, at most {limit:.3g}", f"{measured:.4f}", measured <= limit)
+def decimals(found: Estimate | None, digits: int = 3) -> str:
+    return "–" if found is None else _with_interval(found, lambda one: f"{one:.{digits}f}")
 
 
-def covers(what: str, coverage: float | None) -> Claim:
-    measured = coverage or 0.0
-    return Claim(
-        f"{what}: p10 to p90 hold 75 to 85 % of the runs",
-        f"{measured:.1%}",
-        0.75 <= measured <= 0.85,
-    )
+def percent(found: Estimate | None, digits: int = 1) -> str:
+    return "–" if found is None else _with_interval(found, lambda one: f"{one:.{digits}%}")
 
 
-def as_json(scores: Scores, costs: Costs, found: Sequence[Claim]) -> str:
-    content = {
-        "machine": machine(),
-        "scores": {
-            protocol: {way: asdict(one) for way, one in by_way.items()}
-            for protocol, by_way in scores.items()
-        },
-        "costs": asdict(costs),
-        "claims": [asdict(claim) for claim in found],
-    }
-    return json.dumps(content, indent=1)
+def _with_interval(found: Estimate, text: Callable[[float], str]) -> str:
+    if found.low is None or found.high is None:
+        return text(found.value)
+    return f"{text(found.value)} ({text(found.low)}–{text(found.high)})"
+
+
+def by_name(scores: Mapping[str, Score]) -> dict[str, Any]:
+    return {name: asdict(one) for name, one in scores.items()}
 
 
 if __name__ == "__main__":

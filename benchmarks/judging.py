@@ -2,88 +2,167 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
 
 import numpy as np
+from scipy.stats import bootstrap
 
+from benchdb.measurements.cells import bimodal
+from ior_configs import IorConfig
 from predictor.composition.decision import fewest_near_best
 from predictor.composition.prediction import Prediction
+from predictor.validation.against_reruns import Reruns, error, mean_of_cells
 
-# MiB/s of measured runs by number of I/O nodes.
-Runs = Mapping[int, Sequence[float]]
+RESAMPLES = 1_000
+SEED = 9366
+# Fewer patterns do not tell how good the predictions of a group are.
+FEWEST_PATTERNS = 10
+SMALL_REQUEST = 128 << 10
 
 
-class Forecast(NamedTuple):
+@dataclass(frozen=True)
+class Forecast:
     """The prediction of one application, by any way to predict.
 
     Attributes
     ----------
     means : mapping of int to float
         Expected MiB/s by number of I/O nodes.
-    intervals : mapping of int to pair of float, or None
-        From p10 to p90; None if the way has no intervals.
+    intervals : mapping of int to pair of float
+        From p10 to p90; empty if the way has no intervals.
     best, decision : int
-        The number of I/O nodes that is expected to be best, and the fewest within the tolerance.
+        The number of I/O nodes that is expected to be best, and the answer to the scheduler.
     """
 
     means: Mapping[int, float]
-    intervals: Mapping[int, tuple[float, float]] | None
+    intervals: Mapping[int, tuple[float, float]]
     best: int
     decision: int
 
 
-class Judged(NamedTuple):
-    """A forecast compared with runs; `Score` sums up many of them."""
+@dataclass(frozen=True)
+class Cell:
+    """A forecast compared with the runs of one number of I/O nodes; empty if not compared."""
 
-    cell_errors: list[float]
-    run_errors: list[float]
-    covered: list[bool]
+    io_nodes: int
+    bimodal: bool
+    errors: tuple[float, ...] = ()
+    run_errors: tuple[float, ...] = ()
+    inside: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choices of a forecast compared with the measured best.
+
+    Attributes
+    ----------
+    measured_best : Cell
+        The cell with the highest measured mean.
+    regret, decision_regret : float
+        1 - measured mean at the predicted best, or at the decision / highest measured mean.
+    hit : bool
+        Whether the predicted best is the measured best.
+    """
+
+    measured_best: Cell
     regret: float
-    frugal_regret: float
+    decision_regret: float
     hit: bool
 
 
 @dataclass(frozen=True)
-class Score:
-    """Many forecasts of one way.
+class Judged:
+    """A forecast compared with runs.
 
     Attributes
     ----------
-    cell_error : float or None
-        Mean over cells of |predicted - mean| / mean of its runs; None if only the choice is
-        judged.
-    run_error : float or None
-        Mean over runs of |predicted - run| / run.
-    regret, regret_p95 : float
-        1 - mean bandwidth at the predicted best / mean bandwidth at the best; the mean and
-        the 95th percentile over forecasts.
-    hit : float
-        Share of forecasts whose best is the best.
-    frugal_regret : float
-        Mean regret of the fewest I/O nodes within the tolerance of the predicted best.
-    coverage : float or None
-        Share of runs between p10 and p90.
-    forecasts : int
-        Number of forecasts.
+    pattern : IorConfig or str
+        The configuration, or the name of the application.
+    cells : tuple of Cell
+        The compared cells; empty if only the choice counts, or if there is no forecast.
+    choice : Choice or None
+        The choices; None if there is no forecast, or if the choice is of another group.
     """
 
-    cell_error: float | None
-    run_error: float | None
-    regret: float
-    regret_p95: float
-    hit: float
-    frugal_regret: float
-    coverage: float | None
+    pattern: IorConfig | str
+    cells: tuple[Cell, ...] = ()
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95 % interval over patterns; without one if there is only one pattern."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """Many forecasts of one way; None where nothing was compared.
+
+    Attributes
+    ----------
+    patterns, cells, runs : int
+        Numbers of patterns, cells and runs that were compared.
+    asked, forecasts : int
+        Number of predictions that were asked for, and of those with an answer.
+    cell_error : Estimate or None
+        Mean over cells of |predicted - mean| / mean of its runs.
+    run_error : Estimate or None
+        Mean over runs of |predicted - run| / run.
+    regret, regret_p95, decision_regret, decision_regret_p95 : Estimate or None
+        Mean and 95th percentile over forecasts, see `Choice`.
+    hit : Estimate or None
+        Share of forecasts whose best is the best.
+    coverage : Estimate or None
+        Share of runs between p10 and p90.
+    """
+
+    patterns: int
+    cells: int
+    runs: int
+    asked: int
     forecasts: int
+    cell_error: Estimate | None
+    run_error: Estimate | None
+    regret: Estimate | None
+    regret_p95: Estimate | None
+    decision_regret: Estimate | None
+    decision_regret_p95: Estimate | None
+    hit: Estimate | None
+    coverage: Estimate | None
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are enough patterns to judge by."""
+        return self.patterns >= FEWEST_PATTERNS
 
 
-def predicted(prediction: Prediction) -> Forecast:
-    """The forecast in a prediction."""
-    assert prediction.best.io_nodes is not None  # noqa: S101
-    assert prediction.decision.io_nodes is not None  # noqa: S101
+# A property of a cell in words, by which cells and choices are grouped.
+Grouping = Callable[[IorConfig, Cell], str]
+
+GROUPINGS: dict[str, Grouping] = {
+    "I/O nodes": lambda _, cell: str(cell.io_nodes) if cell.io_nodes else "0 (direct access)",
+    "layout": lambda config, _: f"{config.operation}, {config.file_access}, {config.spatiality}",
+    "request": lambda config, _: (
+        "below 128 KiB" if config.transfer_size < SMALL_REQUEST else "128 KiB and more"
+    ),
+    "modes": lambda _, cell: "bimodal" if cell.bimodal else "one mode",
+    "processes": lambda config, _: str(config.tasks),
+}
+
+
+def predicted(prediction: Prediction) -> Forecast | None:
+    """The forecast in a prediction; None if nothing resembles the application."""
+    if prediction.best.io_nodes is None or prediction.decision.io_nodes is None:
+        return None
     points = {point.io_nodes: point.bandwidth_mib_s for point in prediction.curve}
     return Forecast(
         means={n: point.mean for n, point in points.items()},
@@ -93,54 +172,165 @@ def predicted(prediction: Prediction) -> Forecast:
     )
 
 
-def of_means(means: Mapping[int, float]) -> Forecast:
-    """A forecast from expected bandwidths, without intervals."""
-    return Forecast(
-        means=means,
-        intervals=None,
-        best=fewest_near_best(means, 0),
-        decision=fewest_near_best(means),
-    )
+def of_means(means: Mapping[int, float]) -> Forecast | None:
+    """A forecast from expected bandwidths, without intervals; None without bandwidths."""
+    if not means:
+        return None
+    return Forecast(means, {}, best=fewest_near_best(means, 0), decision=fewest_near_best(means))
 
 
-def scaled(forecast: Forecast, factor: float) -> Forecast:
-    return of_means({n: factor * mean for n, mean in forecast.means.items()})
+def interpolated(means: Mapping[int, float], io_nodes: int) -> dict[int, float]:
+    """Add a number of I/O nodes: linear in log2 of the number, and in the logarithm of MiB/s.
+
+    Empty without a measured neighbour on both sides. Direct access is no neighbour.
+    """
+    known = sorted(n for n in means if n)
+    if not known or not known[0] <= io_nodes <= known[-1]:
+        return {}
+    logarithms = np.log([means[n] for n in known])
+    return {**means, io_nodes: math.exp(np.interp(math.log2(io_nodes), np.log2(known), logarithms))}
 
 
-def judge(forecast: Forecast, runs: Runs, without: Collection[int] = ()) -> Judged:
+def judge(
+    pattern: IorConfig | str,
+    forecast: Forecast | None,
+    runs: Reruns,
+    only: Collection[int] | None = None,
+) -> Judged:
     """Compare a forecast with runs.
 
-    Errors and coverage leave out the numbers of I/O nodes in `without`; choices are among all.
+    Errors and coverage are of the numbers of I/O nodes in `only`, by default of all that were
+    forecast; choices are among all.
     """
-    truth = {n: fmean(values) for n, values in runs.items()}
-    counted = [n for n in runs if n not in without]
-    pairs = [(n, run) for n in counted for run in runs[n]]
-    intervals = forecast.intervals or {}
-    highest = max(truth.values())
-    return Judged(
-        cell_errors=[abs(forecast.means[n] / truth[n] - 1) for n in counted],
-        run_errors=[abs(forecast.means[n] / run - 1) for n, run in pairs],
-        covered=[intervals[n][0] <= run <= intervals[n][1] for n, run in pairs if n in intervals],
-        regret=1 - truth[forecast.best] / highest,
-        frugal_regret=1 - truth[forecast.decision] / highest,
-        hit=truth[forecast.best] == highest,
+    if forecast is None:
+        return Judged(pattern)
+    truth = mean_of_cells(runs)
+    top = fewest_near_best(truth, 0)
+    choice = Choice(
+        measured_best=Cell(top, bimodal(runs[top])),
+        regret=1 - truth[forecast.best] / truth[top],
+        decision_regret=1 - truth[forecast.decision] / truth[top],
+        hit=truth[forecast.best] == truth[top],
     )
+    counted = [n for n in runs if n in forecast.means and (only is None or n in only)]
+    return Judged(pattern, tuple(_cell(forecast, n, runs[n]) for n in counted), choice)
 
 
 def score(judged: Sequence[Judged]) -> Score:
-    regrets = [one.regret for one in judged]
+    """Sum up forecasts, with bootstrap intervals over patterns."""
+    by_pattern: dict[IorConfig | str, list[Judged]] = {}
+    for one in judged:
+        by_pattern.setdefault(one.pattern, []).append(one)
+
+    def of_cells(values: Callable[[Cell], Iterable[float]]) -> Estimate | None:
+        return estimate(
+            [
+                list(chain.from_iterable(values(cell) for one in ones for cell in one.cells))
+                for ones in by_pattern.values()
+            ]
+        )
+
+    def of_choices(
+        value: Callable[[Choice], float], statistic: Callable[[Any], float] = np.mean
+    ) -> Estimate | None:
+        return estimate(
+            [
+                [value(one.choice) for one in ones if one.choice is not None]
+                for ones in by_pattern.values()
+            ],
+            statistic,
+        )
+
     return Score(
-        cell_error=_mean(error for one in judged for error in one.cell_errors),
-        run_error=_mean(error for one in judged for error in one.run_errors),
-        regret=fmean(regrets),
-        regret_p95=float(np.percentile(regrets, 95)),
-        hit=fmean(one.hit for one in judged),
-        frugal_regret=fmean(one.frugal_regret for one in judged),
-        coverage=_mean(inside for one in judged for inside in one.covered),
-        forecasts=len(judged),
+        patterns=len(by_pattern),
+        cells=sum(len(one.cells) for one in judged),
+        runs=sum(len(cell.run_errors) for one in judged for cell in one.cells),
+        asked=len(judged),
+        forecasts=sum(one.choice is not None or bool(one.cells) for one in judged),
+        cell_error=of_cells(lambda cell: cell.errors),
+        run_error=of_cells(lambda cell: cell.run_errors),
+        regret=of_choices(lambda choice: choice.regret),
+        regret_p95=of_choices(lambda choice: choice.regret, p95),
+        decision_regret=of_choices(lambda choice: choice.decision_regret),
+        decision_regret_p95=of_choices(lambda choice: choice.decision_regret, p95),
+        hit=of_choices(lambda choice: choice.hit),
+        coverage=of_cells(lambda cell: cell.inside),
     )
 
 
-def _mean(values: Iterable[float]) -> float | None:
-    listed = list(values)
-    return fmean(listed) if listed else None
+def by_group(judged: Iterable[Judged], grouping: Grouping) -> dict[str, list[Judged]]:
+    """Split forecasts of configurations by a property of their cells.
+
+    A choice is in the group of the measured best cell. So the regret by number of I/O nodes is that
+    of the patterns for which this number is best.
+    """
+    groups: dict[str, list[Judged]] = {}
+    for one in judged:
+        config = one.pattern
+        if not isinstance(config, IorConfig):
+            continue
+        best = {grouping(config, one.choice.measured_best)} if one.choice else set()
+        names = [grouping(config, cell) for cell in one.cells]
+        for name in dict.fromkeys([*names, *best]):
+            cells = [cell for of, cell in zip(names, one.cells, strict=True) if of == name]
+            choice = one.choice if name in best else None
+            groups.setdefault(name, []).append(replace(one, cells=tuple(cells), choice=choice))
+    return groups
+
+
+def estimate(
+    values: Iterable[Sequence[float]], statistic: Callable[[Any], float] = np.mean
+) -> Estimate | None:
+    """Compute a statistic of all values, and its 95 % bootstrap interval over patterns.
+
+    Parameters
+    ----------
+    values : iterable of sequence of float
+        The values of each pattern. A resample takes all values of a pattern or none, because the
+        errors of a pattern's cells and runs are alike.
+    statistic : callable
+        The statistic of an array; by default the mean.
+
+    Returns
+    -------
+    Estimate or None
+        None without values.
+    """
+    held = [np.asarray(of_pattern, dtype=float) for of_pattern in values if len(of_pattern)]
+    if not held:
+        return None
+    value = float(statistic(np.concatenate(held)))
+    if len(held) == 1:
+        return Estimate(value)
+
+    def of_resample(indices: Any) -> float:
+        return float(statistic(np.concatenate([held[i] for i in indices])))
+
+    low, high = bootstrap(
+        (np.arange(len(held)),),
+        of_resample,
+        vectorized=False,
+        n_resamples=RESAMPLES,
+        method="percentile",
+        random_state=np.random.default_rng(SEED),
+    ).confidence_interval
+    return Estimate(value, float(low), float(high))
+
+
+def p95(values: Any) -> float:
+    return float(np.percentile(values, 95))
+
+
+def _cell(forecast: Forecast, io_nodes: int, runs: Sequence[float]) -> Cell:
+    expected = forecast.means[io_nodes]
+    inside: tuple[bool, ...] = ()
+    if io_nodes in forecast.intervals:
+        low, high = forecast.intervals[io_nodes]
+        inside = tuple(low <= run <= high for run in runs)
+    return Cell(
+        io_nodes,
+        bimodal(runs),
+        errors=(error(expected, float(np.mean(runs))),),
+        run_errors=tuple(error(expected, run) for run in runs),
+        inside=inside,
+    )

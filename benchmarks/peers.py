@@ -14,7 +14,6 @@ from sklearn.ensemble import (
 )
 
 from benchdb.measurements.curves import Curve
-from ior_configs import IorConfig
 from predictor.model.features import pattern, with_io_nodes
 from predictor.model.system_model import measurements
 
@@ -48,9 +47,9 @@ def fitted(curves: Sequence[Curve]) -> dict[str, Any]:
     return {name: estimator.fit(places, means) for name, estimator in peers().items()}
 
 
-def means_of(estimator: Any, config: IorConfig, io_nodes: Sequence[int]) -> Mapping[int, float]:
-    """Predicted MiB/s of a configuration by number of I/O nodes."""
-    row = pattern(config, stonewalled=True)
+def means_of(estimator: Any, curve: Curve, io_nodes: Sequence[int]) -> Mapping[int, float]:
+    """Predicted MiB/s of a curve's configuration by number of I/O nodes."""
+    row = pattern(curve.config, stonewalled=curve.stonewalled)
     found = estimator.predict(_known(np.tile(row, (len(io_nodes), 1)), np.array(io_nodes)))
     return dict(zip(io_nodes, np.exp(found).tolist(), strict=True))
 

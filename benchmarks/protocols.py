@@ -1,59 +1,44 @@
 """Protocols of validation: hold a part of the measurements back and predict it from the rest.
 
-A protocol yields cases: its name, a way to predict, and a forecast compared with the runs that were
-held back. The forecasts are those of `predictor.composition.prediction.predict`, as users get them.
+A protocol yields cases: a way to predict, and a forecast compared with the runs that were held
+back. The forecasts are those of `predictor.composition.prediction.predict`, as users get them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
+from pathlib import Path
 from random import Random
-from statistics import fmean
 
 import numpy as np
-from judging import Forecast, Judged, Runs, judge, of_means, predicted, scaled
+from judging import Forecast, Judged, interpolated, judge, of_means, predicted
 from peers import fitted, means_of
 
 from benchdb.measurements.curves import Curve
+from experiments.datasets import read
+from experiments.evaluation import evaluate
 from experiments.held_back import phase_of
 from ior_configs import IorConfig
 from predictor.composition.prediction import predict
 from predictor.model.fitting import fit_model
 from predictor.model.system_model import Knowledge
-
-HALVES = "few repetitions: half of each cell's predict the other half"
-LEFT_OUT = "patterns left out one at a time"
-PROCESSES = "a process count left out"
-PER_NODE = "a number of processes per node left out"
-REQUESTS = "a request size left out"
-SANTOS_DUMONT = "Santos Dumont alone, patterns left out one at a time"
-ELSEWHERE = "Santos Dumont's patterns by MareNostrum 4's model and a few of their cells"
-KNOWN_APPLICATIONS = "applications of patterns in the database, by phases (half the repetitions)"
-NEW_APPLICATIONS = "applications of left-out patterns, by phases (folds of ten)"
-PROTOCOLS = (
-    *(HALVES, LEFT_OUT, PROCESSES, PER_NODE, REQUESTS),
-    *(KNOWN_APPLICATIONS, NEW_APPLICATIONS, SANTOS_DUMONT, ELSEWHERE),
-)
+from predictor.validation.against_reruns import Reruns, mean_of_cells
 
 MODEL = "ioncast"
 NEAREST = "nearest benchmark (no model)"
 MEAN = "arithmetic mean"
 FLOOR = "the cells' own means (what noise leaves)"
+INTERPOLATION = "interpolation between neighbours"
 OTHER_MODEL = "ioncast, with MareNostrum 4's model"
 PAST, SCALED, WITHOUT = "one run", "one run, whole ratio", "no run, same cells"
+OTHER_STUDIES = "ioncast, from the other studies' benchmarks"
 
-GROUPS: dict[str, Callable[[IorConfig], float]] = {
-    PROCESSES: lambda config: config.tasks or 0,
-    PER_NODE: lambda config: (config.tasks or 0) / (config.nodes or 1),
-    REQUESTS: lambda config: config.transfer_size,
-}
 # Numbers of I/O nodes of earlier runs, and those that every job might get.
 ANCHORS = (0, 1, 2, 8)
 ALWAYS = (0, 2, 8)
-FOLDS = 10
 MOST_PHASES = 6
 # Applications with each number of phases, in each fold or half.
 APPLICATIONS = 100
@@ -62,74 +47,65 @@ SEED = 9366
 MIB = 1 << 20
 GIB = 1 << 30
 
-Case = tuple[str, str, Judged]
+Case = tuple[str, Judged]
 
 
 def few_repetitions(curves: Sequence[Curve], seed: int, side: int) -> Iterator[Case]:
     """Predict one half of the repetitions from the other."""
-    halves = [_half(curve, seed) for curve in curves]
-    known = tuple(pair[side] for pair in halves)
-    held_back = {pair[side].config: pair[1 - side].bandwidths_mib_s for pair in halves}
+    known, held_back = _halves(curves, seed, side)
     knowledge = Knowledge(known, fit_model(known))
     for curve in known:
-        runs = held_back[curve.config]
-        means = {n: fmean(values) for n, values in curve.bandwidths_mib_s.items()}
-        yield HALVES, MODEL, judge(ask(curve.config, knowledge), runs)
-        yield HALVES, NEAREST, judge(ask(curve.config, Knowledge(known)), runs)
-        yield HALVES, MEAN, judge(of_means(means), runs)
-    for phases, judged in _applications(held_back, knowledge, SEED + 2 * seed + side):
-        yield KNOWN_APPLICATIONS, phases, judged
+        config, runs = curve.config, held_back[curve.config]
+        yield MODEL, judge(config, ask(curve, knowledge), runs)
+        yield NEAREST, judge(config, ask(curve, Knowledge(known)), runs)
+        yield MEAN, judge(config, of_means(mean_of_cells(curve.bandwidths_mib_s)), runs)
 
 
-def pattern_left_out(curves: Sequence[Curve], index: int) -> Iterator[Case]:
-    """Predict a pattern with a model that is fitted to all other patterns only."""
-    curve = curves[index]
-    rest = tuple(other for other in curves if other is not curve)
-    knowledge = Knowledge(rest, fit_model(rest))
-    yield LEFT_OUT, MODEL, judge(ask(curve.config, knowledge), curve.bandwidths_mib_s)
-    yield from _by_others(LEFT_OUT, [curve], rest)
-    yield from _without_predicting(LEFT_OUT, curve)
-    yield from _by_past(LEFT_OUT, curve, knowledge)
+def known_applications(curves: Sequence[Curve], seed: int, side: int) -> Iterator[Case]:
+    """Predict applications of one half of the repetitions from the other half."""
+    known, held_back = _halves(curves, seed, side)
+    knowledge = Knowledge(known, fit_model(known))
+    yield from _applications(held_back, knowledge, SEED + 2 * seed + side)
 
 
-def applications_left_out(curves: Sequence[Curve], fold: int) -> Iterator[Case]:
-    """Predict applications of the patterns of a fold from all other patterns."""
-    order = Random(SEED).sample(range(len(curves)), len(curves))  # noqa: S311
-    members = [curves[i] for i in order[fold::FOLDS]]
-    others = tuple(curve for curve in curves if curve not in members)
+def new_applications(curves: Sequence[Curve], left_out: Sequence[int], seed: int) -> Iterator[Case]:
+    """Predict applications of the patterns that are left out."""
+    members, knowledge = _without(curves, left_out)
     runs = {curve.config: curve.bandwidths_mib_s for curve in members}
-    knowledge = Knowledge(others, fit_model(others))
-    for phases, judged in _applications(runs, knowledge, SEED + fold):
-        yield NEW_APPLICATIONS, phases, judged
+    yield from _applications(runs, knowledge, SEED + seed)
 
 
-def group_left_out(curves: Sequence[Curve], protocol: str, value: float) -> Iterator[Case]:
-    """Predict all patterns with one value of the property that the protocol leaves out."""
-    members = [curve for curve in curves if GROUPS[protocol](curve.config) == value]
-    others = tuple(curve for curve in curves if curve not in members)
-    knowledge = Knowledge(others, fit_model(others))
-    for curve in members:
-        yield protocol, MODEL, judge(ask(curve.config, knowledge), curve.bandwidths_mib_s)
-    yield from _by_others(protocol, members, others)
-    if protocol == REQUESTS:
-        for curve in members:
-            yield from _by_past(protocol, curve, knowledge)
+def patterns_left_out(
+    curves: Sequence[Curve], left_out: Sequence[int], *, past: bool = False, fixed: bool = False
+) -> Iterator[Case]:
+    """Predict some patterns with a model that is fitted to all others only.
 
-
-def alone(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iterator[Case]:
-    """Predict each pattern of a small system from its other patterns.
-
-    The model is fitted to these patterns only, or it is the model of another system.
+    Parameters
+    ----------
+    curves : sequence of Curve
+        All patterns.
+    left_out : sequence of int
+        The places of those to predict.
+    past, fixed : bool
+        Whether to predict also with each run as an earlier run of the application, and to judge
+        also the same number of I/O nodes for all.
     """
-    other_model = fit_model(of_other_system)
+    members, knowledge = _without(curves, left_out)
+    for curve in members:
+        yield MODEL, judge(curve.config, ask(curve, knowledge), curve.bandwidths_mib_s)
+    yield from _by_others(members, knowledge.curves)
+    for curve in members:
+        yield from _without_predicting(curve) if fixed else ()
+        yield from _by_past(curve, knowledge) if past else ()
+
+
+def by_other_model(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iterator[Case]:
+    """Predict each pattern from the others with the model of another system."""
+    model = fit_model(of_other_system)
     for curve in curves:
         rest = tuple(other for other in curves if other is not curve)
-        knowledge = Knowledge(rest, fit_model(rest))
-        yield SANTOS_DUMONT, MODEL, judge(ask(curve.config, knowledge), curve.bandwidths_mib_s)
-        knowledge = Knowledge(rest, other_model)
-        judged = judge(ask(curve.config, knowledge), curve.bandwidths_mib_s)
-        yield SANTOS_DUMONT, OTHER_MODEL, judged
-        yield from _by_others(SANTOS_DUMONT, [curve], rest)
+        forecast = ask(curve, Knowledge(rest, model))
+        yield OTHER_MODEL, judge(curve.config, forecast, curve.bandwidths_mib_s)
 
 
 def elsewhere(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iterator[Case]:
@@ -138,31 +114,64 @@ def elsewhere(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iter
     whole = Knowledge(tuple(of_other_system), model)
     for curve in curves:
         config, runs = curve.config, curve.bandwidths_mib_s
-        yield ELSEWHERE, "no cell", judge(ask(config, whole), runs)
-        yield from _by_past(ELSEWHERE, curve, whole)
+        yield "no cell", judge(config, ask(curve, whole), runs)
+        yield from _by_past(curve, whole)
         # Leave out the other system's curve of the same pattern: it would count as measured cells.
         found = whole.match(config)
         unlike = [other for other in of_other_system if found.distance or other is not found.curve]
         for count in (1, 2, 3):
             for cells in combinations(runs, count):
                 few = replace(curve, bandwidths_mib_s={n: runs[n] for n in cells})
-                forecast = ask(config, Knowledge((*unlike, few), model), io_nodes=tuple(runs))
+                forecast = ask(curve, Knowledge((*unlike, few), model))
                 way = f"{count} cell{'s' * (count > 1)}"
-                yield ELSEWHERE, way, judge(forecast, runs, without=cells)
+                yield way, judge(config, forecast, runs, only=runs.keys() - cells)
+
+
+def numbers_left_out(curves: Sequence[Curve], left_out: Sequence[int]) -> Iterator[Case]:
+    """Predict one number of I/O nodes of each pattern, which is left out; choose among all.
+
+    `left_out` has the number of each pattern.
+    """
+    rest = tuple(
+        replace(curve, bandwidths_mib_s=_others(curve.bandwidths_mib_s, n))
+        for curve, n in zip(curves, left_out, strict=True)
+    )
+    knowledge = Knowledge(rest, fit_model(rest))
+    for curve, known, n in zip(curves, rest, left_out, strict=True):
+        config, runs = curve.config, curve.bandwidths_mib_s
+        means = interpolated(mean_of_cells(known.bandwidths_mib_s), n)
+        way = MODEL if means else f"{MODEL}, without a neighbour on both sides"
+        yield way, judge(config, ask(curve, knowledge), runs, only=(n,))
+        if means:
+            yield INTERPOLATION, judge(config, of_means(means), runs, only=(n,))
+
+
+def of_study(folder: Path, others: Sequence[Path]) -> Iterator[Case]:
+    """Predict the applications of a study from its benchmarks, and from those of other studies."""
+    data = read(folder)
+    own = evaluate(data)
+    elsewhere_measured = chain.from_iterable(read(other).benchmarks for other in others)
+    strange = evaluate(replace(data, benchmarks=tuple(elsewhere_measured)))
+    for name, validated in own.validated.items():
+        application, runs = f"{folder.name}: {name}", validated.reruns
+        forecasts = {
+            MODEL: predicted(own.predictions[name]),
+            NEAREST: of_means(own.composed[name].mean_mib_s),
+            OTHER_STUDIES: predicted(strange.predictions[name]),
+        }
+        for way, forecast in forecasts.items():
+            yield way, judge(application, forecast, runs)
 
 
 def ask(
-    config: IorConfig,
-    knowledge: Knowledge,
-    *,
-    io_nodes: Sequence[int] | None = None,
-    past: tuple[int, float] | None = None,
-) -> Forecast:
-    """The forecast for an application with the I/O of a configuration.
+    curve: Curve, knowledge: Knowledge, *, past: tuple[int, float] | None = None
+) -> Forecast | None:
+    """The forecast for an application with the I/O of a curve's configuration.
 
     `past` is an earlier run: its number of I/O nodes and its bandwidth in MiB/s.
     """
     ran_with, observed = past or (None, 1.0)
+    config = curve.config
     moved = (config.tasks or 1) * config.bytes_per_process
     return predicted(
         predict(
@@ -170,10 +179,35 @@ def ask(
             knowledge,
             system="FORGE",
             nodes=config.nodes,
-            io_nodes=io_nodes,
+            io_nodes=tuple(curve.bandwidths_mib_s),
             ran_with=ran_with,
         )
     )
+
+
+def at(way: str, io_nodes: int) -> str:
+    return f"{way}, at {io_nodes}"
+
+
+def _without(curves: Sequence[Curve], left_out: Collection[int]) -> tuple[list[Curve], Knowledge]:
+    """Split patterns into those left out, and the knowledge of the others."""
+    others = tuple(curve for i, curve in enumerate(curves) if i not in left_out)
+    return [curves[i] for i in left_out], Knowledge(others, fit_model(others))
+
+
+def _others(cells: Reruns, io_nodes: int) -> dict[int, tuple[float, ...]]:
+    return {n: tuple(runs) for n, runs in cells.items() if n != io_nodes}
+
+
+def _halves(
+    curves: Sequence[Curve], seed: int, side: int
+) -> tuple[tuple[Curve, ...], Mapping[IorConfig, Reruns]]:
+    """Split the repetitions: the curves of one half, and the runs of the other half."""
+    halves = [_half(curve, seed) for curve in curves]
+    held_back: dict[IorConfig, Reruns] = {
+        pair[side].config: pair[1 - side].bandwidths_mib_s for pair in halves
+    }
+    return tuple(pair[side] for pair in halves), held_back
 
 
 def _half(curve: Curve, seed: int) -> tuple[Curve, Curve]:
@@ -186,55 +220,51 @@ def _half(curve: Curve, seed: int) -> tuple[Curve, Curve]:
     return replace(curve, bandwidths_mib_s=first), replace(curve, bandwidths_mib_s=second)
 
 
-def _by_others(protocol: str, members: Sequence[Curve], rest: tuple[Curve, ...]) -> Iterator[Case]:
+def _by_others(members: Sequence[Curve], rest: tuple[Curve, ...]) -> Iterator[Case]:
     """Predict with the nearest benchmark, and with other models."""
     estimators = fitted(rest)
     for curve in members:
-        runs = curve.bandwidths_mib_s
-        yield protocol, NEAREST, judge(ask(curve.config, Knowledge(rest)), runs)
+        config, runs = curve.config, curve.bandwidths_mib_s
+        yield NEAREST, judge(config, ask(curve, Knowledge(rest)), runs)
         for name, estimator in estimators.items():
-            forecast = of_means(means_of(estimator, curve.config, tuple(runs)))
-            yield protocol, name, judge(forecast, runs)
+            yield name, judge(config, of_means(means_of(estimator, curve, tuple(runs))), runs)
 
 
-def _without_predicting(protocol: str, curve: Curve) -> Iterator[Case]:
+def _without_predicting(curve: Curve) -> Iterator[Case]:
     """Judge the cells' own means, and the same number of I/O nodes for every job."""
-    runs = curve.bandwidths_mib_s
-    own = of_means({n: fmean(values) for n, values in runs.items()})
-    yield protocol, FLOOR, judge(own, runs)
+    config, runs = curve.config, curve.bandwidths_mib_s
+    means = mean_of_cells(runs)
+    yield FLOOR, judge(config, of_means(means), runs)
     for n in ALWAYS:
-        fixed = own._replace(best=n, decision=n)
-        yield protocol, f"always {n} I/O nodes", judge(fixed, runs, without=runs)
+        yield f"always {n} I/O nodes", judge(config, Forecast(means, {}, n, n), runs, only=())
 
 
-def _by_past(protocol: str, curve: Curve, knowledge: Knowledge) -> Iterator[Case]:
+def _by_past(curve: Curve, knowledge: Knowledge) -> Iterator[Case]:
     """Predict with each run as the application's earlier run; its own cell is left out."""
-    runs = curve.bandwidths_mib_s
-    plain = ask(curve.config, knowledge)
+    config, runs = curve.config, curve.bandwidths_mib_s
+    plain = ask(curve, knowledge)
+    if plain is None:
+        return
     for n in ANCHORS:
         for run in runs[n]:
-            corrected = ask(curve.config, knowledge, past=(n, run))
+            factor = run / plain.means[n]
             ways = {
                 WITHOUT: plain,
-                PAST: corrected,
-                SCALED: scaled(plain, run / plain.means[n]),
+                PAST: ask(curve, knowledge, past=(n, run)),
+                SCALED: of_means({m: factor * mean for m, mean in plain.means.items()}),
             }
             for way, forecast in ways.items():
-                yield protocol, at(way, n), judge(forecast, runs, without=(n,))
-
-
-def at(way: str, io_nodes: int) -> str:
-    return f"{way}, at {io_nodes}"
+                yield at(way, n), judge(config, forecast, runs, only=runs.keys() - {n})
 
 
 def _applications(
-    held_back: Mapping[IorConfig, Runs], knowledge: Knowledge, seed: int
-) -> Iterator[tuple[str, Judged]]:
+    held_back: Mapping[IorConfig, Reruns], knowledge: Knowledge, seed: int
+) -> Iterator[Case]:
     """Judge applications of random phases; their runs are composed of held-back repetitions."""
     chance = Random(seed)  # noqa: S311
     sizes = sorted({config.nodes or 0 for config in held_back})
     for count in range(1, MOST_PHASES + 1):
-        for _ in range(APPLICATIONS):
+        for number in range(APPLICATIONS):
             # All phases of a job have the same number of nodes.
             nodes = chance.choice(sizes)
             able = [config for config in held_back if config.nodes == nodes]
@@ -247,9 +277,10 @@ def _applications(
             forecast = predicted(predict(phases, knowledge, system="FORGE", nodes=nodes))
             runs = {
                 n: [_run(work, held_back, n, chance) for _ in range(RUNS_OF_APPLICATION)]
-                for n in forecast.means
+                for n in held_back[able[0]]
             }
-            yield f"{count} phase{'s' * (count > 1)}", judge(forecast, runs)
+            name = f"{seed}: {count} phases, {number}"
+            yield f"{count} phase{'s' * (count > 1)}", judge(name, forecast, runs)
 
 
 def _some_bytes(config: IorConfig, chance: Random) -> int:
@@ -261,7 +292,7 @@ def _some_bytes(config: IorConfig, chance: Random) -> int:
 
 def _run(
     work: Sequence[tuple[IorConfig, int]],
-    held_back: Mapping[IorConfig, Runs],
+    held_back: Mapping[IorConfig, Reruns],
     io_nodes: int,
     chance: Random,
 ) -> float:
