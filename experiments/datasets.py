@@ -28,8 +28,11 @@ from ioncast_base.toml_files import read_text
 from ior_configs import IorConfig
 from predictor.validation.reruns import Rerun, read_reruns
 from summario.phases.extract import extract_phases
+from summario.phases.pauses import has_trace
+from summario.phases.settings import ExtractionSettings
 from summario.phases.values import Phase
 from summario.reading.log import read_log
+from summario.runs.logs_of_run import run_of
 
 BENCHMARKS, APPLICATIONS = "benchmarks.csv", "applications.csv"
 LOGS, TABLES = "logs", "tables"
@@ -158,9 +161,7 @@ def read(folder: Path) -> DataSet:
     for rerun in read_reruns(folder / APPLICATIONS):
         reruns.setdefault(rerun.application, []).append(rerun)
     _check_logs(folder, provenance, reruns)
-    phases = {
-        log: tuple(extract_phases(read_log(folder / LOGS / log.file))) for log in provenance.logs
-    }
+    phases = {log: tuple(phases_of_log(folder / LOGS / log.file)) for log in provenance.logs}
     return DataSet(
         folder=folder,
         provenance=provenance,
@@ -169,6 +170,13 @@ def read(folder: Path) -> DataSet:
         commands=_commands(folder / APPLICATIONS),
         phases=phases,
     )
+
+
+def phases_of_log(path: Path) -> list[Phase]:
+    """Extract the phases of a log, from its trace if it has one."""
+    log = read_log(path)
+    source = "dxt" if has_trace(run_of([log])) else "counters"
+    return extract_phases(log, ExtractionSettings(phases=source))
 
 
 def write(

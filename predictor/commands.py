@@ -144,6 +144,7 @@ Examples:
   ioncast predict phases.csv --system mysite --io-nodes 0,4,8 --format json
   ioncast predict app.darshan --system mysite --plot curve.html
   ioncast predict app.darshan --system mysite --engine fio
+  ioncast predict app.darshan --system mysite --phases dxt
   ioncast predict app.darshan --system mysite --time-distance 5 --min-share 0.01
   ioncast predict *_id4711-*.darshan --system mysite --join job
   ioncast predict app.darshan --system mysite --ran-with 4 --available 6 --explain

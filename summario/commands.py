@@ -59,6 +59,7 @@ Examples:
   gunzip -c old.tar.gz | tar -xO app.darshan | ioncast phases -
   ioncast phases --join steps *_id4711-*.darshan
   ioncast phases --layer posix --all-files app.darshan
+  ioncast phases --phases dxt app.darshan
   ioncast phases --trace app.darshan
   ioncast phases --reader darshan app.darshan
 """

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ioncast_base.command_options import Number
-from summario.phases.settings import DEFAULTS, LAYERS, ExtractionSettings
+from summario.phases.settings import DEFAULTS, LAYERS, SOURCES, ExtractionSettings
 from summario.runs.joining import JOINS
 
 Command = Callable[..., None]
@@ -44,6 +44,13 @@ _OPTIONS = (
         default=DEFAULTS.min_share,
         show_default=True,
         help="Leave out phases with a smaller share of the bytes, such as 0.01.",
+    ),
+    click.option(
+        "--phases",
+        type=click.Choice(SOURCES),
+        default=DEFAULTS.phases,
+        show_default=True,
+        help="Source of order, sizes and shares of requests: Darshan's counters, or its DXT trace.",
     ),
 )
 

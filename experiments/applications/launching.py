@@ -15,8 +15,10 @@ from ioncast_base.errors import IoncastError
 from ioncast_base.wording import in_words
 
 _PATIENCE_S = 10.0
-# Leave out all files but the application's: Python also reads its own modules.
-_DARSHAN_CONFIGURATION = "NAME_EXCLUDE .* *\nNAME_INCLUDE ^{scratch} *\n"
+# Leave out all files but the application's: Python also reads its own modules. Trace all requests.
+_DARSHAN_CONFIGURATION = (
+    "NAME_EXCLUDE .* *\nNAME_INCLUDE ^{scratch} *\nMOD_ENABLE DXT_POSIX,DXT_MPIIO\n"
+)
 # Keep the libraries that the platform preloads.
 _PRELOAD = 'export LD_PRELOAD="$0${LD_PRELOAD:+:$LD_PRELOAD}"; exec "$@"'
 

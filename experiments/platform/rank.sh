@@ -29,6 +29,7 @@ view=$folder/mounts/io$io_nodes/cn$node
 [ -d "$folder/mounts/io$io_nodes" ] || fail "the platform $name has no runs with $io_nodes I/O nodes"
 mountpoint -q "$view" || fail "$view does not answer; see \`ioncast platform status $name\`"
 
+# Give the rank the host name of its node, which traces write down.
 # Unmount the other nodes' mounts in this rank's namespace: a program that asks every file system would
 # wait for all of them. Enter the working directory again, because it may be in the file system.
 # shellcheck disable=SC2016 # the shell in the new namespace expands these variables
@@ -38,8 +39,9 @@ must() {
 }
 must mount --bind "$0" "$1/scratch"
 must umount --lazy "$1/mounts"
+must hostname "$2"
 cd "$PWD" || exit 2
-shift
+shift 2
 exec "$@"
 '
 export IONCAST_PLATFORM_MEMBER="${IONCAST_PLATFORM_MEMBER-$name}"
@@ -47,4 +49,4 @@ export IONCAST_PLATFORM_MEMBER="${IONCAST_PLATFORM_MEMBER-$name}"
 if [ -z "${OMPI_COMM_WORLD_RANK-}" ]; then
     set -- nsenter --net="/run/netns/$name-cn$node" "$@"
 fi
-exec unshare --mount --propagation slave /bin/sh -c "$in_sight" "$view" "$folder" "$@"
+exec unshare --mount --uts --propagation slave /bin/sh -c "$in_sight" "$view" "$folder" "$name-cn$node" "$@"

@@ -20,6 +20,7 @@ _PACKAGES = {
     "nsenter": "util-linux",
     "setpriv": "util-linux",
     "unshare": "util-linux",
+    "hostname": "hostname",
     "glusterfs": "glusterfs-client",
     "glusterfsd": "glusterfs-server",
 }

@@ -13,7 +13,7 @@ from benchdb.campaigns.progress_lines import reporting
 from benchdb.campaigns.running import run_campaign
 from benchdb.measurements.storing import Measurement
 from benchdb.store.database import opened_database
-from experiments.datasets import BenchmarkRun
+from experiments.datasets import BenchmarkRun, phases_of_log
 from experiments.studies.settings import Settings
 from experiments.studies.study import Study
 from ioncast_base.errors import IoncastError
@@ -22,9 +22,7 @@ from ioncast_base.wording import counted, in_words
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign
 from predictor.planning.needs import wanted_of
-from summario.phases.extract import extract_phases
 from summario.phases.values import Extraction, Phase
-from summario.reading.log import read_log
 
 # A configuration gets a benchmark if it stands for at least this share of a job's bytes.
 _WORTH = 0.05
@@ -63,7 +61,7 @@ def campaign_of(study: Study, logs: Sequence[Path], nodes: int, settings: Settin
     settings : Settings
         The settings of the study.
     """
-    jobs = [extract_phases(read_log(log)) for log in logs]
+    jobs = [phases_of_log(log) for log in logs]
     return Campaign(
         name=study.name,
         description=study.title,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from zlib import crc32
 
@@ -15,6 +15,7 @@ from predictor.composition.composing import Composition, Work, compose
 from predictor.composition.estimates import Estimate, as_expected, as_measured
 from predictor.composition.overlap import timeline_of
 from predictor.matching.configurations import Match, MatchKey, configuration
+from predictor.matching.uneven import limits_of
 from predictor.model.system_model import Knowledge
 from summario.phases.values import Part, Phase
 
@@ -35,18 +36,17 @@ class Task:
 def tasks_of(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -> tuple[Task, ...]:
     """Match the parts of phases; phases without parts are left out."""
     match = cache(knowledge.match)
-    return tuple(
-        Task(
-            index,
-            phase,
-            tuple(
-                (part, match(configuration(phase, part, nodes)).for_phase(phase))
-                for part in phase.parts
-            ),
-        )
-        for index, phase in enumerate(phases)
-        if phase.parts
-    )
+    tasks = []
+    for index, phase in enumerate(phases):
+        limits = limits_of(phase, nodes, knowledge.curves)
+        found = [
+            (part, match(configuration(phase, part, nodes)).for_phase(phase))
+            for part in phase.parts
+        ]
+        if found:
+            parts = tuple((part, replace(one, limits_mib_s=limits)) for part, one in found)
+            tasks.append(Task(index, phase, parts))
+    return tuple(tasks)
 
 
 def in_order(tasks: Iterable[Task]) -> tuple[Task, ...]:
@@ -73,6 +73,23 @@ def estimates_of(
     """Estimate each match by its key; empty if there are no numbers of I/O nodes."""
     if not io_nodes:
         return {}
+    even = _even_estimates(matches, knowledge, io_nodes)
+    limits = {match.key: dict(match.limits_mib_s) for match in matches if match.limits_mib_s}
+    return {key: _limited(one, limits.get(key, {}), io_nodes) for key, one in even.items()}
+
+
+def _limited(estimate: Estimate, limits: Mapping[int, float], io_nodes: Sequence[int]) -> Estimate:
+    """Lower an estimate to the limits of an uneven phase, in MiB/s by number of I/O nodes."""
+    if not limits:
+        return estimate
+    most = np.array([limits.get(n, np.inf) for n in io_nodes])
+    return estimate.scaled(np.minimum(1.0, most / estimate.typical_mib_s))
+
+
+def _even_estimates(
+    matches: Sequence[Match], knowledge: Knowledge, io_nodes: Sequence[int]
+) -> dict[MatchKey, Estimate]:
+    """Estimate matches as if their bytes lay evenly over processes and compute nodes."""
     if knowledge.model is None:
         random = np.random.default_rng(_SEED)
         return {

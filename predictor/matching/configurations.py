@@ -13,6 +13,7 @@ from benchdb.measurements.curves import Curve
 from ioncast_base.wording import counted, in_digits
 from ior_configs import IorConfig
 from predictor.matching.naming import phases_named
+from predictor.matching.uneven import Limits, placed_nodes
 from summario.phases.values import Part, Phase
 
 # IOR rejects sizes that are not a multiple of its offset type, 8 bytes.
@@ -40,7 +41,7 @@ class Difference:
     measured: str | None
 
 
-MatchKey = tuple[IorConfig, str, tuple[Difference, ...]]
+MatchKey = tuple[IorConfig, str, tuple[Difference, ...], Limits]
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ class Match:
     fidelity : float or None
         How far the run of the wanted configuration agreed with a phase, from 0 to 1 (see
         `ioncast match --verify`); None if it was not verified.
+    limits_mib_s : tuple of (int, float)
+        By number of I/O nodes, the most bandwidth of a phase whose bytes lie unevenly over
+        processes or compute nodes (see `predictor.matching.uneven`).
     """
 
     kind: str
@@ -82,11 +86,12 @@ class Match:
     is_mostly_metadata: bool = False
     differences: tuple[Difference, ...] = ()
     fidelity: float | None = None
+    limits_mib_s: Limits = ()
 
     @property
     def key(self) -> MatchKey:
         """Matches with the same key are equal, so that they share an estimate."""
-        return self.wanted, self.kind, self.differences
+        return self.wanted, self.kind, self.differences, self.limits_mib_s
 
     def for_phase(self, phase: Phase) -> Match:
         """Match a phase: not exactly, if the benchmark of its sizes may not do the same I/O.
@@ -157,7 +162,8 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
     part : Part
         One of its parts.
     nodes : int, optional
-        Compute nodes of the job, if they are known (see `job_nodes`).
+        Compute nodes of the job, if they are known (see `job_nodes`). Those that a trace names for
+        the phase count more.
 
     Returns
     -------
@@ -167,6 +173,7 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
         because IOR has no stdio engine. Contiguous requests stand in for an unknown order.
     """
     processes = tasks(phase)
+    nodes = placed_nodes(phase, nodes) or nodes
     transfer = max(round(part.request_bytes / _ACCESS_BYTES), 1) * _ACCESS_BYTES
     transfers = max(round(part.bytes / processes / transfer), 1)
     random = phase.order == "random"

@@ -100,9 +100,17 @@ def _of_different_sizes(parts: Iterable[Part]) -> list[Part]:
 
 def _with_parts(phase: Phase, parts: Iterable[Part]) -> Phase:
     made = tuple(parts)
+    moved = sum(part.bytes for part in made)
+    kept = moved / phase.bytes if phase.bytes else 1.0
     return replace(
         phase,
         parts=made,
-        bytes=sum(part.bytes for part in made),
+        bytes=moved,
         requests=sum(part.requests for part in made),
+        largest_process_bytes=_scaled(phase.largest_process_bytes, kept),
+        largest_node_bytes=_scaled(phase.largest_node_bytes, kept),
     )
+
+
+def _scaled(count: int | None, kept: float) -> int | None:
+    return None if count is None else max(round(count * kept), 1)

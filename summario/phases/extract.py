@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ioncast_base.errors import InputError
 from ioncast_base.kinds import APIS, OPERATIONS
+from summario.calls.offsets import told_by_trace
 from summario.phases.absence import why_no_phases
 from summario.phases.grouping import merge_files
 from summario.phases.merge import FilePhases, merge_ranks
-from summario.phases.pauses import split_at_pauses
+from summario.phases.pauses import has_trace, split_at_pauses
 from summario.phases.selection import without_small
 from summario.phases.settings import DEFAULTS, ExtractionSettings
 from summario.phases.soundness import check_sums, sound_streams
@@ -51,6 +53,11 @@ def extract(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> Extract
     -------
     Extraction
         The phases by start. The warnings begin with those of the log.
+
+    Raises
+    ------
+    InputError
+        If the settings need a trace and the log has none.
 
     References
     ----------
@@ -94,6 +101,12 @@ def extract_phases(log: DarshanLog, settings: ExtractionSettings = DEFAULTS) -> 
 
 
 def _phases(run: Run, settings: ExtractionSettings) -> Extraction:
+    if settings.phases == "dxt" and not has_trace(run):
+        raise InputError(
+            "the log has no DXT trace",
+            where=run.name,
+            remedy="leave out --phases dxt, or set DXT_ENABLE_IO_TRACE while the program runs",
+        )
     logs = [_streams_of_log(run, index, settings) for index in range(len(run.logs))]
     paths = [log.path for log in run.logs]
     used = [each.used for each in logs if each.used is not None]
@@ -105,11 +118,13 @@ def _phases(run: Run, settings: ExtractionSettings) -> Extraction:
     split = split_at_pauses(
         merge_ranks(concatenate(used), run.processes), run, everything, settings.time_distance
     )
-    phases = merge_files(
-        split.file_phases, run, everything, settings.threshold, settings.time_distance
-    )
+    told = told_by_trace(split.file_phases, run) if settings.phases == "dxt" else None
+    rows = split.file_phases if told is None else told.file_phases
+    loads = None if told is None else told.loads
+    phases = merge_files(rows, run, everything, settings.threshold, settings.time_distance, loads)
     warnings = warned(paths, [each.warnings for each in logs])
-    return Extraction(tuple(phases), (*warnings, *split.warnings))
+    by_trace = () if told is None else told.warnings
+    return Extraction(tuple(phases), (*warnings, *split.warnings, *by_trace))
 
 
 def file_rows(run: Run, settings: ExtractionSettings = DEFAULTS) -> FilePhases:

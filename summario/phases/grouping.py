@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ioncast_base.kinds import APIS, OPERATIONS, SPATIALITIES
 from summario.calls.fsyncs import fsyncs_of
+from summario.calls.offsets import NOT_TOLD, Loads
 from summario.calls.orders import below_of
 from summario.phases.merge import FilePhases, spatialities
 from summario.phases.streams import Floats, Ints, Streams, changes
@@ -27,11 +28,17 @@ _MAX_PARTS = 4
 
 
 def merge_files(
-    file_phases: FilePhases, run: Run, streams: Streams, threshold: float, time_distance: float
+    file_phases: FilePhases,
+    run: Run,
+    streams: Streams,
+    threshold: float,
+    time_distance: float,
+    loads: Loads | None = None,
 ) -> list[Phase]:
     """Step 3: merge rows of one kind that follow each other closely to one phase.
 
-    `streams` are all streams of the run, also of layers that are left out.
+    `streams` are all streams of the run, also of layers that are left out. `loads` are the bytes
+    of each process in each row, if a trace tells them.
     """
     spatiality = spatialities(file_phases, threshold)
     kind = _kinds(file_phases, spatiality)
@@ -57,6 +64,7 @@ def merge_files(
     parts = _merged_parts(file_phases, group)
     fsyncs = fsyncs_of(file_phases, group, run, threshold)
     below = below_of(file_phases, group, run, streams, threshold)
+    largest = [NOT_TOLD] * len(first) if loads is None else loads.largest(group)
     # Several pieces of one file count as one file.
     files = np.bincount(_distinct_pairs(group, file_phases.file_id)[0], minlength=len(first))
     start = np.minimum.reduceat(file_phases.start[order], first)
@@ -92,6 +100,9 @@ def merge_files(
                 order=below[index].order,
                 aggregators=below[index].aggregators,
                 elapsed_seconds=None if np.isnan(elapsed[index]) else float(elapsed[index]),
+                largest_process_bytes=largest[index].process_bytes,
+                largest_node_bytes=largest[index].node_bytes,
+                nodes=largest[index].nodes,
             )
         )
     return sorted(phases, key=lambda phase: (phase.start_seconds, phase.end_seconds))

@@ -333,13 +333,23 @@ def _completely_traced(run: Run, file_phases: FilePhases, rows: Ints) -> dict[in
     return found
 
 
+def has_trace(run: Run) -> bool:
+    """Whether a log of a run has DXT data."""
+    return any(log.traces.keys() & DXT_MODULES.values() for log in run.logs)
+
+
+def traced_requests(run: Run, file_ids: NDArray[np.uint64]) -> Operations:
+    """Decode the traced requests of a run to some files, of modules whose buffer was not full."""
+    return stacked(run, [_of_whole_traces(log, file_ids) for log in run.logs])
+
+
 def traced_by_file(
     run: Run, file_ids: NDArray[np.uint64]
 ) -> dict[tuple[str, str, int], Operations]:
     """Decode the traced requests to some files by (api, operation, file id), sorted by start."""
-    if not any(log.traces.keys() & DXT_MODULES.values() for log in run.logs):
+    if not has_trace(run):
         return {}
-    traced = stacked(run, [_of_whole_traces(log, file_ids) for log in run.logs])
+    traced = traced_requests(run, file_ids)
     if not len(traced):
         return {}
     by = (traced.start_seconds, traced.file_id, traced.operation, traced.api)

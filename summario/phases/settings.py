@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+SOURCES = ("counters", "dxt")
 LAYERS = ("highest", "posix", "mpiio", "stdio", "all")
 
 
@@ -26,6 +27,9 @@ class ExtractionSettings:
         Python modules, standard streams.
     min_share : float
         Phases with a smaller share of the bytes are left out.
+    phases : str
+        One of `SOURCES`: what tells the order and the sizes of requests, the counters or the DXT
+        trace. Only a trace tells how the bytes lie over processes and compute nodes.
     """
 
     threshold: float = 0.2
@@ -33,6 +37,7 @@ class ExtractionSettings:
     layer: str = "highest"
     all_files: bool = False
     min_share: float = 0.0
+    phases: str = "counters"
 
     @property
     def changed(self) -> dict[str, float | str | bool]:

@@ -46,6 +46,9 @@ EXTRA_COLUMNS = (
     "order",
     "aggregators",
     "elapsed",
+    "largest_process",
+    "largest_node",
+    "nodes",
 )
 _AS_WRITTEN = "write it as `ioncast phases --format json` does"
 
@@ -83,6 +86,9 @@ def to_record(phase: Phase) -> dict[str, Any]:
         "order": phase.order,
         "aggregators": phase.aggregators,
         "elapsed": phase.elapsed_seconds,
+        "largest_process": phase.largest_process_bytes,
+        "largest_node": phase.largest_node_bytes,
+        "nodes": phase.nodes,
     }
 
 
@@ -268,6 +274,9 @@ def _from_row(row: Mapping[str, str], parts: Sequence[Part] | None = None) -> Ph
         order=_one_of(row["order"], *ORDERS) if row.get("order") else None,
         aggregators=_count(row["aggregators"]) if row.get("aggregators") else None,
         elapsed_seconds=float(elapsed) if elapsed else None,
+        largest_process_bytes=_share(row, "largest_process", moved),
+        largest_node_bytes=_share(row, "largest_node", moved),
+        nodes=_share(row, "nodes", processes),
     )
 
 
@@ -308,6 +317,16 @@ def _count(text: str | None) -> int:
     if not count <= LARGEST_BYTES or count != int(count):
         raise ValueError(f"{text} is not a count")
     return int(count)
+
+
+def _share(row: Mapping[str, str], name: str, whole_count: int) -> int | None:
+    """Read a count that is a part of another one; None if its cell is empty."""
+    if not row.get(name):
+        return None
+    count = _count(row[name])
+    if not 1 <= count <= whole_count:
+        raise ValueError(f"{name} is {count}, not 1 to {whole_count}")
+    return count
 
 
 def _one_of(value: str, *choices: str) -> str:

@@ -85,6 +85,10 @@ class Phase:
     elapsed_seconds : float or None
         The time from the first open or access of the phase's files to their last access or close,
         without longer pauses; None if it is not known.
+    largest_process_bytes, largest_node_bytes : int or None
+        The bytes of the process, and of the compute node, that moves most; None if no trace tells.
+    nodes : int or None
+        The number of compute nodes that took part, by their host names; None if no trace tells.
     """
 
     job: int | str
@@ -110,6 +114,9 @@ class Phase:
     order: str | None = None
     aggregators: int | None = None
     elapsed_seconds: float | None = None
+    largest_process_bytes: int | None = None
+    largest_node_bytes: int | None = None
+    nodes: int | None = None
 
     def __post_init__(self) -> None:
         if self.api != "MPIIO":

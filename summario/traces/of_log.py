@@ -58,7 +58,7 @@ def check_settings(settings: ExtractionSettings) -> None:
     InputError
         When one of them is not the default.
     """
-    unused = {"threshold", "min_share"} & settings.changed.keys()
+    unused = {"threshold", "min_share", "phases"} & settings.changed.keys()
     if settings.layer not in _APIS:
         unused.add("layer")
     if unused:

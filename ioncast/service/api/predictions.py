@@ -103,6 +103,15 @@ class PhaseRecord(Given):
         description="Seconds from the first open or access of the phase's files to their last"
         " access or close, without longer pauses.",
     )
+    largest_process: _Whole | None = Field(
+        None, description="The bytes of the process that moves most, if a trace tells."
+    )
+    largest_node: _Whole | None = Field(
+        None, description="The bytes of the compute node that moves most, if a trace tells."
+    )
+    nodes: _Whole | None = Field(
+        None, description="The compute nodes that took part, if a trace tells."
+    )
 
 
 class PredictionFields(Given):

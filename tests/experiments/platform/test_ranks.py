@@ -78,6 +78,16 @@ def test_processes_are_spread_over_the_nodes_in_blocks(
     assert places(folder) == BLOCKS
 
 
+def test_each_node_has_a_host_name_of_its_own(platform: Emulated, folder: Path) -> None:
+    """A trace names the compute node of each process by it; this machine keeps its own name."""
+    before = os.uname().nodename
+    program = ["sh", "-c", f"uname -n > {folder}/$IONCAST_RANK"]
+    assert run(platform.rank_command(program, io_nodes=1, tasks=4)).returncode == 0
+    names = [(folder / str(rank)).read_text().strip() for rank in range(4)]
+    assert names == [f"{platform.name}-cn{node}" for node in (0, 0, 1, 1)]
+    assert os.uname().nodename == before
+
+
 def test_by_default_a_run_has_all_processes_of_the_description(
     platform: Emulated, folder: Path
 ) -> None:

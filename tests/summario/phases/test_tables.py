@@ -91,9 +91,10 @@ def test_a_field_that_json_lacks_is_named() -> None:
 
 
 KNOWN = {"fsync": "end", "order": "sequential", "aggregators": 4, "elapsed_seconds": 1.5}
+SHARES = {"largest_process_bytes": 3, "largest_node_bytes": 5, "nodes": 1}
 
 
-@pytest.mark.parametrize("known", [KNOWN, {"fsync": "none"}, {"elapsed_seconds": 0.0}])
+@pytest.mark.parametrize("known", [KNOWN, {"fsync": "none"}, {"elapsed_seconds": 0.0}, SHARES])
 def test_csv_and_json_keep_what_is_known_of_a_phase(known: dict[str, Any], tmp_path: Path) -> None:
     before = replace(phase((Part(1, 5),)), api="MPIIO", spatiality="collective", **known)
     file = tmp_path / "phases.csv"
@@ -127,7 +128,9 @@ def test_a_record_of_an_older_version_has_only_the_order_of_posix_and_stdio(
 
 def test_the_newest_columns_come_last() -> None:
     header = tables.to_csv([]).splitlines()[0]
-    assert header.endswith(",metadata_time,fsync,order,aggregators,elapsed")
+    assert header.endswith(
+        ",metadata_time,fsync,order,aggregators,elapsed,largest_process,largest_node,nodes"
+    )
 
 
 @given(st.lists(st.builds(Part, requests=counts, bytes=counts), min_size=1, max_size=5))
