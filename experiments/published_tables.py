@@ -25,7 +25,7 @@ from predictor.validation.against_reruns import (
     pool,
     scores,
 )
-from predictor.validation.result_tables import ALL, FLOOR, PREDICTION
+from predictor.validation.result_tables import ALL, FLOOR, PREDICTION, Halves
 from summario.phases.tables import COLUMNS, to_record
 
 Row = dict[str, str]
@@ -57,6 +57,8 @@ def tables_of(data: DataSet, evaluation: Evaluation) -> tuple[PrintedTable, ...]
         report_phases(data),
         report_errors(evaluation),
         report_runs(data, evaluation),
+        random_halves(evaluation),
+        dunn(evaluation),
     )
     return tuple(table for table in made if table.rows)
 
@@ -289,6 +291,51 @@ def report_runs(data: DataSet, evaluation: Evaluation) -> PrintedTable:
             for number, value in enumerate(values, start=1)
         ),
         keys=("application", "of", "run"),
+    )
+
+
+def random_halves(evaluation: Evaluation) -> PrintedTable:
+    """How far random halves of the reruns are apart, beside the compositions."""
+    return PrintedTable(
+        "random_halves",
+        tuple(
+            {
+                "application": name,
+                "io_nodes": str(n),
+                "runs": str(len(one.reruns[n])),
+                "p10": f"{halves.p10:.3f}",
+                "median": f"{halves.median:.3f}",
+                "p90": f"{halves.p90:.3f}",
+                "error": f"{error:.3f}",
+                "as_far": f"{halves.as_far:.3f}",
+            }
+            for name, one in sorted(evaluation.validated.items())
+            for n, (error,) in evaluation.composed[name].comparison.cell_errors.items()
+            if n in one.errors_of_halves
+            for halves in (Halves.of(one.errors_of_halves[n], error),)
+        ),
+        keys=("application", "io_nodes"),
+    )
+
+
+def dunn(evaluation: Evaluation) -> PrintedTable:
+    """Dunn's test between the reruns and the benchmarks in the place of the application."""
+    return PrintedTable(
+        "dunn",
+        tuple(
+            {
+                "application": name,
+                "io_nodes": str(n),
+                "benchmark_runs": str(len(one.benchmark[n])),
+                "runs": str(len(one.reruns[n])),
+                "benchmark_mib_s": _mean(one.benchmark, n),
+                "measured_mib_s": _mean(one.reruns, n),
+                "p_value": f"{p_value:.3f}",
+            }
+            for name, one in sorted(evaluation.validated.items())
+            for n, p_value in one.dunn_p_values.items()
+        ),
+        keys=("application", "io_nodes"),
     )
 
 

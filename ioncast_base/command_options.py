@@ -30,6 +30,15 @@ format_option = click.option(
     help="Print a table for people or JSON for programs.",
 )
 
+report_format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["table", "markdown", "json"]),
+    default="table",
+    show_default=True,
+    help="Print tables for people, the same in Markdown, or JSON for programs.",
+)
+
 system_option = click.option("--system", help="Show only this system.")
 
 

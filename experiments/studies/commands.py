@@ -14,8 +14,8 @@ import click
 from benchdb.campaigns.commands import engine_option
 from experiments.platform.description import BUNDLED
 from experiments.studies.study import Study
-from ioncast_base.command_options import Number, WholeNumber, format_option, warn
-from predictor.validation.result_tables import to_json, to_text
+from ioncast_base.command_options import Number, WholeNumber, report_format_option, warn
+from predictor.validation.result_tables import to_json, to_markdown, to_text
 
 if TYPE_CHECKING:
     from experiments.datasets import DataSet
@@ -62,7 +62,7 @@ _OPTIONS = (
         " mpi4py is installed. Without a library, logs are written from the applications' own"
         " counters.",
     ),
-    format_option,
+    report_format_option,
 )
 
 
@@ -108,7 +108,7 @@ def _show(data: DataSet, evaluation: Evaluation, output_format: str) -> None:
     if output_format == "json":
         click.echo(json.dumps({"folder": str(data.folder), **to_json(results)}, indent=1))
         return
-    click.echo(to_text(results))
+    click.echo(to_markdown(results) if output_format == "markdown" else to_text(results))
     report = data.folder / REPORT
     click.echo(f"\nmeasurements, logs and tables are in {data.folder}; read {report}")
 

@@ -17,12 +17,18 @@ from experiments.provenance import Machine
 from experiments.published_tables import variation
 from experiments.studies.rr9366 import reported
 from experiments.studies.side_by_side import REPORT, direct_runs, phase_rows, rerun_error_rows
-from ioncast_base.offline_pages import bullets, heading, laid_out, paragraph, table, write_page
+from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
 from ioncast_base.wording import in_digits, size
-from predictor.composition.drawing import PRINTED, Y_AXIS, boxes, by_io_nodes, expected
-from predictor.validation.result_tables import Validated, curve_rows, decision_rows, error_rows
+from predictor.validation.box_plots import EXPLANATION
+from predictor.validation.report_page import (
+    DUNN,
+    HALVES,
+    bandwidth_figure,
+    curve_cells,
+    halves_figure,
+)
+from predictor.validation.result_tables import decision_rows, error_rows
 
-_BENCHMARKS = "#d98200"
 _SECONDS = ("start", "end", "time")
 
 
@@ -52,6 +58,7 @@ def write_html(path: str | Path, title: str, data: DataSet, evaluation: Evaluati
         table(error_rows(results)),
         table(decision_rows(results)),
         _LEGEND,
+        DUNN,
         *_sections(data, evaluation),
         heading("Benchmarks"),
         table(benchmark_rows(evaluation.curves)),
@@ -96,19 +103,6 @@ def run_rows(runs: Mapping[str, Sequence[float]]) -> list[dict[str, str]]:
         }
         for name, values in runs.items()
     ]
-
-
-def bandwidth_figure(result: Validated) -> go.Figure:
-    """Draw an application's predicted curve, its reruns, and the benchmarks in its place."""
-    figure = go.Figure(
-        [
-            *expected(result.expected),
-            boxes(result.benchmark, "benchmarks", _BENCHMARKS),
-            boxes(result.reruns, "reruns", PRINTED.runs),
-        ]
-    )
-    order = sorted({*result.expected, *result.reruns})
-    return laid_out(figure, boxmode="group", xaxis=by_io_nodes(order), yaxis=Y_AXIS)
 
 
 def _provenance(data: DataSet) -> str:
@@ -156,7 +150,12 @@ def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str | go.Figure
             "Bandwidth by number of I/O nodes", f"Figure {known.figure}" if known else None
         )
         yield bandwidth_figure(result)
-        yield table([_curve_point(row) for row in curve_rows([result])])
+        yield EXPLANATION
+        yield table(curve_cells(result))
+        if result.errors_of_halves:
+            yield _heading("Random halves of the reruns", "Figure 3" if known else None)
+            yield HALVES
+            yield halves_figure(result)
         benchmark = result.benchmark.get(0, ())
         runs = direct_runs(name, data.commands[name], data.applications[name], benchmark)
         if runs:
@@ -177,11 +176,6 @@ def _phase_cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cell(runs: Sequence[float]) -> str:
     return f"{in_digits(fmean(runs), 4)} ±{variation(runs):.0%} ({len(runs)})" if runs else ""
-
-
-def _curve_point(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without the application, which the heading names, and without empty cells."""
-    return {name: value for name, value in row.items() if name != "application" and value != ""}
 
 
 _START = """<p>Seconds count from the start of the job. In a log from the application's own

@@ -125,20 +125,6 @@ def expected(bandwidths_mib_s: Mapping[int, Band], colours: Colours = PRINTED) -
     ]
 
 
-def boxes(values: Mapping[int, Sequence[float]], name: str, colour: str) -> Trace:
-    """Draw the values of each number of I/O nodes as a box with its points."""
-    return {
-        "type": "box",
-        "x": [str(n) for n, found in values.items() for _ in found],
-        "y": [value for found in values.values() for value in found],
-        "name": name,
-        "marker": {"color": colour, "size": 5},
-        "boxpoints": "all",
-        "jitter": 0.4,
-        "pointpos": 0,
-    }
-
-
 def runs(
     bandwidths_mib_s: Mapping[int, Sequence[float]], name: str, colours: Colours = PRINTED
 ) -> Trace:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from predictor.composition.decision import fewest_near_best
 
 # Number of random splits of the repetitions into halves, for the noise floor.
-_SPLITS = 200
+SPLITS = 200
 _SEED = 9366
 # A smaller regret is a rounding error.
 _NOTHING = 1e-9
@@ -145,16 +145,37 @@ def noise_floor(reruns: Reruns) -> Comparison:
         those of the other. There is one value for each cell or for the application. Values about
         decisions exist only if each cell has two repetitions.
     """
-    repeated = {n: runs for n, runs in reruns.items() if len(runs) >= _TWO}
+    repeated = _repeated(reruns)
     if not repeated:
         return Comparison()
-    random = np.random.default_rng(_SEED)
-    halves = {n: _half_means(runs, random) for n, runs in repeated.items()}
+    halves = _half_means(repeated)
     cells = Comparison(
         run_errors={n: leave_one_out_errors(runs) for n, runs in repeated.items()},
-        cell_errors={n: (_error_of_halves(*means),) for n, means in halves.items()},
+        cell_errors={n: (fmean(_errors_of_halves(*means)),) for n, means in halves.items()},
     )
     return cells if len(repeated) < len(reruns) else _with_decisions(cells, halves)
+
+
+def errors_of_halves(reruns: Reruns) -> dict[int, tuple[float, ...]]:
+    """Compute how far random halves of the same runs are apart, as in RR-9366's Figure 3.
+
+    Parameters
+    ----------
+    reruns : mapping of int to sequence of float
+        Measured bandwidths in MiB/s by number of I/O nodes. Numbers with one rerun are left out.
+
+    Returns
+    -------
+    dict of int to tuple of float
+        Errors of each half's mean as a prediction of the other's, two for each of the `SPLITS`
+        splits of `noise_floor`. Their mean is its error of the means.
+
+    Examples
+    --------
+    >>> sorted(set(errors_of_halves({4: [10.0, 20.0]})[4]))
+    [0.5, 1.0]
+    """
+    return {n: _errors_of_halves(*means) for n, means in _half_means(_repeated(reruns)).items()}
 
 
 def leave_one_out_errors(runs: Sequence[float]) -> tuple[float, ...]:
@@ -241,17 +262,25 @@ def _regrets(predicted: Mapping[int, float], measured: Mapping[int, float]) -> t
     return 1 - measured[exact] / highest, 1 - measured[within] / highest
 
 
-def _half_means(runs: Sequence[float], random: np.random.Generator) -> NDArray[np.float64]:
-    """Compute the means of both halves of random splits, shape (2, splits)."""
-    shuffled = random.permuted(np.tile(np.asarray(runs, float), (_SPLITS, 1)), axis=1)
-    half = len(runs) // 2
-    return np.stack([shuffled[:, :half].mean(axis=1), shuffled[:, half:].mean(axis=1)])
+def _repeated(reruns: Reruns) -> dict[int, Sequence[float]]:
+    return {n: runs for n, runs in sorted(reruns.items()) if len(runs) >= _TWO}
 
 
-def _error_of_halves(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Compute the mean error of each half's mean against the other's, over all splits."""
+def _half_means(repeated: Reruns) -> dict[int, NDArray[np.float64]]:
+    """Compute the means of both halves of random splits of each cell, shape (2, splits)."""
+    random = np.random.default_rng(_SEED)
+    means = {}
+    for n, runs in repeated.items():
+        shuffled = random.permuted(np.tile(np.asarray(runs, float), (SPLITS, 1)), axis=1)
+        half = len(runs) // 2
+        means[n] = np.stack([shuffled[:, :half].mean(axis=1), shuffled[:, half:].mean(axis=1)])
+    return means
+
+
+def _errors_of_halves(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, ...]:
+    """Compute the errors of each half's mean against the other's, over all splits."""
     apart = np.abs(one - other)
-    return float(np.mean([apart / one, apart / other]))
+    return tuple(np.concatenate([apart / one, apart / other]).tolist())
 
 
 def _with_decisions(cells: Comparison, halves: Mapping[int, NDArray[np.float64]]) -> Comparison:

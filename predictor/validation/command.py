@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import click
 
-from ioncast_base.command_options import database_option, format_option, warn
+from ioncast_base.command_options import database_option, report_format_option, warn
 from predictor.asked_options import nodes_option
 from predictor.commands import command_line
 from predictor.composition.asking import read_phases
 from predictor.validation.one_application import choose_applications
 from predictor.validation.reruns import by_application, read_reruns
-from predictor.validation.result_tables import to_json, to_text
+from predictor.validation.result_tables import to_json, to_markdown, to_text
 from predictor.validation.several_applications import validate_applications
 from summario.extraction_options import extraction_options
 from summario.phases.settings import ExtractionSettings
@@ -42,6 +42,7 @@ Examples:
   ioncast validate reruns.csv --system mysite --log a=a.darshan --log b=b.csv --html report.html
   ioncast validate reruns.csv --system mysite --log a=a.darshan --only a
   ioncast validate reruns.csv --system mysite --log a=a.darshan --explain-error
+  ioncast validate reruns.csv --system mysite --log a=a.darshan --format markdown > results.md
   ioncast validate reruns.csv --system mysite --log a=a.darshan --time-distance 5
 """,
 )
@@ -66,7 +67,7 @@ Examples:
 @extraction_options
 @click.option("--engine", help="The program whose benchmarks to use, such as ior or fio.")
 @click.option("--explain-error", "explained", is_flag=True, help="Split the error by its sources.")
-@format_option
+@report_format_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also write a report.")
 @database_option
 def validate(
@@ -122,6 +123,6 @@ def validate(
             record["extraction"] = extraction.changed
         click.echo(json.dumps(record, indent=1))
         return
-    click.echo(to_text(results))
+    click.echo(to_markdown(results) if output_format == "markdown" else to_text(results))
     for warning in warnings:
         warn(warning)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ioncast_base.errors import InputError
+import numpy as np
+
 from predictor.composition.composing import MIB
 
 ADJUSTMENT = "holm"
@@ -16,6 +17,9 @@ def dunn(
 ) -> dict[int, float]:
     """Test whether benchmark and application differ, by number of I/O nodes.
 
+    The test ranks only the runs with the same number of I/O nodes together. Their two groups make
+    Dunn's test the same as the Kruskal-Wallis test that comes before it.
+
     Parameters
     ----------
     benchmark, reruns : mapping of int to sequence of float
@@ -24,33 +28,38 @@ def dunn(
     Returns
     -------
     dict of int to float
-        P-values for numbers of I/O nodes with at least two repetitions of both. A small p-value
-        says that the two distributions differ. The p-values are adjusted after Holm over all
-        pairs of groups: a group is the benchmark or the application with one number of I/O nodes.
-
-    Raises
-    ------
-    InputError
-        When scikit-posthocs is not installed.
+        P-values for numbers of I/O nodes with at least two repetitions of both, adjusted after
+        Holm over these numbers. A small p-value says that the two distributions differ.
     """
-    io_nodes = [
+    tested = [
         n for n, runs in sorted(reruns.items()) if min(len(runs), len(benchmark.get(n, ()))) >= _TWO
     ]
-    # The library is optional, because it brings pandas and only `ioncast validate` needs it.
-    try:
-        from scikit_posthocs import posthoc_dunn  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(
-            "Dunn's test needs scikit-posthocs, which is not installed",
-            remedy="pip install 'ioncast[validation]'",
-        ) from error
-    if not io_nodes:
-        return {}
-    groups = [list(cells[n]) for n in io_nodes for cells in (benchmark, reruns)]
-    if len({value for group in groups for value in group}) < _TWO:
-        return dict.fromkeys(io_nodes, 1.0)
-    table = posthoc_dunn(groups, p_adjust=ADJUSTMENT).to_numpy()
-    return {n: float(table[2 * i, 2 * i + 1]) for i, n in enumerate(io_nodes)}
+    p_values = adjusted_after_holm([_of_two_groups(benchmark[n], reruns[n]) for n in tested])
+    return dict(zip(tested, p_values, strict=True))
+
+
+def adjusted_after_holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust the p-values of several tests: the smallest times their number, and so on (1979).
+
+    Examples
+    --------
+    >>> adjusted_after_holm([0.01, 0.5, 0.02])
+    [0.03, 0.5, 0.04]
+    """
+    order = np.argsort(p_values)
+    times = np.arange(len(order), 0, -1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(np.asarray(p_values)[order] * times))
+    return adjusted.tolist()
+
+
+def _of_two_groups(one: Sequence[float], other: Sequence[float]) -> float:
+    if len({*one, *other}) < _TWO:
+        return 1.0
+    # The import takes a second, for which no other command should wait.
+    from scipy.stats import kruskal  # noqa: PLC0415
+
+    return float(kruskal(one, other).pvalue)
 
 
 def composed_repetitions(

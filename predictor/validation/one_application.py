@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 
 from ioncast_base.errors import InputError
 from ioncast_base.wording import alike_first, each_in_words
 from predictor.composition.prediction import Prediction
-from predictor.validation.against_reruns import Expected, compare, noise_floor
+from predictor.validation.against_reruns import (
+    Expected,
+    compare,
+    errors_of_halves,
+    noise_floor,
+)
 from predictor.validation.dunn import composed_repetitions, dunn
 from predictor.validation.error_sources import PartForecast, explain
 from predictor.validation.reruns import Rerun, cells, start_times_s
@@ -167,14 +172,18 @@ def compare_with_reruns(
         for point in prediction.curve
     }
     measured = cells(reruns)
+    compared = {n: runs for n, runs in measured.items() if n in expected}
+    benchmark = _benchmark(prediction)
     return Validated(
         application=reruns[0].application,
         expected=expected,
         reruns=measured,
         parts=tuple(parts),
-        benchmark=_benchmark(prediction),
+        benchmark=benchmark,
         prediction=compare(expected, measured),
-        floor=noise_floor({n: runs for n, runs in measured.items() if n in expected}),
+        floor=noise_floor(compared),
+        errors_of_halves=errors_of_halves(compared),
+        dunn_p_values=dunn(benchmark, measured),
         sources=explain(expected, measured, parts, start_times_s(reruns)) if explained else None,
     )
 
@@ -184,15 +193,6 @@ def _benchmark(prediction: Prediction) -> dict[int, tuple[float, ...]]:
     pairs = [pair for matched in prediction.phases for pair in matched.parts if pair[0].bytes]
     work = [(part.bytes, found.curve.bandwidths_mib_s) for part, found in pairs if found.curve]
     return composed_repetitions(work) if len(work) == len(pairs) else {}
-
-
-def with_dunn(results: Iterable[Validated]) -> tuple[list[Validated], list[str]]:
-    """Add the p-values of Dunn's test to results, or a warning if they cannot be computed."""
-    found = list(results)
-    try:
-        return [replace(one, dunn_p_values=dunn(one.benchmark, one.reruns)) for one in found], []
-    except InputError as error:
-        return found, [str(error)]
 
 
 def part_forecasts(prediction: Prediction, forecast: Forecast) -> tuple[PartForecast, ...]:

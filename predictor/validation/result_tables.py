@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 from tabulate import tabulate
 
 from ioncast_base.kinds import Kind
@@ -33,9 +35,33 @@ from predictor.validation.error_sources import (
 
 PREDICTION, FLOOR, ALL = "prediction", "noise floor", "all"
 
-
+_BY_IO_NODES = "By number of I/O nodes (Dunn's p below 0.05: reruns and benchmark differ)"
 # Smaller p-values say nothing more to a reader.
 _SMALLEST_P = 0.0001
+
+
+@dataclass(frozen=True)
+class Halves:
+    """How far random halves of the reruns of a cell are apart.
+
+    Attributes
+    ----------
+    p10, median, p90 : float
+        Quantiles of the errors of one half as a prediction of the other.
+    as_far : float
+        Share of these errors that are at least as high as the error of the prediction.
+    """
+
+    p10: float
+    median: float
+    p90: float
+    as_far: float
+
+    @classmethod
+    def of(cls, errors: Sequence[float], predicted: float) -> Halves:
+        """Summarise errors of halves beside the error of a prediction."""
+        p10, middle, p90 = np.quantile(errors, (0.1, 0.5, 0.9)).tolist()
+        return cls(p10, middle, p90, fmean(error >= predicted for error in errors))
 
 
 @dataclass(frozen=True)
@@ -57,8 +83,10 @@ class Validated:
         a part has no benchmark.
     prediction, floor : Comparison
         The prediction compared with the reruns, and the reruns with each other.
-    dunn_p_values : mapping of int to float or None
-        P-values by number of I/O nodes (see `dunn`); None if not tested.
+    errors_of_halves : mapping of int to sequence of float
+        Errors of random halves of the reruns, by number of I/O nodes (see `errors_of_halves`).
+    dunn_p_values : mapping of int to float
+        P-values by number of I/O nodes (see `dunn`).
     sources : ErrorSources or None
         The sources of the error, if that was asked for and anything was predicted.
     """
@@ -70,7 +98,8 @@ class Validated:
     benchmark: Reruns
     prediction: Comparison
     floor: Comparison
-    dunn_p_values: Mapping[int, float] | None = None
+    errors_of_halves: Reruns
+    dunn_p_values: Mapping[int, float]
     sources: ErrorSources | None = None
 
     @property
@@ -86,6 +115,14 @@ class Validated:
             "predicted": fewest_near_best(means, 0) if means else None,
             "within_tolerance": fewest_near_best(means) if means else None,
             "measured": fewest_near_best(mean_of_cells(self.reruns), 0),
+        }
+
+    @property
+    def halves(self) -> dict[int, Halves]:
+        """How far random halves of the reruns are apart, by number of I/O nodes."""
+        return {
+            n: Halves.of(errors, self.prediction.cell_errors[n][0])
+            for n, errors in self.errors_of_halves.items()
         }
 
 
@@ -136,18 +173,37 @@ def to_json(results: Sequence[Validated]) -> dict[str, Any]:
 
 def to_text(results: Sequence[Validated]) -> str:
     """Show results to people."""
-    blocks = [
-        ("Error of each rerun, |predicted mean - rerun| / rerun:", error_rows(results)),
-        ("The choice of I/O nodes, the curve and its interval:", decision_rows(results)),
-        ("By number of I/O nodes:", curve_rows(results)),
+    return "\n\n".join(
+        f"{title}:\n{tabulate(rows, headers='keys', disable_numparse=True)}"
+        for title, rows in _tables(results)
+    )
+
+
+def to_markdown(results: Sequence[Validated]) -> str:
+    """Show the same as `to_text` in Markdown."""
+    blocks = []
+    for title, rows in _tables(results):
+        cells = [{name: _in_markdown(value) for name, value in row.items()} for row in rows]
+        made = tabulate(cells, headers="keys", disable_numparse=True, tablefmt="github")
+        blocks.append(f"**{title}**\n\n{made}")
+    return "\n\n".join(blocks)
+
+
+def _in_markdown(value: object) -> str:
+    """Write a cell so that neither a bar nor the end of a line in it ends the cell."""
+    return " ".join(str(value).split()).replace("|", r"\|")
+
+
+def _tables(results: Sequence[Validated]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Make all tables with rows, under their titles."""
+    tables = [
+        ("Error of each rerun, |predicted mean - rerun| / rerun", error_rows(results)),
+        ("The choice of I/O nodes, the curve and its interval", decision_rows(results)),
+        (_BY_IO_NODES, curve_rows(results)),
     ]
     if any(one.sources for one in results):
-        blocks.append(("Where the mean error comes from:", source_rows(results)))
-    return "\n\n".join(
-        f"{title}\n{tabulate(rows, headers='keys', disable_numparse=True)}"
-        for title, rows in blocks
-        if rows
-    )
+        tables.append(("Where the mean error comes from", source_rows(results)))
+    return [(title, rows) for title, rows in tables if rows]
 
 
 def error_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
@@ -192,9 +248,11 @@ def curve_rows(results: Sequence[Validated]) -> list[dict[str, Any]]:
             "runs": len(one.reruns[n]),
             "error": f"{one.prediction.cell_errors[n][0]:.3f}",
             FLOOR: _text(next(iter(one.floor.cell_errors.get(n, ())), None), ".3f"),
-            "Dunn's p": _p_value((one.dunn_p_values or {}).get(n)),
+            "halves as far": _text(halves[n].as_far if n in halves else None, ".0%"),
+            "Dunn's p": _p_value(one.dunn_p_values.get(n)),
         }
         for one in results
+        for halves in (one.halves,)
         for n, measured in mean_of_cells({n: one.reruns[n] for n in one.compared}).items()
         for speed in (one.expected[n],)
     ]
@@ -241,8 +299,10 @@ def _record(one: Validated) -> dict[str, Any]:
                 "cell_error": next(iter(one.prediction.cell_errors.get(n, ())), None),
                 "run_noise_floor": list(one.floor.run_errors.get(n, ())),
                 "cell_noise_floor": next(iter(one.floor.cell_errors.get(n, ())), None),
-                "dunn_p_value": (one.dunn_p_values or {}).get(n),
+                "random_halves": asdict(halves[n]) if n in halves else None,
+                "dunn_p_value": one.dunn_p_values.get(n),
             }
+            for halves in (one.halves,)
             for n in sorted({*one.expected, *one.reruns})
         ],
         "parts": [

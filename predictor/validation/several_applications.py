@@ -9,7 +9,7 @@ from ioncast_base.errors import InputError
 from predictor.composition.asking import Frontend, configurations_of, read_knowledge
 from predictor.composition.prediction import predict
 from predictor.matching.job_nodes import job_nodes
-from predictor.validation.one_application import validate_application, with_dunn
+from predictor.validation.one_application import validate_application
 from predictor.validation.reruns import Rerun, by_application
 from predictor.validation.result_tables import Validated
 from summario.phases.values import Extraction
@@ -78,5 +78,4 @@ def validate_applications(
             raise
         warnings += [f"{name}: {said}" for said in (*job.warnings, *job_has.warnings, *limits)]
         results.append(result)
-    results, untested = with_dunn(results)
-    return results, [*warnings, *untested]
+    return results, warnings

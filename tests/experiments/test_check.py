@@ -79,7 +79,7 @@ def test_errors_and_regret_are_printed(folder: Path) -> None:
     result = check(folder)
     assert result.exit_code == 0, result.output
     title, header, _, application, all_, verdict = result.stdout.splitlines()
-    assert title.startswith(f"{folder}: 9 tables, ")
+    assert title.startswith(f"{folder}: 11 tables, ")
     assert {"error_of_means", "regret", "regret_of_decision"} <= set(header.split())
     assert (application.split()[0], all_.split()[0]) == ("multiphase", "all")
     assert verdict == "every published table recomputes"

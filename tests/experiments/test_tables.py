@@ -32,11 +32,13 @@ from experiments.published_tables import (
     choices,
     composed,
     composed_errors,
+    dunn,
     held_back,
     means,
     phases,
     prediction_errors,
     predictions,
+    random_halves,
     report_errors,
     report_phases,
     report_runs,
@@ -284,6 +286,31 @@ def test_the_chosen_number_is_judged_by_the_reruns() -> None:
     [row, _] = choices(evaluate(data)).rows
     assert (row["measured_best"], row["best"], row["decision"]) == ("0", "4", "4")
     assert (row["regret"], row["hit_rate"]) == ("0.250", "0.000")
+
+
+def test_random_halves_and_dunns_test_are_as_by_hand() -> None:
+    benchmarks = {"w": (W_1M, {0: [11.0, 12.0, 13.0], 4: [30.0, 30.0]})}
+    reruns = {0: [14.0, 15.0, 16.0], 4: [20.0, 40.0], 8: [10.0, 20.0]}
+    evaluation = evaluate(small(benchmarks, reruns, [W_1M]))
+    # Half of two runs is 100 or 50 % off the other; the benchmark's mean is that of the reruns.
+    # With 8 I/O nodes there is no benchmark.
+    [_, row] = random_halves(evaluation).rows
+    assert row == {
+        "application": "app",
+        "io_nodes": "4",
+        "runs": "2",
+        "p10": "0.500",
+        "median": "0.750",
+        "p90": "1.000",
+        "error": "0.000",
+        "as_far": "1.000",
+    }
+    # Three of six ranks apart is z = 3 / sqrt(6 * 7 / 12 * 2/3), and p = 0.0495; Holm doubles it.
+    # The ranks of 20, 30, 30 and 40 have the same mean on both sides.
+    table = dunn(evaluation)
+    assert column(table, "p_value") == ["0.099", "1.000"]
+    assert column(table, "benchmark_mib_s") == ["12.00", "30.00"]
+    assert column(table, "measured_mib_s") == ["15.00", "30.00"]
 
 
 def test_a_pattern_left_out_is_predicted_by_the_nearest_of_its_kind() -> None:

@@ -159,8 +159,21 @@ def test_an_application_that_the_report_lacks_has_only_our_rows(
     assert [row[5] for row in phases] == ["64 MiB", "64 MiB", "32 MiB"]
 
 
-def test_each_application_has_a_figure_of_its_reruns(page: str, testbed: DataSet) -> None:
-    assert len(re.findall(r"Plotly\.newPlot\(\s+\"", page)) == len(testbed.applications)
+def test_each_application_has_figures_of_its_reruns_and_of_their_halves(
+    page: str, testbed: DataSet
+) -> None:
+    assert len(re.findall(r"Plotly\.newPlot\(\s+\"", page)) == 2 * len(testbed.applications)
+
+
+def test_dunns_test_stands_beside_the_curve(
+    tables: dict[tuple[str, str], list[list[str]]], testbed: DataSet
+) -> None:
+    header, *rows = tables["hacc-io", "Bandwidth by number of I/O nodes (RR-9366: Figure 6)"]
+    with (testbed.folder / "tables" / "dunn.csv").open(encoding="utf-8") as file:
+        published = [row for row in csv.DictReader(file) if row["application"] == "hacc-io"]
+    shown = [float(row[header.index("Dunn's p")]) for row in rows]
+    wanted = [float(row["p_value"]) for row in published]
+    assert shown == pytest.approx(wanted, abs=0.0055)
 
 
 def test_table_9_has_runs_with_direct_access_in_mib_s(

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from predictor.composition.decision import fewest_near_best
 from predictor.validation.against_reruns import (
+    SPLITS,
     Comparison,
     Errors,
     Expected,
     compare,
     errors,
+    errors_of_halves,
     kendall_tau,
     leave_one_out_errors,
     noise_floor,
@@ -139,6 +141,26 @@ def test_the_noise_floor_knows_a_choice_that_chance_decides() -> None:
     found = scores(noise_floor({0: [10.0, 20.0], 4: [10.0, 20.0]}))
     assert found.hit_rate == pytest.approx(0.5, abs=0.1)
     assert found.regret == pytest.approx(0.25, abs=0.05)
+
+
+def test_random_halves_are_as_far_apart_as_all_ways_to_halve() -> None:
+    runs = (10.0, 20.0, 30.0)
+    found = errors_of_halves({0: runs, 4: [1.0]})
+    assert list(found) == [0]
+    assert len(found[0]) == 2 * SPLITS
+    # One run is half of three; the mean of the other two is the other half.
+    pairs = ((10.0, 25.0), (20.0, 20.0), (30.0, 15.0))
+    wanted = {abs(a - b) / c for a, b in pairs for c in (a, b)}
+    assert set(found[0]) == wanted
+    # Each of the three ways is about as frequent.
+    assert found[0].count(0.0) / len(found[0]) == pytest.approx(1 / 3, abs=0.1)
+
+
+def test_the_noise_floor_of_the_means_is_the_mean_of_the_halves() -> None:
+    reruns = {4: [10.0, 20.0, 40.0], 0: [30.0, 31.0]}
+    halves = errors_of_halves(reruns)
+    floor = noise_floor(reruns).cell_errors
+    assert floor == {n: (pytest.approx(fmean(found)),) for n, found in halves.items()}
 
 
 @pytest.mark.parametrize(
