@@ -119,6 +119,9 @@ th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap; }
 th { border-bottom: 1px solid #2a3f5f; vertical-align: bottom; white-space: normal; }
 th:first-child, td:first-child { text-align: left; }
 tr:nth-child(even) td { background: #f4f6f9; }
+h2, h3 { break-after: avoid; }
+.plotly-graph-div, tr { break-inside: avoid; }
+@media print { .wide { overflow: visible; } th, td { white-space: normal; } }
 $style</style>
 </head>
 <body>

@@ -27,3 +27,11 @@ def test_a_screen_reader_finds_all_parts_in_the_main_landmark(tmp_path: Path) ->
 def test_the_keyboard_scrolls_a_wide_table() -> None:
     """WCAG 2.2, success criterion 2.1.1: only an element with the focus scrolls by keys."""
     assert table([{"file": "/a"}]).startswith('<div class="wide" tabindex="0"><table>')
+
+
+def test_a_sheet_of_paper_cuts_neither_figures_nor_wide_tables(tmp_path: Path) -> None:
+    """CSS Fragmentation 3: `break-inside`; a printed table cannot scroll, so it must wrap."""
+    write_page(tmp_path / "page.html", title="a", parts=[])
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert re.search(r"\.plotly-graph-div[^{]*{ break-inside: avoid; }", text)
+    assert "@media print { .wide { overflow: visible; }" in text
