@@ -278,6 +278,18 @@ def by_group(judged: Iterable[Judged], grouping: Grouping) -> dict[str, list[Jud
     return groups
 
 
+def scores_of_groups(judged: Sequence[Judged]) -> dict[str, dict[str, Score]]:
+    """Scores by grouping and group; groups without compared cells are left out."""
+    found = {
+        grouping: {name: score(group) for name, group in sorted(by_group(judged, of).items())}
+        for grouping, of in GROUPINGS.items()
+    }
+    return {
+        grouping: {name: one for name, one in groups.items() if one.cells}
+        for grouping, groups in found.items()
+    }
+
+
 def estimate(
     values: Iterable[Sequence[float]], statistic: Callable[[Any], float] = np.mean
 ) -> Estimate | None:

@@ -34,6 +34,7 @@ FLOOR = "the cells' own means (what noise leaves)"
 INTERPOLATION = "interpolation between neighbours"
 OTHER_MODEL = "ioncast, with MareNostrum 4's model"
 PAST, SCALED, WITHOUT = "one run", "one run, whole ratio", "no run, same cells"
+ALL_STUDIES = "ioncast, from all studies' benchmarks"
 OTHER_STUDIES = "ioncast, from the other studies' benchmarks"
 
 # Numbers of I/O nodes of earlier runs, and those that every job might get.
@@ -127,10 +128,19 @@ def elsewhere(curves: Sequence[Curve], of_other_system: Sequence[Curve]) -> Iter
                 yield way, judge(config, forecast, runs, only=runs.keys() - cells)
 
 
-def numbers_left_out(curves: Sequence[Curve], left_out: Sequence[int]) -> Iterator[Case]:
+def numbers_left_out(
+    curves: Sequence[Curve], left_out: Sequence[int], of: str = ""
+) -> Iterator[Case]:
     """Predict one number of I/O nodes of each pattern, which is left out; choose among all.
 
-    `left_out` has the number of each pattern.
+    Parameters
+    ----------
+    curves : sequence of Curve
+        All patterns.
+    left_out : sequence of int
+        The number that each pattern lacks.
+    of : str
+        Ends the names of the ways.
     """
     rest = tuple(
         replace(curve, bandwidths_mib_s=_others(curve.bandwidths_mib_s, n))
@@ -141,26 +151,26 @@ def numbers_left_out(curves: Sequence[Curve], left_out: Sequence[int]) -> Iterat
         config, runs = curve.config, curve.bandwidths_mib_s
         means = interpolated(mean_of_cells(known.bandwidths_mib_s), n)
         way = MODEL if means else f"{MODEL}, without a neighbour on both sides"
-        yield way, judge(config, ask(curve, knowledge), runs, only=(n,))
+        yield way + of, judge(config, ask(curve, knowledge), runs, only=(n,))
         if means:
-            yield INTERPOLATION, judge(config, of_means(means), runs, only=(n,))
+            yield INTERPOLATION + of, judge(config, of_means(means), runs, only=(n,))
 
 
 def of_study(folder: Path, others: Sequence[Path]) -> Iterator[Case]:
     """Predict the applications of a study from its benchmarks, and from those of other studies."""
     data = read(folder)
+    strange = tuple(chain.from_iterable(read(other).benchmarks for other in others))
     own = evaluate(data)
-    elsewhere_measured = chain.from_iterable(read(other).benchmarks for other in others)
-    strange = evaluate(replace(data, benchmarks=tuple(elsewhere_measured)))
+    by_way = {
+        MODEL: own,
+        ALL_STUDIES: evaluate(replace(data, benchmarks=(*data.benchmarks, *strange))),
+        OTHER_STUDIES: evaluate(replace(data, benchmarks=strange)),
+    }
     for name, validated in own.validated.items():
-        application, runs = f"{folder.name}: {name}", validated.reruns
-        forecasts = {
-            MODEL: predicted(own.predictions[name]),
-            NEAREST: of_means(own.composed[name].mean_mib_s),
-            OTHER_STUDIES: predicted(strange.predictions[name]),
-        }
+        forecasts = {way: predicted(found.predictions[name]) for way, found in by_way.items()}
+        forecasts[NEAREST] = of_means(own.composed[name].mean_mib_s)
         for way, forecast in forecasts.items():
-            yield way, judge(application, forecast, runs)
+            yield way, judge(f"{folder.name}: {name}", forecast, validated.reruns)
 
 
 def ask(

@@ -9,9 +9,9 @@ from judging import Estimate, Score
 from measuring import Claim
 from protocols import MODEL, PAST, WITHOUT, at
 
-# Scores by way, and those of ioncast by group; by protocol.
+# By protocol and way, and those of ioncast by protocol, grouping and group.
 Scores = Mapping[str, Mapping[str, Score]]
-Groups = Mapping[str, Mapping[tuple[str, str], Score]]
+Groups = Mapping[str, Mapping[str, Mapping[str, Score]]]
 
 # The largest error of cells and regret of the best that each protocol may have.
 LIMITS: dict[str, tuple[float | None, float | None]] = {
@@ -40,9 +40,6 @@ def claims(scores: Scores, groups: Groups) -> Iterator[Claim]:
         found = scores["folds"][MODEL].regret_p95
         yield at_most("folds: 95th percentile of regret", found, P95)
         yield from _of_groups("folds", groups["folds"])
-    for protocol in scores.keys() & {"testbed", "studies"}:
-        found = scores[protocol][MODEL].decision_regret
-        yield at_most(f"{protocol}: regret of decisions", found, DECISION_REGRET)
 
 
 def _of_protocol(protocol: str, by_way: Mapping[str, Score]) -> Iterator[Claim]:
@@ -53,6 +50,9 @@ def _of_protocol(protocol: str, by_way: Mapping[str, Score]) -> Iterator[Claim]:
         yield at_most(f"{protocol}: regret", by_way[MODEL].regret, regret)
     if protocol in COVERAGE:
         yield covers(protocol, value(by_way[MODEL].coverage), COVERAGE[protocol])
+    if protocol in ("testbed", "studies"):
+        found = by_way[MODEL].decision_regret
+        yield at_most(f"{protocol}: regret of decisions", found, DECISION_REGRET)
     for limit, past in ((0.5, "requests"), (1.02, "folds")):
         if protocol == past:
             yield from _of_the_past(protocol, by_way, limit)
@@ -60,12 +60,13 @@ def _of_protocol(protocol: str, by_way: Mapping[str, Score]) -> Iterator[Claim]:
         yield from _of_applications(protocol, by_way)
 
 
-def _of_groups(protocol: str, groups: Mapping[tuple[str, str], Score]) -> Iterator[Claim]:
+def _of_groups(protocol: str, groups: Mapping[str, Mapping[str, Score]]) -> Iterator[Claim]:
     """Coverage of each group with enough patterns."""
-    for (grouping, group), found in groups.items():
-        if found.is_enough:
-            what = f"{protocol}, {grouping} {group}"
-            yield covers(what, value(found.coverage), GROUP_COVERAGE)
+    for grouping, by_group in groups.items():
+        for group, found in by_group.items():
+            if found.is_enough:
+                what = f"{protocol}, {grouping} {group}"
+                yield covers(what, value(found.coverage), GROUP_COVERAGE)
 
 
 def _of_the_past(protocol: str, by_way: Mapping[str, Score], limit: float) -> Iterator[Claim]:

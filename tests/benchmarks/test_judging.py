@@ -17,6 +17,7 @@ from benchmarks.judging import (
     of_means,
     p95,
     score,
+    scores_of_groups,
 )
 from ior_configs import IorConfig
 
@@ -91,6 +92,16 @@ def test_two_modes_are_a_group_of_cells() -> None:
         "one mode": 2,
         "bimodal": 1,
     }
+
+
+def test_a_group_needs_compared_cells_and_enough_patterns_to_be_judged() -> None:
+    configs = [IorConfig.from_command_line(f"mpiexec -n {n} ior -w -t 1m") for n in range(1, 11)]
+
+    groups = scores_of_groups([judge(config, FORECAST, RUNS, only=(0,)) for config in configs])
+
+    assert list(groups["I/O nodes"]) == ["0 (direct access)"]
+    assert groups["request"]["128 KiB and more"].is_enough
+    assert not groups["processes"]["4"].is_enough
 
 
 def test_an_application_is_in_no_group() -> None:
