@@ -23,17 +23,17 @@ def study(name: str) -> Study:
 
 
 def test_files_that_do_not_fit_are_rejected_with_the_largest_scale_that_fits() -> None:
-    # Each of 16 processes writes 128 MiB in four phases, on two replicas. A quarter of that would
+    # Each of 16 processes writes 128 MiB in eight phases, on two replicas. An eighth of that would
     # fill the storage completely.
     with pytest.raises(InputError) as caught:
         check_settings(study("periodic"), bundled("testbed"), replace(SETTINGS, scale=1.0))
     assert str(caught.value) == (
-        "platform testbed: periodic-a at scale 1 needs 16g of storage, which has 4g and"
-        " keeps 64m free; the largest scale that fits is 0.246"
+        "platform testbed: periodic-a at scale 1 needs 32g of storage, which has 4g and"
+        " keeps 64m free; the largest scale that fits is 0.123"
     )
 
 
-@pytest.mark.parametrize("scale", [0.246, 0.001])
+@pytest.mark.parametrize("scale", [0.123, 0.001])
 def test_files_that_fit_are_accepted(scale: float) -> None:
     check_settings(study("periodic"), bundled("testbed"), replace(SETTINGS, scale=scale))
 

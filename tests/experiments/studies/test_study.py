@@ -34,10 +34,13 @@ def test_at_full_size_processes_move_the_bytes_of_the_report() -> None:
         assert phase.file_access == reported.phase.files
 
 
-def test_the_pauses_between_phases_are_longer_than_the_time_distance() -> None:
+def test_the_periodic_applications_have_the_phases_and_pauses_of_the_report() -> None:
     for application in applications("periodic"):
-        assert len(application.steps) == 4
-        assert application.pause_s > 1.0
+        [known] = [one for one in APPLICATIONS if one.name.lower() == application.name]
+        assert len(application.steps) == known.n_phases == 8
+        # IOR's delay (-d) comes before each phase, so the first one begins after it.
+        assert application.pause_s == round(known.phase.start) == 10
+        assert len({step.file_name(0) for step in application.steps}) == 8
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
