@@ -6,7 +6,7 @@ import click
 
 from experiments.check_command import check
 from experiments.scheduling.command import scheduling
-from experiments.studies.commands import study_command
+from experiments.studies.commands import resume, study_command
 from experiments.studies.study import STUDIES
 from ioncast_base.command_options import CommandGroup
 
@@ -16,6 +16,7 @@ from ioncast_base.command_options import CommandGroup
     epilog="""\b
 Examples:
   ioncast experiment hacc
+  ioncast experiment resume hacc-testbed
   ioncast experiment check
   ioncast experiment scheduling --jobs 10000 --load 0.8
 """,
@@ -26,5 +27,6 @@ def experiment() -> None:
 
 for study in STUDIES:
     experiment.add_command(study_command(study))
+experiment.add_command(resume)
 experiment.add_command(check)
 experiment.add_command(scheduling)

@@ -40,7 +40,7 @@ LOGS, TABLES = "logs", "tables"
 
 @dataclass(frozen=True)
 class Run:
-    """A row of `applications.csv`: one run of a program.
+    """A run of a program: the columns that both CSV files have.
 
     Attributes
     ----------
@@ -69,6 +69,19 @@ class Run:
     bandwidth_mib_s: float
     started: str
     command: str
+
+
+@dataclass(frozen=True)
+class ApplicationRun(Run):
+    """A row of `applications.csv`, with the bandwidth of each phase.
+
+    Attributes
+    ----------
+    phases_mib_s : tuple of float
+        MiB/s of each phase of the run, in their order; written as numbers with `;` between them.
+    """
+
+    phases_mib_s: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -183,7 +196,7 @@ def write(
     folder: Path,
     provenance: Provenance,
     benchmarks: Iterable[BenchmarkRun],
-    applications: Iterable[Run],
+    applications: Iterable[ApplicationRun],
 ) -> DataSet:
     """Write a data set into a folder that holds its logs already.
 
@@ -199,7 +212,7 @@ def write(
     """
     write_file(folder / PROVENANCE, provenance.model_dump_json(indent=1) + "\n")
     write_file(folder / BENCHMARKS, _csv(BenchmarkRun, benchmarks))
-    write_file(folder / APPLICATIONS, _csv(Run, applications))
+    write_file(folder / APPLICATIONS, _csv(ApplicationRun, applications))
     return read(folder)
 
 
@@ -207,8 +220,12 @@ def _csv(kind: type[Run], runs: Iterable[Run]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(kind)], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(asdict(run) for run in runs)
+    writer.writerows({name: _cell(value) for name, value in asdict(run).items()} for run in runs)
     return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    return ";".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _check_logs(folder: Path, provenance: Provenance, applications: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ from experiments.datasets import DataSet
 from experiments.evaluation import NEAREST_MEANS, Evaluation
 from experiments.held_back import Judged, hold_back
 from experiments.published import PrintedTable
+from experiments.studies.phase_bandwidths import phase_bandwidths
 from experiments.studies.rr9366 import reported
 from experiments.studies.side_by_side import direct_runs, phase_rows, rerun_error_rows
 from predictor.validation.against_reruns import (
@@ -59,6 +60,7 @@ def tables_of(data: DataSet, evaluation: Evaluation) -> tuple[PrintedTable, ...]
         report_runs(data, evaluation),
         random_halves(evaluation),
         dunn(evaluation),
+        run_phases(data),
     )
     return tuple(table for table in made if table.rows)
 
@@ -336,6 +338,27 @@ def dunn(evaluation: Evaluation) -> PrintedTable:
             for n, p_value in one.dunn_p_values.items()
         ),
         keys=("application", "io_nodes"),
+    )
+
+
+def run_phases(data: DataSet) -> PrintedTable:
+    """The bandwidth of each phase of the applications' runs; empty if the runs do not tell it."""
+    return PrintedTable(
+        "run_phases",
+        tuple(
+            {
+                "application": name,
+                "io_nodes": str(one.io_nodes),
+                "phase": str(one.phase),
+                "runs": str(one.runs),
+                "mean_mib_s": f"{one.mean_mib_s:.4f}",
+                "cv": f"{one.variation:.4f}",
+                "to_first": f"{one.to_first:.4f}",
+            }
+            for name, reruns in sorted(data.applications.items())
+            for one in phase_bandwidths(reruns)
+        ),
+        keys=("application", "io_nodes", "phase"),
     )
 
 

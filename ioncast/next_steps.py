@@ -58,6 +58,7 @@ NEXT_STEPS: dict[str, str | None] = {
     "experiment periodic": _CHECK,
     "experiment hacc": _CHECK,
     "experiment applications": _CHECK,
+    "experiment resume": _CHECK,
     "experiment check": None,
     "experiment scheduling": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
 }

@@ -185,7 +185,7 @@ def create(
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
-            known = (path / _SETTINGS).exists()
+            known = is_campaign(path)
             resume = f"ioncast campaign resume {shlex.quote(str(path))}"
             raise InputError(
                 "the folder already has a campaign" if known else "the folder is not empty",
@@ -206,6 +206,11 @@ def create(
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from error
     return read(path)
+
+
+def is_campaign(path: Path) -> bool:
+    """Whether a folder is that of a campaign, complete as `create` made it."""
+    return (path / _SETTINGS).exists()
 
 
 def read(path: Path) -> CampaignFolder:

@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count, groupby
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def run_campaign(
         try:
             if watch.progress.left:
                 write_inputs(folder, watch.open_cells)
-                (folder.path / "stopped").unlink(missing_ok=True)
+                _stopped(folder).unlink(missing_ok=True)
                 _orchestrate(folder, lock, watch, asked_to_stop)
         finally:
             write_iops_report(folder)
@@ -78,6 +79,38 @@ def run_campaign(
             # The cache may have results of runs whose folders were removed later.
             (folder.path / CACHE).unlink(missing_ok=True)
     return watch.progress
+
+
+@contextmanager
+def one_by_one(folder: CampaignFolder) -> Iterator[Callable[[Run], Result]]:
+    """Give a function that runs one run of a campaign, for an order that IOPS does not know.
+
+    Runs that failed before run again.
+
+    Parameters
+    ----------
+    folder : CampaignFolder
+        The campaign; it stays locked until the end of the context.
+
+    Yields
+    ------
+    callable
+        Runs a run, unless it has ended, and returns its result. It raises IoncastError if no
+        other run of the campaign may start, and stops the run if an exception stops it.
+
+    Raises
+    ------
+    InputError
+        If the campaign is already running.
+    """
+    with locked(folder):
+        forget_failures(folder)
+        write_inputs(folder, folder.cells)
+        _stopped(folder).unlink(missing_ok=True)
+        try:
+            yield partial(_run_one, folder)
+        finally:
+            write_iops_report(folder)
 
 
 def cells_to_run(folder: CampaignFolder, *, retry_failed: bool) -> list[Cell]:
@@ -93,6 +126,30 @@ def forget_failures(folder: CampaignFolder) -> None:
     for run, _ in failures(folder):
         aside = (Path(f"{run.path}.failed-{attempt}") for attempt in count(1))
         run.path.rename(next(path for path in aside if not path.exists()))
+
+
+def _run_one(folder: CampaignFolder, run: Run) -> Result:
+    process = subprocess.Popen(  # noqa: S603 - our own script
+        ["/bin/bash", folder.path / "cells" / f"{run.cell.name}.sh", str(run.repetition)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait()
+    except BaseException:
+        _stop(process)
+        _wait_for_the_last(folder)
+        raise
+    result = result_of(folder, run)
+    if result is not None and result.state == "failed":
+        stop_after_same_failures(folder)
+    if _stopped(folder).exists():
+        raise IoncastError(_why_stopped(folder), where=str(folder.path))
+    if result is None:
+        raise IoncastError("the run ended without a result", where=str(run.path))
+    return result
 
 
 class _Watch:
@@ -150,7 +207,7 @@ class _Watch:
 def _orchestrate(
     folder: CampaignFolder, lock: int, watch: _Watch, asked_to_stop: Callable[[], bool]
 ) -> None:
-    stopped = folder.path / "stopped"
+    stopped = _stopped(folder)
     process = _start(folder, lock)
     try:
         while process.poll() is None and not (asked_to_stop() or stopped.exists()):
@@ -166,7 +223,7 @@ def _orchestrate(
     if stopped.exists() and watch.progress.left:
         again = " --retry-failed" if failures_in_a_row(folder) else ""
         raise IoncastError(
-            stopped.read_text(encoding="utf-8").strip(),
+            _why_stopped(folder),
             where=str(folder.path),
             remedy="correct that, then continue with `ioncast campaign resume"
             f" {shlex.quote(str(folder.path))}{again}`",
@@ -178,6 +235,15 @@ def _orchestrate(
             where=str(folder.path),
             remedy="see iops.log and iops.stderr in this folder",
         )
+
+
+def _stopped(folder: CampaignFolder) -> Path:
+    """The file that says why no other run of a campaign may start."""
+    return folder.path / "stopped"
+
+
+def _why_stopped(folder: CampaignFolder) -> str:
+    return _stopped(folder).read_text(encoding="utf-8").strip()
 
 
 def last_error(folder: CampaignFolder) -> str:

@@ -109,9 +109,9 @@ class Launch:
 
 
 def _output(command: Sequence[str], limit_s: float, where: str) -> str:
-    """Run a command; it ends before this function does."""
+    """Run a command; it ends before this function does, or if this process is killed."""
     with subprocess.Popen(  # noqa: S603
-        command,
+        ["setpriv", "--pdeathsig=TERM", *command],  # noqa: S607
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -44,6 +44,11 @@ class StepRun:
     bytes: int
     time_s: float
 
+    @property
+    def bandwidth_mib_s(self) -> float:
+        """Bytes over time."""
+        return self.bytes / _MIB / self.time_s
+
 
 @dataclass(frozen=True)
 class Run:

@@ -1,24 +1,19 @@
-"""Runs the benchmarks that stand for the phases in the applications' logs."""
+"""The benchmarks that stand for the phases in the applications' logs, and their results."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchdb.campaigns import folder as folders
 from benchdb.campaigns.collecting import failures, measurement_of, result_of
 from benchdb.campaigns.folder import CampaignFolder
-from benchdb.campaigns.progress_lines import reporting
-from benchdb.campaigns.running import run_campaign
 from benchdb.measurements.storing import Measurement
-from benchdb.store.database import opened_database
 from experiments.datasets import BenchmarkRun, phases_of_log
 from experiments.studies.settings import Settings
 from experiments.studies.study import Study
-from ioncast_base.errors import IoncastError
 from ioncast_base.sizes import format_size
-from ioncast_base.wording import counted, in_words
+from ioncast_base.wording import in_words
 from ior_configs import IorConfig
 from ior_configs.campaign_files import Campaign
 from predictor.planning.needs import wanted_of
@@ -74,32 +69,12 @@ def campaign_of(study: Study, logs: Sequence[Path], nodes: int, settings: Settin
     )
 
 
-def run_benchmarks(campaign: CampaignFolder) -> list[str]:
-    """Run all benchmarks of a campaign, and say in clauses which of them failed.
-
-    Raises
-    ------
-    IoncastError
-        If all benchmarks failed, or some have no result.
-    """
-    with (
-        tempfile.TemporaryDirectory(prefix="ioncast-") as scratch,
-        opened_database(Path(scratch) / "campaign.sqlite") as database,
-        reporting("benchmarks: ") as report,
-    ):
-        left = run_campaign(campaign, database, report).left
-    failed = failures(campaign)
-    if left:
-        raise IoncastError(
-            f"{counted(left, 'benchmark')} without a result", where=str(campaign.path)
-        )
-    if len(failed) == len(campaign.runs):
-        reason = failed[0][1].reason
-        raise IoncastError(f"every benchmark failed: {reason}", where=str(campaign.path))
+def failed_benchmarks(campaign: CampaignFolder) -> list[str]:
+    """Say in clauses which benchmarks of a campaign failed."""
     return [
         f"a benchmark failed: {run.cell.config.command_line(launcher=True)} with"
         f" {in_words(run.cell.io_nodes)}, repetition {run.repetition}: {result.reason}"
-        for run, result in failed
+        for run, result in failures(campaign)
     ]
 
 

@@ -1,4 +1,4 @@
-"""`ioncast experiment single|periodic|hacc|applications`: the case studies, end to end."""
+"""`ioncast experiment single|periodic|hacc|applications|resume`: the case studies, end to end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OPTIONS = (
         type=WholeNumber(0, 2**32 - 1),
         default=_SEED,
         show_default=True,
-        help="Seed of the random order of the runs.",
+        help="Seed of the random order of all runs.",
     ),
     click.option(
         "--output",
@@ -81,6 +81,27 @@ def study_command(study: Study) -> click.Command:
     return click.command(study.name, help=_help(study), epilog=_epilog(study))(run)
 
 
+@click.command(
+    epilog="""\b
+Examples:
+  ioncast experiment resume periodic-testbed
+  ioncast experiment resume periodic-testbed --format json
+""",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@report_format_option
+def resume(folder: Path, output_format: str) -> None:
+    """Continue the study in DIR after Ctrl-C or a crash.
+
+    The runs that have not ended, and those that failed, run in the order in which the study
+    began. The settings and the platform are those of the study. If the platform is not up, it is
+    brought up for the study.
+    """
+    from experiments.studies import conducting  # noqa: PLC0415
+
+    _show(*conducting.resume(folder), output_format)
+
+
 def _run(
     study: Study,
     *,
@@ -119,10 +140,11 @@ def _help(study: Study) -> str:
     The study runs on an emulated platform of real daemons and shaped links on this machine
     (root only). Each application runs once with the fewest I/O nodes of the platform, 0 by
     default, for its Darshan log. Then the benchmarks of its phases and the application itself
-    run with all numbers of I/O nodes, in random order. The predictions from the benchmarks are
-    compared with the runs, beside the results of Inria RR-9366.
+    run with all numbers of I/O nodes, all together in one random order. The predictions from the
+    benchmarks are compared with the runs, beside the results of Inria RR-9366.
 
-    DIR gets a data set, which `ioncast experiment check` can check. Read report.html in it."""
+    DIR gets a data set, which `ioncast experiment check` can check. Read report.html in it.
+    If the study is stopped, `ioncast experiment resume DIR` continues it."""
 
 
 def _epilog(study: Study) -> str:

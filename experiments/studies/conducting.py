@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -13,10 +14,12 @@ from experiments.datasets import DataSet
 from experiments.platform.description import Description, read_description
 from experiments.platform.emulated import Emulated
 from experiments.platform.emulator import down, find, up
+from experiments.studies.begun import has_begun, read_begun
 from experiments.studies.run import run_study
 from experiments.studies.settings import Settings, check_new, check_settings
-from experiments.studies.study import Study
+from experiments.studies.study import STUDIES, Study
 from ioncast_base import signals
+from ioncast_base.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from experiments.evaluation import Evaluation
@@ -65,6 +68,43 @@ def conduct(
     return data, _publish(study, data)
 
 
+def resume(folder: Path) -> tuple[DataSet, Evaluation]:
+    """Continue a study that was stopped: run what has not succeeded, then as `conduct`.
+
+    If its platform is not up, the platform is brought up for the study.
+
+    Raises
+    ------
+    InputError
+        If the folder does not belong to a study, or another platform of this name is up.
+    IoncastError
+        As `conduct`.
+    """
+    begun = read_begun(folder)
+    study = next((study for study in STUDIES if study.name == begun.study), None)
+    if study is None:
+        raise InputError(f"there is no study called {begun.study!r}", where=str(folder))
+    check_settings(study, begun.platform, begun.settings)
+    platform = _up_already(begun.platform, folder)
+    data = _measure(study, platform or _brought_up(begun.platform), folder, begun.settings)
+    return data, _publish(study, data)
+
+
+def _up_already(description: Description, folder: Path) -> AbstractContextManager[Emulated] | None:
+    """The platform of a study, if it is up; the study leaves it up."""
+    try:
+        emulated = find(description.name)
+    except UnknownNameError:
+        return None
+    if emulated.description != description:
+        raise InputError(
+            f"the study began on another platform than the {description.name} that is up",
+            where=str(folder),
+            remedy=f"take it down: `ioncast platform down {description.name}`",
+        )
+    return nullcontext(emulated)
+
+
 def _measure(
     study: Study, platform: AbstractContextManager[Emulated], folder: Path, settings: Settings
 ) -> DataSet:
@@ -73,8 +113,9 @@ def _measure(
         try:
             return run_study(study, emulated, folder, settings)
         except BaseException:
-            if folder.is_dir() and any(folder.iterdir()):
-                click.echo(f"ioncast: {folder} is incomplete: remove it", err=True)
+            if has_begun(folder):
+                again = f"ioncast experiment resume {shlex.quote(str(folder))}"
+                click.echo(f"ioncast: {folder} is incomplete: continue with `{again}`", err=True)
             raise
 
 

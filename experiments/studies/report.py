@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,6 +15,7 @@ from experiments.datasets import DataSet
 from experiments.evaluation import Evaluation
 from experiments.provenance import Machine
 from experiments.published_tables import variation
+from experiments.studies.phase_bandwidths import phase_bandwidths
 from experiments.studies.rr9366 import reported
 from experiments.studies.side_by_side import REPORT, direct_runs, phase_rows, rerun_error_rows
 from ioncast_base.offline_pages import bullets, heading, paragraph, table, write_page
@@ -27,6 +28,7 @@ from predictor.validation.report_page import (
     curve_cells,
     halves_figure,
 )
+from predictor.validation.reruns import Rerun
 from predictor.validation.result_tables import decision_rows, error_rows
 
 _SECONDS = ("start", "end", "time")
@@ -105,6 +107,19 @@ def run_rows(runs: Mapping[str, Sequence[float]]) -> list[dict[str, str]]:
     ]
 
 
+def phase_bandwidth_rows(reruns: Iterable[Rerun]) -> list[dict[str, str]]:
+    """Make a row for each phase of an application's runs, with a column by number of I/O nodes.
+
+    A cell is the mean bandwidth and, in brackets, the ratio to the first phase of the same run.
+    The rows are empty if the runs do not tell their phases, or have only one.
+    """
+    rows: dict[int, dict[str, str]] = {}
+    for one in phase_bandwidths(reruns):
+        row = rows.setdefault(one.phase, {"phase": str(one.phase)})
+        row[str(one.io_nodes)] = f"{in_digits(one.mean_mib_s)} ({one.to_first:.0%})"
+    return list(rows.values())
+
+
 def _provenance(data: DataSet) -> str:
     """A list of the machine, the programs and the settings of the measurements."""
     known = data.provenance
@@ -156,6 +171,10 @@ def _sections(data: DataSet, evaluation: Evaluation) -> Iterator[str | go.Figure
             yield _heading("Random halves of the reruns", "Figure 3" if known else None)
             yield HALVES
             yield halves_figure(result)
+        if in_phases := phase_bandwidth_rows(data.applications[name]):
+            yield heading("Bandwidth of each phase of a run, MiB/s", level=3)
+            yield table(in_phases)
+            yield _TO_FIRST
         benchmark = result.benchmark.get(0, ())
         runs = direct_runs(name, data.commands[name], data.applications[name], benchmark)
         if runs:
@@ -180,6 +199,8 @@ def _cell(runs: Sequence[float]) -> str:
 
 _START = """<p>Seconds count from the start of the job. In a log from the application's own
 counters, they count from the moment before its processes start.</p>"""
+_TO_FIRST = """<p>By number of I/O nodes: the mean of the runs, and the ratio to the first phase of
+the same run (geometric mean).</p>"""
 _MIB_S = f"""<p>{REPORT} writes MB/s, as HACC-IO prints it, but means 2<sup>20</sup> bytes.</p>"""
 _LEGEND = """<p>Error: |Bw &minus; Ba| / Ba for each rerun Ba and the predicted mean Bw. Noise
 floor: the same for the application's own repetitions as predictions of each other. Regret: the

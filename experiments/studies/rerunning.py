@@ -1,75 +1,103 @@
-"""Runs applications with all numbers of I/O nodes, in random order."""
+"""Runs an application again with a number of I/O nodes, and keeps the result in a file."""
 
 from __future__ import annotations
 
-import random
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchdb.campaigns.progress_lines import reporting
-from benchdb.campaigns.standing import Progress
-from experiments import datasets
 from experiments.applications.launching import Platform
-from experiments.applications.running import Run, run_application
+from experiments.applications.running import run_application
 from experiments.applications.spec import Application
-from experiments.studies.settings import Settings, own_program
-from ioncast_base.errors import IoncastError
+from experiments.datasets import ApplicationRun
+from experiments.studies.settings import own_program
+from ioncast_base.files import write_file
 
 
-def rerun(
-    applications: Sequence[Application],
-    platform: Platform,
-    numbers: Sequence[int],
-    settings: Settings,
-) -> tuple[list[datasets.Run], dict[str, list[str]]]:
-    """Run applications with all numbers of I/O nodes, in random order.
+@dataclass(frozen=True)
+class Planned:
+    """One run of an application that a study needs.
+
+    Attributes
+    ----------
+    application : Application
+        The application.
+    io_nodes, repetition : int
+        Number of I/O nodes, and number of the run with so many; the first is 1.
+    file : Path
+        The file of its result.
+    """
+
+    application: Application
+    io_nodes: int
+    repetition: int
+    file: Path
+
+    @property
+    def result(self) -> ApplicationRun | None:
+        """The result; None if the run has not succeeded yet."""
+        try:
+            record = json.loads(self.file.read_text(encoding="utf-8"))
+            return ApplicationRun(**{**record, "phases_mib_s": tuple(record["phases_mib_s"])})
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+
+def plan_reruns(
+    applications: Sequence[Application], numbers: Sequence[int], repetitions: int, folder: Path
+) -> list[Planned]:
+    """List the runs of applications with all numbers of I/O nodes.
 
     Parameters
     ----------
     applications : sequence of Application
         The applications.
-    platform : Platform
-        The platform; it is up.
     numbers : sequence of int
         The numbers of I/O nodes.
-    settings : Settings
-        The settings of the study.
+    repetitions : int
+        Runs of each application with each number.
+    folder : Path
+        Folder of the results.
+    """
+    return [
+        Planned(
+            application,
+            io_nodes,
+            repetition,
+            folder / f"{application.name}-n{io_nodes}-r{repetition}.json",
+        )
+        for application in applications
+        for io_nodes in numbers
+        for repetition in range(1, repetitions + 1)
+    ]
 
-    Returns
-    -------
-    list of datasets.Run
-        The runs that succeeded.
-    dict of str to list of str
-        The errors of the runs that failed, by application.
+
+def rerun(planned: Planned, platform: Platform) -> None:
+    """Run an application, unless it has succeeded already.
 
     Raises
     ------
     IoncastError
-        If all runs failed.
+        If the run fails.
     """
-    plan = [
-        (application, io_nodes, repetition)
-        for application in applications
-        for io_nodes in numbers
-        for repetition in range(1, settings.repetitions + 1)
-    ]
-    random.Random(settings.seed).shuffle(plan)  # noqa: S311
-    rows: list[datasets.Run] = []
-    failed: dict[str, list[str]] = {}
-    with reporting("reruns: ") as report:
-        for number, (application, io_nodes, repetition) in enumerate(plan, start=1):
-            own = own_program(application)
-            try:
-                run = run_application(application, platform, io_nodes, hacc_io_program=own)
-            except IoncastError as error:
-                failed.setdefault(application.name, []).append(str(error))
-            else:
-                rows.append(_row(application, run, repetition, own))
-            report(Progress(len(plan), done=len(rows), failed=number - len(rows)))
-    if not rows:
-        reasons = (f"{name}: {errors[0]}" for name, errors in failed.items())
-        raise IoncastError(f"every rerun failed: {'; '.join(reasons)}")
-    return rows, failed
+    if planned.result is not None:
+        return
+    application = planned.application
+    program = own_program(application)
+    run = run_application(application, platform, planned.io_nodes, hacc_io_program=program)
+    result = ApplicationRun(
+        name=application.name,
+        io_nodes=run.io_nodes,
+        repetition=planned.repetition,
+        bytes=run.bytes,
+        time_s=run.time_s,
+        bandwidth_mib_s=run.bandwidth_mib_s,
+        started=run.started,
+        command=program.name if program else f"bundled {application.name}",
+        phases_mib_s=tuple(step.bandwidth_mib_s for step in run.steps),
+    )
+    write_file(planned.file, json.dumps(asdict(result)))
 
 
 def failure_notes(failed: Mapping[str, Sequence[str]], measured: set[str]) -> Iterator[str]:
@@ -87,16 +115,3 @@ def failure_notes(failed: Mapping[str, Sequence[str]], measured: set[str]) -> It
             yield from (f"a rerun failed: {error}" for error in errors)
         else:
             yield f"{name} was left out: every rerun failed: {errors[0]}"
-
-
-def _row(application: Application, run: Run, repetition: int, program: Path | None) -> datasets.Run:
-    return datasets.Run(
-        name=application.name,
-        io_nodes=run.io_nodes,
-        repetition=repetition,
-        bytes=run.bytes,
-        time_s=run.time_s,
-        bandwidth_mib_s=run.bandwidth_mib_s,
-        started=run.started,
-        command=program.name if program else f"bundled {application.name}",
-    )

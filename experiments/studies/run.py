@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -20,21 +22,25 @@ from experiments.applications.spec import Application
 from experiments.datasets import LOGS, DataSet
 from experiments.platform.emulated import Emulated
 from experiments.provenance import Log, Provenance, printable
+from experiments.studies.begun import Begun, has_begun, read_begun, write_begun
 from experiments.studies.benchmarking import (
     benchmark_runs,
     campaign_of,
     engine_version,
-    run_benchmarks,
+    failed_benchmarks,
 )
 from experiments.studies.machine import this_machine, versions
-from experiments.studies.rerunning import failure_notes, rerun
+from experiments.studies.rerunning import Planned, failure_notes, plan_reruns
 from experiments.studies.settings import Settings, obstacle, own_program, tracer, untraced
+from experiments.studies.shuffled import run_shuffled
 from experiments.studies.study import Study
 from ioncast_base.errors import InputError
+from ioncast_base.files import whole_file
 from ioncast_base.toml_files import read_text
-from ior_configs.campaign_files import to_toml
+from ior_configs.campaign_files import Campaign, to_toml
 
 CAMPAIGN = "campaign"
+_RERUNS = "reruns"
 _DARSHAN = "Darshan's runtime"
 _COUNTERS = "libdarshan-util's writer, with the true counters of the run"
 
@@ -49,8 +55,8 @@ def run_study(study: Study, emulated: Emulated, folder: Path, settings: Settings
     emulated : Emulated
         The platform; it is up.
     folder : Path
-        Folder for the data set, new or empty. It gets the campaign's folder too, with all that
-        its benchmarks print.
+        Folder for the data set: new, empty, or with the part of the study that ran before it was
+        stopped. It gets the campaign's folder too, with all that its benchmarks print.
     settings : Settings
         The settings of the study.
 
@@ -75,24 +81,21 @@ def run_study(study: Study, emulated: Emulated, folder: Path, settings: Settings
     if not applications:
         raise InputError("; ".join(notes))
     notes += [note for one in applications if (note := untraced(one))]
+    begun = _begin(study, emulated, folder, replace(settings, engine=engine))
     # Make this first, because an error in it must not cost hours of measuring.
-    provenance = _provenance(study, applications, emulated, site, engine, settings)
+    provenance = _provenance(begun, applications, emulated, site)
 
-    (folder / LOGS).mkdir(parents=True)
+    (folder / LOGS).mkdir(exist_ok=True)
     _reference_runs(applications, emulated, folder / LOGS, settings)
     logs = [folder / LOGS / log.file for log in provenance.logs]
-    campaign = folders.create(
-        folder / CAMPAIGN,
-        campaign=to_toml(campaign_of(study, logs, site.nodes, settings)),
-        platform=read_text(emulated.campaign_platform),
-        system=site.system,
-        engine=engine,
-        program=program,
-        database=None,
-    )
-    _tell_plan(campaign, applications)
-    notes += run_benchmarks(campaign)
-    runs, failed = rerun(applications, emulated, site.io_nodes, settings)
+    benchmarks = campaign_of(study, logs, site.nodes, settings)
+    campaign = _campaign(folder / CAMPAIGN, emulated, site, benchmarks, engine, program)
+    (folder / _RERUNS).mkdir(exist_ok=True)
+    reruns = plan_reruns(applications, site.io_nodes, settings.repetitions, folder / _RERUNS)
+    _tell_plan(campaign, applications, reruns)
+    failed = run_shuffled(campaign, reruns, emulated, settings.seed)
+    notes += failed_benchmarks(campaign)
+    runs = [run for planned in reruns if (run := planned.result)]
     measured = {run.name for run in runs}
     return datasets.write(
         folder,
@@ -108,25 +111,55 @@ def run_study(study: Study, emulated: Emulated, folder: Path, settings: Settings
     )
 
 
-def _provenance(
-    study: Study,
-    applications: Sequence[Application],
-    emulated: Emulated,
-    site: Platform,
-    engine: str,
-    settings: Settings,
-) -> Provenance:
-    """Make the provenance as it is known before the first run, which is about to start."""
-    return Provenance(
+def _begin(study: Study, emulated: Emulated, folder: Path, settings: Settings) -> Begun:
+    """Note in the folder which study it belongs to, unless the study continues there."""
+    if has_begun(folder):
+        return read_begun(folder)
+    begun = Begun(
         study=study.name,
-        command=printable(settings.command),
         date=datetime.now(timezone.utc).date().isoformat(),
+        platform=emulated.description,
+        settings=settings,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_begun(folder, begun)
+    return begun
+
+
+def _campaign(
+    path: Path, emulated: Emulated, site: Platform, benchmarks: Campaign, engine: str, program: str
+) -> CampaignFolder:
+    """Open the campaign of a study, or create it."""
+    if folders.is_campaign(path):
+        return folders.read(path)
+    # A study that was stopped may have left a part of it.
+    shutil.rmtree(path, ignore_errors=True)
+    return folders.create(
+        path,
+        campaign=to_toml(benchmarks),
+        platform=read_text(emulated.campaign_platform),
+        system=site.system,
+        engine=engine,
+        program=program,
+        database=None,
+    )
+
+
+def _provenance(
+    begun: Begun, applications: Sequence[Application], emulated: Emulated, site: Platform
+) -> Provenance:
+    """Make the provenance as far as it is known before the first run."""
+    settings = begun.settings
+    return Provenance(
+        study=begun.study,
+        command=printable(settings.command),
+        date=begun.date,
         seeds=(settings.seed,),
         scale=settings.scale,
         system=site.system,
         tasks=site.nodes * site.processes_per_node,
         nodes=site.nodes,
-        engine=engine,
+        engine=settings.engine or "",
         platform=emulated.description.model_dump(mode="json"),
         machine=this_machine(),
         versions=versions(),
@@ -153,25 +186,30 @@ def _reference_runs(
         for number, application in enumerate(applications):
             report(Progress(len(applications), done=number, failed=0))
             log = _log(application, emulated, settings)
+            if (folder / log.file).exists():
+                continue
             darshan = tracer(application, settings)
-            run_application(
-                application,
-                emulated,
-                log.io_nodes,
-                log=folder / log.file,
-                darshan=darshan,
-                hacc_io_program=own_program(application) if darshan else None,
-            )
+            with whole_file(folder / log.file) as part:
+                run_application(
+                    application,
+                    emulated,
+                    log.io_nodes,
+                    log=part,
+                    darshan=darshan,
+                    hacc_io_program=own_program(application) if darshan else None,
+                )
         report(Progress(len(applications), done=len(applications), failed=0))
 
 
-def _tell_plan(campaign: CampaignFolder, applications: Sequence[Application]) -> None:
+def _tell_plan(
+    campaign: CampaignFolder, applications: Sequence[Application], reruns: Sequence[Planned]
+) -> None:
     """Print how many runs are to come."""
     configs = {run.cell.config for run in campaign.runs}
     numbers, repetitions = len(campaign.platform.io_nodes), campaign.campaign.repetitions
-    reruns = len(applications) * numbers * repetitions
     click.echo(
-        f"ioncast: {len(campaign.runs) + reruns} runs: benchmarks: {len(configs)}, applications:"
-        f" {len(applications)}, numbers of I/O nodes: {numbers}, repetitions: {repetitions}",
+        f"ioncast: {len(campaign.runs) + len(reruns)} runs: benchmarks: {len(configs)},"
+        f" applications: {len(applications)}, numbers of I/O nodes: {numbers}, repetitions:"
+        f" {repetitions}",
         err=True,
     )

@@ -37,6 +37,8 @@ class Rerun:
         Measured bandwidth.
     started : datetime or None
         Start of the run, if it is known.
+    phases_mib_s : tuple of float
+        Bandwidth of each of its phases in their order; empty if it is not known.
     """
 
     application: str
@@ -44,6 +46,7 @@ class Rerun:
     repetition: int
     bandwidth_mib_s: float
     started: datetime | None = None
+    phases_mib_s: tuple[float, ...] = ()
 
 
 class _Row(NamedTuple):
@@ -61,7 +64,8 @@ def read_reruns(
 
     The columns are `application` (or `name`), `io_nodes`, `repetition` (by default counted in
     the order of the lines), `bandwidth_mib_s` or `log` (the run's Darshan log, relative to the
-    CSV), and `started` (ISO 8601; by default the start in the log). Other columns are ignored.
+    CSV), `started` (ISO 8601; by default the start in the log), and `phases_mib_s` (numbers with
+    `;` between them; by default not known). Other columns are ignored.
     `extraction` decides what a phase of these logs is. `choose` gets the names of all applications
     and returns those whose reruns are read, before any log is.
 
@@ -147,6 +151,7 @@ def _reruns(rows: Iterable[_Row], path: Path, extraction: ExtractionSettings) ->
                 repetition = _count(row, "repetition")
             counts[application, io_nodes] = counts.get((application, io_nodes), 0) + 1
             bandwidth, started = _outcome(row, path, extraction)
+            phases = _phases(row.get("phases_mib_s") or "")
         except (InputError, ValueError) as error:
             raise InputError(str(error), where=str(path), line=line) from error
         key = (application, io_nodes, repetition)
@@ -159,7 +164,7 @@ def _reruns(rows: Iterable[_Row], path: Path, extraction: ExtractionSettings) ->
                 remedy="number the repetitions",
             )
         lines[key] = line
-        yield Rerun(application, io_nodes, repetition, bandwidth, started)
+        yield Rerun(application, io_nodes, repetition, bandwidth, started, phases)
 
 
 def _rows(text: str, where: str) -> Iterator[_Row]:
@@ -215,7 +220,7 @@ def _outcome(
     if not (row.get("bandwidth_mib_s") or row.get("log")):
         raise ValueError("the run has neither bandwidth_mib_s nor log")
     if row.get("bandwidth_mib_s"):
-        return _bandwidth(row["bandwidth_mib_s"]), _started(row)
+        return _bandwidth(row["bandwidth_mib_s"], "bandwidth_mib_s"), _started(row)
     place = path.parent / row["log"]
     log = read_log(place)
     try:
@@ -233,13 +238,17 @@ def _moment(seconds: float) -> datetime | None:
         return None
 
 
-def _bandwidth(text: str) -> float:
+def _phases(text: str) -> tuple[float, ...]:
+    return tuple(_bandwidth(part, "phases_mib_s") for part in text.split(";")) if text else ()
+
+
+def _bandwidth(text: str, column: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not SLOWEST_MIB_S <= value <= FASTEST_MIB_S:
-        raise ValueError(f"bandwidth_mib_s is {text!r}, not {BANDWIDTHS}")
+        raise ValueError(f"{column} is {text!r}, not {BANDWIDTHS}")
     return value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from experiments.datasets import BenchmarkRun, DataSet, Run, read, shipped, write
+from experiments.datasets import ApplicationRun, BenchmarkRun, DataSet, read, shipped, write
 from experiments.provenance import Log, Machine, Provenance
 from ioncast.cli import cli
 from ioncast_base.errors import InputError
@@ -52,7 +52,7 @@ BENCHMARKS = [
     for n in (0, 4)
 ]
 APPLICATIONS = [
-    Run(
+    ApplicationRun(
         name="app",
         io_nodes=0,
         repetition=r,
@@ -61,6 +61,7 @@ APPLICATIONS = [
         bandwidth_mib_s=10.0 + r,
         started="2026-11-22T04:01:00Z",
         command="app --small",
+        phases_mib_s=(8.0 + r, 12.0 + r),
     )
     for r in (0, 1)
 ]
@@ -139,6 +140,7 @@ def test_a_data_set_that_was_written_can_be_read(folder: Path) -> None:
         ("w-fpp", 4),
     ]
     assert [run.bandwidth_mib_s for run in found.applications["app"]] == [10.0, 11.0]
+    assert [run.phases_mib_s for run in found.applications["app"]] == [(8.0, 12.0), (9.0, 13.0)]
     assert found.commands == {"app": "app --small"}
 
 
@@ -146,7 +148,8 @@ def test_commands_of_applications_are_optional(folder: Path) -> None:
     write(folder, PROVENANCE, BENCHMARKS, APPLICATIONS)
     table = folder / "applications.csv"
     lines = table.read_text(encoding="utf-8").splitlines()
-    shorter = [line.rpartition(",")[0] for line in lines]
+    # The last two columns are the command and the bandwidths of the phases.
+    shorter = [line.rsplit(",", 2)[0] for line in lines]
     table.write_text("\n".join(shorter), encoding="utf-8")
     assert read(folder).commands == {"app": ""}
 

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from benchdb.campaigns.platform_file import read_platform
 from experiments.applications.running import Run, run_application
-from experiments.applications.spec import Application, single_b
+from experiments.applications.spec import Application, periodic_b, single_b
 from experiments.datasets import DataSet
 from experiments.platform.description import Description
 from experiments.platform.emulated import Emulated
 from experiments.studies import rerunning, settings
-from experiments.studies.rerunning import rerun
+from experiments.studies import run as run_module
 from experiments.studies.run import run_study
 from experiments.studies.settings import Settings
 from experiments.studies.study import Study
@@ -145,16 +145,96 @@ def test_the_number_of_runs_and_the_progress_are_printed(
         "ioncast: 6 runs: benchmarks: 1, applications: 2, numbers of I/O nodes: 1, repetitions: 2"
     ) in lines
     assert "reference runs: 2 of 2 runs done" in lines
-    assert lines[-1] == "reruns: 1 of 4 runs done, 3 failed"
+    assert lines[-1] == "runs: 3 of 6 runs done, 3 failed"
 
 
-def test_a_study_without_a_successful_rerun_is_an_error(alone: Emulated) -> None:
-    applications = TINY.applications(2, 1, SETTINGS.scale)
-    site = read_platform(alone.campaign_platform)
+def test_a_study_without_a_successful_rerun_is_an_error(alone: Emulated, tmp_path: Path) -> None:
     with (
         failing(**{"single-b": ["broken", "again"], "other": ["missing", "again"]}),
         pytest.raises(IoncastError) as caught,
     ):
-        rerun(applications, alone, site.io_nodes, SETTINGS)
+        run_study(TINY, alone, tmp_path, SETTINGS)
     reasons = str(caught.value).removeprefix("every rerun failed: ").split("; ")
     assert sorted(reasons) == ["other: missing", "single-b: broken"]
+
+
+@contextmanager
+def stopping(*, after: int) -> Iterator[list[str]]:
+    """Stop a study, as Ctrl-C does, after some runs of applications; give their names."""
+    ran: list[str] = []
+
+    def run_or_stop(
+        application: Application, platform: Emulated, io_nodes: int, **options: Any
+    ) -> Run:
+        if len(ran) == after:
+            raise KeyboardInterrupt
+        ran.append(application.name)
+        return run_application(application, platform, io_nodes, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "run_application", run_or_stop)
+        patch.setattr(rerunning, "run_application", run_or_stop)
+        yield ran
+
+
+def exit_codes(folder: Path) -> dict[Path, int]:
+    """The runs of benchmarks that have ended, with the times of their ends."""
+    return {file: file.stat().st_mtime_ns for file in folder.glob("campaign/runs/*/exit_code")}
+
+
+def test_a_stopped_study_continues_with_the_runs_that_are_missing(
+    alone: Emulated, tmp_path: Path
+) -> None:
+    # Two reference runs come first, then two of the four reruns.
+    with stopping(after=4), pytest.raises(KeyboardInterrupt):
+        run_study(TINY, alone, tmp_path, SETTINGS)
+    ended = exit_codes(tmp_path)
+    kept = {file: file.read_text() for file in tmp_path.glob("reruns/*")}
+    assert len(kept) == 2
+    with stopping(after=4) as ran:
+        data = run_study(TINY, alone, tmp_path, SETTINGS)
+    assert len(ran) == 2
+    assert exit_codes(tmp_path).items() >= ended.items()
+    assert {file: file.read_text() for file in kept} == kept
+    assert {name: len(runs) for name, runs in data.applications.items()} == {
+        "single-b": 2,
+        "other": 2,
+    }
+    assert len(data.benchmarks) == 2
+
+
+def test_a_study_that_is_stopped_in_a_reference_run_begins_it_again(
+    alone: Emulated, tmp_path: Path
+) -> None:
+    with stopping(after=1), pytest.raises(KeyboardInterrupt):
+        run_study(TINY, alone, tmp_path, SETTINGS)
+    assert [file.name for file in (tmp_path / "logs").iterdir()] == ["single-b-ionodes0.darshan"]
+    with stopping(after=5) as ran:
+        run_study(TINY, alone, tmp_path, SETTINGS)
+    assert ran[0] == "other"
+
+
+def test_a_damaged_result_of_a_rerun_is_measured_again(alone: Emulated, tmp_path: Path) -> None:
+    run_study(TINY, alone, tmp_path, SETTINGS)
+    damaged = tmp_path / "reruns" / "other-n0-r2.json"
+    damaged.write_text(damaged.read_text()[:40])
+    with stopping(after=1) as ran:
+        run_study(TINY, alone, tmp_path, SETTINGS)
+    assert ran == ["other"]
+
+
+def test_a_study_keeps_the_bandwidth_of_each_phase_of_a_rerun(
+    alone: Emulated, tmp_path: Path
+) -> None:
+    twice = Study(
+        "twice",
+        "Twice",
+        "Two phases.",
+        builders=(partial(periodic_b, phases=2, pause_s=1.1),),
+        scale=1 / 1024,
+    )
+    how = replace(SETTINGS, scale=1 / 1024, repetitions=1)
+    [run] = run_study(twice, alone, tmp_path, how).applications["periodic-b"]
+    first, second = run.phases_mib_s
+    # Both phases have the same bytes, so the times of their parts add up.
+    assert 2 / run.bandwidth_mib_s == pytest.approx(1 / first + 1 / second)

@@ -22,7 +22,7 @@ import pytest
 from experiments import datasets
 from experiments.datasets import DataSet
 from experiments.platform.emulated import Emulated
-from tests.support.emulated import emulated, leftovers, small, unique_name
+from tests.support.emulated import emulated, leftovers, small, unique_name, wait_until
 
 pytestmark = pytest.mark.platform
 
@@ -191,8 +191,8 @@ def test_a_scale_that_the_storage_cannot_hold_is_rejected_at_once(tmp_path: Path
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "ioncast: platform testbed: periodic-a at scale 1 needs 16g of storage, which has 4g and"
-        " keeps 64m free; the largest scale that fits is 0.246\n"
+        "ioncast: platform testbed: periodic-a at scale 1 needs 32g of storage, which has 4g and"
+        " keeps 64m free; the largest scale that fits is 0.123\n"
     )
     assert not list(tmp_path.iterdir())
 
@@ -235,7 +235,7 @@ def stop(study: subprocess.Popen[str], label: str) -> None:
     study.send_signal(signal.SIGTERM)
     said = study.stderr.read()
     assert study.wait(PATIENCE_S) == 130, said
-    assert "results is incomplete: remove it" in said
+    assert "results is incomplete: continue with `ioncast experiment resume " in said
 
 
 def hold_second_rerun(platform: Emulated) -> None:
@@ -252,7 +252,7 @@ def test_a_study_that_is_stopped_takes_its_platform_with_it(tmp_path: Path) -> N
     description = tmp_path / "platform.toml"
     description.write_text(DESCRIPTION.format(name=name), encoding="utf-8")
     with started(str(description), tmp_path / "results", repetitions=1000) as study:
-        stop(study, "benchmarks")
+        stop(study, "runs: ")
     assert leftovers(name) == []
 
 
@@ -260,7 +260,54 @@ def test_a_study_that_is_stopped_leaves_a_platform_that_was_up_as_it_was(tmp_pat
     with emulated(small(unique_name())) as platform:
         before = leftovers(platform.name)
         hold_second_rerun(platform)
-        with started(platform.name, tmp_path / "results", repetitions=1) as study:
-            stop(study, "reruns")
+        folder = tmp_path / "results"
+        with started(platform.name, folder, repetitions=1) as study:
+            stop(study, "runs: ")
         assert sorted(leftovers(platform.name)) == sorted(before)
         assert list(platform.node_directory(0, 0).iterdir()) == []
+
+
+def test_a_study_that_was_killed_continues_on_its_platform(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    with emulated(small(unique_name(), io_nodes=(0, 2))) as platform:
+        rank = platform.folder / "rank"
+        before = rank.read_text()
+        hold_second_rerun(platform)
+        with started(platform.name, folder, repetitions=1) as study:
+            wait_until(lambda: list(folder.glob("reruns/*")))
+            study.kill()
+        [kept] = folder.glob("reruns/*")
+        result = kept.read_text()
+        rank.write_text(before)
+        done = subprocess.run(
+            [*IONCAST, "experiment", "resume", str(folder)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert kept.read_text() == result
+    data = datasets.read(folder)
+    assert sorted(run.io_nodes for run in data.applications["hacc-io"]) == [0, 2]
+    assert len(data.benchmarks) == 2 * 2
+    assert (folder / "report.html").exists()
+
+
+def test_only_the_folder_of_a_study_can_continue(tmp_path: Path) -> None:
+    for damage, said in (
+        (None, "not the folder of a study; start one, for instance with `ioncast experiment hacc`"),
+        ("{", "study.json: it is damaged: "),
+        ('{"study": 3}', "study.json: it is damaged at key `study`: "),
+    ):
+        if damage is not None:
+            (tmp_path / "study.json").write_text(damage, encoding="utf-8")
+        done = subprocess.run(
+            [*IONCAST, "experiment", "resume", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1

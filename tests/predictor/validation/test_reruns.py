@@ -49,6 +49,22 @@ def test_a_table_is_read_as_it_stands(write: Write) -> None:
     assert start_times_s(reruns) is None
 
 
+def test_the_bandwidth_of_each_phase_is_read_if_the_table_has_it(write: Write) -> None:
+    header = "application,io_nodes,bandwidth_mib_s,phases_mib_s\n"
+    first, second = read_reruns(write(header + "app,0,20,15;30\napp,0,21,\n"))
+    assert (first.phases_mib_s, second.phases_mib_s) == ((15.0, 30.0), ())
+
+
+@pytest.mark.parametrize("cell", ["15;", "15;fast", "nan", "0;1", "15,30"])
+def test_a_bandwidth_of_a_phase_that_is_not_one_is_an_error_with_its_line(
+    write: Write, cell: str
+) -> None:
+    header = "application,io_nodes,bandwidth_mib_s,phases_mib_s\n"
+    with pytest.raises(InputError, match=r"reruns\.csv:2: phases_mib_s is ") as caught:
+        read_reruns(write(f'{header}app,0,20,"{cell}"\n'))
+    assert "\n" not in str(caught.value)
+
+
 def test_the_testbeds_table_is_read_with_its_times() -> None:
     reruns = read_reruns(TESTBED / "applications.csv")
     with (TESTBED / "applications.csv").open(encoding="utf-8") as file:
