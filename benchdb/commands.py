@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 import click
 from sqlalchemy import Connection
@@ -18,6 +19,7 @@ from benchdb.measurements.measurement_formats import (
     list_to_json,
     list_to_text,
 )
+from benchdb.store.system_changes import SystemChange, newest_changes
 from benchdb.store.systems import require_system, system_names
 from ioncast_base.command_options import (
     CommandGroup,
@@ -55,10 +57,15 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
     with reading_database(location) as connection:
         names = _systems(connection, system)
         found = [(name, curve) for name in names for curve in curves(connection, name)]
+        older = [
+            (change, curve)
+            for change in _changes(connection, names)
+            for curve in curves(connection, change.system, before_change=True)
+        ]
     if output_format == "json":
-        click.echo(json.dumps(list_to_json(found), indent=1))
+        click.echo(json.dumps(list_to_json(found, older), indent=1))
     else:
-        click.echo(list_to_text(found))
+        click.echo(list_to_text(found, older))
 
 
 @bench.command("show", epilog="\b\nExample:\n  ioncast bench show 3 --system mysite")
@@ -69,23 +76,35 @@ def list_curves(system: str | None, output_format: str, location: str | None) ->
 def show(configuration: int, system: str | None, output_format: str, location: str | None) -> None:
     """Show the curves of configuration ID (from `ioncast bench list`)."""
     with reading_database(location) as connection:
+        names = _systems(connection, system)
         found = [
             (name, curve)
-            for name in _systems(connection, system)
+            for name in names
             for curve in curves_of_ids(connection, name, [configuration])
         ]
-    if not found:
+        older = [
+            (change, curve)
+            for change in _changes(connection, names)
+            for curve in curves_of_ids(
+                connection, change.system, [configuration], before_change=True
+            )
+        ]
+    if not found and not older:
         raise UnknownNameError(
             f"the database has no configuration {configuration}", remedy="see `ioncast bench list`"
         )
     if output_format == "json":
-        click.echo(json.dumps(curves_to_json(found), indent=1))
+        click.echo(json.dumps(curves_to_json(found, older), indent=1))
     else:
-        click.echo(curves_to_text(found))
+        click.echo(curves_to_text(found, older))
 
 
 def _systems(connection: Connection, system: str | None) -> list[str]:
     return system_names(connection) if system is None else [require_system(connection, system)]
+
+
+def _changes(connection: Connection, names: Collection[str]) -> list[SystemChange]:
+    return [each for name, each in newest_changes(connection).items() if name in names]
 
 
 bench.add_command(coverage_command)

@@ -32,6 +32,7 @@ COMMANDS = {
     "serve": "ioncast.service.running.command:serve",
     "token": "benchdb.token_commands:token",
     "decisions": "benchdb.pausing_commands:decisions",
+    "system": "benchdb.system_commands:system",
     "why": "scheduler_plugin.why_command:why",
     "allocate": "scheduler_plugin.allocate_command:allocate_command",
     "slurm": "scheduler_plugin.commands:slurm",
@@ -41,8 +42,12 @@ COMMANDS = {
 # Commands without linear algebra. When numpy is imported, its OpenBLAS starts a thread for each
 # core, which takes as long as the import itself.
 WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "match")
-# Subcommands from other rooms: the predictor decides what a campaign should measure.
-SUBCOMMANDS = {"campaign": {"plan": "predictor.planning.command:plan"}}
+# Subcommands from other rooms: the predictor decides what a campaign should measure, and sees a
+# change of a system in its outcomes.
+SUBCOMMANDS = {
+    "campaign": {"plan": "predictor.planning.command:plan"},
+    "system": {"show": "predictor.validation.system_command:show"},
+}
 
 
 class Rooms(CommandGroup):

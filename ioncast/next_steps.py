@@ -44,6 +44,11 @@ NEXT_STEPS: dict[str, str | None] = {
     "decisions pause": "`ioncast decisions resume SYSTEM` ends the pause",
     "decisions resume": "`ioncast decisions list` shows all systems",
     "decisions list": "`ioncast decisions pause SYSTEM` stops the decisions for a system",
+    "system changed": "`ioncast campaign plan --from-logs FOLDER --platform FILE` lists what to"
+    " measure again",
+    "system show": "`ioncast system changed SYSTEM --since DATE --why TEXT` notes a change of the"
+    " machine",
+    "system undo": "`ioncast system show SYSTEM` shows what counts",
     "why": None,
     "allocate": "`ioncast slurm arbitrate` does this for the waiting jobs of Slurm",
     "slurm watch": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlalchemy import (
     Connection,
     Integer,
     RowMapping,
+    Select,
     String,
     and_,
     bindparam,
@@ -38,6 +39,7 @@ from benchdb.store.accepted_values import (
 )
 from benchdb.store.schema import applications, decisions, runs, systems
 from benchdb.store.schema import outcomes as outcomes_table
+from benchdb.store.system_changes import SystemChange, newest_changes
 from benchdb.store.systems import system_id_of
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.limits import LARGEST_ID
@@ -61,6 +63,8 @@ class JoinedOutcome:
         The kind of I/O that moved most bytes in the run, else in the application's newest run.
     tasks : int or None
         Number of processes of the run, else of the decision.
+    change : SystemChange or None
+        The newest change of the system.
     """
 
     outcome: Outcome
@@ -68,6 +72,26 @@ class JoinedOutcome:
     application: Application | None
     pattern: str | None
     tasks: int | None
+    change: SystemChange | None = None
+
+    @property
+    def ran_at(self) -> str:
+        """When the run started; when it was reported if its start is unknown."""
+        return self.outcome.started or self.outcome.reported_at
+
+    @property
+    def is_before_change(self) -> bool:
+        """Whether the system has changed since the run, which then no longer counts."""
+        return self.change is not None and not self.change.is_followed_by(self.ran_at)
+
+    @property
+    def is_decided_before_change(self) -> bool:
+        """Whether the decision was asked for before the change of the system was noted."""
+        return (
+            self.change is not None
+            and self.decision is not None
+            and self.decision.asked_at < self.change.noted_at
+        )
 
 
 _OUTCOME_FIELDS = tuple(each.name for each in fields(Outcome))
@@ -301,7 +325,7 @@ def joined_outcomes(
     if system is not None:
         query = query.where(systems.c.name == system)
     query = query.order_by(outcomes_table.c.id).limit(limit)
-    return [_joined(row) for row in connection.execute(query, given).mappings()]
+    return _joined(connection, query, given)
 
 
 def outcomes_of_job(
@@ -309,7 +333,7 @@ def outcomes_of_job(
 ) -> list[JoinedOutcome]:
     """List the newest outcomes of a job id on a system, the last reported first."""
     given = {"in_system": system, "job": job_id, "most": limit}
-    return [_joined(row) for row in connection.execute(_JOINED_OF_JOB, given).mappings()]
+    return _joined(connection, _JOINED_OF_JOB, given)
 
 
 def outcomes_of_decision(
@@ -317,7 +341,7 @@ def outcomes_of_decision(
 ) -> list[JoinedOutcome]:
     """List the newest outcomes that were reported with a decision, the last reported first."""
     given = {"decided": decision_id, "most": limit}
-    return [_joined(row) for row in connection.execute(_JOINED_OF_DECISION, given).mappings()]
+    return _joined(connection, _JOINED_OF_DECISION, given)
 
 
 def systems_with_outcomes(connection: Connection) -> list[str]:
@@ -344,11 +368,11 @@ def newest_outcomes(
     if system is not None:
         asked = asked.where(systems.c.name == system)
     found = [
-        _joined(row)
+        joined
         for system_id in list(connection.scalars(asked))
-        for row in connection.execute(
-            _NEWEST_OF_SYSTEM, {"of_system": system_id, "most": limit}
-        ).mappings()
+        for joined in _joined(
+            connection, _NEWEST_OF_SYSTEM, {"of_system": system_id, "most": limit}
+        )
     ]
     return sorted(found, key=lambda row: row.outcome.id)
 
@@ -377,20 +401,18 @@ def newest_outcomes_of(
         List at most this many outcomes.
     """
     query = _JOINED_OF_APPLICATION.order_by(outcomes_table.c.id.desc()).limit(limit)
-    found = connection.execute(query, {"application": application_id}).mappings()
-    return [_joined(row) for row in found][::-1]
+    return _joined(connection, query, {"application": application_id})[::-1]
 
 
 def outcomes_of_ids(connection: Connection, ids: Sequence[int]) -> list[JoinedOutcome]:
     """List the outcomes with these ids, some hundred at once, in the order of their ids."""
-    found = connection.execute(_JOINED_OF_IDS, {"keys": ids}).mappings()
-    return [_joined(row) for row in found]
+    return _joined(connection, _JOINED_OF_IDS, {"keys": ids})
 
 
 def outcomes_of_decisions(connection: Connection, ids: Sequence[str]) -> list[JoinedOutcome]:
     """List the outcomes that belong to decisions, some hundred at once, in the order of ids."""
     wanted = set(ids)
-    found = map(_joined, connection.execute(_CANDIDATES_OF_DECISIONS, {"keys": ids}).mappings())
+    found = _joined(connection, _CANDIDATES_OF_DECISIONS, {"keys": ids})
     return [row for row in found if row.decision is not None and row.decision.id in wanted]
 
 
@@ -461,7 +483,14 @@ def _conflict(outcome: Outcome, why: str) -> ConflictError:
     )
 
 
-def _joined(row: RowMapping) -> JoinedOutcome:
+def _joined(
+    connection: Connection, query: Select[Any], given: dict[str, Any]
+) -> list[JoinedOutcome]:
+    changes = newest_changes(connection)
+    return [_joined_of_row(row, changes) for row in connection.execute(query, given).mappings()]
+
+
+def _joined_of_row(row: RowMapping, changes: Mapping[str, SystemChange]) -> JoinedOutcome:
     outcome = Outcome(**{name: row[name] for name in _OUTCOME_FIELDS})
     decided = {column.name: row[f"decision_{column.name}_"] for column in decisions.c}
     application = None
@@ -477,4 +506,5 @@ def _joined(row: RowMapping) -> JoinedOutcome:
         application=application,
         pattern=row["pattern"],
         tasks=row["tasks"],
+        change=changes.get(outcome.system),
     )

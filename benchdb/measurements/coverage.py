@@ -41,6 +41,8 @@ class Cell:
         Number of measurements in use; 0 for a missing cell.
     set_apart : int
         Number of measurements that are stored but not used.
+    before_change : int
+        Number of measurements from before the newest change of the system, which do not count.
     mean_mib_s, median_mib_s : float or None
         Mean and median of the repetitions; None for a missing cell.
     spread : float or None
@@ -66,6 +68,7 @@ class Cell:
     bimodal: bool = False
     newest: datetime | None = None
     stale: bool = False
+    before_change: int = 0
 
     @property
     def missing(self) -> bool:
@@ -335,6 +338,7 @@ def _measurements(some: Sequence[ColumnElement[bool]]) -> Select[Any]:
             columns.io_nodes,
             columns.engine,
             columns.used,
+            columns.before_change,
             columns.bandwidth_mib_s,
             columns.started,
             columns.import_id,
@@ -386,9 +390,10 @@ def _cell(
     now: datetime,
     limit: float,
 ) -> Cell:
-    used = [row for row in rows if row.used]
+    used = [row for row in rows if row.used and not row.before_change]
+    before_change = sum(row.used and row.before_change for row in rows)
     if not used:
-        return Cell(io_nodes, set_apart=len(rows))
+        return Cell(io_nodes, set_apart=len(rows) - before_change, before_change=before_change)
     values = [row.bandwidth_mib_s for row in used]
     times = (instant(row.started) or imported[row.import_id] for row in used)
     # A wrong clock, or a time without its zone, may give a time in the future.
@@ -396,7 +401,7 @@ def _cell(
     return Cell(
         io_nodes=io_nodes,
         repetitions=len(used),
-        set_apart=len(rows) - len(used),
+        set_apart=len(rows) - len(used) - before_change,
         mean_mib_s=math.fsum(values) / len(values),
         median_mib_s=statistics.median(values),
         spread=spread(values),
@@ -406,4 +411,5 @@ def _cell(
         bimodal=bimodal(values),
         newest=newest,
         stale=newest is not None and newest.timestamp() < limit,
+        before_change=before_change,
     )

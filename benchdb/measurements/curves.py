@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
+from sqlalchemy import Boolean, Connection, RowMapping, Select, bindparam, func, select
 
 from benchdb.measurements.storing import config_of, pattern_of
 from benchdb.store.schema import configurations, measurements, systems
@@ -98,6 +98,7 @@ _OF_SYSTEM = (
     systems.c.id == measurements.c.system_id,
     systems.c.name == bindparam("system"),
     measurements.c.used,
+    measurements.c.before_change == bindparam("before_change", False, type_=Boolean),
 )
 _REPETITIONS = (
     select(
@@ -144,9 +145,20 @@ _MEASURED = (
 )
 
 
-def curves(connection: Connection, system: str) -> list[Curve]:
-    """All curves of a system, without the rows that are set apart."""
-    return _with_configuration(connection, _WITH_CONFIGURATION, {"system": system})
+def curves(connection: Connection, system: str, *, before_change: bool = False) -> list[Curve]:
+    """All curves of a system, without the rows that are set apart.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection in a transaction.
+    system : str
+        The system's name.
+    before_change : bool
+        Read the measurements from before the system's newest change instead, which no longer count.
+    """
+    values = {"system": system, "before_change": before_change}
+    return _with_configuration(connection, _WITH_CONFIGURATION, values)
 
 
 def curves_of_config(connection: Connection, system: str, config: IorConfig) -> list[Curve]:
@@ -167,7 +179,12 @@ def curves_of_config(connection: Connection, system: str, config: IorConfig) -> 
 
 
 def curves_of_ids(
-    connection: Connection, system: str, ids: Iterable[int], engine: str | None = None
+    connection: Connection,
+    system: str,
+    ids: Iterable[int],
+    engine: str | None = None,
+    *,
+    before_change: bool = False,
 ) -> list[Curve]:
     """The curves of some configurations.
 
@@ -181,13 +198,16 @@ def curves_of_ids(
         Ids of configurations in the database.
     engine : str, optional
         Read only curves of this engine.
+    before_change : bool
+        As for `curves`.
     """
     asked = list(ids)
+    values = {"system": system, "before_change": before_change}
     found = (
         curve
         for start in range(0, len(asked), _IDS_AT_ONCE)
         for curve in _with_configuration(
-            connection, _WITH_IDS, {"system": system, "ids": asked[start : start + _IDS_AT_ONCE]}
+            connection, _WITH_IDS, values | {"ids": asked[start : start + _IDS_AT_ONCE]}
         )
     )
     return [curve for curve in found if engine in {None, curve.engine}]

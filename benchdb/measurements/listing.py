@@ -50,8 +50,9 @@ class MeasuredOn:
         The system and the engine of the measurements.
     io_nodes : tuple of int
         Numbers of I/O nodes with measurements in use, ascending.
-    repetitions, set_apart : int
-        Number of measurements in use, and of measurements that are set apart.
+    repetitions, set_apart, before_change : int
+        Number of measurements in use, of measurements that are set apart, and of measurements from
+        before the newest change of the system, which do not count.
     """
 
     system: str
@@ -59,6 +60,7 @@ class MeasuredOn:
     io_nodes: tuple[int, ...]
     repetitions: int
     set_apart: int
+    before_change: int
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,15 @@ class StoredMeasurement:
         Number of the repetition in its cell, from 0.
     measurement : Measurement
         The measurement.
+    before_change : bool
+        Whether it is from before the newest change of the system, and does not count.
     """
 
     id: int
     configuration_id: int
     repetition: int
     measurement: Measurement
+    before_change: bool
 
 
 # Statements are built once, because SQLAlchemy needs longer to build one than a database to
@@ -146,11 +151,13 @@ _ALL_IDS = (
 _CONFIGURATIONS = select(configurations).where(
     configurations.c.id.in_(bindparam("ids", expanding=True))
 )
+_USED = measurements.c.used
 _CELLS = (
     select(
         *(measurements.c[name] for name in ("system_id", "configuration_id")),
         *(measurements.c[name] for name in ("engine", "io_nodes")),
-        func.sum(case((measurements.c.used, 1), else_=0)).label("used"),
+        func.sum(case((_USED & ~measurements.c.before_change, 1), else_=0)).label("used"),
+        func.sum(case((_USED & measurements.c.before_change, 1), else_=0)).label("before_change"),
         func.count().label("stored"),
     )
     .where(
@@ -343,13 +350,16 @@ def _described(
 
 
 def _measured_on(system: str, engine: str, cells: Sequence[RowMapping]) -> MeasuredOn:
-    used, stored = (sum(cell[name] for cell in cells) for name in ("used", "stored"))
+    used, before_change, stored = (
+        int(sum(cell[name] for cell in cells)) for name in ("used", "before_change", "stored")
+    )
     return MeasuredOn(
         system=system,
         engine=engine,
         io_nodes=tuple(sorted(cell["io_nodes"] for cell in cells if cell["used"])),
-        repetitions=int(used),
-        set_apart=int(stored - used),
+        repetitions=used,
+        set_apart=stored - used - before_change,
+        before_change=before_change,
     )
 
 
@@ -366,4 +376,5 @@ def _measurement(row: RowMapping, configs: dict[int, IorConfig]) -> StoredMeasur
         measurement=Measurement(
             configs[row["configuration_id"]], **{name: row[name] for name in MEASUREMENT_FIELDS}
         ),
+        before_change=row["before_change"],
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from tabulate import tabulate
@@ -11,14 +13,32 @@ from tabulate import tabulate
 from benchdb.measurements.cells import OUTLIER_RULE
 from benchdb.measurements.coverage import Cell, CoverageRow, blocks, summarise
 from benchdb.measurements.curves import Curve
+from benchdb.store.system_changes import SystemChange
 from ioncast_base.wording import in_digits
 
 # A curve with the name of its system.
 SystemCurve = tuple[str, Curve]
+# A curve of measurements that no longer count, with the change of its system.
+OlderCurve = tuple[SystemChange, Curve]
 
 
-def list_to_json(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
+def list_to_json(
+    curves: Sequence[SystemCurve], older: Sequence[OlderCurve] = ()
+) -> list[dict[str, Any]]:
     """A list of curves for programs: configurations with their numbers of repetitions."""
+    rows = [row | {"before_change": None} for row in _listed(curves)]
+    return rows + [
+        row | {"before_change": _change_record(change)}
+        for change, curve in older
+        for row in _listed([(change.system, curve)])
+    ]
+
+
+def _change_record(change: SystemChange) -> dict[str, Any]:
+    return {"id": change.id, "since": change.since, "why": change.why}
+
+
+def _listed(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
     return [
         {
             "id": curve.id,
@@ -35,16 +55,42 @@ def list_to_json(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
     ]
 
 
-def list_to_text(curves: Sequence[SystemCurve]) -> str:
-    """A list of curves for people: a table with a row for each configuration."""
-    rows = list_to_json(curves)
+def list_to_text(curves: Sequence[SystemCurve], older: Sequence[OlderCurve] = ()) -> str:
+    """A list of curves for people: a table with a row for each configuration.
+
+    A table for each change follows, with the measurements that no longer count because of it.
+    """
+    return "\n\n".join([_list_text(curves) or "no measurements", *_older_texts(older, _list_text)])
+
+
+def _list_text(curves: Sequence[SystemCurve]) -> str:
+    rows = _listed(curves)
     for row in rows:
         row["repetitions"] = " ".join(f"{n}:{count}" for n, count in row["repetitions"].items())
-    return tabulate(rows, headers="keys", missingval="?") or "no measurements"
+    return tabulate(rows, headers="keys", missingval="?")
 
 
-def curves_to_json(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
+def _older_texts(
+    older: Sequence[OlderCurve], text: Callable[[Sequence[SystemCurve]], str]
+) -> Iterator[str]:
+    for change, group in groupby(older, key=itemgetter(0)):
+        shown = text([(change.system, curve) for _, curve in group])
+        yield f"{change.system}, {change.mark} (these measurements no longer count)\n{shown}"
+
+
+def curves_to_json(
+    curves: Sequence[SystemCurve], older: Sequence[OlderCurve] = ()
+) -> list[dict[str, Any]]:
     """Curves with all their bandwidths for programs."""
+    rows = [row | {"before_change": None} for row in _curve_records(curves)]
+    return rows + [
+        row | {"before_change": _change_record(change)}
+        for change, curve in older
+        for row in _curve_records([(change.system, curve)])
+    ]
+
+
+def _curve_records(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
     return [
         {
             "id": curve.id,
@@ -60,8 +106,13 @@ def curves_to_json(curves: Sequence[SystemCurve]) -> list[dict[str, Any]]:
     ]
 
 
-def curves_to_text(curves: Sequence[SystemCurve]) -> str:
+def curves_to_text(curves: Sequence[SystemCurve], older: Sequence[OlderCurve] = ()) -> str:
     """Curves for people: a table for each, with a row for each number of I/O nodes."""
+    shown = _curves_text(curves)
+    return "\n".join([*([shown] if shown else []), *_older_texts(older, _curves_text)])
+
+
+def _curves_text(curves: Sequence[SystemCurve]) -> str:
     return "\n".join(_curve_text(system, curve) for system, curve in curves)
 
 
@@ -95,6 +146,8 @@ def coverage_to_text(rows: Sequence[CoverageRow], stale_after: str) -> str:
         f"*: outliers, by {OUTLIER_RULE}\n"
         f"b: bimodal; s: stale, the newest older than {stale_after}"
     )
+    if any(cell.missing and cell.before_change for row in rows for cell in row.cells):
+        legend += "\nbefore: measurements from before the newest change of the system do not count"
     return "\n\n".join([*(_block_text(*block) for block in blocks(rows)), legend])
 
 
@@ -133,7 +186,7 @@ def _block_text(system: str, engine: str, rows: Sequence[CoverageRow]) -> str:
 
 def _cell_text(cell: Cell) -> str:
     if cell.missing:
-        return "-"
+        return f"- ({cell.before_change} before)" if cell.before_change else "-"
     spread = "" if cell.spread is None else f" ±{cell.spread:.0%}"
     return f"{cell.repetitions}{spread} {cell.marks}".rstrip()
 

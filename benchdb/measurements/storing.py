@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from benchdb.measurements.progress import Progress, silently
 from benchdb.store.accepted_values import check_bandwidth, check_text
@@ -22,6 +22,7 @@ from benchdb.store.schema import (
     longest,
     measurements,
 )
+from benchdb.store.system_changes import deciding_time, is_before
 from benchdb.store.systems import revise, system_id_of
 from ioncast_base.errors import InputError, Remedy
 from ioncast_base.limits import LARGEST_BYTES, LARGEST_COUNT
@@ -32,6 +33,7 @@ _T = TypeVar("_T")
 # Number of rows in one insert, and of keys in one query; databases limit the number of parameters.
 _CHUNK = 10_000
 _KEYS = 500
+_IMPORTED_AT = select(imports.c.imported_at).where(imports.c.id == bindparam("of_import"))
 
 # The longest text that fits into each column.
 _LONGEST_API = longest(configurations.c.api)
@@ -232,12 +234,15 @@ def insert_measurements(
     rows: Iterable[tuple[int, Measurement]],
 ) -> None:
     """Store measurements with their repetitions; `ids` comes from `configuration_ids`."""
+    since = deciding_time(connection, system_id)
+    imported_at = connection.scalars(_IMPORTED_AT, {"of_import": import_id}).one()
     values = (
         {
             "system_id": system_id,
             "configuration_id": ids[id(row.config)],
             "import_id": import_id,
             "repetition": repetition,
+            "before_change": is_before(since, row.started, imported_at),
             **stored_values(row),
         }
         for repetition, row in rows

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -84,7 +85,9 @@ imports = Table(
     Index(None, "system_id", "id"),
 )
 
-# `used` is false for rows that their own file sets apart; `note` says why. The columns of the
+# `used` is false for rows that their own file sets apart; `note` says why. `before_change` is true
+# for rows from before the newest change of their system (see `system_changes`), which no longer
+# count. The columns of the
 # unique constraint are in the order in which curves are read. The constraint has a name of its own,
 # because the name by convention is longer than PostgreSQL allows.
 measurements = Table(
@@ -106,6 +109,7 @@ measurements = Table(
     Column("used", Boolean, nullable=False),
     Column("note", String(1000)),
     Column("campaign", String(200)),
+    Column("before_change", Boolean, nullable=False, server_default=false()),
     UniqueConstraint(
         "system_id",
         "configuration_id",
@@ -357,6 +361,19 @@ paused_systems = Table(
     Column("paused_by", String(100), nullable=False),
     Column("paused_at", String(40), nullable=False),
     Column("reason", String(500)),
+)
+
+# Changes of the machines themselves, such as a new file system. `since` is in the form of
+# `ioncast_base.times.in_utc`. The change with the latest `since` decides.
+system_changes = Table(
+    "system_changes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("system_id", ForeignKey("systems.id"), nullable=False, index=True),
+    Column("since", String(40), nullable=False),
+    Column("why", String(500), nullable=False),
+    Column("noted_by", String(120), nullable=False),
+    Column("noted_at", String(40), nullable=False),
 )
 
 # The writers of changes; see `benchdb.store.writes`.

@@ -15,7 +15,7 @@ from benchdb.store.schema import longest
 from benchdb.store.schema import writes as writes_table
 from ioncast_base.times import in_utc, now
 
-WriteKind = Literal["run", "outcome", "measurements", "deletion", "token"]
+WriteKind = Literal["run", "outcome", "measurements", "deletion", "token", "change"]
 KINDS: tuple[WriteKind, ...] = get_args(WriteKind)
 # Deleting more in one transaction would keep other writers waiting.
 _AT_ONCE = 500
@@ -37,8 +37,8 @@ class Write:
     kind : str
         One of `KINDS`.
     what : str
-        The id of the run or outcome, the name of the file or of the token, or the number of deleted
-        rows. It never names the user of a job, who may be deleted later.
+        The id of the run or outcome, the name of the file or of the token, the number of deleted
+        rows, or the change of a system. It never names the user of a job, who may be deleted later.
     system : str or None
         The system, if there is only one.
     """

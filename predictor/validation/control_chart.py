@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 # The weight of the newest value in the average.
@@ -76,15 +76,71 @@ def control_chart(values: Sequence[float]) -> Chart:
     >>> control_chart([0.0, 3.0, 3.0, 3.0]).since
     2
     """
-    average, limit, since = 0.0, 0.0, None
+    averages = moving_averages(map(_bounded, values))
+    found = alarms(values)
+    is_on = found and found[-1].ends is None
+    return Chart(
+        average=averages[-1] if averages else 0.0,
+        limit=_limit(len(averages) - 1) if averages else 0.0,
+        since=found[-1].raised if is_on else None,
+    )
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A time in which a moving average was beyond its limit.
+
+    Attributes
+    ----------
+    begins : int
+        Index of the first value of the shift: the average has been on the alarm's side of 0 since
+        then (Nishina's estimate).
+    raised : int
+        Index of the value with which the average crossed the limit.
+    ends : int or None
+        Index of the value with which it came back; None if it is still beyond.
+    is_up : bool
+        Whether the values were too high.
+    """
+
+    begins: int
+    raised: int
+    ends: int | None
+    is_up: bool
+
+
+def alarms(values: Sequence[float]) -> list[Alarm]:
+    """List the alarms of a series, the oldest first; parameters as for `control_chart`.
+
+    References
+    ----------
+    K. Nishina, A comparison of control charts from the viewpoint of change-point estimation,
+    Quality and Reliability Engineering International 1992.
+
+    Examples
+    --------
+    >>> alarms([-0.1, 3.0, 3.0, 3.0])
+    [Alarm(begins=1, raised=3, ends=None, is_up=True)]
+    """
+    found: list[Alarm] = []
+    begins, before = 0, 0.0
     for place, average in enumerate(moving_averages(map(_bounded, values))):
-        spread = 1 - (1 - _WEIGHT) ** (2 * (place + 1))
-        limit = _LIMIT * math.sqrt(_WEIGHT / (2 - _WEIGHT) * spread)
-        if abs(average) <= limit * (1 + _ROUNDING):
-            since = None
-        elif since is None:
-            since = place
-    return Chart(average, limit, since)
+        if average * before <= 0:
+            begins = place
+        before = average
+        is_on = bool(found) and found[-1].ends is None
+        if abs(average) <= _limit(place) * (1 + _ROUNDING):
+            if is_on:
+                found[-1] = replace(found[-1], ends=place)
+        elif not is_on:
+            found.append(Alarm(begins, place, None, average > 0))
+    return found
+
+
+def _limit(place: int) -> float:
+    """The limit of the average after the value with this index."""
+    spread = 1 - (1 - _WEIGHT) ** (2 * (place + 1))
+    return _LIMIT * math.sqrt(_WEIGHT / (2 - _WEIGHT) * spread)
 
 
 def _bounded(value: float) -> float:

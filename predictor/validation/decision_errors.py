@@ -129,7 +129,9 @@ class ErrorsSoFar:
     outcomes : int
         Number of outcomes that count, including those without a decision.
     judged : tuple of Judged
-        The outcomes with a decision, in their order.
+        The outcomes that count and have a decision, in their order.
+    before_change : tuple of Judged
+        The outcomes with a decision from before the newest change of their system.
     systems, applications, sources : tuple of Summary
         Summaries by system, by system and application, by system and source.
     worst : tuple of Judged
@@ -138,6 +140,7 @@ class ErrorsSoFar:
 
     outcomes: int
     judged: tuple[Judged, ...]
+    before_change: tuple[Judged, ...]
     systems: tuple[Summary, ...]
     applications: tuple[Summary, ...]
     sources: tuple[Summary, ...]
@@ -185,14 +188,16 @@ def errors_so_far(rows: Iterable[JoinedOutcome]) -> ErrorsSoFar:
     ----------
     rows : iterable of JoinedOutcome
         Outcomes in the order in which they were reported; the last `COUNTED` of each system
-        count.
+        count, unless their system has changed since.
     """
-    known = _counted(rows)
+    newest = _counted(rows)
+    known = [row for row in newest if not row.is_before_change]
     judged = judge(known)
     off = [each for each in judged if each.error is not None]
     return ErrorsSoFar(
         outcomes=len(known),
         judged=tuple(judged),
+        before_change=tuple(judge([row for row in newest if row.is_before_change])),
         systems=_summaries(judged, lambda each: (each.system, each.system, None)),
         applications=_summaries(
             [each for each in judged if each.application_id is not None],
@@ -226,7 +231,8 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
     ----------
     rows : iterable of JoinedOutcome
         Outcomes in the order in which they were reported. The last `COUNTED` of each system
-        count, if their decision has a prediction for the job's number of I/O nodes.
+        count, if their decision has a prediction for the job's number of I/O nodes. A prediction
+        from before a noted change of the system says nothing about the present ones.
 
     Returns
     -------
@@ -236,12 +242,23 @@ def drift(rows: Iterable[JoinedOutcome]) -> tuple[Drift, ...]:
     """
     series: dict[tuple[str, str | None], list[tuple[JoinedOutcome, Expected]]] = defaultdict(list)
     for row in _counted(rows):
-        expected = row.decision and _expected(row.decision, row.outcome.io_nodes)
+        expected = prediction_of(row)
         if expected:
             for pattern in (None, row.pattern or UNKNOWN):
                 series[row.outcome.system, pattern].append((row, expected))
     order = sorted(series, key=lambda key: (key[0], key[1] is not None, key[1] or ""))
     return tuple(_drift(*key, series[key]) for key in order)
+
+
+def prediction_of(row: JoinedOutcome) -> Expected | None:
+    """The present predictor's expectation of an outcome.
+
+    None without a decision and a prediction for the job's number of I/O nodes, or if the system
+    has changed since.
+    """
+    if row.decision is None or row.is_before_change or row.is_decided_before_change:
+        return None
+    return _expected(row.decision, row.outcome.io_nodes)
 
 
 def average_ratios(judged: Iterable[Judged]) -> list[float]:
@@ -395,10 +412,7 @@ def _drift(
 ) -> Drift:
     residuals = [_residual(row.outcome.bandwidth_mib_s, expected) for row, expected in series]
     chart = control_chart(
-        [
-            residual / _deviation(expected)
-            for residual, (_, expected) in zip(residuals, series, strict=True)
-        ]
+        [standardised(row.outcome.bandwidth_mib_s, expected) for row, expected in series]
     )
     return Drift(
         system=system,
@@ -410,6 +424,11 @@ def _drift(
         ratio=math.exp(fmean(residuals[-_NEWEST:])),
         since=None if chart.since is None else series[chart.since][0].outcome.reported_at,
     )
+
+
+def standardised(observed_mib_s: float, expected: Expected) -> float:
+    """How far a run is from its prediction, in standard deviations of the logarithm."""
+    return _residual(observed_mib_s, expected) / _deviation(expected)
 
 
 def _residual(observed_mib_s: float, expected: Expected) -> float:

@@ -60,12 +60,43 @@ class NewSystem(Given):
     name: SystemName
 
 
+class NewChange(Given):
+    """A change of a machine."""
+
+    system: SystemName
+    since: Annotated[_Line, Field(min_length=1, max_length=40)] = Field(
+        description="When the machine changed: a date or a time, ISO 8601; without a zone in UTC.",
+        examples=["2026-11-20"],
+    )
+    why: str = Field(
+        min_length=1,
+        max_length=500,
+        pattern=TEXT,
+        description="The change in words.",
+        examples=["new file system"],
+    )
+
+
+class ChangeItem(BaseModel):
+    """A change of a machine: measurements and outcomes from before it do not count."""
+
+    id: int
+    system: str
+    since: str
+    why: str
+    noted_by: str = Field(description="The token, or the user of the command.")
+    noted_at: str
+
+
 class SystemItem(BaseModel):
-    """A system with its imports."""
+    """A system with its imports and its changes."""
 
     name: str
     imports: int = Field(description="The number of imported files.")
     newest: str | None = Field(description="The time of the newest import.")
+    changes: list[ChangeItem] = Field(
+        description="The changes of the machine; the last one decides. Not in pages."
+    )
 
 
 class SystemPage(Page[SystemItem]):
@@ -96,6 +127,9 @@ class MeasuredOn(BaseModel):
     io_nodes: list[int] = Field(description="Numbers of I/O nodes with measurements in use.")
     repetitions: int = Field(description="Measurements in use.")
     set_apart: int = Field(description="Measurements that are kept and not used.")
+    before_change: int = Field(
+        description="Measurements from before the newest change of the system, which do not count."
+    )
 
 
 class ConfigurationItem(BaseModel):
@@ -193,6 +227,9 @@ class MeasurementItem(BaseModel):
     used: bool = Field(description="False if the file sets the measurement apart.")
     note: str | None
     campaign: str | None
+    before_change: bool = Field(
+        description="Whether it is from before the newest change of the system, and does not count."
+    )
 
 
 class MeasurementPage(Page[MeasurementItem]):
@@ -293,6 +330,9 @@ class CellItem(BaseModel):
     io_nodes: int
     repetitions: int = Field(description="Measurements in use.")
     set_apart: int = Field(description="Measurements that are kept and not used.")
+    before_change: int = Field(
+        description="Measurements from before the newest change of the system, which do not count."
+    )
     missing: bool
     mean_mib_s: float | None
     median_mib_s: float | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -20,9 +21,11 @@ from benchdb.measurements.coverage import (
 from benchdb.measurements.curves import Curve, curves_of_ids
 from benchdb.measurements.file_imports import StoredFile
 from benchdb.store.database import transaction
+from benchdb.store.system_changes import SystemChange, changes, note_change, undo_change
 from benchdb.store.systems import system_id_of, system_names
 from ioncast.service.api.benchmark_values import (
     CellItem,
+    ChangeItem,
     ConfigurationItem,
     ConfigurationPage,
     ConfigurationQuery,
@@ -41,6 +44,7 @@ from ioncast.service.api.benchmark_values import (
     MeasurementPage,
     MeasurementQuery,
     MeasurementsAnswer,
+    NewChange,
     NewConfiguration,
     NewCurves,
     NewMeasurements,
@@ -69,8 +73,9 @@ def list_systems(query: SystemQuery) -> SystemPage:
     """List systems by name."""
     with transaction(service().database) as connection:
         rows = listing.systems_after(connection, query.after or "", query.limit + 1)
+        noted = changes(connection)
     shown, following = cut(rows, query.limit, lambda row: row.name)
-    return SystemPage(items=[SystemItem(**vars(row)) for row in shown], next=following)
+    return SystemPage(items=[_system(row, noted) for row in shown], next=following)
 
 
 @benchmarks.post("/v1/systems")
@@ -87,7 +92,32 @@ def put_system(body: NewSystem) -> tuple[SystemItem, int]:
         known = body.name in system_names(connection)
         system_id_of(connection, body.name)
         found = listing.system(connection, body.name)
-    return SystemItem(**vars(found)), 200 if known else 201
+        noted = changes(connection, body.name)
+    return _system(found, noted), 200 if known else 201
+
+
+@benchmarks.post("/v1/changes")
+@operation(
+    "Note that a machine has changed",
+    role="admin",
+    body=NewChange,
+    answers={201: ChangeItem},
+    also=(404, 503),
+)
+def put_change(body: NewChange) -> tuple[ChangeItem, int]:
+    """Measurements and outcomes from before no longer decide; they stay stored and visible."""
+    with transaction(service().database, write=True) as connection:
+        found = note_change(connection, body.system, since=body.since, why=body.why, by=writer())
+    return ChangeItem(**vars(found)), 201
+
+
+@benchmarks.delete("/v1/changes/<int:number>")
+@operation("Take a change of a machine back", role="admin", answers={204: None}, also=(404, 503))
+def delete_change(number: int) -> Response:
+    """Let all measurements and outcomes count as if the change had never been noted."""
+    with transaction(service().database, write=True) as connection:
+        undo_change(connection, number, by=writer())
+    return Response(status=204)
 
 
 @benchmarks.get("/v1/configurations")
@@ -293,6 +323,11 @@ def _ids(connection: Connection, query: PageOfSystem, one: int | None) -> list[i
     return found
 
 
+def _system(row: listing.SystemSummary, noted: Sequence[SystemChange]) -> SystemItem:
+    own = [ChangeItem(**vars(each)) for each in noted if each.system == row.name]
+    return SystemItem(**vars(row), changes=own)
+
+
 def _stored(file: StoredFile) -> tuple[MeasurementsAnswer, int]:
     is_new = file.stored.measurements > 0
     answer = MeasurementsAnswer(
@@ -336,6 +371,7 @@ def _measurement(row: listing.StoredMeasurement) -> MeasurementItem:
         used=one.used,
         note=one.note,
         campaign=one.campaign,
+        before_change=row.before_change,
     )
 
 

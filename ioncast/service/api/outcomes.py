@@ -122,6 +122,9 @@ class JoinedOutcome(OutcomeAnswer):
         description="Expected with the job's I/O nodes, if the decision's curve has them."
     )
     implausible: bool = Field(description=IMPLAUSIBLE)
+    before_change: bool = Field(
+        description="Whether it is from before the newest change of the system, and does not count."
+    )
 
 
 class OutcomePage(Page[JoinedOutcome]):
@@ -206,6 +209,17 @@ class MonthItem(BaseModel):
     coverage: float = Field(description="The share of outcomes between p10 and p90.")
 
 
+class ShiftItem(BaseModel):
+    """Several independent applications that became faster or slower than expected together."""
+
+    system: str
+    since: str = Field(description="The date in UTC of the first run that differs.")
+    programs: int = Field(description="The number of programs that agree.")
+    watched: int = Field(description="The number of programs that ran before and after.")
+    ratio: float = Field(description="Observed / expected of the runs that differ.")
+    command: str = Field(description="The command that notes a change of the machine.")
+
+
 class ValidationAnswer(BaseModel):
     """The errors so far, and drift."""
 
@@ -227,6 +241,9 @@ class ValidationAnswer(BaseModel):
     )
     drift: list[DriftItem] = Field(
         description="By system and by kind of I/O; each of these outcomes adds at most two."
+    )
+    shifts: list[ShiftItem] = Field(
+        description="Changes of machines that the outcomes suggest; at most one for each system."
     )
     months: list[MonthItem] = Field(
         description="By system, newest month first; at most one for each month since a system's"
@@ -331,6 +348,7 @@ def validation(query: ValidationQuery) -> ValidationAnswer:
         applications=_accuracy(_of(found.value["applications"], query.system), 0, _SHOWN, here),
         worst=_of(found.value["worst"], query.system),
         drift=_of(drift.value, query.system),
+        shifts=_of(_summary("shifts").value, query.system),
         months=_of(_summary("months").value, query.system),
     )
 
@@ -392,4 +410,5 @@ def _joined(row: stored_outcomes.JoinedOutcome) -> JoinedOutcome:
         implausible=is_implausible_beside(
             row.outcome.bandwidth_mib_s, row.outcome.io_nodes, decision.curve if decision else ()
         ),
+        before_change=row.is_before_change,
     )

@@ -18,6 +18,7 @@ from benchdb.history.deleting_runs import DeletedRun
 from benchdb.history.outcomes import JoinedOutcome, joined_outcomes
 from benchdb.history.runs import Run, runs_like, runs_of
 from benchdb.history.same_run import Outcome, Report, outcomes_of_run, whole_second
+from benchdb.store.system_changes import newest_change
 from ioncast.service.answering.answers import Entry, PreparedGroup, is_same_size, ratio
 from ioncast.service.answering.prepared import Wanted
 from ioncast.service.keeper.deciding_ahead import Decided, decide_all, prepare_group
@@ -343,8 +344,9 @@ class Preparing:
         """Collect the bandwidths of runs that do the same I/O, and of jobs without a log.
 
         If a run of a job has an outcome and a log, only the outcome counts. A job without a log
-        counts if it has the size of the runs.
+        counts if it has the size of the runs. Runs from before a change of the system do not count.
         """
+        change = newest_change(self._connection, alike[0].application.system)
         outcomes = [
             joined
             for key in dict.fromkeys(run.application.id for run in alike)
@@ -354,6 +356,8 @@ class Preparing:
         with_log = {outcome.id for outcome in reported.values()}
         got = []
         for run in alike:
+            if change and not change.is_followed_by(run.started or run.stored_at):
+                continue
             io_nodes, bandwidth = run.io_nodes, run.bandwidth_mib_s
             if told := reported.get(run.id):
                 io_nodes, bandwidth = told.io_nodes, told.bandwidth_mib_s
@@ -362,6 +366,7 @@ class Preparing:
             (joined.outcome.reported_at, joined.outcome.io_nodes, joined.outcome.bandwidth_mib_s)
             for joined in outcomes
             if joined.outcome.run_id is None
+            and not joined.is_before_change
             and joined.outcome.id not in with_log
             and _is_of_size(joined, alike[0])
         ]

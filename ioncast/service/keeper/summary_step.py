@@ -13,12 +13,14 @@ from benchdb.history.outcomes import newest_ids, newest_outcomes
 from benchdb.history.revisions import newest
 from benchdb.measurements.coverage import STALE_AFTER_S
 from benchdb.store.database import transaction
-from benchdb.store.expired_errors import MonthlyErrors, expired_by_month
+from benchdb.store.expired_errors import expired_by_month
+from benchdb.store.system_changes import changes
 from benchdb.store.systems import system_names
 from ioncast.service.answering.prepared import Writer
 from ioncast.service.keeper.counting import Count
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.state_file import StateFile
+from predictor.validation.common_shift import common_shifts, shifts_to_json
 from predictor.validation.decision_errors import (
     COUNTED,
     drift,
@@ -84,9 +86,9 @@ class _Outcomes:
     """Errors of predictions and drift, made again when outcomes come or go."""
 
     def __init__(self) -> None:
-        # The newest change of an outcome, the last deleted run, the outcomes that count, and the
-        # sums of expired errors, which tell that decisions expired.
-        self._judged: tuple[int, int, list[int], list[MonthlyErrors]] | None = None
+        # The newest change of an outcome, the last deleted run, the newest outcomes, the sums of
+        # expired errors, which tell that decisions expired, and the changes of systems.
+        self._judged: tuple[object, ...] | None = None
 
     def forget(self) -> None:
         """Make the summaries again the next time."""
@@ -96,16 +98,19 @@ class _Outcomes:
         """Make the summaries; empty if nothing came, went or expired since the last time."""
         expired = expired_by_month(connection)
         ids = newest_ids(connection, COUNTED)
-        found = newest(connection)[1], last_deleted(connection), ids, expired
+        noted = changes(connection)
+        found = newest(connection)[1], last_deleted(connection), ids, expired, noted
         if found == self._judged:
             return {}
         rows = newest_outcomes(connection, limit=COUNTED)
         self._judged = found
         errors = errors_so_far(rows)
+        by_month = monthly_errors((*errors.judged, *errors.before_change), expired)
         return {
             "validation": errors_to_json(errors),
-            "months": months_to_json(monthly_errors(errors.judged, expired)),
+            "months": months_to_json(by_month),
             "drift": drift_to_json(drift(rows)),
+            "shifts": shifts_to_json(common_shifts(rows)),
         }
 
 

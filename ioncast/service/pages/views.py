@@ -28,6 +28,7 @@ from benchdb.measurements.listing import configurations_after, measured_ids
 from benchdb.store.credentials import digest
 from benchdb.store.database import transaction
 from benchdb.store.expired_errors import expired_by_month
+from benchdb.store.system_changes import is_measured, newest_change, newest_changes
 from benchdb.store.systems import measured_systems, require_system, system_names
 from ioncast.insights.comparison.comparing import TOLERANCE
 from ioncast.service.api.jobs import explained_job
@@ -96,6 +97,11 @@ def overview() -> Response:
         newest = decisions(connection, limit=_DECISIONS)
         systems = system_names(connection)
         has_runs = bool(stored_applications(connection, limit=1))
+        without_basis = [
+            change
+            for name, change in newest_changes(connection).items()
+            if not is_measured(connection, name)
+        ]
     return page(
         "overview.html",
         figure=decisions_figure(counts, now - _DAYS, now) if counts else None,
@@ -108,6 +114,8 @@ def overview() -> Response:
         known=glance(_errors_by_system(), _counted("drift", [])),
         coverage=_coverage(systems),
         entries=len(of.prepared.entries),
+        shifts=_counted("shifts", []),
+        without_basis=without_basis,
         pauses=sorted(of.prepared.pauses.items()),
         enough=ENOUGH,
     )
@@ -169,6 +177,7 @@ def benchmarks() -> Response:
             stale_after_s=STALE_AFTER_S,
             ids=ids[:_CONFIGURATIONS],
         )
+        change = newest_change(connection, system) if system else None
     return page(
         "benchmarks.html",
         systems=systems,
@@ -178,6 +187,7 @@ def benchmarks() -> Response:
             for _, engine, found in blocks(rows)
         ],
         small=(WIDTH, HEIGHT),
+        change=change,
         is_first=not _after(),
         following=ids[_CONFIGURATIONS - 1] if len(ids) > _CONFIGURATIONS else None,
         rule=OUTLIER_RULE,
@@ -194,7 +204,10 @@ def benchmark(configuration_id: int) -> Response:
             raise UnknownNameError(f"no configuration {configuration_id} in the database")
         systems = list(dict.fromkeys(where.system for where in found[0].measured))
         system = _chosen(connection, systems)
-        curves = curves_of_ids(connection, system, [configuration_id]) if system else []
+        ids = [configuration_id] if system else []
+        curves = curves_of_ids(connection, system or "", ids)
+        older = curves_of_ids(connection, system or "", ids, before_change=True)
+        change = newest_change(connection, system or "")
     return page(
         "benchmark.html",
         id=configuration_id,
@@ -204,6 +217,8 @@ def benchmark(configuration_id: int) -> Response:
         system=system,
         measured=[where for where in found[0].measured if where.system == system],
         curves=[(curve.engine, _cells(curve)) for curve in curves],
+        older=[(curve.engine, _cells(curve)) for curve in older],
+        change=change,
         figure=repetitions_figure(curves) if curves else None,
         rule=OUTLIER_RULE,
     )
@@ -217,11 +232,13 @@ def validation() -> Response:
         system = _chosen(connection, systems_with_outcomes(connection))
         newest = newest_outcomes(connection, COUNTED, system) if system else []
         expired = expired_by_month(connection, system) if system else []
+        change = newest_change(connection, system) if system else None
     known = accuracy(newest)
     compared = known.compared
     return page(
         "validation.html",
         known=known,
+        change=change,
         systems=systems,
         system=system,
         by_system=_errors_by_system(),
@@ -230,7 +247,7 @@ def validation() -> Response:
         by_application=errors_by_application(compared) if compared else None,
         regrets=regrets_by_application(known.found.judged),
         ratios=ratios(compared) if compared else None,
-        months=months_to_json(monthly_errors(compared, expired)),
+        months=months_to_json(monthly_errors((*compared, *known.found.before_change), expired)),
     )
 
 

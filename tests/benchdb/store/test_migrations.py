@@ -27,6 +27,7 @@ from benchdb.store.database import NEWEST, open_database, transaction
 from benchdb.store.fitted_models import state_of, store_model, stored_models
 from benchdb.store.schema import configurations, metadata
 from benchdb.store.stored_counters import counter
+from benchdb.store.system_changes import note_change
 from benchdb.store.systems import system_names
 from benchdb.store.tokens import add_token
 from ior_configs import IorConfig
@@ -47,7 +48,7 @@ CHANGED = ("pattern", "fsync", "conditions")
 LATER = (
     *("run_logs", "fidelities", "insights", "kept_results"),
     *("expired_decisions", "drained_spools", "deleted_runs", "paused_systems", "writes"),
-    "expired_errors",
+    *("expired_errors", "system_changes"),
 )
 # Numbers that a migration counts.
 COUNTED = ("counters",)
@@ -97,8 +98,12 @@ def sqlalchemy_url(location: str) -> str:
 
 
 def stable(rows: Rows) -> Rows:
-    """The rows without the values that version 0008 writes anew."""
-    changed = {"configurations": CHANGED, "systems": ("revision",)}
+    """The rows without the values that later versions write anew."""
+    changed = {
+        "configurations": CHANGED,
+        "systems": ("revision",),
+        "measurements": ("before_change",),
+    }
     return {table: without(found, *changed.get(table, ())) for table, found in rows.items()}
 
 
@@ -144,9 +149,11 @@ def test_version_0001_keeps_every_row(location: str) -> None:
         48
     ]
     assert without(after["systems"], "revision") == before["systems"]
-    assert without(after["measurements"], "repetition", "campaign", "configuration_id") == without(
-        before["measurements"], "repetition", "configuration_id"
-    )
+    new_columns = ("campaign", "before_change")
+    assert without(
+        after["measurements"], "repetition", "configuration_id", *new_columns
+    ) == without(before["measurements"], "repetition", "configuration_id")
+    assert not any(row["before_change"] for row in after["measurements"])
     assert {row["campaign"] for row in after["measurements"]} == {None}
 
 
@@ -269,6 +276,28 @@ def test_a_downgrade_keeps_the_newest_outcome_of_each_job(location: str) -> None
         go_back(connection, "0006")
     engine.dispose()
     assert [row["io_nodes"] for row in everything(url_of(location))["outcomes"]] == [8]
+
+
+def test_a_change_of_a_system_goes_with_a_downgrade_and_its_measurements_stay(
+    location: str,
+) -> None:
+    load("0004", location)
+    engine = open_database(location)
+    before = everything(url_of(location))["measurements"]
+    assert [row["before_change"] for row in before] == [False] * len(before)
+    with transaction(engine, write=True) as connection:
+        note_change(connection, "testbed", since="2026-11-22", why="new disks", by="command of ada")
+    marked = everything(url_of(location))["measurements"]
+    assert {row["system_id"] for row in marked if row["before_change"]} == {3}
+    with transaction(engine, write=True) as connection:
+        go_back(connection, "0019")
+    engine.dispose()
+    old = everything(url_of(location))
+    assert old["measurements"] == without(before, "before_change")
+    assert "system_changes" not in old
+    open_database(location).dispose()
+    again = everything(url_of(location))
+    assert (again["measurements"], again["system_changes"]) == (before, [])
 
 
 @pytest.mark.parametrize("version", ["0003", "0004"])

@@ -8,6 +8,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from benchdb.store.database import opened_database, transaction
+from benchdb.store.writes import writes
 from ioncast.cli import cli
 from ioncast.service.settings import Settings
 
@@ -180,9 +182,8 @@ def test_configurations_say_where_they_were_measured(
     # The benchmarks of the testbed wrote with -e, as its README says.
     assert of_mn4["fsync"] == "none"
     assert {item["fsync"] for item in found if " -w " in item["command"]} == {"end"}
-    assert of_mn4["measured"] == [
-        {"system": "mn4", "engine": "ior", "io_nodes": [4], "repetitions": 1, "set_apart": 0}
-    ]
+    numbers = {"repetitions": 1, "set_apart": 0, "before_change": 0}
+    assert of_mn4["measured"] == [{"system": "mn4", "engine": "ior", "io_nodes": [4], **numbers}]
     cells = sum(item["measured"][0]["repetitions"] for item in found[:15])
     assert cells == 440
 
@@ -456,7 +457,7 @@ def test_an_unusable_question_for_coverage_is_named(
 
 
 def test_a_system_can_be_added_before_it_is_measured(post: Post, client: FlaskClient) -> None:
-    named = {"name": "mn4", "imports": 0, "newest": None}
+    named = {"name": "mn4", "imports": 0, "newest": None, "changes": []}
     assert answer(post("/v1/systems", json={"name": "mn4"}), 201) == named
     assert answer(post("/v1/systems", json={"name": "mn4"})) == named
     said = answer(post("/v1/systems", json={"name": "MN4"}), 422)["detail"]
@@ -464,6 +465,36 @@ def test_a_system_can_be_added_before_it_is_measured(post: Post, client: FlaskCl
     assert everything(client, "/v1/measurements?system=mn4") == []
     assert everything(client, "/v1/coverage?system=mn4") == []
     assert everything(client, "/v1/configurations?system=mn4") == []
+
+
+def test_a_change_of_a_system_is_noted_listed_and_taken_back(
+    client: FlaskClient, authorised: Authorised, settings: Settings
+) -> None:
+    admin = authorised("admin")
+    post = partial(client.post, **admin)
+    rows = [ROW | {"started": f"2026-11-{day}T00:00:00Z"} for day in (19, 21)]
+    answer(post("/v1/measurements", json={"system": "mn4", "measurements": rows}), 201)
+    change = {"system": "mn4", "since": "2026-11-20", "why": "new file system"}
+    noted = answer(post("/v1/changes", json=change), 201)
+    assert noted == change | {
+        "id": 1,
+        "since": "2026-11-20T00:00:00.000000+00:00",
+        "noted_by": "token a admin",
+        "noted_at": noted["noted_at"],
+    }
+    assert everything(client, "/v1/systems")[0]["changes"] == [noted]
+    found = everything(client, "/v1/measurements?system=mn4")
+    assert [each["before_change"] for each in found] == [True, False]
+    [curve] = everything(client, "/v1/curves?system=mn4")
+    assert [len(cell["bandwidths_mib_s"]) for cell in curve["cells"]] == [1]
+    [covered] = everything(client, "/v1/coverage?system=mn4")
+    assert [(c["repetitions"], c["before_change"]) for c in covered["cells"]] == [(1, 1)]
+    assert "already has a change" in answer(post("/v1/changes", json=change), 422)["detail"]
+    for path, status in (("/v1/changes/1", 204), ("/v1/changes/1", 404), ("/v1/changes/2", 404)):
+        assert client.delete(path, **admin).status_code == status
+    assert everything(client, "/v1/systems")[0]["changes"] == []
+    with opened_database(settings.database) as engine, transaction(engine) as connection:
+        assert [each.by for each in writes(connection, kind="change")] == ["token a admin"] * 2
 
 
 def test_systems_are_listed_by_name_in_pages(post: Post, client: FlaskClient) -> None:
@@ -510,6 +541,7 @@ def test_a_command_that_is_not_a_configuration_is_rejected(
         ("/v1/configurations", {"command": COMMAND}),
         ("/v1/measurements", {"system": "mn4", "measurements": [ROW]}),
         ("/v1/curves", {"system": "mn4", "curves": [{"command": COMMAND, "cells": [CELL]}]}),
+        ("/v1/changes", {"system": "mn4", "since": "2026-11-20", "why": "new file system"}),
     ],
 )
 def test_only_an_admin_writes(
