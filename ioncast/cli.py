@@ -46,7 +46,7 @@ WITHOUT_LINEAR_ALGEBRA = ("phases", "characterize", "check", "match")
 # change of a system in its outcomes.
 SUBCOMMANDS = {
     "campaign": {"plan": "predictor.planning.command:plan"},
-    "system": {"show": "predictor.validation.system_command:show"},
+    "system": {"show": "predictor.system_command:show"},
 }
 
 

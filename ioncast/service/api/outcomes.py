@@ -243,7 +243,7 @@ class ValidationAnswer(BaseModel):
         description="By system and by kind of I/O; each of these outcomes adds at most two."
     )
     shifts: list[ShiftItem] = Field(
-        description="Changes of machines that the outcomes suggest; at most one for each system."
+        description="Changes of machines that these outcomes suggest, at most one for each system."
     )
     months: list[MonthItem] = Field(
         description="By system, newest month first; at most one for each month since a system's"

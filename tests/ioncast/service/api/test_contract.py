@@ -34,6 +34,7 @@ from schemathesis.specs.openapi.checks import (
 from sqlalchemy import make_url
 
 from benchdb.store.database import opened_database, transaction
+from benchdb.store.system_changes import note_change
 from benchdb.store.tokens import add_token
 from ioncast.service.context import Service
 from ioncast.service.http.openapi import document
@@ -61,6 +62,8 @@ _CHECKS = [
     unsupported_method,
     ensure_resource_availability,
 ]
+# All measurements of the demonstration are newer.
+CHANGED = ("2001-01-01", "2001-02-01", "2001-03-01")
 _Known = Mapping[str, list[Any]]
 
 
@@ -108,6 +111,8 @@ def served(
             shutil.copy(request.getfixturevalue("demo_on_sqlite"), location)
         with opened_database(location) as database, transaction(database, write=True) as begun:
             admin, reader = (add_token(begun, role, role) for role in ("admin", "reader"))
+            for day in CHANGED:
+                note_change(begun, SYSTEM, since=day, why="new disks", by="command of ada")
         most = 2**31 - 1
         patience: dict[str, Any] = {"patience_s": 60, "upload_s": 600}
         told = Settings(database=location, state=str(folder), requests_per_minute=most, **patience)
@@ -201,6 +206,9 @@ def known_values(client: FlaskClient) -> dict[str, list[Any]]:
         "decision_id": [each["id"] for each in decisions],
         "jobs": [[{"id": each["id"], "decision_id": each["id"]} for each in decisions]],
         "log": [[log.read_bytes()] for log in logs],
+        "since": [f"200{year}-0{month}-01" for year in range(2, 10) for month in range(1, 10)],
+        "why": ["a new file system"],
+        "change": [each["id"] for each in items("/v1/systems")[0]["changes"]],
         "file": ["\n".join(["io_nodes,repetition,bandwidth_mib_s,command", *rows]).encode()],
     }
 
@@ -208,7 +216,8 @@ def known_values(client: FlaskClient) -> dict[str, list[Any]]:
 def known_in_path(path: str, known: _Known) -> _Known:
     """Values of the parameters whose meaning depends on the path."""
     after = {"runs": known["run_id"], "decisions": known["decision_id"]}
-    number = "decision_id" if path.startswith("/v1/decisions") else "application"
+    numbers = {"decisions": "decision_id", "changes": "change"}
+    number = numbers.get(path.split("/")[2], "application")
     return {"number": known[number], "after": after.get(path.rsplit("/", 1)[-1], [0, 1])}
 
 

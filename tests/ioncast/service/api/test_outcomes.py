@@ -387,7 +387,7 @@ def test_lists_without_pages_say_how_long_they_can_be(client: FlaskClient) -> No
     schemas = answer(client.get("/openapi.json"))["components"]["schemas"]
     described = schemas["ValidationAnswer"]["properties"]
     lists = {name: each for name, each in described.items() if each.get("type") == "array"}
-    assert lists.keys() == {"systems", "sources", "worst", "drift", "months"}
+    assert lists.keys() == {"systems", "sources", "worst", "drift", "months", "shifts"}
     assert all("at most" in each["description"] for each in lists.values())
     assert "1,000 outcomes" in described["at"]["description"]
 
