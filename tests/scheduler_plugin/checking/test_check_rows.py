@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import os
 import socket
 import threading
 from dataclasses import replace
@@ -579,7 +578,7 @@ def test_a_missing_folder_of_darshan_fails(tmp_path: Path) -> None:
 def test_where_nothing_is_installed_each_source_is_a_row(tmp_path: Path) -> None:
     bad = tmp_path / "watch.toml"
     bad.write_text("system = 7\n")
-    where = {"SLURM_CONF": str(tmp_path / "none"), "PATH": os.environ["PATH"]}
+    where = {"SLURM_CONF": str(tmp_path / "none"), "PATH": str(tmp_path)}
     done = run_ioncast("slurm", "check", f"--watch={bad}", environment=where)
     assert (done.returncode, done.stderr) == (1, "")
     assert "FAIL  slurmctld: " in done.stdout

@@ -395,7 +395,10 @@ def test_a_service_that_is_away_is_a_row_and_no_traceback(site: Site) -> None:
 
 
 def test_without_slurm_the_rest_is_still_checked(site: Site, tmp_path: Path) -> None:
-    where = {"SLURM_CONF": str(tmp_path / "none")}
+    # Slurm's programs wait a minute for a file that does not exist.
+    without = tmp_path / "slurm.conf"
+    without.touch()
+    where = {"SLURM_CONF": str(without)}
     options = f"--watch={site.folder}/watch.toml"
     done = run_ioncast("slurm", "check", options, environment=where)
     assert done.returncode == 1
