@@ -22,6 +22,19 @@ from summario.phases.values import Part, Phase
 # The covariances of more configurations would not fit into memory.
 _CONFIGURATIONS_AT_ONCE = 50
 _SEED = 9366
+# Besides the kind and the bytes, the fields of a phase that decide its prediction.
+_PATTERN = (
+    "parts",
+    "processes",
+    "nprocs",
+    "n_files",
+    "mode_processes",
+    "fsync",
+    "order",
+    "largest_process_bytes",
+    "largest_node_bytes",
+    "nodes",
+)
 
 
 @dataclass(frozen=True)
@@ -50,16 +63,14 @@ def tasks_of(phases: Sequence[Phase], knowledge: Knowledge, nodes: int | None) -
 
 
 def in_order(tasks: Iterable[Task]) -> tuple[Task, ...]:
-    """Sort by time: the draws of a phase and its rounding must not depend on its place in a list.
+    """Sort by the pattern of I/O, then by time.
 
-    Phases of the same time are ordered by all their fields.
+    The draws of a phase and its rounding must depend neither on its place in a list nor on its
+    times, which differ between runs of the same I/O. Of one kind, the phases with most bytes come
+    first: then a phase that is added takes the draws of a smaller one, and never makes an
+    application faster.
     """
-    return tuple(
-        sorted(
-            tasks,
-            key=lambda task: (task.phase.start_seconds, task.phase.end_seconds, _text(task.phase)),
-        )
-    )
+    return tuple(sorted(tasks, key=lambda task: _order(task.phase)))
 
 
 def matches_of(tasks: Iterable[Task]) -> list[Match]:
@@ -121,7 +132,8 @@ def composition_of(
     for i, task in enumerate(tasks):
         for j, (part, found) in enumerate(task.parts):
             if part.bytes and found.key in estimates:
-                name = f"{_identity(task.phase)} {j}"
+                name = f"{_text(task.phase.kind)} {j}"
+                # Another text would change the interval of every prediction.
                 seed = crc32(f"{name} {seen[name]}".encode())
                 seen[name] += 1
                 work.append(Work(i, part.bytes, estimates[found.key], seed))
@@ -129,17 +141,13 @@ def composition_of(
     return compose(work, io_nodes, timeline) if work else None
 
 
-def _text(phase: Phase) -> str:
-    """Write all fields of a phase as one text."""
-    return json.dumps(phase, default=vars, ensure_ascii=False)
+def _order(phase: Phase) -> tuple[str, int, str, float, float, str]:
+    """Make the key to sort phases by; only equal phases have the same one."""
+    pattern = {name: getattr(phase, name) for name in _PATTERN}
+    times = phase.start_seconds, phase.end_seconds
+    return _text(phase.kind), -phase.bytes, _text(pattern), *times, _text(phase)
 
 
-def _identity(phase: Phase) -> str:
-    """Describe a phase without how much it moves, for the seed of its noise.
-
-    Seeds are checksums of this text, so another text would change every prediction.
-    """
-    when = f"({phase.start_seconds}, {phase.end_seconds})"
-    who = f"({phase.rank}, {phase.processes}, {phase.n_files})"
-    kind = f"'{phase.api}', '{phase.operation}', '{phase.spatiality}', '{phase.file_access}'"
-    return f"({when}, {who}, {kind})"
+def _text(value: object) -> str:
+    """Write all fields of a value as one text."""
+    return json.dumps(value, default=vars, ensure_ascii=False)

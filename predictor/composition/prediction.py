@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
-from itertools import zip_longest
 from operator import is_
 
 import numpy as np
@@ -336,9 +335,9 @@ def _estimated(
 ) -> tuple[dict[MatchKey, Estimate], list[int]]:
     """Estimate the parts of all versions, with the numbers of I/O nodes that can be estimated."""
     # Each phase stands beside its changed ones, so that their doubts are drawn at once.
-    beside = [
-        task for row in zip_longest(*(one.ordered for one in versions)) for task in row if task
-    ]
+    places = {task.index: place for place, task in enumerate(versions[0].ordered)}
+    together = [task for one in versions for task in one.ordered]
+    beside = sorted(together, key=lambda task: places.get(task.index, len(places)))
     usable = [found for found in matches_of(beside) if found.curve]
     common = _common(found.curve.bandwidths_mib_s for found in usable if found.curve)
     known = knowledge.reaches if knowledge.model else common.__contains__

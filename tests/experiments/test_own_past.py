@@ -9,6 +9,7 @@ import pytest
 
 from experiments.datasets import DataSet
 from experiments.own_past import OwnPast, knowledge_of, own_pasts
+from predictor.composition.prediction import predict
 from predictor.model.system_model import Knowledge
 
 
@@ -42,3 +43,16 @@ def test_elapsed_times_claim_less_wrong_bandwidths_than_io_times(
     by_io_time = list(own_pasts(replace(testbed, phases=blind), knowledge))
     assert off(found) < 0.75 * off(by_io_time)
     assert fmean(one.worse for one in found) < fmean(one.worse for one in by_io_time)
+
+
+@pytest.mark.parametrize("application", ["hacc-io", "multiphase", "periodic"])
+def test_logs_of_the_same_i_o_have_equal_predictions(
+    testbed: DataSet, knowledge: Knowledge, application: str
+) -> None:
+    """The testbed has three logs of each application, whose phases differ only in their times."""
+    logs = [phases for log, phases in testbed.phases.items() if log.application == application]
+    found = [predict(phases, knowledge, system="testbed", nodes=8) for phases in logs]
+    assert len(found) == 3
+    assert len({phases[0].start_seconds for phases in logs}) == 3
+    assert len({one.curve for one in found}) == 1
+    assert len({one.decision for one in found}) == 1

@@ -25,6 +25,7 @@ from ioncast.service.keeper.deciding_ahead import Decided, decide_all, prepare_g
 from ioncast.service.settings import Settings
 from ioncast_base.errors import InputError
 from ioncast_base.files import program_of
+from predictor.composition.overlap import timeline_of
 from predictor.composition.prediction import EarlierRun, Policy, Prediction, predict
 from predictor.matching.basis import Survey, read_survey
 from predictor.matching.configurations import configuration
@@ -125,12 +126,16 @@ def _digest(
 ) -> bytes:
     """SHA-256 of everything that a decision depends on, besides the system."""
     # The job id, the log's name, times and aggregators do not change a decision. But it matters
-    # which time is longer, because a phase that is mostly metadata is not matched exactly.
+    # which phases share time, and whether a phase is mostly metadata, which is never matched
+    # exactly.
+    times_count = timeline_of(phases).shared.size > 0
     records = [
         to_record(
             replace(
                 phase,
                 job=0,
+                start_seconds=phase.start_seconds if times_count else 0.0,
+                end_seconds=phase.end_seconds if times_count else 0.0,
                 io_time_seconds=0.0,
                 metadata_seconds=float(phase.is_mostly_metadata),
                 elapsed_seconds=None,

@@ -93,6 +93,44 @@ def test_the_order_of_the_phases_changes_nothing(
     assert anchors[0] == anchors[1]
 
 
+@given(phases=phase_lists, ran_with=st.none() | st.just(2), data=st.data())
+@some_examples
+def test_times_change_nothing_if_no_phases_overlap(
+    knowledge: Knowledge, phases: list[Phase], ran_with: int | None, data: st.DataObject
+) -> None:
+    """Runs of the same I/O start and end their phases at other times, and in another order."""
+
+    def one_by_one(gap_seconds: float) -> list[Phase]:
+        return [
+            replace(phase, start_seconds=gap_seconds * i, end_seconds=gap_seconds * (i + 0.5))
+            for i, phase in enumerate(data.draw(st.permutations(phases)))
+        ]
+
+    one, other = (
+        asked(one_by_one(gap_seconds), knowledge, ran_with=ran_with) for gap_seconds in (1, 7.3)
+    )
+    assert (one.curve, one.best, one.decision) == (other.curve, other.best, other.decision)
+
+
+@given(phases=phase_lists, seconds=st.integers(1, 10**6))
+@some_examples
+def test_a_later_start_of_all_phases_changes_nothing(
+    knowledge: Knowledge, phases: list[Phase], seconds: int
+) -> None:
+    later = [
+        replace(
+            phase,
+            start_seconds=phase.start_seconds + seconds,
+            end_seconds=phase.end_seconds + seconds,
+            log="other.darshan",
+            job=2,
+        )
+        for phase in phases
+    ]
+    one, other = asked(phases, knowledge), asked(later, knowledge)
+    assert (one.curve, one.best, one.decision) == (other.curve, other.best, other.decision)
+
+
 @given(phases=phase_lists, more=a_written_phase())
 @some_examples
 def test_one_more_phase_never_shortens_the_time(
