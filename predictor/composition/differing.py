@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from predictor.matching.configurations import Difference, MatchedPhase
-from predictor.matching.naming import phases_named, shortened
 from predictor.model.system_model import Knowledge
+from summario.naming import phases_named, shortened
 
 # Differences of parts with a smaller share of the bytes have no warning.
 _SMALLEST_SHARE = 0.01

@@ -14,7 +14,7 @@ from predictor.composition.differing import names_of
 from predictor.composition.overlap import timeline_of
 from predictor.composition.prediction import Prediction
 from predictor.matching.configurations import Match, MatchedPhase
-from predictor.matching.naming import phases_named, shortened
+from summario.naming import phases_named, shortened
 from summario.phases.values import Part
 
 _T = TypeVar("_T")

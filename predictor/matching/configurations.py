@@ -12,8 +12,8 @@ from typing import Literal
 from benchdb.measurements.curves import Curve
 from ioncast_base.wording import counted, in_digits
 from ior_configs import IorConfig
-from predictor.matching.naming import phases_named
 from predictor.matching.uneven import Limits, placed_nodes
+from summario.naming import phases_named
 from summario.phases.values import Part, Phase
 
 # IOR rejects sizes that are not a multiple of its offset type, 8 bytes.

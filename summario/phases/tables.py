@@ -18,6 +18,7 @@ from ioncast_base.visible_text import visible
 from ioncast_base.wording import size
 from summario.phases import streamed
 from summario.phases.values import Part, Phase
+from summario.times.periods import Period, find_periods, in_words, period_of_each
 
 # SummarIO's columns, in its order.
 COLUMNS = (
@@ -104,7 +105,25 @@ def to_csv(phases: Iterable[Phase]) -> str:
 
 def stream_json(batches: Iterable[Iterable[Phase]]) -> Iterator[str]:
     """Yield the JSON list of `to_json` in pieces, one for each batch of phases."""
-    return streamed.stream_json(map(to_record, phases) for phases in batches)
+    return streamed.stream_json(map(_with_periods, batches))
+
+
+def _with_periods(phases: Iterable[Phase]) -> Iterator[dict[str, Any]]:
+    phases = list(phases)
+    periods = period_of_each(phases)
+    for place, phase in enumerate(phases):
+        yield {**to_record(phase), "period": period_record(periods.get(place))}
+
+
+def period_record(period: Period | None) -> dict[str, Any] | None:
+    """Convert how phases repeat to an object for JSON; None for a phase that does not repeat."""
+    if period is None:
+        return None
+    return {
+        "times": len(period.phases),
+        "seconds": period.seconds,
+        "pause_seconds": period.pause_seconds,
+    }
 
 
 def stream_csv(batches: Iterable[Iterable[Phase]]) -> Iterator[str]:
@@ -119,7 +138,10 @@ def _row(phase: Phase) -> dict[str, Any]:
 
 
 def to_text(phases: Iterable[Phase]) -> str:
-    """Write phases as a table for people; it names the logs if there are several."""
+    """Write phases as a table for people, and say which repeat.
+
+    The table names the logs if there are several.
+    """
     phases = list(phases)
     several = len({phase.log for phase in phases}) > 1
     mostly_metadata = any(phase.is_mostly_metadata for phase in phases)
@@ -149,7 +171,10 @@ def to_text(phases: Iterable[Phase]) -> str:
         }
         for index, phase in enumerate(phases)
     ]
-    return aligned(rows) if rows else "no I/O phases"
+    if not rows:
+        return "no I/O phases"
+    repeated = "\n".join(map(in_words, find_periods(phases)))
+    return "\n\n".join([aligned(rows), *([repeated] if repeated else [])])
 
 
 def aligned(rows: Sequence[Mapping[str, Any]], right: Collection[str] = ()) -> str:

@@ -18,8 +18,8 @@ from ioncast.cli import cli
 from predictor.composition.explanation import explain
 from predictor.composition.prediction import Policy, Prediction, predict
 from predictor.composition.prediction_formats import to_json
-from predictor.matching.naming import phases_named
 from predictor.model.system_model import Knowledge, Model
+from summario.naming import phases_named
 from summario.phases.values import Phase
 
 MIB = 1 << 20

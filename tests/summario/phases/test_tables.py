@@ -42,6 +42,22 @@ def test_json_keeps_everything(path: Path) -> None:
     assert [tables.from_record(each) for each in json.loads(tables.to_json(phases))] == phases
 
 
+def test_json_and_text_say_which_phases_repeat() -> None:
+    # The program opens a file five times, 4 s apart.
+    phases = extract_phases(read_log(FIXTURES[0].with_name("reopen-same-5x.darshan")))
+    records = json.loads(tables.to_json(phases))
+    assert [record["period"]["times"] for record in records] == [5] * 5
+    assert records[0]["period"]["seconds"] == pytest.approx(4.0, abs=0.11)
+    assert records[0]["period"]["pause_seconds"] == pytest.approx(4.0, abs=0.11)
+    assert tables.to_text(phases).endswith("\n\nphases 0 to 4: the same I/O every 4 s, 5 times")
+
+
+def test_json_and_text_say_nothing_of_phases_that_do_not_repeat() -> None:
+    phases = extract_phases(read_log(FIXTURES[0].with_name("multiphase.darshan")))
+    assert [record["period"] for record in json.loads(tables.to_json(phases))] == [None] * 3
+    assert "the same I/O" not in tables.to_text(phases)
+
+
 counts = st.integers(1, 1 << 40)
 
 
