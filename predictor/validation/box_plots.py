@@ -72,8 +72,8 @@ def box(values: Sequence[float], is_outlier: Sequence[bool]) -> Box:
 
     Examples
     --------
-    >>> box([13, 28, 30, 32, 34], [True, False, False, False, False])
-    Box(q1=28.0, median=30.0, q3=32.0, lower=28.0, upper=34.0, outliers=(13,))
+    >>> box([13.0, 28.0, 30.0, 32.0, 34.0], [True, False, False, False, False])
+    Box(q1=28.0, median=30.0, q3=32.0, lower=28.0, upper=34.0, outliers=(13.0,))
     """
     q1, median, q3 = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
     pairs = list(zip(values, is_outlier, strict=True))

@@ -120,7 +120,7 @@ def alarms(values: Sequence[float]) -> list[Alarm]:
     Examples
     --------
     >>> alarms([-0.1, 3.0, 3.0, 3.0])
-    [Alarm(begins=1, raised=3, ends=None, is_up=True)]
+    [Alarm(begins=1, raised=2, ends=None, is_up=True)]
     """
     found: list[Alarm] = []
     begins, before = 0, 0.0

@@ -106,7 +106,7 @@ def test_the_page_says_what_is_decided_and_why(prediction: Prediction, tmp_path:
     decision, *reasons = explain(prediction)
     assert "<p>Best: 4 I/O nodes (highest expected bandwidth, 62.1 MiB/s" in page
     assert f"<p>Decision: {decision}</p>" in page
-    assert page.index(decision) < page.index("plotly") < page.index(reasons[0])
+    assert page.index(decision) < page.index("Plotly.newPlot") < page.index(reasons[0])
     assert reasons
     for line in (*reasons, *prediction.warnings):
         assert f"<li>{line}</li>" in page

@@ -217,7 +217,7 @@ def known_in_path(path: str, known: _Known) -> _Known:
     """Values of the parameters whose meaning depends on the path."""
     after = {"runs": known["run_id"], "decisions": known["decision_id"]}
     numbers = {"decisions": "decision_id", "changes": "change"}
-    number = numbers.get(path.split("/")[2], "application")
+    number = next((name for part, name in numbers.items() if f"/{part}/" in path), "application")
     return {"number": known[number], "after": after.get(path.rsplit("/", 1)[-1], [0, 1])}
 
 

@@ -45,13 +45,15 @@ def decided(surveys: Surveys, connection: Connection, phases: Sequence[Phase]) -
 
 
 def test_runs_of_the_same_i_o_share_a_decision(connection: Connection, testbed: DataSet) -> None:
-    """The three logs differ in their times only."""
+    """The three logs differ in their times, and one of them has a trace."""
     surveys = Surveys()
     logs = [phases for log, phases in testbed.phases.items() if log.application == "hacc-io"]
-    one, *others = [decided(surveys, connection, phases) for phases in logs]
-    assert len(others) == 2
+    traced = [phases[0].nodes is not None for phases in logs]
+    assert traced == [False, False, True]
+    one, other, of_trace = [decided(surveys, connection, phases) for phases in logs]
     assert one.choices
-    assert all(other is one for other in others)
+    assert other is one
+    assert of_trace == one
     assert all(decided(Surveys(), connection, phases) == one for phases in logs[1:])
 
 
