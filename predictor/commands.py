@@ -31,16 +31,19 @@ from predictor.asked_options import asked_options, nodes_option
 from predictor.composition.asking import Asked, Frontend, ask, read_phases, read_run
 from predictor.composition.explanation import explain
 from predictor.composition.prediction_formats import to_json, to_text
-from predictor.matching.configurations import configuration, match_warnings
+from predictor.matching.configurations import configuration, match_warnings, periodic_run
 from predictor.matching.job_nodes import job_nodes
 from predictor.verification.options import VerifySettings, verify_options
 from predictor.verification.verification_formats import in_words, with_column, with_fields
 from summario.extraction_options import extraction_options, join_option
 from summario.phases.extract import extract_run
 from summario.phases.settings import ExtractionSettings
-from summario.phases.values import Phase
+from summario.phases.tables import period_record
+from summario.phases.values import Part, Phase
 from summario.runs.joining import Join
 from summario.runs.logs_of_run import named
+from summario.times.periods import Period, find_periods, period_of_each
+from summario.times.periods import in_words as phases_in_words
 
 if TYPE_CHECKING:
     from predictor.verification.verifying import Verified
@@ -83,7 +86,8 @@ def match(
     a log for each process: give the logs of one run together, or their folder.
 
     A phase with several request sizes has one line for each size. A run that reads needs its
-    file: run the same line with -w -k first.
+    file: run the same line with -w -k first. Phases that repeat with equal pauses also have one
+    line for all of them.
 
     --verify runs each line under Darshan and compares its log with the phase. A fidelity of 1 is
     the same I/O. It needs IOR, its launcher and Darshan's runtime; docs/predicting.md says more.
@@ -106,13 +110,14 @@ def match(
     elif rows:
         shown = [_shown(row) for row in rows]
         table = tabulate(with_column(shown, verified), headers="keys", disable_numparse=True)
-        notes = [of_job.in_words] if of_job.in_words else []
-        click.echo("\n\n".join([table, *notes, *in_words(verified)]))
+        notes = [_periodic(found.phases, rows), of_job.in_words]
+        click.echo("\n\n".join([table, *filter(None, notes), *in_words(verified)]))
     else:
         click.echo("no I/O phases")
 
 
 def _ior_runs(phases: Sequence[Phase], nodes: int | None) -> list[dict[str, Any]]:
+    periods = period_of_each(phases)
     return [
         {
             "phase": index,
@@ -124,15 +129,38 @@ def _ior_runs(phases: Sequence[Phase], nodes: int | None) -> list[dict[str, Any]
             "requests": f"{part.requests} × {size(part.request_bytes)}",
             "nodes": nodes,
             "ior": configuration(phase, part, nodes).command_line(launcher=True),
+            "period": period_record(periods.get(index)),
+            "periodic_ior": _periodic_line(phase, part, nodes, periods.get(index)),
         }
         for index, phase in enumerate(phases)
         for part in phase.parts
     ]
 
 
+def _periodic_line(
+    phase: Phase, part: Part, nodes: int | None, period: Period | None
+) -> str | None:
+    """The IOR line for all phases of a period; None with several sizes, which IOR cannot mix."""
+    if period is None or len(phase.parts) > 1:
+        return None
+    return periodic_run(configuration(phase, part, nodes), period).command_line(launcher=True)
+
+
+def _periodic(phases: Sequence[Phase], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say which phases repeat, and the IOR line that does the same as all of them."""
+    lines = {row["phase"]: row["periodic_ior"] for row in rows}
+    return "\n".join(
+        phases_in_words(period)
+        + (f"; in one run: {line}" if (line := lines.get(period.phases[0])) else "")
+        for period in find_periods(phases)
+    )
+
+
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out unknown values, and those that other columns show too."""
-    same = {"fsync"} | ({"order"} if row["order"] == row["spatiality"] else set())
+    same = {"fsync", "period", "periodic_ior"}
+    if row["order"] == row["spatiality"]:
+        same.add("order")
     return {k: v for k, v in row.items() if v is not None and k not in same}
 
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +324,50 @@ def test_match_prints_the_benchmarks_that_the_application_consists_of() -> None:
         ("write", "mpiexec -n 16 ior -a POSIX -w -F -b 4m -t 1m"),
         ("write", "mpiexec -n 16 ior -a POSIX -w -b 64k -t 64k -s 32"),
     ]
+
+
+def test_match_prints_one_run_of_ior_for_periodic_phases() -> None:
+    folder = PROJECT / "tests/summario/fixtures/ior"
+    log = folder / "fsync-posix-pauses-e.darshan"
+    # The command of the run in manifest.csv, with a new file in each repetition.
+    line = "mpiexec -n 4 ior -a POSIX -w -e -m -i 3 -d 2 -b 1m -t 128k"
+    rows = json.loads(output("match", log, "--format", "json"))
+    assert [row["periodic_ior"] for row in rows] == [line] * 3
+    assert [row["period"]["times"] for row in rows] == [3] * 3
+    said = output("match", log).splitlines()[-1]
+    assert said.startswith("phases 0 to 2: the same I/O every 2.")
+    assert said.endswith(f" s, 3 times; in one run: {line}")
+
+
+def test_periodic_runs_of_ior_are_matched_with_their_own_commands(shared_data: Path) -> None:
+    manifest = (shared_data / "runs/manifest.csv").read_text().splitlines()
+    rows = [row for row in csv.DictReader(manifest) if row["name"].startswith("periodic")]
+    assert len(rows) == 3
+    for row in rows:
+        ran = IorConfig.from_command_line("ior " + row["command"].split(" ior ", 1)[1])
+        matched = json.loads(output("match", shared_data / "runs" / row["log"], "--format", "json"))
+        assert IorConfig.from_command_line(matched[0]["periodic_ior"]) == replace(
+            ran, tasks=24, test_file=None, summary_format=None, other_options=()
+        )
+
+
+@pytest.mark.parametrize("name", ["periodic-a", "periodic-b"])
+def test_a_periodic_run_of_ior_is_imported_as_runs_of_one_configuration(
+    shared_data: Path, tmp_path: Path, name: str
+) -> None:
+    database = tmp_path / "bench.sqlite"
+    results = shared_data / "runs/ior_json" / f"{name}.json"
+    done = run_ioncast(
+        *("bench", "import", results, "--system", "here"),
+        *("--io-nodes", "0", "--nodes", "1", "--db", database),
+    )
+    assert done.returncode == 0
+    assert "8 measurements of 1 configuration" in done.stdout
+
+
+def test_match_has_no_periodic_run_for_other_phases() -> None:
+    rows = json.loads(output("match", MULTIPHASE, "--format", "json"))
+    assert [(row["period"], row["periodic_ior"]) for row in rows] == [(None, None)] * 3
 
 
 def test_match_prints_the_same_for_a_log_and_for_its_phases(tmp_path: Path) -> None:

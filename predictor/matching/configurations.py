@@ -15,6 +15,7 @@ from ior_configs import IorConfig
 from predictor.matching.uneven import Limits, placed_nodes
 from summario.naming import phases_named
 from summario.phases.values import Part, Phase
+from summario.times.periods import Period
 
 # IOR rejects sizes that are not a multiple of its offset type, 8 bytes.
 _ACCESS_BYTES = 8
@@ -194,6 +195,26 @@ def configuration(phase: Phase, part: Part, nodes: int | None = None) -> IorConf
         tasks=processes,
         nodes=min(nodes, processes) if nodes else None,
     )
+
+
+def periodic_run(config: IorConfig, period: Period) -> IorConfig:
+    """Repeat the run of a periodic phase as often and with the pause of the application.
+
+    Parameters
+    ----------
+    config : IorConfig
+        The run of one of the phases.
+    period : Period
+        How the phases repeat.
+
+    Returns
+    -------
+    IorConfig
+        One run for all phases, with new files in each repetition. IOR pauses for whole seconds.
+    """
+    # Without a pause, the repetitions would be one phase.
+    pause = max(1, round(period.pause_seconds))
+    return replace(config, repetitions=len(period.phases), inter_test_delay=pause, multi_file=True)
 
 
 def _fsync(phase: Phase) -> str | None:
