@@ -51,6 +51,14 @@ class PartRecord(Given):
     bytes: _Positive
 
 
+class PeriodRecord(Given):
+    """How a phase repeats."""
+
+    times: _Positive = Field(description="How often the same I/O happens.")
+    seconds: _Time = Field(description="Seconds from one start to the next.")
+    pause_seconds: _Time = Field(description="Seconds from one end to the next start.")
+
+
 class PhaseRecord(Given):
     """A phase, as `ioncast phases --format json` prints it."""
 
@@ -111,6 +119,9 @@ class PhaseRecord(Given):
     )
     nodes: _Whole | None = Field(
         None, description="The compute nodes that took part, if a trace tells."
+    )
+    period: PeriodRecord | None = Field(
+        None, description="How the phase repeats; this does not change the prediction."
     )
 
 
