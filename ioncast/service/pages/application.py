@@ -32,7 +32,7 @@ from ioncast.service.pages.shown_prediction import (
     longest,
     phase_rows,
     prediction_shown,
-    slowest_of,
+    said_of,
 )
 from ioncast.service.results.advised import advice_on
 from ioncast.service.sandbox.tasks import predict_job
@@ -80,7 +80,7 @@ class ApplicationShown:
     phases : tuple of PhaseRow
         The same phases as a table; of many phases, the slowest.
     slowest : str
-        A sentence about the kind of I/O that took most of the time.
+        Sentences about the kind of I/O that took most of the time, and phases that repeat.
     measured : mapping of int to sequence of float
         Bandwidths of runs with the same number of processes, in MiB/s by number of I/O nodes.
     measured_figure : Figure or None
@@ -155,7 +155,7 @@ def read_application(
         problem=problem,
         timeline=timeline_figure([phase.record for phase in alone]) if alone else None,
         phases=longest(alone),
-        slowest=slowest_of(alone),
+        slowest=said_of(alone),
         measured=measured,
         measured_figure=runs_figure(measured) if alone and measured else None,
         causes=_causes(run, insights, problem) if run is not None else None,

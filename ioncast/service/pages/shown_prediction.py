@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 
 from ioncast.insights.figures.laid_out import Figure
 from ioncast.service.pages.figures import curve_figure, timeline_figure
+from ioncast_base.errors import InputError
 from ioncast_base.kinds import kind_of_record
-from ioncast_base.wording import bandwidth, counted, in_digits, in_words, size
+from ioncast_base.wording import bandwidth, counted, in_digits, in_words, sentence, size
 from predictor.composition.composing import MIB, Bandwidth, Point, observed_mib_s
 from predictor.composition.plausible import IMPLAUSIBLE_FACTOR, is_implausible_beside
 from summario.phases.tables import from_record
+from summario.times.periods import Period, find_periods
+from summario.times.periods import in_words as periodic
 
 Measured = Mapping[int, Sequence[float]]
 # Number of I/O nodes, predicted bandwidth, p10 and p90, as in a decision.
@@ -24,6 +27,7 @@ _POINT_OF_ANSWER = ("io_nodes", "expected_mib_s", "p10_mib_s", "p90_mib_s")
 # Nobody reads longer tables and lists.
 _MOST_ROWS = 200
 _MOST_NUMBERS = 6
+_MOST_PERIODS = 6
 # A smaller gain is called about as fast.
 _SMALLEST_GAIN = 0.05
 _MATCHES = {
@@ -170,7 +174,7 @@ class PredictionShown:
     matched : tuple of MatchedRow
         The benchmarks that the phases were matched to; the slowest phases come first.
     slowest : str
-        A sentence about the kind of I/O that took most of the run's time.
+        Sentences about the kind of I/O that took most of the run's time, and phases that repeat.
     points : sequence of (int, float, float, float)
         The predicted curve, as a decision has it.
     """
@@ -265,7 +269,7 @@ def prediction_shown(
         timeline=timeline_figure([each["phase"] for each in record["phases"]]),
         phases=longest(phases),
         matched=tuple(_matched_rows(record["phases"], decided)),
-        slowest=slowest_of(phases),
+        slowest=said_of(phases),
         points=curve,
     )
 
@@ -308,8 +312,21 @@ def longest(phases: Sequence[PhaseRow]) -> tuple[PhaseRow, ...]:
     return tuple(sorted(kept, key=lambda phase: phase.number))
 
 
-def slowest_of(phases: Sequence[PhaseRow]) -> str:
-    """Name the kind of I/O that took most of a run's time."""
+def said_of(phases: Sequence[PhaseRow]) -> str:
+    """Name the kind of I/O that took most of a run's time, and the phases that repeat."""
+    repeated = [sentence(periodic(period)) for period in _periods_of(phases)[:_MOST_PERIODS]]
+    return " ".join([_slowest_of(phases), *repeated])
+
+
+def _periods_of(phases: Sequence[PhaseRow]) -> list[Period]:
+    try:
+        return find_periods([from_record(phase.record) for phase in phases])
+    except InputError:
+        # The database may have phases that another program wrote.
+        return []
+
+
+def _slowest_of(phases: Sequence[PhaseRow]) -> str:
     times_s: Counter[str] = Counter()
     for phase in phases:
         times_s[phase.kind] += phase.record["time"]

@@ -11,7 +11,7 @@ from ioncast.service.pages.figures import timeline_figure
 from ioncast.service.pages.frame import _code, local
 from ioncast.service.pages.reference import described
 from ioncast.service.pages.shown_accuracy import ratios
-from ioncast.service.pages.shown_prediction import prediction_shown
+from ioncast.service.pages.shown_prediction import phase_rows, prediction_shown, said_of
 from predictor.validation.against_reruns import Expected
 from predictor.validation.decision_errors import Judged
 from summario.phases.tables import to_record
@@ -187,6 +187,17 @@ def test_the_kind_that_took_most_of_the_time_is_named() -> None:
         "75% of the 4 s of I/O went into one kind, read POSIX contiguous shared:"
         " 10 requests of 1 MiB on average."
     )
+
+
+def test_phases_that_repeat_are_named() -> None:
+    often = [(phase(10, 1.0, start=4.0 * number), 1.0, 7) for number in range(9)]
+    shown = prediction_shown(predicted(*often, curve={4: 10.0}, decided=4), {})
+    assert shown.slowest.endswith(" Phases 0 to 8: the same I/O every 4 s, 9 times.")
+
+
+def test_phases_that_cannot_be_read_do_not_repeat() -> None:
+    often = [{**phase(10, 1.0, start=4.0 * number), "n_files": -1} for number in range(3)]
+    assert "the same I/O" not in said_of(phase_rows(often))
 
 
 def test_only_the_slowest_of_thousands_of_phases_are_drawn() -> None:
