@@ -30,7 +30,8 @@ FLAGS_OF = {
 # Reads never call fsync.
 _FSYNC_FLAGS = {"none": (0.0, 0.0), "end": (1.0, 0.0), "each": (0.0, 1.0), None: (0.5, 0.0)}
 IO_NODES = ("I/O nodes", "processes per I/O node", "direct access")
-FEATURES = (*SIZES, *FLAGS, *IO_NODES)
+LARGE_REQUESTS = "large requests"
+FEATURES = (*SIZES, *FLAGS, *IO_NODES, LARGE_REQUESTS)
 
 
 def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
@@ -64,8 +65,13 @@ def pattern(config: IorConfig, *, stonewalled: bool = False) -> Array:
     return np.array([*logarithms(config, stonewalled=stonewalled), *map(float, flags)])
 
 
-def with_io_nodes(patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) -> Array:
-    """Add numbers of I/O nodes to configurations.
+def with_io_nodes(
+    patterns: Array,
+    io_nodes: Sequence[int] | NDArray[np.int64],
+    *,
+    large_requests: float | None = None,
+) -> Array:
+    """Add numbers of I/O nodes to configurations, and whether their requests are large.
 
     Parameters
     ----------
@@ -73,6 +79,9 @@ def with_io_nodes(patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) 
         See `pattern`; the number of processes must be known.
     io_nodes : sequence of int, length n
         The number of I/O nodes of each; 0 is direct access.
+    large_requests : float, optional
+        Base-2 logarithm of the size in bytes above which requests are large; see
+        `predictor.model.regimes`. Without it none are.
 
     Returns
     -------
@@ -82,4 +91,6 @@ def with_io_nodes(patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) 
     counts = np.asarray(io_nodes, dtype=np.float64)
     logarithms = np.log2(np.maximum(counts, 1))
     per_io_node = patterns[:, SIZES.index("processes")] - logarithms
-    return np.column_stack([patterns, logarithms, per_io_node, counts == 0])
+    sizes = patterns[:, SIZES.index("request size")]
+    are_large = np.zeros(len(sizes)) if large_requests is None else sizes > large_requests
+    return np.column_stack([patterns, logarithms, per_io_node, counts == 0, are_large])

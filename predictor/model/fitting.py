@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -14,6 +15,8 @@ from predictor.matching.nearest import SIZES
 from predictor.model.features import FEATURES, FLAGS, STRIDED_MPI_IO, with_io_nodes
 from predictor.model.gaussian import Conditioned, Hyperparameters, Posterior, condition
 from predictor.model.learning import CurveProcess
+from predictor.model.priors import Prior, learned, weak
+from predictor.model.regimes import large_requests
 from predictor.model.system_model import Model, Scores, measurements
 
 Array = NDArray[np.float64]
@@ -26,6 +29,11 @@ _INTERVAL, _HALF_WIDTH = 0.8, 1.2816
 _UNTESTED_WIDENING = 0.12
 # In powers of two: sizes this near are left out together; smaller gaps do not test the widening.
 _NEAR, _SMALLEST_GAP = 0.5, 0.3
+# More configurations than these tell as much about a system as another system does.
+_FEW_PATTERNS = 60
+# Another system's experience counts if the errors of configurations that are left out fall below
+# this share: on small systems a smaller gain is chance.
+_LESS_WRONG = 0.9
 # With fewer configurations, none is left out.
 _FEWEST_GROUPS = 3
 # With fewer groups, the share of runs in an interval is unknown.
@@ -60,13 +68,19 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     rows, io_nodes, logarithms = measurements(curves)
     usual = _usual(rows)
     rows = np.where(np.isnan(rows), [*usual, *(0.0 for _ in FLAGS)], rows)
-    everything = with_io_nodes(rows, io_nodes)
+    large = large_requests(rows, io_nodes, logarithms, smallest_gap=_SMALLEST_GAP)
+    everything = with_io_nodes(rows, io_nodes, large_requests=large)
     differing = _differing(everything)
+    names = tuple(name for name, differs in zip(FEATURES, differing, strict=True) if differs)
     places = everything[:, differing]
-    process = CurveProcess().fit(places, logarithms).conditioned_
-    held = _held(process, places, everything, logarithms)
+    held = _held(partial(weak, names=names), places, everything, logarithms)
     patterns = held.labels(*SIZES, *FLAGS)
     tested = patterns.max() + 1 >= _FEWEST_GROUPS
+    if tested and patterns.max() < _FEW_PATTERNS:
+        other = _held(partial(learned, names=names), places, everything, logarithms)
+        if other.error(patterns) < _LESS_WRONG * held.error(patterns):
+            held = other
+    process = held.process
     widening = {name: held.widening(name) for name in SIZES}
     left_out = process.leave_out(patterns)
     beyond = sum(widening[name] * held.gaps(name, patterns) ** 2 for name in SIZES)
@@ -74,8 +88,9 @@ def fit_model(curves: Sequence[Curve]) -> Model:
     known, known_cells = _known_deviations(process.parameters, places, logarithms)
     known_factor = _factor(known, groups=known_cells)
     return Model(
-        features=tuple(name for name, differs in zip(FEATURES, differing, strict=True) if differs),
+        features=names,
         usual=usual,
+        large_requests=large,
         parameters=process.parameters,
         widening=widening,
         tails=_tails(known / known_factor, groups=known_cells),
@@ -202,6 +217,12 @@ class _Held:
         gaps = np.where(others, np.abs(values[:, None] - values), np.inf).min(axis=1)
         return np.where(np.isfinite(gaps), gaps, 0.0)
 
+    def error(self, patterns: Labels) -> float:
+        """Compute the mean error of the logarithm of bandwidth of configurations left out."""
+        means = np.bincount(self.of_run, self.logarithms) / np.bincount(self.of_run)
+        errors = np.abs(means - self.process.leave_out(patterns).mean)
+        return float(np.mean(np.bincount(patterns, errors) / np.bincount(patterns)))
+
     def deviations(self, found: Posterior, beyond: Array) -> Array:
         """Deviation of each run from its prediction, in standard deviations."""
         spread = np.sqrt(np.diag(found.covariance) + beyond + found.noise)
@@ -227,7 +248,10 @@ class _Held:
         return max(0.0, *tested) if tested else _UNTESTED_WIDENING
 
 
-def _held(process: Conditioned, places: Array, everything: Array, logarithms: Array) -> _Held:
+def _held(
+    prior: Callable[[Hyperparameters], Prior], places: Array, everything: Array, logarithms: Array
+) -> _Held:
+    process = CurveProcess(prior=prior).fit(places, logarithms).conditioned_
     standardised = process.parameters.standardise(places)
     _, first, of_run = np.unique(standardised, axis=0, return_index=True, return_inverse=True)
     return _Held(process, everything[first], of_run.reshape(-1), logarithms)

@@ -7,6 +7,7 @@ own mean. The fitted function also predicts cells that were not measured, and it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
@@ -27,18 +28,8 @@ from predictor.model.gaussian import (
     condition,
     matern,
 )
+from predictor.model.priors import BOUNDS, Prior, weak
 
-# Priors: mean and standard deviation of normal distributions of the logarithms of hyperparameters
-# (the slopes of noise themselves), for standardised features and targets.
-_PRIORS = {
-    "trend": (-3.5, 1.2),
-    "weights": (-1.5, 1.2),
-    "lengths": (1.0, 0.9),
-    "noise": (-4.0, 1.2),
-    "slopes": (0.0, 0.3),
-    "residual": (-7.0, 1.2),
-}
-_BOUNDS = (-10.0, 6.0)
 # The starts are compared after this many steps on this many cells, to save time.
 _SCREENED_CELLS, _SCREENING_STEPS = 250, 15
 
@@ -58,6 +49,9 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Number of Matérn components.
     parameters : Hyperparameters, optional
         Hyperparameters to use instead of fitting them.
+    prior : callable
+        Makes the `Prior` from how features and targets are standardised; see
+        `predictor.model.priors`.
     starts : int
         Number of starts of the optimiser.
     max_iterations : int
@@ -92,12 +86,14 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         components: int = 3,
         *,
         parameters: Hyperparameters | None = None,
+        prior: Callable[[Hyperparameters], Prior] = weak,
         starts: int = 6,
         max_iterations: int = 80,
         random_state: int | None = 0,
     ) -> None:
         self.components = components
         self.parameters = parameters
+        self.prior = prior
         self.starts = starts
         self.max_iterations = max_iterations
         self.random_state = random_state
@@ -132,11 +128,12 @@ class CurveProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, standard: Hyperparameters, cells: Cells) -> Hyperparameters:
         random = check_random_state(self.random_state)
+        prior = self.prior(standard)
         few = cells.take(random.permutation(len(cells.mean))[:_SCREENED_CELLS])
-        screened = Likelihood(standard, few)
+        screened = Likelihood(standard, few, prior)
         ends = [screened.climb(screened.draw(random), _SCREENING_STEPS) for _ in range(self.starts)]
         best, _ = min(ends, key=lambda end: end[1])
-        likelihood = Likelihood(standard, cells)
+        likelihood = Likelihood(standard, cells, prior)
         return likelihood.unpack(likelihood.climb(best, self.max_iterations)[0])
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
@@ -181,20 +178,12 @@ class Likelihood:
     the slopes of the noise, the logarithm of the residual.
     """
 
-    def __init__(self, standard: Hyperparameters, cells: Cells) -> None:
+    def __init__(self, standard: Hyperparameters, cells: Cells, prior: Prior) -> None:
         self._standard, self._cells = standard, cells
         features, components = len(standard.trend), len(standard.weights)
-        counts = {
-            "trend": features,
-            "lengths": (1 + components) * features,
-            "weights": components,
-            "noise": 1,
-            "slopes": features,
-            "residual": 1,
-        }
-        self._ends = np.cumsum(list(counts.values()))[:-1]
-        priors = np.array([_PRIORS[name] for name, count in counts.items() for _ in range(count)])
-        self._centre, self._width = priors.T
+        counts = (features, (1 + components) * features, components, 1, features)
+        self._ends = np.cumsum(counts)
+        self._centre, self._width = prior
         self._squares = (cells.X.T[:, :, None] - cells.X.T[:, None, :]) ** 2
         self._ones_and_features = np.column_stack([np.ones(len(cells.X)), cells.X])
 
@@ -222,7 +211,7 @@ class Likelihood:
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=[_BOUNDS] * len(start),
+            bounds=[BOUNDS] * len(start),
             options={"maxiter": steps},
         )
         return end.x, float(end.fun)

@@ -21,7 +21,7 @@ from predictor.model.gaussian import Hyperparameters
 from predictor.model.system_model import Model, Scores
 
 # The version of the document. A model of another version is fitted again.
-_VERSION = 2
+_VERSION = 3
 # The time to fit grows with the cube of the number of cells.
 _MOST_CELLS = 1000
 _SEED = 9366
@@ -46,6 +46,7 @@ def to_document(model: Model) -> str:
         "version": _VERSION,
         "features": model.features,
         "usual": model.usual,
+        "large_requests": model.large_requests,
         "parameters": parameters,
         "widening": dict(model.widening),
         "tails": model.tails,
@@ -94,6 +95,7 @@ def _model(record: dict[str, Any]) -> Model:
     return Model(
         features=features,
         usual=tuple(_numbers("usual", record["usual"]).tolist()),
+        large_requests=_number_or_none("large_requests", record["large_requests"]),
         parameters=Hyperparameters(**parameters),
         widening={name: _number(name, value) for name, value in record["widening"].items()},
         tails=tuple(tails.tolist()),
@@ -111,6 +113,10 @@ def _scores(patterns: object, small_patterns: object, **shares: object) -> Score
         small_patterns=int(_number("small_patterns", small_patterns)),
         **{name: _number(name, value) for name, value in shares.items()},
     )
+
+
+def _number_or_none(name: str, value: object) -> float | None:
+    return None if value is None else _number(name, value)
 
 
 def _number(name: str, value: object) -> float:

@@ -68,6 +68,9 @@ class Model:
         The `FEATURES` that differ between the measurements.
     usual : tuple of float
         The median of each of `SIZES`, which stands for an unknown one.
+    large_requests : float or None
+        Base-2 logarithm of the size in bytes above which requests are large; None if no size
+        separates two regimes.
     parameters : Hyperparameters
         Hyperparameters of the Gaussian process over `features`.
     widening : mapping of str to float
@@ -86,6 +89,7 @@ class Model:
 
     features: tuple[str, ...]
     usual: tuple[float, ...]
+    large_requests: float | None
     parameters: Hyperparameters
     widening: Mapping[str, float]
     tails: tuple[float, ...]
@@ -101,7 +105,8 @@ class Model:
         sizes = known[:, : len(SIZES)]
         np.copyto(sizes, self.usual, where=np.isnan(sizes))
         columns = [FEATURES.index(name) for name in self.features]
-        return with_io_nodes(known, io_nodes)[:, columns]
+        cells = with_io_nodes(known, io_nodes, large_requests=self.large_requests)
+        return cells[:, columns]
 
 
 @dataclass(frozen=True, eq=False)

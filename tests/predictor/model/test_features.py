@@ -81,3 +81,11 @@ def test_io_nodes_are_told_with_the_processes_that_share_one() -> None:
     columns = [FEATURES.index(n) for n in ("I/O nodes", "processes per I/O node", "direct access")]
     # Only the flag tells direct access from one I/O node.
     assert rows[:, columns].tolist() == [[0, 6, 1], [0, 6, 0], [2, 4, 0], [3, 3, 0]]
+
+
+def test_large_requests_are_those_above_the_size_where_they_begin() -> None:
+    sizes = (64 * 1024, 128 * 1024, 512 * 1024)
+    rows = np.array([pattern(IorConfig(write=True, tasks=8, transfer_size=size)) for size in sizes])
+    column = FEATURES.index("large requests")
+    assert with_io_nodes(rows, [1, 1, 1], large_requests=17.0)[:, column].tolist() == [0, 0, 1]
+    assert with_io_nodes(rows, [1, 1, 1])[:, column].tolist() == [0, 0, 0]

@@ -17,6 +17,7 @@ import pytest
 from benchdb.measurements.curves import Curve
 from benchdb.measurements.importers import Source, read_measurements
 from ior_configs import IorConfig
+from predictor.model import fitting
 from predictor.model.fitting import fit_model
 from predictor.model.stored import from_document, to_document
 from predictor.model.system_model import Knowledge, Model
@@ -243,3 +244,32 @@ def test_left_out_patterns_of_a_supercomputer_are_predicted_better_than_by_the_n
     assert len(left_out) == 109
     model = Knowledge(known, fit_model(known))
     assert fmean(errors(model, left_out)) < 0.8 * fmean(errors(Knowledge(known), left_out))
+
+
+def test_the_experience_of_another_system_counts_where_it_lowers_errors(
+    synthetic: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors are those of configurations that are left out one after the other."""
+    few = synthetic.curves[:10]
+    chosen = fit_model(few)
+    monkeypatch.setattr(fitting, "_LESS_WRONG", 0.0)
+    alone = fit_model(few)
+    monkeypatch.setattr(fitting, "_LESS_WRONG", math.inf)
+    taught = fit_model(few)
+    assert alone.parameters.trend.tolist() != taught.parameters.trend.tolist()
+    assert alone.scores
+    assert taught.scores
+    best = min((alone, taught), key=lambda model: model.scores.cell_error)
+    assert chosen.scores is not None
+    assert chosen.scores.cell_error <= 1.1 * best.scores.cell_error
+
+
+def test_many_configurations_need_no_other_system(
+    synthetic: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(fitting, "learned", never)
+    monkeypatch.setattr(fitting, "_FEW_PATTERNS", 30)
+    fit_model(synthetic.curves)

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from predictor.model.gaussian import Hyperparameters, cells_of
 from predictor.model.learning import CurveProcess, Likelihood
+from predictor.model.priors import weak
 
 # The checks test the interface, so a short fit is enough.
 CHEAP = CurveProcess(components=1, starts=1, max_iterations=5)
@@ -60,9 +61,8 @@ def standard(features: int, components: int) -> Hyperparameters:
 @pytest.mark.parametrize(("features", "components"), [(1, 1), (2, 3), (4, 2)])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_gradient_is_that_of_differences(features: int, components: int, seed: int) -> None:
-    likelihood = Likelihood(
-        standard(features, components), cells_of(*noisy(seed, features=features))
-    )
+    given = standard(features, components)
+    likelihood = Likelihood(given, cells_of(*noisy(seed, features=features)), weak(given))
     theta = likelihood.draw(np.random.RandomState(seed))
     _, gradient = likelihood.descent(theta)
     differences = approx_fprime(theta, lambda at: likelihood.descent(at)[0], 1e-6)
@@ -72,7 +72,7 @@ def test_the_gradient_is_that_of_differences(features: int, components: int, see
 def test_the_likelihood_is_that_of_all_runs_by_themselves() -> None:
     """Mean and scatter of the cells give the same density as all runs by themselves."""
     x, y = noisy(cells=6)
-    likelihood = Likelihood(standard(2, 1), cells_of(x, y))
+    likelihood = Likelihood(standard(2, 1), cells_of(x, y), weak(standard(2, 1)))
     # Trend, lengths, weights, noise, slopes, residual. The priors cancel in the difference below.
     usual = np.log([0.1, 0.1, 1, 1, 1.5, 0.7, 0.5, 0.01, 1, 1, 1e-4])
     usual[8:10] = 0

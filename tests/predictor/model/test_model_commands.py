@@ -240,6 +240,7 @@ def model_with(lengths: list[float], weights: list[float]) -> Model:
     return Model(
         features=("request size", "direct access"),
         usual=(4.0, 1.0, 20.0, 22.0),
+        large_requests=None,
         parameters=Hyperparameters(
             centre=np.zeros(2),
             scale=np.array([2.0, 1.0]),
