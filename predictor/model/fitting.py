@@ -38,6 +38,11 @@ _LESS_WRONG = 0.9
 _FEWEST_GROUPS = 3
 # With fewer groups, the share of runs in an interval is unknown.
 _FEWEST_CALIBRATING = 4
+# A number of I/O nodes with this many configurations counts as much as all numbers together.
+_AS_MANY_AS_ALL = 20.0
+# With fewer numbers of I/O nodes none can be left out between or beyond others; then an interval is
+# this much wider, as on the shipped systems.
+_FEWEST_NUMBERS, _UNTESTED_FACTOR = 3, 1.5
 # A coarse clock may make all runs equal, but the next run may still differ.
 _SMALLEST_FACTOR = 0.5
 # Number of quantiles of deviations, and the fewest cells from which they are computed.
@@ -95,7 +100,8 @@ def fit_model(curves: Sequence[Curve]) -> Model:
         widening=widening,
         tails=_tails(known / known_factor, groups=known_cells),
         known_factor=known_factor,
-        new_factor=_factor(new, groups=int(patterns.max()) + 1),
+        new_factors=_factors(new, held, patterns),
+        unmeasured_factor=_unmeasured_factor(held, patterns),
         scores=_scores(held, left_out, patterns) if tested else None,
         measurements=len(logarithms),
         configurations=len(curves),
@@ -139,6 +145,37 @@ def _factor(deviations: Array, groups: int) -> float:
         return 1.0
     quantile = float(np.quantile(deviations, _INTERVAL * (1 + 1 / groups)))
     return max(quantile / _HALF_WIDTH, _SMALLEST_FACTOR)
+
+
+def _factors(deviations: Array, held: _Held, patterns: Labels) -> dict[int, float]:
+    """Compute the factors of configurations that were not measured, by number of I/O nodes.
+
+    The factor of a number with few configurations is drawn towards that of all numbers.
+    """
+    common = _factor(deviations, groups=int(patterns.max()) + 1)
+    numbers = held.io_nodes[held.of_run]
+    factors = {}
+    for number in np.unique(numbers):
+        own = numbers == number
+        count = len(np.unique(patterns[held.of_run[own]]))
+        weight = count / (count + _AS_MANY_AS_ALL)
+        factor = _factor(deviations[own], groups=count)
+        factors[int(number)] = common * (factor / common) ** weight
+    return factors
+
+
+def _unmeasured_factor(held: _Held, patterns: Labels) -> float:
+    """Compute the factor of numbers of I/O nodes that were not measured with any configuration.
+
+    Each number is left out, but not direct access, which tells almost nothing about I/O nodes.
+    """
+    numbers = held.io_nodes
+    if len(np.unique(numbers[numbers > 0])) < _FEWEST_NUMBERS:
+        return _UNTESTED_FACTOR
+    found = held.process.leave_out(np.unique(numbers, return_inverse=True)[1].reshape(-1))
+    deviations = held.deviations(found, np.zeros(len(numbers)))
+    forwarded = numbers[held.of_run] > 0
+    return max(_factor(deviations[forwarded], groups=int(patterns.max()) + 1), 1.0)
 
 
 def _tails(deviations: Array, groups: int) -> tuple[float, ...]:
@@ -205,6 +242,13 @@ class _Held:
         """Give cells with equal values of some features the same number, counted from 0."""
         columns = self.cells[:, [FEATURES.index(name) for name in names]]
         return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+
+    @property
+    def io_nodes(self) -> NDArray[np.int64]:
+        """The number of I/O nodes of each cell; 0 is direct access."""
+        direct = self.cells[:, FEATURES.index("direct access")] == 1
+        numbers = np.rint(2 ** self.cells[:, FEATURES.index("I/O nodes")])
+        return np.where(direct, 0, numbers).astype(np.int64)
 
     def gaps(self, size: str, groups: Labels) -> Array:
         """Powers of two between each cell's size and the nearest one of its kind in other groups.

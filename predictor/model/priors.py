@@ -26,7 +26,7 @@ _WEAK = {
 # In few benchmarks request size and bytes per process often grow together. A change of bandwidth is
 # more likely due to the request size. These values were chosen over three systems: they lower the
 # regret of the smallest one and change nothing on the others.
-_OF_FEATURES = {"bytes per process": {"trend": (-7.0, 0.6), "lengths": (2.0, 0.9)}}
+_OF_FEATURES = {"bytes per process": {"trend": (-7.0, 0.6), "lengths": (1.5, 0.9)}}
 # Where large requests are another regime, the rest of their effect is a steeper trend.
 _BESIDE_A_JUMP = {"request size": {"trend": (-2.0, 1.2)}}
 # The standard deviation of learned values: systems differ by about as much as features do.

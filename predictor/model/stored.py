@@ -51,7 +51,8 @@ def to_document(model: Model) -> str:
         "widening": dict(model.widening),
         "tails": model.tails,
         "known_factor": model.known_factor,
-        "new_factor": model.new_factor,
+        "new_factors": list(model.new_factors.items()),
+        "unmeasured_factor": model.unmeasured_factor,
         "scores": model.scores and asdict(model.scores),
         "measurements": model.measurements,
         "configurations": model.configurations,
@@ -89,6 +90,8 @@ def _model(record: dict[str, Any]) -> Model:
         raise ValueError("tails")
     if set(record["widening"]) != set(SIZES) or len(record["usual"]) != len(SIZES):
         raise ValueError("sizes")
+    if not record["new_factors"]:
+        raise ValueError("new_factors")
     parameters: dict[str, Any] = {
         name: values[name] if shape else float(values[name]) for name, shape in shapes.items()
     }
@@ -100,7 +103,11 @@ def _model(record: dict[str, Any]) -> Model:
         widening={name: _number(name, value) for name, value in record["widening"].items()},
         tails=tuple(tails.tolist()),
         known_factor=_number("known_factor", record["known_factor"]),
-        new_factor=_number("new_factor", record["new_factor"]),
+        new_factors={
+            int(_number("new_factors", number)): _number("new_factors", value)
+            for number, value in record["new_factors"]
+        },
+        unmeasured_factor=_number("unmeasured_factor", record["unmeasured_factor"]),
         scores=None if record["scores"] is None else _scores(**record["scores"]),
         measurements=int(_number("measurements", record["measurements"])),
         configurations=int(_number("configurations", record["configurations"])),

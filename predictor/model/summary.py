@@ -148,9 +148,16 @@ def _block(shown: Shown) -> str:
         f" of {counted(fitted.configurations, 'configuration')}",
         _scores(fitted.scores),
         f"intervals × {fitted.known_factor:.2f} for measured configurations,"
-        f" × {fitted.new_factor:.2f} for others",
+        f" {_new_factors(fitted)} for others, × {fitted.unmeasured_factor:.2f} for numbers of I/O"
+        " nodes that were not measured",
     ]
     return "\n".join([*lines, "", tabulate(_rows(fitted), headers="keys", disable_numparse=True)])
+
+
+def _new_factors(fitted: Model) -> str:
+    """Write the factors of configurations that were not measured, of all numbers of I/O nodes."""
+    least, most = min(fitted.new_factors.values()), max(fitted.new_factors.values())
+    return f"× {least:.2f}" if f"{least:.2f}" == f"{most:.2f}" else f"× {least:.2f} to {most:.2f}"
 
 
 def _scores(scores: Scores | None) -> str:
@@ -203,7 +210,11 @@ def to_json(shown: Shown) -> dict[str, Any]:
         "measurements": fitted.measurements,
         "configurations": fitted.configurations,
         "scores": asdict(fitted.scores) if fitted.scores else None,
-        "interval_factors": {"measured": fitted.known_factor, "new": fitted.new_factor},
+        "interval_factors": {
+            "measured": fitted.known_factor,
+            "new": {str(n): factor for n, factor in fitted.new_factors.items()},
+            "unmeasured_io_nodes": fitted.unmeasured_factor,
+        },
         "features": [asdict(reach) for reach in reaches(fitted)],
         "widening_factors": {name: _widening(fitted, name) for name in SIZES},
     }

@@ -78,9 +78,13 @@ class Model:
         configuration and the nearest measured size.
     tails : tuple of float
         Equally likely absolute deviations of a run, in standard deviations.
-    known_factor, new_factor : float
-        Factors of standard deviations so that p10 to p90 hold four of five runs: for measured
-        configurations, and for others.
+    known_factor : float
+        Factor of standard deviations so that p10 to p90 hold four of five runs, for measured
+        configurations.
+    new_factors : mapping of int to float
+        The same for other configurations, by number of I/O nodes.
+    unmeasured_factor : float
+        The same for numbers of I/O nodes that were not measured with any configuration.
     scores : Scores or None
         Errors on held-back configurations; None if too few were measured.
     measurements, configurations : int
@@ -94,10 +98,17 @@ class Model:
     widening: Mapping[str, float]
     tails: tuple[float, ...]
     known_factor: float
-    new_factor: float
+    new_factors: Mapping[int, float]
+    unmeasured_factor: float
     scores: Scores | None
     measurements: int
     configurations: int
+
+    def factor(self, found: Match, io_nodes: int) -> float:
+        """Find the factor of standard deviations of a match with a number of I/O nodes."""
+        if io_nodes in found.repetitions:
+            return self.known_factor
+        return self.new_factors.get(io_nodes, self.unmeasured_factor)
 
     def places(self, patterns: Array, io_nodes: Sequence[int] | NDArray[np.int64]) -> Array:
         """Make the inputs of the Gaussian process, shape (n, n_features); see `with_io_nodes`."""
@@ -250,8 +261,7 @@ class Knowledge:
             np.repeat(rows, len(io_nodes), axis=0), [*io_nodes] * len(matches)
         )
         posterior = self._process.posterior(places)
-        measured = [n in found.repetitions for found in matches for n in io_nodes]
-        factor = np.where(measured, self.model.known_factor, self.model.new_factor)
+        factor = np.array([self.model.factor(found, n) for found in matches for n in io_nodes])
         covariance = posterior.covariance + self._beyond(matches, rows, io_nodes)
         return Posterior(
             mean=posterior.mean,

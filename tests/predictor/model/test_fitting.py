@@ -273,3 +273,25 @@ def test_many_configurations_need_no_other_system(
     monkeypatch.setattr(fitting, "learned", never)
     monkeypatch.setattr(fitting, "_FEW_PATTERNS", 30)
     fit_model(synthetic.curves)
+
+
+def test_runs_with_numbers_of_io_nodes_that_were_never_measured_are_between_p10_and_p90(
+    synthetic: Any,
+) -> None:
+    """The errors of numbers that are left out tell how wide these intervals must be."""
+    inside = []
+    for number in (2, 4):
+        without = [
+            replace(
+                curve,
+                bandwidths_mib_s={n: v for n, v in curve.bandwidths_mib_s.items() if n != number},
+            )
+            for curve in synthetic.curves
+        ]
+        knowledge = Knowledge(tuple(without), fit_model(without))
+        for curve in synthetic.curves:
+            found = knowledge.expect([knowledge.match(curve.config)], [number])
+            half = HALF_WIDTH * np.sqrt(np.diag(found.covariance) + found.noise)
+            runs = synthetic.runs(curve.config, 20, seed=1)[number]
+            inside.append(np.abs(np.log(runs) - found.mean) <= half)
+    assert 0.75 <= np.mean(inside) <= 0.95

@@ -101,7 +101,7 @@ def test_what_is_fitted_is_stored_and_shown(
     [record] = shown("--system", "here")
     assert (record["system"], record["engine"], record["status"]) == ("here", "ior", "current")
     assert (record["measurements"], record["configurations"]) == (16, 4)
-    assert set(record["interval_factors"]) == {"measured", "new"}
+    assert set(record["interval_factors"]) == {"measured", "new", "unmeasured_io_nodes"}
     assert record["scores"]["patterns"] == 4
     # Features that never differ are not used.
     assert [feature["name"] for feature in record["features"]] == [
@@ -255,7 +255,8 @@ def model_with(lengths: list[float], weights: list[float]) -> Model:
         widening=dict.fromkeys(("processes",), 0.0),
         tails=(0.5, 1.0),
         known_factor=1.0,
-        new_factor=1.0,
+        new_factors={1: 1.0},
+        unmeasured_factor=1.0,
         scores=None,
         measurements=components,
         configurations=components,

@@ -131,14 +131,17 @@ def test_measured_cells_and_others_are_trusted_by_factors_of_their_own(
     first, *rest = synthetic.curves
     partly = replace(first, bandwidths_mib_s={0: first.bandwidths_mib_s[0]})
 
-    def spreads(curve: Curve, **factors: float) -> np.ndarray:
+    def spreads(curve: Curve, **factors: Any) -> np.ndarray:
         told = Knowledge((partly, *rest), replace(knowledge.model, **factors))
-        found = told.expect([told.match(curve.config)], [0, 4])
+        found = told.expect([told.match(curve.config)], [0, 4, 5])
         return np.sqrt(np.diag(found.covariance) + found.noise)
 
-    for curve, wider in ((partly, [1, 3]), (synthetic.left_out[0], [3, 3])):
-        once = spreads(curve, known_factor=1.0, new_factor=1.0)
-        assert spreads(curve, known_factor=1.0, new_factor=3.0) / once == pytest.approx(wider)
+    for curve, wider in ((partly, [1, 3, 4]), (synthetic.left_out[0], [2, 3, 4])):
+        once = spreads(curve, known_factor=1.0, new_factors={}, unmeasured_factor=1.0)
+        apart = spreads(
+            curve, known_factor=1.0, new_factors={0: 2.0, 4: 3.0}, unmeasured_factor=4.0
+        )
+        assert apart / once == pytest.approx(wider)
 
 
 def test_new_measurements_count_at_once(knowledge: Knowledge, synthetic: Any) -> None:
