@@ -128,7 +128,7 @@ def test_the_table_ranks_what_is_known_and_names_what_to_measure(database: Path)
 
 def test_a_buffer_is_the_size_of_larger_requests(database: Path) -> None:
     record = record_of(database, PERIODIC, "--buffer", "2m")
-    [missing] = by_keys(record)[("larger",)]["measure"]
+    [missing] = by_keys(record)[("collective", "larger")]["measure"]
     assert missing["configuration"].endswith("-b 2m -t 2m")
 
 

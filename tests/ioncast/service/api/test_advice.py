@@ -73,7 +73,7 @@ def test_all_fields_of_a_prediction_and_the_buffer_count(
     found = send(client, PERIODIC, **fields).json
     assert found == printed(measured, PERIODIC, *options)
     assert found is not None
-    [larger] = [each for each in found["advice"] if each["keys"] == ["larger"]]
+    [larger] = [each for each in found["advice"] if each["keys"] == ["collective", "larger"]]
     assert larger["measure"][0]["configuration"].endswith("-b 2m -t 2m")
 
 

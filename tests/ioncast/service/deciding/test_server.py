@@ -271,8 +271,9 @@ def test_clients_that_do_nothing_keep_nobody_from_an_answer(site: Site, sent: by
         # More than the process keeps connected, and more than threads that could wait.
         for _ in range(2_100):
             client = stack.enter_context(contextlib.closing(socket.socket(socket.AF_UNIX)))
-            client.settimeout(PATIENCE_S)
+            # With a limit of time, connecting would fail at once while the queue is full.
             client.connect(str(site.served.decisions))
+            client.settimeout(PATIENCE_S)
             with contextlib.suppress(OSError):
                 client.sendall(sent)
         for _ in range(20):
