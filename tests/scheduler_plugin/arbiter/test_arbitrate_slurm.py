@@ -198,8 +198,9 @@ def test_jobs_that_an_older_plugin_holds_without_an_end_are_released_once(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int]
 ) -> None:
     for job_id in jobs:
-        slurm.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+        # Hold first: Slurm may start a job between two commands.
         slurm.run("scontrol", "hold", str(job_id))
+        slurm.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
         mark(slurm, job_id, f"{decision_of(slurm, job_id)}:held")
     assert {change.job.id for change in arbiter.round(time.time())} == set(jobs)
     for job_id in jobs:
