@@ -298,7 +298,7 @@ def _to_send(change: Change) -> JobChange:
         licenses=change.licenses if _has_new_licences(change) else None,
         held=False if ends_hold else None,
         begins_s=int(time.time()) if ends_wait else None,
-        het_job_id=change.job.het_job_id,
+        is_leader=change.job.het_job_id == change.job.id,
     )
 
 

@@ -800,11 +800,26 @@ local function own_burst_buffer(job, script, pool)
     return true, nil
 end
 
+-- Whether the job's tasks ask for a licence: `--tres-per-task=license/ionode:1`, from Slurm 23.02 on. Slurm
+-- adds their sum to the job's licences, and rejects the job if it has fewer.
+local function is_named_by_tasks(job, name)
+    for licence in (job.tres_per_task or ""):gmatch("license[/:]([^:=,]+)") do
+        if local_name(licence) == local_name(name) then
+            return true
+        end
+    end
+    return false
+end
+
 local function own_request(job, script, settings)
     if settings.resource == "burst_buffer" then
         return own_burst_buffer(job, script, settings.licence)
     end
-    return own_licences(job.licenses, settings.licence)
+    local is_named, count = own_licences(job.licenses, settings.licence)
+    if is_named_by_tasks(job, settings.licence) then
+        return true, nil
+    end
+    return is_named, count
 end
 
 -- Slurm's limits ---------------------------------------------------------------------------------
@@ -835,8 +850,8 @@ local function lower_name(value)
 end
 
 -- The lowest of Slurm's limits on a job's I/O nodes, and its name in words; nil without a limit. With more,
--- Slurm would reject the job, or let it wait for ever. The components of a het job share the total.
-local function limit_of(job, partition, settings, given)
+-- Slurm would reject the job, or let it wait for ever.
+local function limit_of(job, partition, settings)
     local lines = settings.resource == "licence" and known_limits(settings)
     if not lines then
         return nil
@@ -849,8 +864,7 @@ local function limit_of(job, partition, settings, given)
             lowest, name = limit, of
         end
     end
-    local total = limit_in(lines, "total")
-    note(total and math.max(total - given, 0), "all licences")
+    note(limit_in(lines, "total"), "all licences")
     note(limit_in(lines, "qos", qos), "QOS " .. qos)
     note(limit_in(lines, "account", account), "account " .. account)
     note(limit_in(lines, "user", account, user), "user " .. user .. " of account " .. account)
@@ -875,10 +889,15 @@ local function joined(before, separator, after)
 end
 
 local function unreadable(job)
-    if #(job.licenses or "") > LONGEST_LICENCES then
+    if #(job.licenses or "") > LONGEST_LICENCES or #(job.tres_per_task or "") > LONGEST_LICENCES then
         return "its licences are too long to read"
     end
     return nil
+end
+
+-- The number of a component of a heterogeneous job after the first one; nil for any other job.
+local function place_after_leader(job)
+    return is_whole(job.het_job_offset, 1) and job.het_job_offset or nil
 end
 
 -- Why Slurm would reject the job if we added I/O nodes; nil if it would accept it.
@@ -1102,9 +1121,15 @@ local function new(given, slurm, library)
         if is_own then
             return { io_nodes = count, is_own = true, source = "user", why = "asked for by the user" }
         end
+        -- From 23.02 on, Slurm rejects a het job if another component than the first one asks for licences.
+        local place = place_after_leader(job)
+        if place then
+            local why = "component " .. digits(place) .. " of a heterogeneous job: its component 0 has the I/O nodes"
+            return { source = "leader", why = why }
+        end
         problem = problem or obstacle(job, chosen)
-        if not problem and available < chosen.pool and available == 0 then
-            problem = limit or "the components before it have all I/O nodes"
+        if not problem and limit and available == 0 then
+            problem = limit
         end
         if problem then
             return { source = "fallback", why = problem }
@@ -1123,23 +1148,16 @@ local function new(given, slurm, library)
         return decision
     end
 
-    -- I/O nodes of the het job's components so far. They are submitted one after the other and start
-    -- together, but Slurm does not check the sum of their licences.
-    local given = 0
-
     -- The number of I/O nodes that a job can have; and in words the limit of Slurm that makes it lower.
     local function available_to(job, partition, chosen)
-        local left = math.max(chosen.pool - given, 0)
-        local limit, name = limit_of(job, partition, chosen, given)
-        if not limit or limit >= left then
-            return left
+        local limit, name = limit_of(job, partition, chosen)
+        if not limit or limit >= chosen.pool then
+            return chosen.pool
         end
         return limit, "Slurm's limit for " .. name .. " is " .. digits(limit)
     end
 
     local is_working = is_used(settings) and not settings.cannot_work
-    -- Whether srun or salloc waits for the job: then the job, or a het job's first component, has no script.
-    local is_interactive = false
 
     local function handle(job, partitions)
         if not is_working then
@@ -1148,19 +1166,15 @@ local function new(given, slurm, library)
         local began = library and library.gettime()
         -- Slurm copies the script each time it is read, so read it once.
         local script = job.script
-        if not is_whole(job.het_job_offset, 1) then
-            given, is_interactive = 0, not script
-        end
         local partition = partition_of(job, partitions)
         local chosen = settings.partitions[partition or ""] or settings
         if chosen.mode == "off" then
             return
-        elseif is_interactive then
+        elseif not script and not place_after_leader(job) then
             chosen = for_interactive(chosen)
         end
         local available, limit = available_to(job, partition, chosen)
         local decision = decide(job, script, chosen, available, limit, began)
-        given = given + (decision.io_nodes or 0)
         if chosen.mode ~= "shadow" then
             apply(job, script, changes_of(job, chosen, decision), decision)
         end

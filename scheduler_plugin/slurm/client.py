@@ -23,7 +23,7 @@ from scheduler_plugin.slurm.errors import (
     SlurmUnreachableError,
 )
 from scheduler_plugin.slurm.exchange import Answer, at_once, connections, exchange
-from scheduler_plugin.slurm.job_changes import JobChange, in_order
+from scheduler_plugin.slurm.job_changes import JobChange
 from scheduler_plugin.slurm.jobs import Job
 from scheduler_plugin.slurm.licence_limits import (
     Limits,
@@ -111,6 +111,8 @@ class Slurm:
         """Return if slurmctld answers; raise `SlurmUnreachableError` otherwise."""
         pings = _listed(self._ask("GET", "slurm", "ping"), "pings", lambda entry: entry)
         if not any(_has_answered(ping) for ping in pings):
+            # With a bad token, 24.11 says so too. Other questions tell the reason.
+            self.licences()
             raise SlurmUnreachableError(
                 "slurmctld does not answer slurmrestd",
                 where=self._address.text,
@@ -151,16 +153,15 @@ class Slurm:
             errors end the changes, and are raised.
         """
 
-        async def work(client: httpx.AsyncClient, of_one_job: Iterable[JobChange]) -> None:
-            for change in of_one_job:
-                try:
-                    await self._change(client, change)
-                except SlurmAnswerError as error:
-                    note(change, error)
-                else:
-                    note(change, None)
+        async def work(client: httpx.AsyncClient, change: JobChange) -> None:
+            try:
+                await self._change(client, change)
+            except SlurmAnswerError as error:
+                note(change, error)
+            else:
+                note(change, None)
 
-        self._run(lambda client: at_once(partial(work, client), in_order(changes)))
+        self._run(lambda client: at_once(partial(work, client), changes))
 
     def licences(self) -> list[Licence]:
         """The cluster's licences."""
@@ -307,7 +308,7 @@ class Slurm:
         begin_time = None if change.begins_s is None else version.begin_time(change.begins_s)
         wanted = {"licenses": change.licenses, "hold": change.held, "begin_time": begin_time}
         body = {key: value for key, value in wanted.items() if value is not None}
-        await self._asked(client, "POST", "slurm", f"job/{change.job_id}", json=body)
+        await self._asked(client, "POST", "slurm", change.path, json=body)
 
     async def _refuse_running(self, client: httpx.AsyncClient, job_id: int) -> None:
         path = f"job/{job_id}"

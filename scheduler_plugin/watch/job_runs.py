@@ -22,8 +22,9 @@ def job_runs(
     """Runs of the jobs that have started.
 
     The components of a heterogeneous job are one run: all their logs have the id of the first
-    component. A value that differs between components is unknown for the run. slurmdbd lists a job
-    that was put back into the queue once for each run.
+    component, which has the decision and the I/O nodes. If another component names I/O nodes too,
+    their number is unknown for the run. So are numbers of nodes and tasks that differ between
+    components. slurmdbd lists a job that was put back into the queue once for each run.
 
     Parameters
     ----------
@@ -43,20 +44,18 @@ def job_runs(
     for job in sorted(started, key=lambda job: job.started_s or 0):
         components[job.het_job_id or job.id, times_started[job.id]].append(job)
         times_started[job.id] += 1
-    named = named_io_nodes if are_accounted else io_nodes_of
-    return [
-        _job_run(
-            next((job for job in found if job.id == first), found[0]),
-            found,
-            _common([named(each, licence) for each in found]),
-            now_s,
-        )
-        for (first, _), found in components.items()
-    ]
+    known = named_io_nodes if are_accounted else io_nodes_of
+    runs = []
+    for (first, _), parts in components.items():
+        leader = next((job for job in parts if job.id == first), parts[0])
+        others = [named_io_nodes(part, licence) for part in parts if part is not leader]
+        io_nodes = None if any(others) else known(leader, licence)
+        runs.append(_job_run(leader, parts, io_nodes, now_s))
+    return runs
 
 
 def _job_run(job: Job, components: list[Job], io_nodes: int | None, now_s: float) -> JobRun:
-    marks = [mark_of(each.admin_comment) for each in components]
+    mark = mark_of(job.admin_comment)
     return JobRun(
         id=job.het_job_id or job.id,
         started_s=job.started_s or 0,
@@ -65,7 +64,7 @@ def _job_run(job: Job, components: list[Job], io_nodes: int | None, now_s: float
         name=_text(job.name),
         nodes=_common([each.nodes or None for each in components]),
         io_nodes=io_nodes,
-        decision_id=_common([mark.decision_id if mark else None for mark in marks]),
+        decision_id=mark.decision_id if mark else None,
         tasks=_common([each.tasks or None for each in components]),
     )
 

@@ -21,7 +21,7 @@ from ioncast_base.errors import InputError
 
 # Names of users are between quotes, and the plugin writes no quotes in them.
 _QUOTED = '"[^"]*"'
-_SOURCES = ("history", "model", "default", "service", "user", "fallback")
+_SOURCES = ("history", "model", "default", "service", "user", "leader", "fallback")
 _DECIDED = re.compile(
     rf"ioncast: mode=\w+ partition={_QUOTED} user={_QUOTED} job={_QUOTED} io_nodes=\w+"
     rf" source=(?P<source>{'|'.join(_SOURCES)}) ms=(?P<ms>[0-9]+\.[0-9]) decision=[\w-]+"

@@ -27,7 +27,8 @@ REST_USER, DATABASE_USER = "daemon", "backup"
 SERVICE_USER, WATCH_USER, ARBITER_USER = "www-data", "list", "irc"
 # Machines that run tests are busy.
 _PATIENCE_S = 180.0
-_API, _ACCOUNTING_API = "openapi/v0.0.38", "openapi/dbv0.0.38"
+# From 24.05 on, slurmrestd's option -s names parts of the interface instead of versions.
+_NEW_INTERFACE = (24, 5)
 
 _CONFIGURATION = """
 ClusterName=test
@@ -92,6 +93,15 @@ GRANT ALL ON slurm_accounting.* TO slurm@localhost;
 """
 _NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=1000"
 _PARTITION = "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=10"
+
+
+def version() -> tuple[int, int]:
+    """The version of this machine's Slurm, such as (24, 11)."""
+    said = subprocess.run(
+        ["slurmctld", "-V"], env={"PATH": PATH}, check=True, capture_output=True, text=True
+    ).stdout
+    year, month, *_ = said.split()[-1].split(".")
+    return int(year), int(month)
 
 
 @dataclass(frozen=True)
@@ -333,6 +343,9 @@ def cluster(
         for name, port in zip(names, ports, strict=True)
     ]
     (root / "slurm.conf").write_text("\n".join([*texts, _PARTITION, *lines, ""]))
+    if version() >= _NEW_INTERFACE:
+        # Newer versions look for cgroups, which a machine of tests may not have.
+        (root / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
     for name, text in (files or {}).items():
         (root / name).write_text(text)
     _make_secret(root / "munge" / "munge.key", os.urandom(128), "munge")
@@ -344,9 +357,7 @@ def cluster(
     daemons["slurmctld"] = _Daemon(["slurmctld", "-D"], "slurm")
     daemons |= {name: _Daemon(["slurmd", "-D", "-N", name]) for name in names}
     if rest:
-        daemons["slurmrestd"] = _slurmrestd(
-            root / "rest", [_API, _ACCOUNTING_API][: 1 + accounting]
-        )
+        daemons["slurmrestd"] = _slurmrestd(root / "rest", accounting)
     with ExitStack() as stack:
         found = Cluster(root, environment, daemons)
         stack.callback(found.end)
@@ -367,10 +378,13 @@ def _munged(folder: Path) -> _Daemon:
     )
 
 
-def _slurmrestd(folder: Path, interfaces: Sequence[str]) -> _Daemon:
+def _slurmrestd(folder: Path, accounting: bool) -> _Daemon:
     _make_folder(folder, REST_USER)
     where = f"unix:{folder}/slurmrestd.sock"
-    command = ["slurmrestd", "-a", "rest_auth/jwt", "-s", ",".join(interfaces), where]
+    is_new = version() >= _NEW_INTERFACE
+    parts = ["slurmctld", "slurmdbd"] if is_new else ["openapi/v0.0.38", "openapi/dbv0.0.38"]
+    interfaces = ",".join(parts[: 1 + accounting])
+    command = ["slurmrestd", "-a", "rest_auth/jwt", "-s", interfaces, where]
     return _Daemon(command, REST_USER, {"SLURM_JWT": "daemon"})
 
 

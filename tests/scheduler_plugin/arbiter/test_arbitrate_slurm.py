@@ -137,11 +137,12 @@ def submit_held(
     job_id = slurm.submit(
         f"--begin=now+{seconds}", f"-Lionode:{POOL}", "-N1", *options, script=script
     )
-    mark(slurm, job_id, f"{decision_id}:held until:{eligible_s(slurm, job_id)}")
+    marked = f"{job_id}+0" if ":" in options else job_id
+    mark(slurm, marked, f"{decision_id}:held until:{eligible_s(slurm, job_id)}")
     return job_id
 
 
-def mark(slurm: Cluster, job_id: int, text: str) -> None:
+def mark(slurm: Cluster, job_id: int | str, text: str) -> None:
     slurm.run("scontrol", "update", f"JobId={job_id}", f"AdminComment=ioncast:{text}")
 
 
@@ -233,21 +234,22 @@ def test_a_job_that_is_put_back_is_not_held_by_the_arbiter(
     assert slurm.job(jobs[0])["EligibleTime"] == before["EligibleTime"]
 
 
-def test_each_component_of_a_het_job_gets_its_own_share(
+def test_only_the_first_component_of_a_het_job_is_held_and_gets_a_share(
     slurm: Cluster, arbiter: Arbiter, jobs: list[int]
 ) -> None:
-    slurm.run("scancel", str(jobs[1]))
-    more = (":", "--begin=now+300", "-Lionode:8", "-N1")
-    first = submit_held(slurm, decision_of(slurm, jobs[0]), *more)
-    slurm.run("scancel", str(jobs[0]))
-    jobs.append(first)
+    first = submit_held(slurm, decision_of(slurm, jobs[0]), ":", "-N1")
+    slurm.run("scancel", *map(str, jobs))
+    jobs[:] = [first]
+    # sbatch gives all components the begin time, and the plugin only the first one.
+    slurm.run("scontrol", "update", f"JobId={first + 1}", "StartTime=now")
+    # The hold of the first component keeps all of them from starting.
+    assert slurm.job(first)["JobState"] == "PENDING"
     shares = {change.job.id: change.licenses for change in arbiter.round(time.time())}
-    assert shares.keys() == {first, first + 1}
+    assert shares == {first: f"ionode:{POOL}"}
     slurm.wait_for(first, "RUNNING")
-    assert "Used=8" in slurm.run("scontrol", "show", "licenses").stdout
-    told = slurm.run("scontrol", "show", "job", "-o", str(first)).stdout.splitlines()
-    for share, component in zip(shares.values(), told, strict=True):
-        assert f" Licenses={share} " in component
+    assert f"Used={POOL}" in slurm.run("scontrol", "show", "licenses").stdout
+    parts = slurm.run("scontrol", "show", "job", "-o", str(first)).stdout.splitlines()
+    assert [f" Licenses=ionode:{POOL} " in part for part in parts] == [True, False]
 
 
 def test_a_job_that_an_admin_puts_back_and_holds_stays_held(

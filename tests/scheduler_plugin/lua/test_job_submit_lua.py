@@ -290,27 +290,56 @@ def test_a_source_that_the_service_does_not_have_is_not_believed(
     assert fields(controller.lines[0])["source"] == "service"
 
 
-def test_the_components_of_a_het_job_get_no_more_than_the_pool_has_together(
-    controller: Controller,
+@pytest.mark.parametrize("mode", ["on", "arbitrate"])
+def test_only_the_first_component_of_a_het_job_gets_io_nodes(
+    controller: Controller, mode: str
 ) -> None:
-    controller.answer = response("5")
-    submit = controller.start()
+    submit = controller.start(mode=mode, default=1)
     components = [
-        controller.submit_to(submit, {"het_job_offset": offset, **other})
-        for offset, other in [
-            (0.0, {}),
-            (1.0, {}),
-            (2.0, {}),
-            (0.0, {"licenses": "ionode:7"}),
-            (1.0, {}),
-            (NO_VAL, {}),
-        ]
+        controller.submit_to(submit, {"het_job_offset": offset, "script": script})
+        for offset, script in [(0.0, "#!/bin/sh\n"), (1.0, None), (2.0, None)]
     ]
-    found = [component.get("licenses") for component in components]
-    assert found == ["ionode:5", "ionode:3", None, "ionode:7", "ionode:1", "ionode:5"]
-    asked = [int(re.search(rb"available=(\d+)", each)[1]) for each in controller.requests]  # type: ignore[index]
-    assert asked == [8, 3, 1, 8]
-    assert 'why="the components before it have all' in controller.lines[2]
+    assert components[0]["licenses"] == "ionode:4"
+    for component in components[1:]:
+        assert (
+            changed(component, {"het_job_offset": component["het_job_offset"], "script": None})
+            == {}
+        )
+    assert len(controller.requests) == 1
+    assert [fields(line)["source"] for line in controller.lines] == ["history", "leader", "leader"]
+    assert fields(controller.lines[2])["io_nodes"] == "none"
+    assert fields(controller.lines[2])["why"].startswith("component 2 of a heterogeneous job")
+
+
+def test_a_users_own_number_for_a_component_of_a_het_job_stays(controller: Controller) -> None:
+    # Up to Slurm 22.05 each component may have its own.
+    job = {"het_job_offset": 1.0, "licenses": "ionode:3"}
+    assert changed(controller.submit(job), job) == {"environment": {"ION_COUNT": "3"}}
+    assert fields(controller.lines[0])["source"] == "user"
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        "license/ionode:1",
+        "license:ionode=2",
+        "gres/gpu:1,license/ionode@server=1",
+        "license/ionode",
+    ],
+)
+def test_io_nodes_that_the_user_asks_for_with_each_task_are_the_users_own(
+    controller: Controller, tasks: str
+) -> None:
+    job = {"tres_per_task": tasks}
+    assert changed(controller.submit(job), job) == {}
+    assert fields(controller.lines[0])["source"] == "user"
+
+
+@pytest.mark.parametrize("tasks", ["license/matlab:1", "gres/ionode:1", "cpu=1"])
+def test_other_resources_of_tasks_leave_the_decision_to_the_service(
+    controller: Controller, tasks: str
+) -> None:
+    assert controller.submit({"tres_per_task": tasks})["licenses"] == "ionode:4"
 
 
 def test_direct_access_needs_no_licence(controller: Controller) -> None:
@@ -348,19 +377,6 @@ def test_interactive_is_a_setting_of_partitions_too(controller: Controller) -> N
     ]
     assert found == [None, "ionode:4", "ionode:4", "ionode:4", None, None]
     assert len(controller.lines) == 4
-
-
-def test_only_the_first_component_of_a_batch_het_job_has_a_script(controller: Controller) -> None:
-    # Slurm 22.05 gives the other components of `sbatch` no script; those of `srun` have none, too.
-    controller.answer = response("2")
-    submit = controller.start()
-    script = "#!/bin/sh\n"
-    components = [(0.0, script), (1.0, None), (0.0, None), (1.0, None), (NO_VAL, script)]
-    found = [
-        controller.submit_to(submit, {"het_job_offset": offset, "script": each}).get("licenses")
-        for offset, each in components
-    ]
-    assert found == ["ionode:2", "ionode:2", None, None, "ionode:2"]
 
 
 def test_the_name_of_the_licence_is_a_setting(controller: Controller) -> None:

@@ -22,7 +22,7 @@ from benchdb.store.systems import system_id_of
 from benchdb.store.tokens import add_token
 from tests.scheduler_plugin.standin import BEHAVIOURS, DECISION_ID, WHY, StandIn, stand_in
 from tests.support.serving import Served, command_of, running, wait_for
-from tests.support.slurm import Cluster, cluster, open_to_all
+from tests.support.slurm import Cluster, cluster, open_to_all, version
 
 pytestmark = pytest.mark.slurm
 
@@ -177,24 +177,42 @@ def test_each_task_of_an_array_gets_it_and_one_question_is_asked(site: Site) -> 
     assert len(site.service.requests) == 1
 
 
-def test_each_part_of_a_het_job_gets_its_own(site: Site) -> None:
-    site.set()
-    job = site.cluster.submit("--ntasks=1", ":", "--ntasks=2")
+def _has_licences(site: Site, job: int) -> list[bool]:
+    """Whether each component of a het job has the four I/O nodes of the decision."""
     parts = site.cluster.run("scontrol", "show", "job", "-o", str(job)).stdout.splitlines()
-    assert ["Licenses=ionode:4" in part for part in parts] == [True, True]
-    assert [b"tasks=1&" in r for r in site.service.requests] == [True, False]
-    assert [b"tasks=2&" in r for r in site.service.requests] == [False, True]
+    return ["Licenses=ionode:4" in part for part in parts]
+
+
+@pytest.mark.parametrize("mode", ["on", "arbitrate"])
+def test_the_first_component_of_a_batch_het_job_gets_its_io_nodes(site: Site, mode: str) -> None:
+    site.set(mode=mode, heartbeat=str(site.heartbeat))
+    job = site.cluster.submit("--job-name=het", "--ntasks=1", ":", "--ntasks=2")
+    assert _has_licences(site, job) == [True, False]
+    assert "tasks=1&" in only_question(site)
+    assert " source=leader " in site.lines("het")[-1]
     site.cluster.wait_for(job, "COMPLETED")
 
 
-def test_the_parts_of_a_het_job_get_no_more_than_there_are(site: Site) -> None:
+@pytest.mark.parametrize("command", ["srun", "salloc"])
+def test_the_first_component_of_an_interactive_het_job_gets_its_io_nodes(
+    site: Site, command: str
+) -> None:
+    site.set(interactive="on")
+    tell = ("sh", "-c", 'echo "$SLURM_JOB_ID"')
+    done = site.cluster.run(command, "--ntasks=1", ":", "--ntasks=2", *tell)
+    assert _has_licences(site, int(done.stdout.split()[0])) == [True, False]
+    assert "tasks=1&" in only_question(site)
+
+
+def test_io_nodes_that_a_user_asks_for_with_each_task_are_not_exceeded(site: Site) -> None:
+    if version() < (23, 2):
+        pytest.skip("--tres-per-task has licences from Slurm 23.02 on")
     site.set()
     site.service.io_nodes = 8
-    parts = ("--nodes=1", ":", "--nodes=1")
-    job = site.cluster.submit("--job-name=too-much", *parts, script=SLEEPS)
-    site.cluster.wait_for(job, "RUNNING")
-    assert "Used=8" in site.cluster.run("scontrol", "show", "licenses").stdout
-    site.cluster.run("scancel", str(job))
+    job = site.cluster.submit("--job-name=tasks", "--ntasks=2", "--tres-per-task=license/ionode:1")
+    assert site.cluster.job(job)["Licenses"] == "ionode:2"
+    assert " source=user " in site.lines("tasks")[-1]
+    site.cluster.wait_for(job, "COMPLETED")
 
 
 def test_jobs_of_other_users_are_asked_for_by_name(site: Site) -> None:
@@ -287,16 +305,6 @@ def test_srun_that_waits_some_seconds_fails_only_if_interactive_jobs_get_io_node
     site.cluster.wait_for(busy, "CANCELLED")
 
 
-def test_the_components_of_a_batch_het_job_are_not_interactive(site: Site) -> None:
-    site.set(interactive="shadow")
-    job = site.cluster.submit("--ntasks=1", ":", "--ntasks=1")
-    parts = site.cluster.run("scontrol", "show", "job", "-o", str(job)).stdout.splitlines()
-    assert ["Licenses=ionode:4" in part for part in parts] == [True, True]
-    site.cluster.wait_for(job, "COMPLETED")
-    done = site.cluster.run("srun", "-n1", ":", "-n1", "sh", "-c", 'echo "$SLURM_JOB_ID"')
-    assert site.cluster.job(int(done.stdout.split()[0]))["Licenses"] == "(null)"
-
-
 def test_shadow_leaves_the_job_as_it_was(site: Site) -> None:
     options = ("--ntasks=2", "--comment=mine", "--hold")
     script = "#!/bin/sh\nenv | grep -v SLURM | sort\n"
@@ -352,7 +360,7 @@ def test_a_held_job_that_nobody_releases_starts_by_itself(
     site.wait_until_idle()
     found = site.cluster.job(job)
     assert (found["JobState"], found["Licenses"]) == ("COMPLETED", "ionode:4")
-    assert " held=yes " in site.lines("alone-held")[-1]
+    assert " held=yes " in site.lines("alone-held")[0]
 
 
 @pytest.mark.parametrize("command", ["srun", "salloc"])

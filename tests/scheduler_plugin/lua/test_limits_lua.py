@@ -112,16 +112,6 @@ def test_a_users_own_number_is_left_to_slurm(controller: Controller, file: Path)
     assert found["licenses"] == "ionode:4"
 
 
-def test_the_components_of_a_het_job_share_the_total(controller: Controller, file: Path) -> None:
-    submit = controller.start(limits=str(file))
-    given = [
-        controller.submit_to(submit, {"het_job_offset": offset}).get("licenses")
-        for offset in (0.0, 1.0, 2.0)
-    ]
-    # Of 7 licences.
-    assert given == ["ionode:4", "ionode:3", None]
-
-
 def test_limits_that_change_hold_for_the_next_job(controller: Controller, file: Path) -> None:
     submit = controller.start(limits=str(file))
     assert controller.submit_to(submit, {"qos": "small"})["licenses"] == "ionode:2"

@@ -191,17 +191,6 @@ def test_a_token_that_is_refused_ends_all_changes(slurm: Slurm, slurmrestd: Slur
     assert sum(method == "POST" for method, *_ in slurmrestd.asked) < 1000
 
 
-def test_components_of_a_het_job_change_after_the_first_one(
-    slurm: Slurm, slurmrestd: Slurmrestd
-) -> None:
-    """Slurm gives all components what the first one gets."""
-    slurmrestd.instead["job/107"] = (200, _errors(), 0.1)
-    changes = [JobChange(number, begins_s=1, het_job_id=107) for number in (108, 107)]
-    slurm.change_all(changes, lambda *_: None)
-    posted = [path for method, path, *_ in slurmrestd.asked if method == "POST"]
-    assert posted == ["/slurm/v0.0.43/job/107", "/slurm/v0.0.43/job/108"]
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_licences_of_a_job_that_runs_are_not_changed(version: str) -> None:
     slurmrestd = Slurmrestd((version,))

@@ -13,7 +13,6 @@ from pwd import getpwnam
 import pytest
 
 from scheduler_plugin.slurm import (
-    JobChange,
     Licence,
     Slurm,
     SlurmAnswerError,
@@ -215,21 +214,13 @@ def test_a_job_begins_with_its_licences_at_once(running: Cluster, slurm: Slurm) 
     assert running.job(job_id)["Licenses"] == "ionode:2"
 
 
-def test_each_component_of_a_heterogeneous_job_gets_its_own_licences(
+def test_of_a_heterogeneous_job_only_the_first_component_changes(
     running: Cluster, slurm: Slurm
 ) -> None:
-    first = running.submit("--hold", "-Lionode:4", "-n1", ":", "-Lionode:4", "-n1")
-    counts = {first: 3, first + 1: 2}
-    changes = [
-        JobChange(job_id, licenses=f"ionode:{count}", het_job_id=first)
-        for job_id, count in reversed(counts.items())
-    ]
-    slurm.change_all(changes, lambda *_: None)
-    assert {
-        job.id: licence_count(job.licenses, "ionode")
-        for job in slurm.jobs()
-        if job.het_job_id == first
-    } == counts
+    first = running.submit("--hold", "-Lionode:4", "-n1", ":", "-n1")
+    change(slurm, first, licenses="ionode:3", is_leader=True)
+    licenses = {job.id: job.licenses for job in slurm.jobs() if job.het_job_id == first}
+    assert licenses == {first: "ionode:3", first + 1: ""}
 
 
 def test_without_slurmdbd_its_jobs_are_refused(slurm: Slurm) -> None:

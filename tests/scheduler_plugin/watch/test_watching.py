@@ -228,13 +228,20 @@ def test_a_job_that_accounting_tells_of_is_not_said_to_have_had_none() -> None:
     assert [run.io_nodes for run in job_runs(told, "ionode", 0.0)] == [0, 2]
 
 
-def test_what_components_of_a_job_do_not_share_is_not_known_of_its_logs() -> None:
-    first, second = _job(het_job_id=42), _job(id=43, het_job_id=42)
+@pytest.mark.parametrize("are_accounted", [False, True])
+def test_a_heterogeneous_job_has_the_io_nodes_of_its_first_component(are_accounted: bool) -> None:
+    first = _job(het_job_id=42)
+    second = _job(id=43, het_job_id=42, licenses="", nodes=1, admin_comment="")
+    [run] = job_runs([second, first], "ionode", 0.0, are_accounted=are_accounted)
+    assert (run.id, run.io_nodes, run.nodes, run.decision_id) == (42, 4, None, "04a9")
+
+
+def test_io_nodes_of_two_components_have_no_known_sum() -> None:
+    # Up to Slurm 22.05 users can ask for licences in each component.
+    first = _job(het_job_id=42, licenses="ionode:3", admin_comment="")
+    second = replace(first, id=43, licenses="ionode:2")
     [run] = job_runs([first, second], "ionode", 0.0)
-    assert (run.id, run.io_nodes, run.nodes, run.decision_id) == (42, 4, 8, "04a9")
-    others = {"licenses": "ionode:2", "nodes": 1, "admin_comment": "ioncast:77"}
-    [run] = job_runs([first, replace(second, **others)], "ionode", 0.0)
-    assert (run.id, run.io_nodes, run.nodes, run.decision_id) == (42, None, None, None)
+    assert (run.id, run.io_nodes, run.decision_id) == (42, None, None)
 
 
 def test_each_run_of_a_job_that_accounting_lists_is_a_run() -> None:
