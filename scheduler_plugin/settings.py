@@ -160,8 +160,12 @@ class ArbitrateSettings(Table):
         " share the I/O nodes.",
     )
     heartbeat: Line = Field(
-        default="/run/ioncast-arbiter/heartbeat",
+        default="/run/ioncast-heartbeat/heartbeat",
         description="The file that tells job_submit.lua that the arbiter runs.",
+    )
+    lock: Line = Field(
+        default="/run/ioncast-arbiter/lock",
+        description="The file that keeps a second arbiter from running.",
     )
     metrics: Line | None = Field(
         default=None, description="The file with numbers for Prometheus' node_exporter."

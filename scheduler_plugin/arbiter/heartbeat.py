@@ -1,15 +1,15 @@
-"""The arbiter's heartbeat: a file whose age tells `job_submit.lua` whether the arbiter runs."""
+"""The arbiter's heartbeat: a file whose time tells `job_submit.lua` whether the arbiter runs."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.locks import locked_file
+from scheduler_plugin.roots_files import write_in_place
 
 # A job that nobody releases starts after so many seconds. An arbiter that runs releases each job in
 # about a minute at the latest, and one that was killed is soon started again.
@@ -17,16 +17,19 @@ HOLD_S = 300
 
 
 class Heartbeat:
-    """The file of `arbitrate.heartbeat`, and a lock file beside it.
+    """The file of `arbitrate.heartbeat`.
 
     Parameters
     ----------
     path : str or Path
-        The file.
+        The file, which exists and belongs to root.
+    lock : str or Path
+        The file of `arbitrate.lock`.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, lock: str | Path) -> None:
         self._path = Path(path)
+        self._lock = Path(lock)
         self._written_s = 0
 
     @contextlib.contextmanager
@@ -36,12 +39,19 @@ class Heartbeat:
         Raises
         ------
         InputError
-            If another arbiter runs, or the folder cannot be written.
+            If another arbiter runs, or a file cannot be written.
         """
-        path = self._path.with_name(f"{self._path.name}.lock")
-        with _writable(path):
-            lock = locked_file(path, "another arbiter runs")
+        try:
+            lock = locked_file(self._lock, "another arbiter runs")
+        except OSError as error:
+            raise InputError(
+                f"arbitrate.lock cannot be written: {error.strerror}",
+                where=str(self._lock),
+                remedy="create its folder, in which only this user may write",
+            ) from error
         with lock:
+            # An arbiter that has not worked yet has no heartbeat.
+            self._write(0)
             yield
 
     def beat(self) -> None:
@@ -54,31 +64,19 @@ class Heartbeat:
         InputError
             If the file cannot be written.
         """
-        # A reader finds the old number or the new one, never a part of a number.
-        new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         now_s = int(time.time())
-        if now_s == self._written_s:
-            return
-        with _writable(self._path):
-            new.write_text(f"{now_s} {HOLD_S}\n")
-            new.replace(self._path)
-        self._written_s = now_s
+        if now_s != self._written_s:
+            self._write(now_s)
+            self._written_s = now_s
 
     def end(self) -> None:
-        """Remove the file, so that no more jobs are held."""
-        # A file that cannot be removed is too old after 30 s.
-        with contextlib.suppress(OSError):
-            self._path.unlink()
+        """Write the time 0, so that no more jobs are held."""
+        # A heartbeat that cannot be written is too old after 30 s.
+        with contextlib.suppress(InputError):
+            self._write(0)
 
-
-@contextlib.contextmanager
-def _writable(path: Path) -> Iterator[None]:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield
-    except OSError as error:
-        raise InputError(
-            f"arbitrate.heartbeat cannot be written: {error.strerror}",
-            where=str(path),
-            remedy="create the folder and let this user write to it",
-        ) from error
+    def _write(self, time_s: int) -> None:
+        # The length is constant, so a reader never finds a part of it. If it finds digits of two
+        # times, the heartbeat counts, or it is too old or in the future and no job is held.
+        content = f"{time_s:010d} {HOLD_S:03d}\n".encode()
+        write_in_place(self._path, content, "arbitrate.heartbeat")

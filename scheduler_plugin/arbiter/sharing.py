@@ -253,7 +253,7 @@ def share_until_stopped(arbiter: Arbiter) -> None:
         If another arbiter runs, or its heartbeat cannot be written.
     """
     settings = arbiter.settings
-    heartbeat = Heartbeat(settings.arbitrate.heartbeat)
+    heartbeat = Heartbeat(settings.arbitrate.heartbeat, settings.arbitrate.lock)
     failures = Failures(_LOG)
     file = MetricsFile(settings.arbitrate.metrics, _LOG)
     worked_s: float | None = None

@@ -50,7 +50,7 @@ return {
 
     -- For mode "arbitrate": the file into which `ioncast slurm arbitrate` writes the time. No job is
     -- held if the file is missing or its time is older than 30 seconds. Default: no file.
-    -- heartbeat = "/run/ioncast-arbiter/heartbeat",
+    -- heartbeat = "/run/ioncast-heartbeat/heartbeat",
 
     -- The file into which `ioncast slurm watch` writes Slurm's limits on the licence (of partitions, QOS
     -- and accounts, and its total number), so that no job gets more. Without the file there is no limit.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from ioncast_base.errors import InputError
+from scheduler_plugin.roots_files import write_in_place
 from scheduler_plugin.slurm import SlurmAnswerError, SlurmError
 from scheduler_plugin.slurm.licence_limits import Limits
 
@@ -75,7 +75,15 @@ class LimitsFile:
 
     def _write(self, limits: Limits, now_s: float) -> None:
         lines = list(_lines(limits))
-        _write_in_place(self._path, text_of(limits, now_s).encode())
+        content = text_of(limits, now_s).encode()
+        if len(content) > LONGEST_BYTES:
+            raise InputError(
+                f"Slurm's limits take {len(content)} bytes, and the plugin reads {LONGEST_BYTES}",
+                where=str(self._path),
+                remedy="limit the licence for QOS or accounts instead of users",
+            )
+        # A reader that comes in between finds two different times, and uses no limit.
+        write_in_place(self._path, content, "watch.limits")
         if (said := ", ".join(lines).replace("\t", " ")) != self._said:
             _LOG.info("Slurm's limits on %s: %s", self._licence, said)
             self._said = said
@@ -100,32 +108,3 @@ def _lines(limits: Limits) -> Iterator[str]:
     for names, limit in named:
         if all(map(str.isprintable, names)):
             yield "\t".join([*names, str(limit)])
-
-
-def _write_in_place(path: Path, content: bytes) -> None:
-    """Replace the content of a file, and not the file.
-
-    File and folder belong to root, so that this user can neither put a pipe in the place of the
-    file nor take a lease on it: slurmctld would wait when it opens it. A reader that comes in
-    between finds two different times, and uses no limit.
-    """
-    if len(content) > LONGEST_BYTES:
-        raise InputError(
-            f"Slurm's limits take {len(content)} bytes, and the plugin reads {LONGEST_BYTES}",
-            where=str(path),
-            remedy="limit the licence for QOS or accounts instead of users",
-        )
-    try:
-        file = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            os.pwrite(file, content, 0)
-            os.ftruncate(file, len(content))
-        finally:
-            os.close(file)
-    except OSError as error:
-        raise InputError(
-            f"watch.limits cannot be written: {error.strerror}",
-            where=str(path),
-            remedy="let root create the file and this user's group write to it, as"
-            " ioncast-watch.service does",
-        ) from error

@@ -65,6 +65,7 @@ state = "{folder}/watch.sqlite"
 [arbitrate]
 period_s = 0.5
 heartbeat = "{folder}/run/heartbeat"
+lock = "{folder}/lock"
 """
 SLURM_CONF = """
 JobSubmitPlugins=lua

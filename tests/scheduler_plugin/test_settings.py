@@ -108,7 +108,9 @@ def test_all_samples_name_the_same_heartbeat() -> None:
     lua = _DEPLOY.parent / "lua" / "ioncast_settings.lua"
     assert f'-- heartbeat = "{heartbeat}",' in lua.read_text()
     unit = (_DEPLOY / "ioncast-arbiter.service").read_text()
-    assert f"RuntimeDirectory={Path(heartbeat).parent.relative_to('/run')}\n" in unit
+    assert f"/usr/bin/chown root:ioncast-arbiter {heartbeat}\n" in unit
+    lock = ArbitrateSettings().lock
+    assert f"RuntimeDirectory={Path(lock).parent.relative_to('/run')}\n" in unit
     manual = Path(__file__).resolve().parents[2] / "docs" / "slurm.md"
     assert f'`heartbeat = "{heartbeat}"`' in manual.read_text()
 

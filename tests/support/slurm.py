@@ -291,7 +291,8 @@ class Cluster:
 
 
 def _is_text(line: str) -> bool:
-    return line.strip().startswith(("AdminComment=", "Comment=", "Command=", "WorkDir="))
+    texts = ("AdminComment=", "Comment=", "Command=", "WorkDir=", "SubmitLine=")
+    return line.strip().startswith(texts)
 
 
 def _accepts(path: Path) -> bool:
@@ -438,6 +439,14 @@ def give_secret(path: Path, content: str, user: str) -> None:
     """Write a file as docs/slurm.md says: root owns it, and one user may read it."""
     path.write_text(content)
     path.chmod(0o640)
+    shutil.chown(path, "root", pwd.getpwnam(user).pw_gid)
+
+
+def give_file_of_root(path: Path, user: str) -> None:
+    """Make a file for slurmctld as the units do: in a folder of root, and a user may write it."""
+    path.parent.mkdir(mode=0o755)
+    path.touch()
+    path.chmod(0o664)
     shutil.chown(path, "root", pwd.getpwnam(user).pw_gid)
 
 

@@ -34,6 +34,7 @@ from tests.support.slurm import (
     Cluster,
     as_user,
     cluster,
+    give_file_of_root,
     give_secret,
     open_to_all,
 )
@@ -42,6 +43,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
 # A job from the demonstration's history.
 HACC = "system=testbed&user=demo&executable=hacc_io_write_posix_fpp&name=hacc-io&nodes=8&tasks=16"
+STOPPED = "0000000000 300\n"
 SLEEPS = "#!/bin/sh\nsleep 600\n"
 POOL = 8
 
@@ -74,6 +76,7 @@ def config(slurm: Cluster, served: Served, tmp_path: Path) -> Path:
     open_to_all(tmp_path)
     (tmp_path / "run").mkdir()
     shutil.chown(tmp_path / "run", ARBITER_USER)
+    give_file_of_root(tmp_path / "heartbeat" / "heartbeat", ARBITER_USER)
     path = tmp_path / "slurm.toml"
     path.write_text(
         f"""
@@ -87,7 +90,8 @@ def config(slurm: Cluster, served: Served, tmp_path: Path) -> Path:
         token_file = "{served.log.parent}/token"
         [arbitrate]
         period_s = 0.5
-        heartbeat = "{tmp_path}/run/heartbeat"
+        heartbeat = "{tmp_path}/heartbeat/heartbeat"
+        lock = "{tmp_path}/run/lock"
         """
     )
     return path
@@ -391,11 +395,11 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
         subprocess.Popen(arguments("--config", str(config)), stderr=errors) as process,
     ):
         wait_for(lambda: "slurmctld" in said.read_text(), "complaint")
-        assert not heartbeat.exists()
+        assert heartbeat.read_text() == STOPPED
         slurm.start("slurmctld")
         for job_id in jobs:
             slurm.wait_for(job_id, "RUNNING")
-        wait_for(heartbeat.exists, "heartbeat")
+        wait_for(lambda: beats(heartbeat), "heartbeat")
         beat_s, hold_s = map(int, heartbeat.read_text().split())
         assert abs(time.time() - beat_s) < 30
         assert hold_s == HOLD_S
@@ -411,7 +415,7 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     slurm.wait_for(later, "COMPLETED")
-    assert not heartbeat.exists()
+    assert heartbeat.read_text() == STOPPED
     assert f"job {later} of root released with ionode:8: as decided" in said.read_text()
     assert "arbitration works again" in said.read_text()
 
@@ -427,7 +431,7 @@ def test_a_slurmrestd_that_hangs_makes_the_heartbeat_old(
         subprocess.Popen(arguments("--config", str(config)), stderr=errors) as process,
     ):
         try:
-            wait_for(heartbeat.exists, "heartbeat")
+            wait_for(lambda: beats(heartbeat), "heartbeat")
             with slurm.stopped("slurmrestd"):
                 wait_for(lambda: "no answer within 5 s" in said.read_text(), "complaint")
                 last = heartbeat.read_text()
@@ -446,12 +450,34 @@ def test_a_job_starts_by_itself_after_the_arbiter_was_killed(
     # The arbiter would wait a minute for this decision.
     job_id = submit_held(slurm, "elsewhere", seconds=15, script="#!/bin/sh\ntrue\n")
     with subprocess.Popen(arguments("--config", str(config))) as process:
-        wait_for(heartbeat.exists, "heartbeat")
+        wait_for(lambda: beats(heartbeat), "heartbeat")
         process.kill()
     until_s = eligible_s(slurm, job_id)
     done = slurm.wait_for(job_id, "COMPLETED")
     assert done["Licenses"] == f"ionode:{POOL}"
     assert eligible_s(slurm, job_id) == until_s
+
+
+def test_the_arbiters_user_can_neither_replace_the_heartbeat_nor_lease_it(
+    settings: Settings,
+) -> None:
+    heartbeat = settings.arbitrate.heartbeat
+    lease = f"import fcntl; fcntl.fcntl(open({heartbeat!r}, 'r+'), fcntl.F_SETLEASE, fcntl.F_WRLCK)"
+    assert may(ARBITER_USER, "tee", heartbeat)
+    assert may(ARBITER_USER, "dd", "if=/dev/zero", f"of={heartbeat}", "count=1")
+    for attack in (
+        ("rm", "-f", heartbeat),
+        ("mv", heartbeat, f"{heartbeat}.old"),
+        ("mkfifo", f"{heartbeat}.pipe"),
+        ("chmod", "666", heartbeat),
+        ("/usr/bin/python3", "-c", lease),
+    ):
+        assert not may(ARBITER_USER, *attack), attack
+
+
+def beats(heartbeat: Path) -> bool:
+    """Whether the arbiter has worked since its start."""
+    return heartbeat.read_text() not in ("", STOPPED)
 
 
 def command(*options: str) -> str:

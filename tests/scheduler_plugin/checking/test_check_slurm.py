@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
-from pwd import getpwnam
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -35,6 +34,7 @@ from tests.support.slurm import (
     Cluster,
     as_user,
     cluster,
+    give_file_of_root,
     give_secret,
     open_to_all,
 )
@@ -54,7 +54,7 @@ TaskProlog={hooks}/task_prolog.sh
 SETTINGS = """
 return {{
     mode = "arbitrate", address = "unix:{served.socket}", system = "testbed", pool = {pool},
-    heartbeat = "{folder}/run/heartbeat", limits = "{folder}/limits/limits",
+    heartbeat = "{folder}/heartbeat/heartbeat", limits = "{folder}/limits/limits",
     token_file = "{folder}/plugin.token",
 }}
 """
@@ -81,7 +81,8 @@ slurmctld_log = "{folder}/slurm/slurmctld.log"
 ARBITER = """
 [arbitrate]
 period_s = 0.5
-heartbeat = "{folder}/run/heartbeat"
+heartbeat = "{folder}/heartbeat/heartbeat"
+lock = "{folder}/run/lock"
 metrics = "{folder}/run/metrics.prom"
 """
 HELD = Job(1, "ann", "hacc", "batch", "PENDING", "BeginTime", False, 0, 5, None, None, 1, 1, "", "")
@@ -180,10 +181,8 @@ def prepare(site: Site) -> None:
     for name, owner in (("jobs", "slurm"), ("watch-state", WATCH_USER), ("run", ARBITER_USER)):
         (folder / name).mkdir(mode=0o755)
         shutil.chown(folder / name, owner)
-    (folder / "limits").mkdir(mode=0o755)
-    (folder / "limits" / "limits").touch()
-    (folder / "limits" / "limits").chmod(0o664)
-    shutil.chown(folder / "limits" / "limits", "root", getpwnam(WATCH_USER).pw_gid)
+    give_file_of_root(folder / "limits" / "limits", WATCH_USER)
+    give_file_of_root(folder / "heartbeat" / "heartbeat", ARBITER_USER)
     (folder / "watch-run").mkdir()
     shutil.chown(folder / "watch-run", WATCH_USER)
     day = folder / "logs" / date.today().strftime("%Y/%-m/%-d")
@@ -210,7 +209,8 @@ def arbiter(folder: Path) -> Iterator[None]:
     command = [*ioncast, "slurm", "arbitrate", "--config", str(folder / "arbiter.toml")]
     with subprocess.Popen(command, cwd=PROJECT) as process:
         try:
-            wait_for((folder / "run" / "heartbeat").exists, "heartbeat")
+            heartbeat = folder / "heartbeat" / "heartbeat"
+            wait_for(lambda: heartbeat.read_text()[:1] == "1", "heartbeat")
             yield
         finally:
             process.terminate()

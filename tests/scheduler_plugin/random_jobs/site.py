@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from pwd import getpwnam
 
 from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
@@ -24,6 +23,7 @@ from tests.support.slurm import (
     Cluster,
     as_user,
     cluster,
+    give_file_of_root,
     give_secret,
     open_to_all,
 )
@@ -39,7 +39,7 @@ return {{
     address = "unix:{folder}/decisions.sock",
     system = "testbed",
     pool = 8,
-    heartbeat = "{folder}/arbitrate/heartbeat",
+    heartbeat = "{folder}/heartbeat/heartbeat",
     limits = "{folder}/limits/limits",
     token_file = "{folder}/plugin.token",
     -- Machines that run tests are slow. But each question to a stopped service takes that long.
@@ -64,7 +64,8 @@ limits = "{folder}/limits/limits"
 period_s = 0.5
 [arbitrate]
 period_s = 0.5
-heartbeat = "{folder}/arbitrate/heartbeat"
+heartbeat = "{folder}/heartbeat/heartbeat"
+lock = "{folder}/arbitrate/lock"
 """
 _LINES = (
     "AccountingStorageEnforce=limits,qos",
@@ -122,7 +123,7 @@ class Site:
 
     @property
     def heartbeat(self) -> Path:
-        return self.folder / "arbitrate" / "heartbeat"
+        return self.folder / "heartbeat" / "heartbeat"
 
     @property
     def limits(self) -> Path:
@@ -146,7 +147,7 @@ class Site:
     def wait_until_working(self) -> None:
         self.service.wait_until_ready()
         wait_for(lambda: self.service.decide(_KNOWN).json["source"] == "history", "prepared answer")
-        before = self.heartbeat.read_text() if self.heartbeat.exists() else ""
+        before = self.heartbeat.read_text()
         wait_for(lambda: self.heartbeat.read_text() != before, "heartbeat")
 
 
@@ -158,16 +159,11 @@ def _service(folder: Path, port: int | None = None) -> Served:
 def _prepare(folder: Path) -> None:
     open_to_all(folder)
     (folder / "logs").mkdir()
-    for name, user in (
-        *(("watch", WATCH_USER), ("arbitrate", ARBITER_USER)),
-        *(("limits", "root"), ("state", "root")),
-    ):
+    for name, user in (*(("watch", WATCH_USER), ("arbitrate", ARBITER_USER), ("state", "root")),):
         (folder / name).mkdir()
         shutil.chown(folder / name, user)
-    limits = folder / "limits" / "limits"
-    limits.touch()
-    shutil.chown(limits, "root", getpwnam(WATCH_USER).pw_gid)
-    limits.chmod(0o664)
+    give_file_of_root(folder / "limits" / "limits", WATCH_USER)
+    give_file_of_root(folder / "heartbeat" / "heartbeat", ARBITER_USER)
     program = folder / PROGRAM.decode()
     program.write_text("#!/bin/sh\nexit 0\n")
     program.chmod(0o755)

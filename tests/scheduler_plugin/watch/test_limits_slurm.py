@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pwd
 import shutil
 import stat
 import subprocess
@@ -15,7 +14,15 @@ import pytest
 
 from tests.scheduler_plugin.lua.test_job_submit_slurm import FILES, LUA, Site
 from tests.scheduler_plugin.standin import stand_in
-from tests.support.slurm import WATCH_USER, Cluster, as_user, cluster, give_secret
+from tests.support.slurm import (
+    WATCH_USER,
+    Cluster,
+    as_user,
+    cluster,
+    give_file_of_root,
+    give_secret,
+    version,
+)
 
 pytestmark = pytest.mark.slurm
 
@@ -70,13 +77,10 @@ def site() -> Iterator[Site]:
 def config(slurm: Cluster) -> None:
     """The settings and secrets of a watch, and the file as root makes it."""
     folder = slurm.folder / "watch"
-    for each in (folder, folder / "state", folder / "logs", folder / "limits"):
+    for each in (folder, folder / "state", folder / "logs"):
         each.mkdir(mode=0o755)
     shutil.chown(folder / "state", WATCH_USER)
-    path = folder / "limits" / "limits"
-    path.touch()
-    shutil.chown(path, "root", pwd.getpwnam(WATCH_USER).pw_gid)
-    path.chmod(0o664)
+    give_file_of_root(folder / "limits" / "limits", WATCH_USER)
     give_secret(folder / "jwt", slurm.token(WATCH_USER), WATCH_USER)
     give_secret(folder / "token", "ion_none", WATCH_USER)
     (folder / "watch.toml").write_text(
@@ -131,6 +135,18 @@ def ended(site: Site, *options: str) -> str:
     done = submit(site, *options)
     assert done.returncode == 0, done.stderr
     return site.cluster.wait_for(int(done.stdout), "COMPLETED")["Licenses"]
+
+
+def test_a_job_whose_tasks_ask_for_io_nodes_gets_no_more_of_them(site: Site) -> None:
+    if version() < (23, 2):
+        pytest.skip("--tres-per-task has licences from Slurm 23.02 on")
+    site.set()
+    site.service.io_nodes = 8
+    # Slurm adds up both numbers, and rejects a job with more than all licences.
+    options = ("--ntasks=2", "--tres-per-task=license/ionode:1")
+    assert "Invalid license" in submit(site, "--licenses=ionode:7", *options).stderr
+    assert ended(site, *options) == "ionode=2"
+    site.service.io_nodes = 4
 
 
 def test_a_job_above_a_limit_is_rejected_or_waits_for_ever_without_the_file(site: Site) -> None:
