@@ -30,9 +30,10 @@ coverage: $(VENV)/installed-for-tests
 	IONCAST_TEST_EXAMPLES=0.1 $(TEST) $(QUICKLY) --cov --cov-report=term:skip-covered
 
 # `make test` with every example of the tests that make up their input. Each day random submissions are others;
-# to repeat those of a day, set its seed.
+# to repeat those of a day, set its seed. Then the tests on Slurm with newer versions of it.
 nightly:
 	IONCAST_TEST_EXAMPLES=1 IONCAST_TEST_SEED=$${IONCAST_TEST_SEED:-$$(date +%Y%m%d)} $(MAKE) test
+	.ci/newer-slurm -n $(WORKERS) --dist loadfile
 
 # `make quick` with the oldest libraries that setup.cfg allows, and with other Pythons.
 matrix:
