@@ -11,7 +11,7 @@ from benchdb.command_database import reading_database
 from benchdb.measurements.coverage import STALE_AFTER_DAYS, coverage
 from benchdb.measurements.measurement_formats import coverage_to_json, coverage_to_text
 from ioncast_base.command_options import database_option, format_option, system_option
-from ioncast_base.durations import parse_duration
+from ioncast_base.times import parse_duration
 
 
 @click.command(

@@ -15,8 +15,8 @@ from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token, revoke_token, tokens
 from benchdb.store.writes import by_command, note_write
 from ioncast_base.command_options import CommandGroup, database_option, format_option
-from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError
+from ioncast_base.times import parse_duration
 
 
 @click.group(

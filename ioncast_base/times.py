@@ -1,9 +1,11 @@
-"""Times in ISO 8601, as benchmarks, databases and people write them."""
+"""Times in ISO 8601, and durations such as ``90s``, as programs and people write them."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+
+from ioncast_base.errors import InputError
 
 # ISO 8601 as Python 3.11 reads it. Python 3.10 reads only part of it.
 _ISO = re.compile(
@@ -12,6 +14,8 @@ _ISO = re.compile(
     r"(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?)?",
     re.ASCII,
 )
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_DURATION = re.compile("".join(rf"(?:([0-9]{{1,9}}){unit})?" for unit in _SECONDS))
 
 
 def instant(text: str | None) -> datetime | None:
@@ -54,6 +58,40 @@ def in_utc(time: datetime) -> str:
 def now() -> str:
     """Write the present time as `in_utc` does."""
     return in_utc(datetime.now(timezone.utc))
+
+
+def parse_duration(text: str) -> int:
+    """Read a duration such as ``90s`` or ``1h30m``.
+
+    Parameters
+    ----------
+    text : str
+        Whole numbers, each with one of the units d, h, m and s, the larger units first.
+
+    Returns
+    -------
+    int
+        Seconds.
+
+    Raises
+    ------
+    InputError
+        If `text` is not a duration or is 0 seconds long.
+
+    Examples
+    --------
+    >>> parse_duration("1h30m")
+    5400
+    """
+    match = _DURATION.fullmatch(text)
+    counts = match.groups(default="0") if match else ()
+    seconds = sum(int(count) * s for count, s in zip(counts, _SECONDS.values(), strict=False))
+    if not seconds:
+        raise InputError(
+            f"{text!r} is not a duration",
+            remedy="write it with the units d, h, m and s, like 90s, 30m, 2h, 7d or 1h30m",
+        )
+    return seconds
 
 
 def _instant(text: str) -> datetime | None:

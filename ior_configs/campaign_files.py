@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
-from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError
 from ioncast_base.kinds import FileAccess, Fsync
 from ioncast_base.quantities import Count
 from ioncast_base.sizes import parse_size
+from ioncast_base.times import parse_duration
 from ioncast_base.toml_files import (
     Line,
     Name,

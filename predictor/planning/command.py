@@ -13,8 +13,8 @@ from benchdb.campaigns.commands import engine_option, platform_option, show_left
 from benchdb.campaigns.platform_file import read_platform
 from benchdb.campaigns.readiness.prerequisites import find_engine
 from ioncast_base.command_options import WholeNumber, database_option, format_option, warn
-from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError, as_option
+from ioncast_base.times import parse_duration
 from ior_configs import IorConfig
 from ior_configs.campaign_files import read_campaign
 from predictor.commands import command_line

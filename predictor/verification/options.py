@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from ioncast_base.command_options import database_option
-from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError, as_option
+from ioncast_base.times import parse_duration
 
 _TIME_LIMIT = "10m"
 Command = Callable[..., None]

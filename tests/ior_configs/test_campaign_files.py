@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchdb.measurements.importers import Source, read_measurements
-from ioncast_base.durations import parse_duration
 from ioncast_base.errors import InputError
+from ioncast_base.times import parse_duration
 from ior_configs import IorConfig
 from ior_configs.campaign_files import (
     Campaign,
