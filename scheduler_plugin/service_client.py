@@ -7,8 +7,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -76,10 +77,10 @@ class ServiceRefusedError(ServiceError):
 
 @dataclass(frozen=True)
 class NamedLog:
-    """A Darshan log, opened for reading bytes while it is sent, and its name in messages."""
+    """A copy of a Darshan log, which nobody changes while it is sent, and its name in messages."""
 
     name: str
-    file: BinaryIO
+    copy: BytesIO
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class Ioncast:
 
     def _send(self, path: str, logs: Sequence[NamedLog], fields: dict[str, Any]) -> dict[str, Any]:
         given = {name: str(value) for name, value in fields.items() if value not in {None, ""}}
-        files = [("log", (_printable(log.name), log.file)) for log in logs]
+        files = [("log", (_printable(log.name), log.copy)) for log in logs]
         return self._ask("POST", path, data=given, files=files)
 
     def _ask(self, method: str, path: str, **content: Any) -> dict[str, Any]:

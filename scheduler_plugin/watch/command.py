@@ -42,7 +42,8 @@ Examples:
     "--once",
     is_flag=True,
     help="Do one round and exit: with 1 if Slurm or the service does not answer or rejects the"
-    " token, or if a file cannot be read. A log that the service rejects is not a failure.",
+    " token, or if a folder or a token cannot be read. A log that cannot be read or that the"
+    " service rejects is not a failure.",
 )
 @click.option(
     "--dry-run",

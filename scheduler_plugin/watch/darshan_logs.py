@@ -1,4 +1,4 @@
-"""The Darshan logs of a job: find them by name and time, and open them safely.
+"""The Darshan logs of a job: find them by name and time, and copy them safely.
 
 Darshan writes ``USER_EXE_idJOB-PID_MONTH-DAY-SECONDS-HASH.darshan_partial`` in the folder of the
 day, and renames a complete log to ``…-HASH_DURATION.darshan`` (`darshan_get_logfile_name` and
@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +33,8 @@ _NAME = re.compile(
 )
 # About 100 MB.
 _MOST_NAMES = 250_000
+# The service accepts no larger requests, by default.
+_LARGEST_LOG_MIB = 256
 # How far the clocks of Slurm, the compute nodes and this machine may differ.
 CLOCKS_S = 120.0
 
@@ -215,6 +218,28 @@ def _border(ended_s: float, started_s: float) -> float:
     return (min(ended_s, started_s) + started_s) / 2
 
 
+def copied_log(path: Path, user: str) -> BytesIO:
+    """Copy a log of a user's job into memory, so that nobody changes it while it is sent.
+
+    Raises
+    ------
+    InputError
+        When the file is not a log of the user's job (`open_log`), or is too large.
+    OSError
+        When it cannot be read now, for example because it changes meanwhile.
+    """
+    with open_log(path, user) as file:
+        before = os.fstat(file.fileno())
+        if before.st_size > _LARGEST_LOG_MIB << 20:
+            raise InputError(f"it is larger than {_LARGEST_LOG_MIB} MiB", where=str(path))
+        # None if a mandatory lock keeps the bytes back.
+        content = file.read(before.st_size + 1) or b""
+        after = os.fstat(file.fileno())
+    if len(content) != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
+        raise OSError(errno.EBUSY, "it changes while it is read", str(path))
+    return BytesIO(content)
+
+
 def open_log(path: Path, user: str) -> BinaryIO:
     """Open a log of a user's job.
 
@@ -228,12 +253,17 @@ def open_log(path: Path, user: str) -> BinaryIO:
     OSError
         When it cannot be opened.
     """
-    # A link could lead to any file, and opening a FIFO could block forever.
+    # A link could lead to any file. Opening a FIFO could block forever, and a file with a lease
+    # for 45 s.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise InputError("this is a link", where=str(path)) from error
+        if error.errno == errno.ENXIO:
+            raise InputError("this is not a regular file", where=str(path)) from error
+        if error.errno == errno.EWOULDBLOCK:
+            error.strerror = "another process has a lease on it"
         raise
     try:
         _check(os.fstat(descriptor), path, user)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,4 +44,4 @@ class DryReceiver:
         self._say(f"would send {kind} {names}: {known}")
         # Only the service can tell how many bytes the job moved. The size of the log stands in: a
         # larger log mostly means more bytes.
-        return {"bytes": sum(os.fstat(log.file.fileno()).st_size for log in logs)}
+        return {"bytes": sum(len(log.copy.getbuffer()) for log in logs)}

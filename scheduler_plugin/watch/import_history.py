@@ -176,13 +176,8 @@ class HistoryImport:
         return are_readable
 
     def _send(self) -> bool:
-        """Send all logs that are due; return whether all could be read."""
-        try:
-            self._patiently("sending logs", lambda: self._sender.send(math.inf))
-        except InputError as error:
-            _LOG.error("sending logs fails: %s", error)
-            return False
-        return True
+        """Send all logs that are due; return whether none was put off."""
+        return self._patiently("sending logs", lambda: self._sender.send(math.inf))
 
     def _send_rest(self) -> bool:
         """Send the logs that were put off; return whether all could be read."""

@@ -10,7 +10,7 @@ from scheduler_plugin.watch.state import JobRun, Kind, WatchState
 
 # The service accepts more logs and, by default, more bytes.
 _MOST_LOGS = 900
-_MOST_BYTES = 128 << 20
+MOST_BYTES = 128 << 20
 
 
 def note_logs(
@@ -93,7 +93,7 @@ def batches(paths: list[Path]) -> Iterator[list[Path]]:
     total = 0
     for path in paths:
         size = _size(path)
-        if batch and (len(batch) == _MOST_LOGS or total + size > _MOST_BYTES):
+        if batch and (len(batch) == _MOST_LOGS or total + size > MOST_BYTES):
             yield batch
             batch, total = [], 0
         batch.append(path)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +15,8 @@ from ioncast_base.times import in_utc
 from ioncast_base.visible_text import visible
 from ioncast_base.wording import alike_first
 from scheduler_plugin.service_client import NamedLog, RunOf, ServiceRefusedError
-from scheduler_plugin.watch.darshan_logs import open_log
+from scheduler_plugin.watch.darshan_logs import copied_log
+from scheduler_plugin.watch.noting_logs import MOST_BYTES
 from scheduler_plugin.watch.state import Delivery, JobRun, WatchState
 
 _LOG = logging.getLogger("ioncast.watch")
@@ -88,7 +88,7 @@ class LogSender:
         """Whether the service is left alone for now, because it did not answer before."""
         return now_s < self._paused_until_s
 
-    def send(self, until_s: float) -> None:
+    def send(self, until_s: float) -> bool:
         """Send the logs that are due; without one, only check the service once.
 
         Parameters
@@ -96,31 +96,38 @@ class LogSender:
         until_s : float
             Unix time after which no further log is sent in this round.
 
+        Returns
+        -------
+        bool
+            Whether no log was put off; logs that cannot be read now are tried again later.
+
         Raises
         ------
         IoncastError
             If the service cannot be used; the logs wait.
-        InputError
-            If a log cannot be read; all others were sent.
         """
         if not self._is_system_checked:
             self._check_system()
-        unreadable = None
+        is_complete = True
         while self._clock() <= until_s and (delivery := self._state.next_delivery(self._clock())):
             run = self._state.run_of(delivery)
             try:
-                self._deliver(delivery, run)
-            except OSError as error:
-                self._put_off(delivery)
-                unreadable = unreadable or _unreadable(error)
+                is_complete &= self._deliver(delivery, run)
             except IoncastError as error:
                 self._put_off(delivery)
                 self._pause(error)
                 raise
+            except Exception as error:
+                # A fault that only this log reaches must not keep back the others.
+                self._put_off(delivery)
+                is_complete = False
+                self._warn_once(
+                    f"logs that cannot be sent are tried again later: {type(error).__name__}:"
+                    f" {visible(error)}"
+                )
             else:
                 self._failures_in_a_row = 0
-        if unreadable is not None:
-            raise unreadable
+        return is_complete
 
     def _check_system(self) -> None:
         try:
@@ -148,37 +155,72 @@ class LogSender:
                     remedy="change it in the settings",
                 )
 
-    def _deliver(self, delivery: Delivery, run: JobRun) -> None:
-        """Send logs, then note it; if the watch is killed in between, it sends them again."""
-        locked: dict[Path, PermissionError] = {}
-        with ExitStack() as stack:
-            logs, opened = [], []
-            for path in delivery.paths:
-                try:
-                    file = stack.enter_context(open_log(path, run.user))
-                except FileNotFoundError:
-                    why = "the file does not exist any more"
-                    self._give_up(delivery, [path], run, why, is_log=False)
-                except InputError as error:
-                    self._give_up(delivery, [path], run, error.what, is_log=False)
-                except PermissionError as error:
-                    locked[path] = error
-                else:
-                    logs.append(NamedLog(path.name, file))
-                    opened.append(path)
-            if logs:
-                # Send a log that cannot be opened later, so that it does not keep back the others.
-                due_s = self._clock() + self._delay_s(delivery.attempts, _LONGEST_WAIT_S)
-                with self._state.transaction():
-                    self._state.set_apart(delivery, locked, due_s)
-                self._send(delivery, run, opened, logs)
-        for locked_error in locked.values():
-            raise locked_error
+    def _deliver(self, delivery: Delivery, run: JobRun) -> bool:
+        """Send logs, then note it; if the watch is killed in between, it sends them again.
 
-    def _send(
-        self, delivery: Delivery, run: JobRun, paths: list[Path], logs: list[NamedLog]
-    ) -> None:
+        Logs that cannot be read now are sent later, so that they do not keep back the others.
+        Return whether all could be read.
+        """
+        copies: dict[Path, BytesIO] = {}
+        later, room_bytes, are_readable = [], MOST_BYTES, True
+        for path in delivery.paths:
+            if room_bytes <= 0:
+                later.append(path)
+                continue
+            try:
+                copy = self._copy(delivery, run, path)
+            except OSError as error:
+                self._tell_unreadable(delivery, run, path, error)
+                later.append(path)
+                are_readable = False
+                continue
+            if copy is None:
+                continue
+            room_bytes -= copy.getbuffer().nbytes
+            # Logs may have grown since they were put into this request.
+            if room_bytes < 0 and copies:
+                later.append(path)
+            else:
+                copies[path] = copy
+        if copies:
+            due_s = self._clock() + self._delay_s(delivery.attempts, _LONGEST_WAIT_S)
+            with self._state.transaction():
+                self._state.set_apart(delivery, later, due_s)
+            try:
+                self._send(delivery, run, copies)
+            finally:
+                # A request is a part of cycles, which Python may collect much later.
+                for copy in copies.values():
+                    copy.close()
+        else:
+            self._put_off(delivery)
+        return are_readable
+
+    def _copy(self, delivery: Delivery, run: JobRun, path: Path) -> BytesIO | None:
+        """Copy a log; None if it is given up, because it is not a log of the job."""
+        try:
+            return copied_log(path, run.user)
+        except FileNotFoundError:
+            why = "the file does not exist any more"
+        except InputError as error:
+            why = error.what
+        self._give_up(delivery, [path], run, why, is_log=False)
+        return None
+
+    def _tell_unreadable(self, delivery: Delivery, run: JobRun, path: Path, error: OSError) -> None:
+        """Log that a log is put off, at the first attempt."""
+        if not delivery.attempts:
+            _LOG.warning(
+                "job %d of %s: %s cannot be read and is tried again later: %s",
+                run.id,
+                run.user,
+                visible(path),
+                error.strerror or error,
+            )
+
+    def _send(self, delivery: Delivery, run: JobRun, copies: Mapping[Path, BytesIO]) -> None:
         send = {"trace": self._service.send_trace, "outcome": self._service.send_outcome}
+        paths, logs = list(copies), [NamedLog(path.name, copy) for path, copy in copies.items()]
         facts = self._facts(run, has_many_logs=len(logs) > 1)
         try:
             answer = send[delivery.kind](logs, facts)
@@ -192,7 +234,7 @@ class LogSender:
             self._choose_outcome(run)
         self._counted[delivery.kind] += 1
         for warning in answer.get("warnings") or []:
-            self._warn(str(warning))
+            self._warn_once(f"the service warns: {' '.join(str(warning).split())}")
         self._sum_up(run)
 
     def _refused(
@@ -269,11 +311,10 @@ class LogSender:
             "job %d of %s: %s %s, %s", run.id, run.user, " and ".join(numbers), self.sent, had
         )
 
-    def _warn(self, warning: str) -> None:
-        """Log a warning of the service, once."""
+    def _warn_once(self, warning: str) -> None:
         if warning not in self._warnings:
             self._warnings.add(warning)
-            _LOG.warning("the service warns: %s", " ".join(warning.split()))
+            _LOG.warning("%s", warning)
 
     def _facts(self, run: JobRun, *, has_many_logs: bool) -> RunOf:
         return RunOf(
@@ -326,8 +367,3 @@ def summary(count: Counter[str], sent: str, waiting: int) -> str:
 def counted(number: int, what: str) -> str:
     """Write a number with its noun, as the watch's log has them: without thousands separators."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _unreadable(error: OSError) -> InputError:
-    where = os.fsdecode(error.filename) if error.filename else None
-    return InputError(f"cannot be read: {error.strerror or error}", where=where)

@@ -15,7 +15,7 @@ import pytest
 from ioncast_base.errors import InputError, IoncastError
 from scheduler_plugin.service_client import ServiceRefusedError, ServiceUnreachableError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
-from scheduler_plugin.watch.darshan_logs import LogFolder, open_log
+from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.watch.import_history import HistoryImport
 from scheduler_plugin.watch.sending import LogSender
 from scheduler_plugin.watch.state import opened_state
@@ -258,18 +258,12 @@ def test_a_rejected_log_is_one_line_and_stops_nothing(
     assert line.startswith(f"job 44 of ann: its trace is rejected ({bad}): ")
 
 
-def test_a_log_and_a_folder_that_cannot_be_read_are_said_and_sent_later(
+def test_a_folder_that_cannot_be_read_is_said_and_its_logs_are_sent_later(
     past: Past, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    [locked] = (past.folder / "logs").rglob("*id43*")
     past.accounted.append(_job(id=45, started_s=int(_START_S - _DAY_S)))
     closed = past.log("multiphase-ionodes0", 45, _START_S - _DAY_S).parent
     listdir = os.listdir
-
-    def open_unlocked(path: Path, user: str) -> Any:
-        if path == locked:
-            raise PermissionError(13, "Permission denied", str(path))
-        return open_log(path, user)
 
     def list_open(folder: Path) -> list[str]:
         if folder == closed:
@@ -277,11 +271,9 @@ def test_a_log_and_a_folder_that_cannot_be_read_are_said_and_sent_later(
         return listdir(folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr("scheduler_plugin.watch.sending.open_log", open_unlocked)
         patch.setattr(os, "listdir", list_open)
         assert not past.import_()
-    assert io_nodes(past) == {"42": 4, "44": None}
-    assert f"{locked}: cannot be read: Permission denied" in caplog.text
+    assert io_nodes(past) == ALL
     assert f"{closed}: the folder of the logs cannot be read: Permission denied" in caplog.text
     assert past.import_()
     assert io_nodes(past) == {**ALL, "45": 4}

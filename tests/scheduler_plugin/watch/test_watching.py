@@ -24,7 +24,7 @@ from ioncast_base.errors import InputError
 from ioncast_base.times import in_utc
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
-from scheduler_plugin.watch.darshan_logs import LogFolder, open_log
+from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.watch.job_runs import io_nodes_of, job_runs
 from scheduler_plugin.watch.state import WatchState, copied_state, opened_state
 from scheduler_plugin.watch.watching import Watch
@@ -55,8 +55,8 @@ class _Patient(Ioncast):
                 if error.status != 503 or time.monotonic() > give_up_at:
                     raise
             time.sleep(0.2)
-            for _, (_, file) in content.get("files", ()):
-                file.seek(0)
+            for _, (_, copy) in content.get("files", ()):
+                copy.seek(0)
 
 
 class Site:
@@ -375,26 +375,6 @@ def test_a_late_log_joins_a_run_whose_outcome_was_rejected(site: Site) -> None:
     assert [moved_bytes(run) for run in site.runs()] == [_FORKED_BYTES]
 
 
-def test_a_log_that_cannot_be_opened_does_not_keep_back_the_others(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    site.listed = [_job()]
-    *_, locked = [site.log(name) for name in _FORKED]
-
-    def open_unlocked(path: Path, user: str) -> Any:
-        if path == locked:
-            raise PermissionError(13, "Permission denied", str(path))
-        return open_log(path, user)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("scheduler_plugin.watch.sending.open_log", open_unlocked)
-        site.round()
-    assert [moved_bytes(run) for run in site.runs()] == [_FORKED_BYTES - 1_000_000]
-    assert f"{locked}: cannot be read: Permission denied" in caplog.text
-    site.round(later_s=60)
-    assert sum(map(moved_bytes, site.runs())) == _FORKED_BYTES
-
-
 def test_logs_that_are_too_much_for_the_service_are_sent_one_by_one(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,7 +396,7 @@ def test_logs_that_are_too_much_for_the_service_are_sent_one_by_one(
     assert moved_bytes(run) == 1_000_000
 
 
-@pytest.mark.parametrize("limit", [{"_MOST_LOGS": 2}, {"_MOST_BYTES": 5_000}])
+@pytest.mark.parametrize("limit", [{"_MOST_LOGS": 2}, {"MOST_BYTES": 5_000}])
 def test_more_logs_than_a_request_may_have_are_several_runs(
     site: Site, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]
 ) -> None:
