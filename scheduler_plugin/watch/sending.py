@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -83,6 +84,9 @@ class LogSender:
         self._paused_until_s = 0.0
         self._is_system_checked = False
         self._warnings: set[str] = set()
+        # The number of the last request of each user.
+        self._last_turns: dict[str, int] = {}
+        self._requests = 0
 
     def is_paused(self, now_s: float) -> bool:
         """Whether the service is left alone for now, because it did not answer before."""
@@ -109,7 +113,7 @@ class LogSender:
         if not self._is_system_checked:
             self._check_system()
         is_complete = True
-        while self._clock() <= until_s and (delivery := self._state.next_delivery(self._clock())):
+        for delivery in self._due(until_s):
             run = self._state.run_of(delivery)
             try:
                 is_complete &= self._deliver(delivery, run)
@@ -128,6 +132,17 @@ class LogSender:
             else:
                 self._failures_in_a_row = 0
         return is_complete
+
+    def _due(self, until_s: float) -> Iterator[Delivery]:
+        """Yield the logs that are due, users in turn, until a Unix time."""
+        while self._clock() <= until_s and (due := self._state.due_requests(self._clock())):
+            for user, batch in in_turns(due, self._last_turns):
+                if self._clock() > until_s:
+                    return
+                self._requests += 1
+                self._last_turns[user] = self._requests
+                if delivery := self._state.delivery(batch):
+                    yield delivery
 
     def _check_system(self) -> None:
         try:
@@ -353,6 +368,26 @@ class LogSender:
 def _are_runs(runs: list[list[int]], logs: int) -> bool:
     """Whether the service divides all logs among several runs."""
     return len(runs) > 1 and sorted(place for run in runs for place in run) == list(range(logs))
+
+
+def in_turns(
+    requests: Iterable[tuple[str, int]], last_turns: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
+    """Order requests so that users take turns, first the user whose last turn is longest ago.
+
+    Parameters
+    ----------
+    requests : iterable of (str, int)
+        User and number of each request.
+    last_turns : mapping of str to int
+        When the users had their last turns, as growing numbers.
+    """
+    of_users = defaultdict(list)
+    for user, number in requests:
+        of_users[user].append((user, number))
+    users = sorted(of_users, key=lambda user: last_turns.get(user, 0))
+    for turn in zip_longest(*(of_users[user] for user in users)):
+        yield from filter(None, turn)
 
 
 def summary(count: Counter[str], sent: str, waiting: int) -> str:

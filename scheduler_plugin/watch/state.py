@@ -235,16 +235,27 @@ class WatchState:
             ],
         )
 
-    def next_delivery(self, now_s: float) -> Delivery | None:
-        """The logs that have been due longest; None if no log is due."""
-        row = self._database.execute(
-            "SELECT batch, job_id, started_s, kind, attempts FROM deliveries"
-            " WHERE done_s IS NULL AND due_s <= ? ORDER BY due_s, number LIMIT 1",
+    def due_requests(self, now_s: float) -> list[tuple[str, int]]:
+        """User and batch of all logs that are due, those that are due longest first."""
+        rows = self._database.execute(
+            "SELECT user, batch FROM deliveries"
+            " JOIN jobs ON id = job_id AND jobs.started_s = deliveries.started_s"
+            " WHERE done_s IS NULL AND due_s <= ? ORDER BY due_s, number",
             (now_s,),
+        )
+        # A batch has a row for each log.
+        return list(dict.fromkeys(rows))
+
+    def delivery(self, batch: int) -> Delivery | None:
+        """The logs of a batch that wait; None if none waits any more."""
+        row = self._database.execute(
+            "SELECT job_id, started_s, kind, attempts FROM deliveries"
+            " WHERE batch = ? AND done_s IS NULL",
+            (batch,),
         ).fetchone()
         if row is None:
             return None
-        batch, job_id, started_s, kind, attempts = row
+        job_id, started_s, kind, attempts = row
         paths = self._paths("batch = ? AND done_s IS NULL", batch)
         return Delivery(batch, job_id, started_s, kind, paths, attempts)
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from scheduler_plugin.service_client import NamedLog
+from scheduler_plugin.service_client import NamedLog, RunOf
 from scheduler_plugin.watch.darshan_logs import copied_log
+from scheduler_plugin.watch.sending import in_turns
 from scheduler_plugin.watch.state import opened_state
 from tests.scheduler_plugin.watch import test_import_history, test_watching
 from tests.scheduler_plugin.watch.test_import_history import Past
@@ -260,3 +261,47 @@ def test_an_import_sends_all_logs_but_one_with_a_lease(
     assert f"{leased} cannot be read" in caplog.text
     assert past.import_()
     assert _jobs_with_runs(past) == ["42", "43", "44"]
+
+
+def test_users_take_turns() -> None:
+    waiting = [("ann", 1), ("ann", 2), ("ann", 3), ("bob", 4), ("cy", 5), ("bob", 6)]
+    order = [("ann", 1), ("bob", 4), ("cy", 5), ("ann", 2), ("bob", 6), ("ann", 3)]
+    assert list(in_turns(waiting, {})) == order
+    # Ann's turn was later than Bob's.
+    turns = list(in_turns(waiting, {"bob": 7, "ann": 8}))
+    assert turns[:3] == [("cy", 5), ("bob", 4), ("ann", 1)]
+
+
+class _Notes:
+    """A service that notes whose logs it gets, and is slow: a round has time for one request."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.users: list[str | None] = []
+
+    def measured_systems(self) -> list[str]:
+        return [self._site.system]
+
+    def send_trace(self, _logs: Any, run: RunOf) -> dict[str, Any]:
+        self.users.append(run.user)
+        self._site.now_s += 1
+        return {"bytes": 1}
+
+    send_outcome = send_trace
+
+
+def test_a_log_waits_for_one_log_of_each_other_user_at_most(site: Site) -> None:
+    users = ["ann", "eve", "bob"]
+    for user, jobs in (("ann", 40), ("eve", 40), ("bob", 1)):
+        for _ in range(jobs):
+            job_id = len(site.listed) + 100
+            site.listed.append(_job(id=job_id, user=user))
+            site.log(_OF_42, job_id)
+    service = _Notes(site)
+    with opened_state(str(site.folder / "watch.sqlite")) as state:
+        watch = site.watch(state, service)
+        while state.waiting() or not service.users:
+            assert watch.round(0.5)
+    assert service.users[:3] == users
+    assert service.users[3:80] == ["ann", "eve"] * 38 + ["ann"]
+    assert len(service.users) == 81
