@@ -75,7 +75,7 @@ class HistoryImport:
         count: Counter[str],
         *,
         licence: str,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float],
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._state = state

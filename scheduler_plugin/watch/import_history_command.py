@@ -21,6 +21,7 @@ from scheduler_plugin.watch.dry_run import DryReceiver
 from scheduler_plugin.watch.import_history import HistoryImport
 from scheduler_plugin.watch.sending import LogSender
 from scheduler_plugin.watch.state import copied_state, opened_state
+from scheduler_plugin.watch.steady_time import SteadyTime
 
 _LOG = logging.getLogger("ioncast.import")
 _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
@@ -85,6 +86,7 @@ def import_history(config: str, since: datetime, until: datetime | None, dry_run
         copied_state(location) if dry_run else opened_state(location, "import") as state,
     ):
         count: Counter[str] = Counter()
+        clock = SteadyTime()
         sender = LogSender(
             state,
             DryReceiver(service, click.echo) if dry_run else service,
@@ -92,9 +94,11 @@ def import_history(config: str, since: datetime, until: datetime | None, dry_run
             system=settings.system,
             period_s=_PAUSE_S,
             is_dry=dry_run,
-            clock=time.time,
+            clock=clock,
         )
-        past = HistoryImport(state, slurm, logs, sender, count, licence=settings.licence.name)
+        past = HistoryImport(
+            state, slurm, logs, sender, count, licence=settings.licence.name, clock=clock
+        )
         is_done = _run(past, since_s, until_s)
     sys.exit(0 if is_done else 1)
 

@@ -13,6 +13,7 @@ from scheduler_plugin.watch.state import JobRun
 
 _Value = TypeVar("_Value")
 
+_DAY_S = 86_400.0
 _POOL = re.compile(r"\bpool=(?P<pool>[^\s,]+)|\bcapacity=(?P<capacity>[0-9]{1,9})\b")
 
 
@@ -59,7 +60,7 @@ def _job_run(job: Job, components: list[Job], io_nodes: int | None, now_s: float
     return JobRun(
         id=job.het_job_id or job.id,
         started_s=job.started_s or 0,
-        ended_s=(job.ended_s or now_s) if job.has_ended else None,
+        ended_s=_end_of(job, now_s) if job.has_ended else None,
         user=_text(job.user),
         name=_text(job.name),
         nodes=_common([each.nodes or None for each in components]),
@@ -67,6 +68,12 @@ def _job_run(job: Job, components: list[Job], io_nodes: int | None, now_s: float
         decision_id=mark.decision_id if mark else None,
         tasks=_common([each.tasks or None for each in components]),
     )
+
+
+def _end_of(job: Job, now_s: float) -> float:
+    """The end of a job; now if it is unknown, or if Slurm's clock was days ahead at the end."""
+    ended_s = job.ended_s or now_s
+    return now_s if (job.started_s or 0) <= now_s < ended_s - _DAY_S else ended_s
 
 
 def _text(text: str) -> str:

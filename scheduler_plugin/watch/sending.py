@@ -135,7 +135,9 @@ class LogSender:
 
     def _due(self, until_s: float) -> Iterator[Delivery]:
         """Yield the logs that are due, users in turn, until a Unix time."""
-        while self._clock() <= until_s and (due := self._state.due_requests(self._clock())):
+        while self._clock() <= until_s and (
+            due := self._state.due_requests(self._clock(), _LONGEST_WAIT_S)
+        ):
             for user, batch in in_turns(due, self._last_turns):
                 if self._clock() > until_s:
                     return

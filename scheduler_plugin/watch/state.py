@@ -235,13 +235,17 @@ class WatchState:
             ],
         )
 
-    def due_requests(self, now_s: float) -> list[tuple[str, int]]:
-        """User and batch of all logs that are due, those that are due longest first."""
+    def due_requests(self, now_s: float, longest_wait_s: float) -> list[tuple[str, int]]:
+        """User and batch of all logs that are due, those that are due longest first.
+
+        Logs that seem to wait longer than `longest_wait_s` are due: the clock was wrong when they
+        were put off.
+        """
         rows = self._database.execute(
             "SELECT user, batch FROM deliveries"
             " JOIN jobs ON id = job_id AND jobs.started_s = deliveries.started_s"
-            " WHERE done_s IS NULL AND due_s <= ? ORDER BY due_s, number",
-            (now_s,),
+            " WHERE done_s IS NULL AND (due_s <= ? OR due_s > ?) ORDER BY due_s, number",
+            (now_s, now_s + longest_wait_s),
         )
         # A batch has a row for each log.
         return list(dict.fromkeys(rows))
@@ -354,14 +358,23 @@ class WatchState:
             self._database.execute("REPLACE INTO progress VALUES (?, ?)", (name, moment_s))
 
     def prune(self, before_s: float) -> int:
-        """Remove runs closed before a time; return how many of their logs were never sent."""
-        old = "closed_s < ?"
+        """Remove runs closed before a time, the oldest first, and at most 1 % of all runs.
+
+        Return how many of their logs were never sent.
+        """
+        old = (
+            "(SELECT id, started_s FROM jobs WHERE closed_s < ? ORDER BY closed_s"
+            " LIMIT (SELECT (count(*) + 99) / 100 FROM jobs))"
+        )
         [unsent] = self._database.execute(
-            "SELECT count(*) FROM deliveries JOIN jobs ON id = job_id"  # noqa: S608
-            f" AND jobs.started_s = deliveries.started_s WHERE done_s IS NULL AND {old}",
+            "SELECT count(*) FROM deliveries"  # noqa: S608
+            f" WHERE done_s IS NULL AND (job_id, started_s) IN {old}",
             (before_s,),
         ).fetchone()
-        self._database.execute(f"DELETE FROM jobs WHERE {old}", (before_s,))  # noqa: S608
+        self._database.execute(
+            f"DELETE FROM jobs WHERE (id, started_s) IN {old}",  # noqa: S608
+            (before_s,),
+        )
         return int(unsent)
 
     @contextmanager

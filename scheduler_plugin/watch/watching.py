@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
-from collections.abc import Callable
 
 from ioncast_base.errors import InputError
 from scheduler_plugin.rounds import Failures
@@ -16,10 +14,16 @@ from scheduler_plugin.watch.limits_file import LimitsFile
 from scheduler_plugin.watch.noting_logs import note_logs
 from scheduler_plugin.watch.sending import LogSender, Receiver, counted, summary
 from scheduler_plugin.watch.state import JobRun, WatchState
+from scheduler_plugin.watch.steady_time import SteadyTime
 
 _LOG = logging.getLogger("ioncast.watch")
 _KEPT_S = 28 * 86_400.0
 _BETWEEN_SUMMARIES_S = 3600.0
+# Runs are removed once an hour, and at most 1 % of them: at its start the watch cannot know
+# whether the clock is right.
+_BETWEEN_PRUNINGS_S = 3600.0
+# The name of a time in the state: when runs were removed last.
+_PRUNED = "pruned"
 _BETWEEN_LIMITS_S = 60.0
 
 
@@ -46,8 +50,8 @@ class Watch:
         Writes numbers for Prometheus.
     is_dry : bool
         Whether the receiver sends nothing; then the log says "would be sent".
-    clock : callable
-        Returns the Unix time.
+    clock : SteadyTime, optional
+        The time.
     """
 
     def __init__(
@@ -64,14 +68,14 @@ class Watch:
         limits: LimitsFile | None = None,
         exporter: Exporter | None = None,
         is_dry: bool = False,
-        clock: Callable[[], float] = time.time,
+        clock: SteadyTime | None = None,
     ) -> None:
         self._state = state
         self._logs = logs
         self._wait_s = wait_s
         self._limits = limits
         self._exporter = exporter
-        self._clock = clock
+        self._clock = clock = clock or SteadyTime()
         self._failures = Failures(_LOG)
         self._counted: Counter[str] = Counter()
         self._summed_up: Counter[str] = Counter()
@@ -89,7 +93,6 @@ class Watch:
             clock=clock,
         )
         self._summed_up_s = clock()
-        self._pruned_s = 0.0
         self._limits_s = 0.0
 
     def round(self, sending_s: float) -> bool:
@@ -107,7 +110,7 @@ class Watch:
         """
         has_worked = self._steps(sending_s)
         if has_worked:
-            self._worked_s = self._clock()
+            self._worked_s = self._clock.wall_s()
         if self._exporter is not None:
             counted = self._summed_up + self._counted
             waiting = self._state.waiting()
@@ -120,17 +123,17 @@ class Watch:
             self._failures.attempt("looking for logs", self._look),
         ]
         now_s = self._clock()
-        limits = self._limits
-        if limits is not None and abs(now_s - self._limits_s) > _BETWEEN_LIMITS_S:
-            self._limits_s = now_s
+        # The plugin compares the time in the file with its own clock.
+        limits, wall_s = self._limits, self._clock.wall_s()
+        if limits is not None and abs(wall_s - self._limits_s) > _BETWEEN_LIMITS_S:
+            self._limits_s = wall_s
             done.append(
-                self._failures.attempt("reading Slurm's limits", lambda: limits.renew(now_s))
+                self._failures.attempt("reading Slurm's limits", lambda: limits.renew(wall_s))
             )
         if not self._sender.is_paused(now_s):
             until_s = now_s + sending_s
             done.append(self._failures.attempt("sending logs", lambda: self._sender.send(until_s)))
-        if now_s - self._pruned_s > _BETWEEN_SUMMARIES_S:
-            self._prune(now_s)
+        self._prune(now_s)
         if now_s - self._summed_up_s > _BETWEEN_SUMMARIES_S:
             self.sum_up()
         return all(done) and not self._failures
@@ -172,9 +175,12 @@ class Watch:
             _LOG.debug("job %d of %s: no log", run.id, run.user)
 
     def _prune(self, now_s: float) -> None:
-        self._pruned_s = now_s
+        pruned_s = self._state.moment(_PRUNED) or 0.0
+        if abs(now_s - pruned_s) < _BETWEEN_PRUNINGS_S or not self._clock.may_forget:
+            return
         with self._state.transaction():
             unsent = self._state.prune(now_s - _KEPT_S)
+            self._state.remember(_PRUNED, now_s)
         if unsent:
             _LOG.warning(
                 "%s could not be sent for four weeks and will not be sent", counted(unsent, "log")

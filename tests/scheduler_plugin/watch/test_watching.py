@@ -27,6 +27,7 @@ from scheduler_plugin.slurm import Job, SlurmAnswerError, SlurmUnreachableError
 from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.watch.job_runs import io_nodes_of, job_runs
 from scheduler_plugin.watch.state import WatchState, copied_state, opened_state
+from scheduler_plugin.watch.steady_time import SteadyTime
 from scheduler_plugin.watch.watching import Watch
 from tests.support.serving import PATIENCE_S, Served, running, start, stop
 
@@ -68,6 +69,8 @@ class Site:
         self.folder = folder
         self.system = f"system{next(_numbers)}"
         self.now_s = _START_S + 600
+        # Seconds by which the wall clock is ahead.
+        self.ahead_s = 0.0
         self.listed: list[Job] = []
         self.accounted: list[Job] = []
         self.failure: Exception | None = None
@@ -103,7 +106,7 @@ class Site:
             LogFolder(self.folder / "logs", "%Y/%-m/%-d"),
             system=self.system,
             licence="ionode",
-            clock=lambda: self.now_s,
+            clock=SteadyTime(lambda: self.now_s + self.ahead_s, lambda: self.now_s - _START_S),
             **{"period_s": 10.0, "wait_s": 300.0, **settings},
         )
 
@@ -815,6 +818,7 @@ from scheduler_plugin.watch.darshan_logs import LogFolder
 from scheduler_plugin.service_client import Ioncast, ServiceRefusedError
 from scheduler_plugin.slurm import Job
 from scheduler_plugin.watch.state import opened_state
+from scheduler_plugin.watch.steady_time import SteadyTime
 from scheduler_plugin.watch.watching import Watch
 
 logging.disable()
@@ -835,7 +839,7 @@ def watch(system, state_path, kill_at):
         state._database.set_trace_callback(count)
         watch = Watch(state, Slurm(), service, LogFolder(told["logs"], "%Y/%-m/%-d"),
                       system=system, licence="ionode", period_s=10.0, wait_s=300.0,
-                      clock=lambda: told["now_s"])
+                      clock=SteadyTime(lambda: told["now_s"], lambda: told["now_s"]))
         # A busy service is asked again.
         while not watch.round(float("inf")):
             told["now_s"] += 5
