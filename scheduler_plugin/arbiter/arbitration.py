@@ -172,6 +172,8 @@ def _is_held(job: Job, now_s: float) -> bool:
 
 def _is_ours(job: Job, now_s: float) -> bool:
     is_in_line = job.is_waiting and not job.is_held and job.reason in _IN_LINE
+    # Slurm 24.11 names the reason BeginTime only some time after a user has set another time.
+    is_in_line = is_in_line and (job.begins_s or 0) <= now_s
     return _mark(job) is not None and (is_in_line or _is_held(job, now_s))
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from scheduler_plugin.checking.asking_sources import said_by
 from scheduler_plugin.slurm.licence_limits import is_named
 
-_SETTING = re.compile(r"^(\w+)\s*= (.*)$", re.MULTILINE)
+# Slurm 24.11 numbers settings that may have several values: PrologSlurmctld[0].
+_SETTING = re.compile(r"^(\w+)(?:\[\d+\])?\s*= (.*)$", re.MULTILINE)
 _LICENCE = re.compile(r"^LicenseName=(\S+) Total=(\d+) ", re.MULTILINE)
 _IN_FILE = re.compile(r"^\s*Licenses\s*=\s*([^#\s]+)", re.MULTILINE | re.IGNORECASE)
 _USER = re.compile(r"(.+)\(\d+\)")

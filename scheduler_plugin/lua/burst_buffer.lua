@@ -35,10 +35,11 @@ local function pool()
     return settings.licence or "ionode", size
 end
 
--- Slurm gives the size to slurm_bb_setup only. So a file beside the job's script, in StateSaveLocation, keeps
--- it for the other functions, as a text such as ionode:4.
+-- Slurm gives the size to slurm_bb_setup only. So a file in StateSaveLocation keeps it for the other functions,
+-- as a text such as ionode:4. From 24.05 on, an array's task has no folder of its own there yet.
 local function request_file(job_id, job_script)
-    return (job_script:match("^(.*/)") or "./") .. "ionodes." .. job_id
+    local folder = job_script:match("^(.*/)hash%.%d+/job%.%d+/") or job_script:match("^(.*/)") or "./"
+    return folder .. "ionodes." .. job_id
 end
 
 local function keep_request(job_id, job_script, request)
@@ -148,7 +149,11 @@ end
 
 -- After this function other jobs get the I/O nodes. Slurm calls it also for a job that never ran.
 function slurm_bb_job_teardown(job_id, job_script)
-    return switch("epilog_slurmctld.sh", job_id, job_script)
+    local code, said = switch("epilog_slurmctld.sh", job_id, job_script)
+    if code == slurm.SUCCESS then
+        os.remove(request_file(job_id, job_script))
+    end
+    return code, said
 end
 
 local function nothing_to_do()

@@ -23,7 +23,7 @@ from benchdb.store.tokens import add_token
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
 from scheduler_plugin.marks import mark_of
 from tests.support.serving import Served, running, wait_for
-from tests.support.slurm import Cluster, cluster
+from tests.support.slurm import Cluster, cluster, version
 
 pytestmark = [pytest.mark.slurm, pytest.mark.serving]
 
@@ -213,16 +213,20 @@ def test_a_user_asks_for_another_number_or_for_direct_access(
 
 
 def test_submissions_over_rest_are_decided_too(slurm: Cluster, folder: Path) -> None:
+    path = "/usr/bin:/bin"
+    interface, environment = (
+        ("0.0.38", {"PATH": path}) if version() < (23, 2) else ("0.0.42", [f"PATH={path}"])
+    )
     job = {
         "name": "over-rest",
         "current_working_directory": str(folder),
-        "environment": {"PATH": "/usr/bin:/bin"},
+        "environment": environment,
         "standard_output": "/dev/null",
     }
     submitted = slurm.run(
         *("curl", "-sf", "--unix-socket", str(slurm.rest), "-H", "Content-Type: application/json"),
         *("-H", "X-SLURM-USER-NAME: root", "-H", f"X-SLURM-USER-TOKEN: {slurm.token()}"),
-        *("--data-binary", "@-", "http://localhost/slurm/v0.0.38/job/submit"),
+        *("--data-binary", "@-", f"http://localhost/slurm/v{interface}/job/submit"),
         told=json.dumps({"script": f"#!/bin/sh\n{folder}/{PROGRAM} {folder}\n", "job": job}),
     )
     job_id = json.loads(submitted.stdout)["job_id"]

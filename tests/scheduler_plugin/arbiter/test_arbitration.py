@@ -137,9 +137,11 @@ def test_jobs_of_others_are_left_alone() -> None:
     held_while_it_was_held = waiting(6, "one", is_held=True, priority=0, reason="JobHeldUser")
     begins_later = waiting(7, "one", begins_s=int(NOW_S) + 3600)
     begins_sooner = waiting(8, "one", begins_s=int(NOW_S) + 60)
+    begins_later_for_no_reason_yet = waiting(9, "one", begins_s=int(NOW_S) + 3600, reason="None")
     waits_for_another = waiting(3, "one", held=False, reason="Dependency")
     runs = replace(running(4, 1), admin_comment="ioncast:one")
     of_users = held_by_its_user, held_while_it_was_held, begins_later, begins_sooner
+    of_users = *of_users, begins_later_for_no_reason_yet
     jobs = asked_itself, waits_for_another, runs, put_back_by_an_admin, *of_users
     assert planned(*jobs) == []
     assert decisions_of(jobs, NOW_S) == []

@@ -46,6 +46,8 @@ AccountingStorageType   = accounting_storage/slurmdbd
 BurstBufferType         = (null)
 JobSubmitPlugins        = defaults,lua
 Licenses                = ionode:8
+PrologSlurmctld[0]      = /etc/ioncast/hooks/prolog_slurmctld.sh
+PrologSlurmctld[1]      = /etc/slurm/other.sh
 PrivateData             = jobs,usage
 SlurmUser               = slurm(64030)
 SlurmctldLogFile        = /var/log/slurm/slurmctld.log
@@ -136,6 +138,8 @@ def test_the_controllers_configuration_is_read() -> None:
     assert CONTROLLER.private == {"jobs", "usage"}
     assert CONTROLLER.has_slurmdbd
     assert CONTROLLER.of("BurstBufferType") == ""
+    # As of Slurm 24.11; older versions show one script without a number.
+    assert CONTROLLER.of("PrologSlurmctld") == "/etc/ioncast/hooks/prolog_slurmctld.sh"
     line = "LicenseName=ionode@db Total=8 Used=0 Free=8 Reserved=0 Remote=yes\n"
     assert Controller({}, read_totals(line)).total("ionode") == 8
     assert Controller({}, {}).total("ionode") == 0
