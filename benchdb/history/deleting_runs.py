@@ -32,7 +32,7 @@ from benchdb.store.schema import (
     runs,
     systems,
 )
-from benchdb.store.stored_counters import add_to_counter, counter
+from benchdb.store.stored_counters import add_to_counter, count, counter
 from ioncast_base.times import in_utc, now
 
 # Deleting more in one transaction would keep other writers waiting. A run has up to 1 MiB of
@@ -58,13 +58,13 @@ _OLD_RUNS = (
     select(runs.c.id)
     .where(runs.c.stored_at < bindparam("first_kept"), ~_IS_NEEDED)
     .order_by(runs.c.stored_at)
-    .limit(_RUNS_AT_ONCE)
+    .limit(bindparam("most"))
 )
 _OLD_OUTCOMES = (
     select(outcomes.c.id)
     .where(outcomes.c.reported_at < bindparam("first_kept"))
     .order_by(outcomes.c.reported_at)
-    .limit(_OUTCOMES_AT_ONCE)
+    .limit(bindparam("most"))
 )
 _KNOWN_BY = (
     select(systems.c.name, applications.c.executable, applications.c.user, runs.c.name)
@@ -95,23 +95,39 @@ class DeletedRun:
     name: str | None
 
 
-def old_runs(connection: Connection, first_kept: datetime) -> list[int]:
-    """The ids of some runs that were stored before a time, the oldest first.
+def old_runs(connection: Connection, first_kept: datetime, most: int = _RUNS_AT_ONCE) -> list[int]:
+    """The ids of some runs that were stored before a time, the oldest first, at most `most`.
 
     The newest run of an application and number of processes is left out as long as the database
     has decisions for the application.
     """
-    return list(connection.scalars(_OLD_RUNS, {"first_kept": in_utc(first_kept)}))
+    values = {"first_kept": in_utc(first_kept), "most": min(most, _RUNS_AT_ONCE)}
+    return list(connection.scalars(_OLD_RUNS, values))
 
 
-def old_outcomes(connection: Connection, first_kept: datetime) -> list[int]:
+def count_old_runs(connection: Connection, first_kept: datetime) -> int:
+    """Count all runs of which `old_runs` lists some."""
+    return count(connection, _OLD_RUNS, first_kept=in_utc(first_kept))
+
+
+def old_outcomes(
+    connection: Connection, first_kept: datetime, most: int = _OUTCOMES_AT_ONCE
+) -> list[int]:
     """The ids of some outcomes that were reported before a time, the oldest first."""
-    return list(connection.scalars(_OLD_OUTCOMES, {"first_kept": in_utc(first_kept)}))
+    values = {"first_kept": in_utc(first_kept), "most": min(most, _OUTCOMES_AT_ONCE)}
+    return list(connection.scalars(_OLD_OUTCOMES, values))
 
 
-def delete_old_runs(connection: Connection, first_kept: datetime) -> None:
-    """Delete the runs that `old_runs` lists."""
-    delete_runs(connection, old_runs(connection, first_kept))
+def count_old_outcomes(connection: Connection, first_kept: datetime) -> int:
+    """Count all outcomes that were reported before a time."""
+    return count(connection, _OLD_OUTCOMES, first_kept=in_utc(first_kept))
+
+
+def delete_old_runs(connection: Connection, first_kept: datetime, most: int = _RUNS_AT_ONCE) -> int:
+    """Delete the runs that `old_runs` lists, and return their number."""
+    ids = old_runs(connection, first_kept, most)
+    delete_runs(connection, ids)
+    return len(ids)
 
 
 def delete_runs(connection: Connection, ids: Collection[int]) -> None:

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from benchdb.history.decision_sizes import SIZE, SIZE_COUNTER
 from benchdb.history.decisions import HOUR
 from benchdb.store.schema import decisions, expired_decisions, outcomes, systems
-from benchdb.store.stored_counters import add_to_counter, counter
+from benchdb.store.stored_counters import add_to_counter, count, counter
 from benchdb.store.systems import system_names
 from ioncast_base.times import in_utc
 
@@ -56,7 +56,7 @@ _OLDEST = (
     .limit(_AT_ONCE)
 )
 _BY_ID = _OLDEST.limit(None).where(decisions.c.id.in_(bindparam("keys", expanding=True)))
-_TOO_OLD = _OLDEST.where(decisions.c.asked_at < bindparam("first_kept"))
+_TOO_OLD = _OLDEST.limit(bindparam("most")).where(decisions.c.asked_at < bindparam("first_kept"))
 _FROM = _OLDEST.add_columns(_RANK.label("rank")).where(
     tuple_(decisions.c.asked_at, decisions.c.id)
     > tuple_(bindparam("asked_at"), bindparam("last_id"))
@@ -71,13 +71,14 @@ BEGINNING: Place = (("", ""),) * 3
 Before = Callable[[Connection, Sequence[str]], None]
 
 
-def has_too_old(connection: Connection, first_kept: datetime) -> bool:
-    """Whether `delete_too_old` would delete any decision."""
-    query = select(exists().where(decisions.c.asked_at < in_utc(first_kept)))
-    return bool(connection.scalar(query))
+def count_too_old(connection: Connection, first_kept: datetime) -> int:
+    """Count the decisions from before a time."""
+    return count(connection, _TOO_OLD, first_kept=in_utc(first_kept))
 
 
-def delete_too_old(connection: Connection, first_kept: datetime, before: Before) -> int:
+def delete_too_old(
+    connection: Connection, first_kept: datetime, before: Before, most: int = _AT_ONCE
+) -> int:
     """Delete some of the decisions from before a time, the oldest first.
 
     Parameters
@@ -88,6 +89,8 @@ def delete_too_old(connection: Connection, first_kept: datetime, before: Before)
         Decisions of this time and newer ones stay; it needs a time zone.
     before : callable
         As in `Before`.
+    most : int
+        Delete at most so many.
 
     Returns
     -------
@@ -95,7 +98,8 @@ def delete_too_old(connection: Connection, first_kept: datetime, before: Before)
         Number of deleted decisions; 0 if no older ones are left. `decisions_per_hour` still counts
         them.
     """
-    rows = connection.execute(_TOO_OLD, {"first_kept": in_utc(first_kept)}).all()
+    values = {"first_kept": in_utc(first_kept), "most": min(most, _AT_ONCE)}
+    rows = connection.execute(_TOO_OLD, values).all()
     before(connection, [row.id for row in rows])
     _delete(connection, rows)
     return len(rows)

@@ -5,24 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from benchdb.store.credentials import digest
 from benchdb.store.schema import kept_results
+from benchdb.store.stored_counters import count
 from ioncast_base.errors import ConflictError, InputError
 from ioncast_base.times import in_utc
 
 # A page reads the document as a whole.
 MOST_DOCUMENT_BYTES = 4 << 20
 
-_BYTES = select(func.coalesce(func.sum(kept_results.c.bytes), 0))
+_HAS_EXPIRED = kept_results.c.expires_at <= bindparam("now")
+_BYTES = select(func.coalesce(func.sum(kept_results.c.bytes), 0)).where(~_HAS_EXPIRED)
 # A deleted result has no bytes; its row stays for a while, so that nobody keeps the result again.
 _KNOWN = select(kept_results.c.document, kept_results.c.expires_at).where(
-    kept_results.c.sha256 == bindparam("digest"), kept_results.c.expires_at > bindparam("now")
+    kept_results.c.sha256 == bindparam("digest"), ~_HAS_EXPIRED
 )
 _KEPT = _KNOWN.where(kept_results.c.bytes > 0)
-_HAS_EXPIRED = select(exists().where(kept_results.c.expires_at <= bindparam("now")))
-_FORGET_EXPIRED = delete(kept_results).where(kept_results.c.expires_at <= bindparam("now"))
+# Deleting more in one transaction would keep other writers waiting. A result has up to 4 MiB.
+_AT_ONCE = 50
+_EXPIRED = (
+    select(kept_results.c.id)
+    .where(_HAS_EXPIRED)
+    .order_by(kept_results.c.expires_at)
+    .limit(bindparam("most"))
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ def keep_result(
     Returns
     -------
     bool
-        False if there is no room. Nothing is deleted to make room, except for expired results.
+        False if there is no room. Nothing is deleted to make room; expired results need none.
 
     Raises
     ------
@@ -84,14 +92,15 @@ def keep_result(
     size_bytes = len(document.encode())
     if size_bytes > MOST_DOCUMENT_BYTES:
         raise InputError(f"the result has {size_bytes} bytes, more than {MOST_DOCUMENT_BYTES}")
-    forget_expired(connection, now)
     known = connection.execute(_KNOWN, {"digest": digest(secret), "now": in_utc(now)}).first()
     if known is not None and not known.document:
         raise ConflictError("this result was deleted", remedy="send the log again")
     if known is not None:
         return True
-    if connection.execute(_BYTES).scalar_one() + size_bytes > room_bytes:
+    if connection.execute(_BYTES, {"now": in_utc(now)}).scalar_one() + size_bytes > room_bytes:
         return False
+    # The clock may be wrong, so only the same result is replaced.
+    connection.execute(delete(kept_results).where(kept_results.c.sha256 == digest(secret)))
     values = {
         "sha256": digest(secret),
         "document": document,
@@ -140,11 +149,14 @@ def forget_result(
     return True
 
 
-def has_expired(connection: Connection, now: datetime) -> bool:
-    """Whether `forget_expired` would delete anything."""
-    return bool(connection.execute(_HAS_EXPIRED, {"now": in_utc(now)}).scalar_one())
+def count_expired(connection: Connection, now: datetime) -> int:
+    """Count the results that have expired."""
+    return count(connection, _EXPIRED, now=in_utc(now))
 
 
-def forget_expired(connection: Connection, now: datetime) -> int:
-    """Delete all results that have expired, and return their number."""
-    return connection.execute(_FORGET_EXPIRED, {"now": in_utc(now)}).rowcount
+def forget_expired(connection: Connection, now: datetime, most: int = _AT_ONCE) -> int:
+    """Delete some results that have expired, the oldest first, and return their number."""
+    values = {"now": in_utc(now), "most": min(most, _AT_ONCE)}
+    ids = list(connection.scalars(_EXPIRED, values))
+    connection.execute(delete(kept_results).where(kept_results.c.id.in_(ids)))
+    return len(ids)

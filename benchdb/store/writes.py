@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
-from sqlalchemy import Connection, delete, exists, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from benchdb.store.accepted_values import is_text
 from benchdb.store.schema import longest
 from benchdb.store.schema import writes as writes_table
+from benchdb.store.stored_counters import count
 from ioncast_base.times import in_utc, now
 
 WriteKind = Literal["run", "outcome", "measurements", "deletion", "token", "change"]
@@ -22,6 +23,12 @@ _AT_ONCE = 500
 _NEWEST_FIRST = select(
     *(writes_table.c[name] for name in ("at", "by", "kind", "what", "system"))
 ).order_by(writes_table.c.id.desc())
+_OLD = (
+    select(writes_table.c.id)
+    .where(writes_table.c.at < bindparam("first_kept"))
+    .order_by(writes_table.c.at)
+    .limit(bindparam("most"))
+)
 
 
 @dataclass(frozen=True)
@@ -120,20 +127,14 @@ def writes(
     return [Write(*row) for row in connection.execute(query)]
 
 
-def has_old_writes(connection: Connection, first_kept: datetime) -> bool:
-    """Whether `delete_old_writes` would delete any."""
-    query = select(exists().where(writes_table.c.at < in_utc(first_kept)))
-    return bool(connection.scalar(query))
+def count_old_writes(connection: Connection, first_kept: datetime) -> int:
+    """Count the changes from before a time."""
+    return count(connection, _OLD, first_kept=in_utc(first_kept))
 
 
-def delete_old_writes(connection: Connection, first_kept: datetime) -> None:
-    """Delete some of the changes from before a time, the oldest first."""
-    old = (
-        select(writes_table.c.id)
-        .where(writes_table.c.at < in_utc(first_kept))
-        .order_by(writes_table.c.at)
-        .limit(_AT_ONCE)
-    )
-    connection.execute(
-        delete(writes_table).where(writes_table.c.id.in_(list(connection.scalars(old))))
-    )
+def delete_old_writes(connection: Connection, first_kept: datetime, most: int = _AT_ONCE) -> int:
+    """Delete some of the changes from before a time, the oldest first; return their number."""
+    values = {"first_kept": in_utc(first_kept), "most": min(most, _AT_ONCE)}
+    ids = list(connection.scalars(_OLD, values))
+    connection.execute(delete(writes_table).where(writes_table.c.id.in_(ids)))
+    return len(ids)

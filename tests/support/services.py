@@ -77,6 +77,7 @@ class Service:
 
 SERVICES = {
     "browser": Service("Chromium", lambda: _programs("chromium")),
+    "compiler": Service("a C compiler", lambda: _programs("cc")),
     "fio": Service("fio", lambda: _programs("fio")),
     "lua": Service("Lua 5.1 and 5.4 with lua-socket", _lua),
     "mpi": Service("MPICH and a C compiler", lambda: _programs("mpiexec", "mpicc", "cc")),

@@ -26,6 +26,7 @@ from ioncast.service.keeper.preparing import Prepared, Preparing, Surveys
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.settings import Settings
+from ioncast_base.clock import ClockCheck
 from ioncast_base.errors import UnknownNameError
 
 # A longer transaction would keep other writers waiting on SQLite.
@@ -76,7 +77,7 @@ class AnswerStep:
         self._is_stopping = is_stopping
         self._surveys = Surveys()
         self._learning = Learning(database, self._surveys)
-        # When the change of a system's measurements was last noted.
+        # When the change of a system's measurements was last noted, in seconds since boot.
         self._changed_at_s: dict[str, float] = {}
         # Ids of applications, in the order in which they are prepared.
         self._pending: dict[int, None] = {}
@@ -96,11 +97,11 @@ class AnswerStep:
         self._pending |= dict.fromkeys(applications)
         self._done = set()
 
-    def step(self, now_s: float) -> None:
+    def step(self, clock: ClockCheck) -> None:
         """Note what changed, and prepare applications for about a second."""
         writer = self._file.writer
         with transaction(self._database) as connection:
-            self._note_changes(connection, now_s)
+            self._note_changes(connection, clock.boot_s)
         if not is_known(self._settings):
             remember(self._settings)
         if not self.is_behind or not self._learning.is_done():
@@ -141,7 +142,7 @@ class AnswerStep:
         # The last keeper may have ended before it prepared these.
         self.pend(self._wanted.by_application)
 
-    def _note_changes(self, connection: Connection, now_s: float) -> None:
+    def _note_changes(self, connection: Connection, boot_s: float) -> None:
         """Note the applications that changes in the database concern."""
         found = newest(connection)
         if any(now < held for now, held in zip(found, self._progress.newest, strict=True)):
@@ -153,9 +154,9 @@ class AnswerStep:
             self._progress.note_newest(*found)
         for system in system_names(connection):
             basis = self._basis(connection, system)
-            is_due = now_s >= self._changed_at_s.get(system, -inf) + _BETWEEN_MODELS_S
+            is_due = boot_s >= self._changed_at_s.get(system, -inf) + _BETWEEN_MODELS_S
             if self._progress.basis(system) != basis and is_due:
-                self._changed_at_s[system] = now_s
+                self._changed_at_s[system] = boot_s
                 self._learning.add(system)
                 self._progress.note_basis(system, basis)
                 self.pend(_applications_of(connection, system))

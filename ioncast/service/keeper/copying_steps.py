@@ -14,6 +14,7 @@ from benchdb.store.tokens import valid_tokens
 from ioncast.service.answering.answers import Pause
 from ioncast.service.answering.prepared import KnownToken, Role, Writer
 from ioncast.service.keeper.state_file import StateFile
+from ioncast_base.clock import ClockCheck
 from ioncast_base.times import instant
 
 _WARN_BEFORE_S = 14 * 86_400.0
@@ -38,7 +39,7 @@ class TokenStep:
         # Warnings that were logged; a keeper that begins anew logs them again.
         self._warned: set[str] = set()
 
-    def step(self, now_s: float) -> None:
+    def step(self, clock: ClockCheck) -> None:
         """Copy the tokens that are not revoked now."""
         with transaction(self._database) as connection:
             tokens = {
@@ -48,7 +49,7 @@ class TokenStep:
         writer = self._file.writer
         with writer.transaction():
             writer.put_tokens(tokens)
-        self._warn(tokens.values(), now_s)
+        self._warn(tokens.values(), clock.wall_s)
 
     def _warn(self, tokens: Iterable[KnownToken], now_s: float) -> None:
         for token in tokens:
@@ -78,7 +79,7 @@ class PauseStep:
         self._known: dict[str, Pause] = {}
         file.when_opened(self._begin)
 
-    def step(self, _now_s: float) -> None:
+    def step(self, _clock: ClockCheck) -> None:
         """Copy the pauses, and log those that began or ended."""
         with transaction(self._database) as connection:
             found = {

@@ -13,6 +13,7 @@ from benchdb.history.drained_spools import drained_places, note_drained
 from benchdb.store.database import transaction
 from ioncast.service.keeper.draining import Drain
 from ioncast.service.keeper.wanted_sizes import WantedSizes
+from ioncast_base.clock import ClockCheck
 
 _LOG = logging.getLogger("ioncast.keeper")
 
@@ -45,13 +46,13 @@ class DecisionStep:
         self._wanted = wanted
         self._pend = pend
 
-    def step(self, now_s: float) -> None:
+    def step(self, clock: ClockCheck) -> None:
         """Store the decisions that workers appended since the last time."""
         if self._drain is None:
             # A decision that has expired since it was stored must not be stored again.
             with transaction(self._database) as connection:
                 self._drain = Drain(self._spool, drained_places(connection))
-        with self._drain.batch(now_s) as batch:
+        with self._drain.batch(clock.wall_s) as batch:
             if batch.rows:
                 with transaction(self._database, write=True) as connection:
                     store_decisions(connection, batch.rows)

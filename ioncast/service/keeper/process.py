@@ -36,6 +36,7 @@ from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.running.background import lock_file
 from ioncast.service.running.service_log import begin_log
 from ioncast.service.settings import Settings
+from ioncast_base.clock import ClockCheck
 from ioncast_base.errors import DatabaseError, IoncastError
 
 _PR_SET_PDEATHSIG = 1
@@ -52,8 +53,8 @@ _LOG = logging.getLogger("ioncast.keeper")
 class Step(Protocol):
     """A part of the keeper's work, with its own state."""
 
-    def step(self, now_s: float) -> None:
-        """Do the next part of the work, at a time in seconds since 1970."""
+    def step(self, clock: ClockCheck) -> None:
+        """Do the next part of the work."""
 
 
 class Keeper:
@@ -77,6 +78,7 @@ class Keeper:
         )
         self._file = StateFile(settings)
         self._failures = Failures()
+        self._clock: ClockCheck | None = None
         progress, wanted = Progress(self._file), WantedSizes(self._file)
         self._answers = AnswerStep(
             settings, self._database, self._file, progress, wanted, lambda: self.is_stopping
@@ -98,23 +100,25 @@ class Keeper:
         """Whether applications wait to be prepared."""
         return self._answers.is_behind
 
-    def round(self, now_s: float) -> None:
+    def round(self, wall_s: float, boot_s: float) -> None:
         """Attempt each step once, then write the heartbeat; no failure ends the keeper.
 
         Parameters
         ----------
-        now_s : float
-            Seconds since 1970.
+        wall_s, boot_s : float
+            Seconds since 1970 and since boot, read one right after the other.
         """
+        begun = self._clock or ClockCheck.begin(wall_s, boot_s)
+        self._clock = clock = begun.step(wall_s, boot_s)
         self._file.close_if_lost()
         database_ok = True
         for failure, step in self._steps.items():
             if not self.is_stopping:
-                database_ok &= self._attempt(failure, partial(step.step, now_s))
+                database_ok &= self._attempt(failure, partial(step.step, clock))
                 if not database_ok:
                     # The other steps may each wait for the database, so say it before them.
-                    self._tell(now_s, database_ok=False)
-        self._tell(now_s, database_ok=database_ok)
+                    self._tell(wall_s, database_ok=False)
+        self._tell(wall_s, database_ok=database_ok)
 
     def close(self) -> None:
         """Close the database and the file."""
@@ -177,7 +181,7 @@ def keep(settings: Settings) -> None:
         # Somebody who deletes the lock file lets another keeper begin.
         while not keeper.is_stopping and _is_at(lock.fileno(), path):
             next_s = time.monotonic() + _PERIOD_S
-            keeper.round(time.time())
+            keeper.round(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME))
             time.sleep(_PAUSE_S)
             while not (keeper.is_behind or keeper.is_stopping) and time.monotonic() < next_s:
                 time.sleep(_PAUSE_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -20,6 +21,7 @@ from ioncast.service.answering.prepared import Writer
 from ioncast.service.keeper.counting import Count
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.state_file import StateFile
+from ioncast_base.clock import ClockCheck
 from predictor.validation.common_shift import common_shifts, shifts_to_json
 from predictor.validation.decision_errors import (
     COUNTED,
@@ -53,24 +55,24 @@ class SummaryStep:
         self._file = file
         self._outcomes = _Outcomes()
         self._coverage = _Coverage(progress)
-        self._summed_up_at_s = 0.0
+        self._summed_up_at_s = -math.inf
         file.when_opened(self._begin)
 
-    def step(self, now_s: float) -> None:
+    def step(self, clock: ClockCheck) -> None:
         """Sum outcomes up if a minute has passed, and count cells for a while."""
-        if now_s >= self._summed_up_at_s + _BETWEEN_SUMMARIES_S:
+        if clock.boot_s >= self._summed_up_at_s + _BETWEEN_SUMMARIES_S:
             with transaction(self._database) as connection:
-                self._put(self._outcomes.summaries(connection), now_s)
-                self._coverage.begin_counting(connection, now_s)
-            self._summed_up_at_s = now_s
+                self._put(self._outcomes.summaries(connection), clock.wall_s)
+                self._coverage.begin_counting(connection, clock.wall_s)
+            self._summed_up_at_s = clock.boot_s
         if self._coverage.is_counting:
             with transaction(self._database) as connection:
                 self._coverage.count(connection)
             if not self._coverage.is_counting:
-                self._put({"coverage": self._coverage.summary()}, now_s)
+                self._put({"coverage": self._coverage.summary()}, clock.wall_s)
 
     def _begin(self, _writer: Writer) -> None:
-        self._summed_up_at_s = 0.0
+        self._summed_up_at_s = -math.inf
         self._outcomes.forget()
         self._coverage.forget()
 

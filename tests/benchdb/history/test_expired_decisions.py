@@ -17,9 +17,9 @@ from benchdb.history.decisions import DecisionRow, decisions, decisions_per_hour
 from benchdb.history.expired_decisions import (
     BEGINNING,
     Place,
+    count_too_old,
     delete_least_useful,
     delete_too_old,
-    has_too_old,
     takes_too_much,
 )
 from benchdb.store.database import transaction
@@ -90,8 +90,8 @@ def shrink_on(engine: Engine, most_bytes: int, place: Place) -> tuple[Place, lis
 def test_decisions_before_a_time_are_deleted(database: Engine) -> None:
     put_decisions(database, row("old", -0.001), row("new"))
     with transaction(database) as connection:
-        assert has_too_old(connection, NOON)
-        assert not has_too_old(connection, NOON - timedelta(minutes=1))
+        assert count_too_old(connection, NOON) == 1
+        assert count_too_old(connection, NOON - timedelta(minutes=1)) == 0
     assert delete_before(database, NOON) == 1
     assert kept(database) == {"new"}
 
@@ -102,7 +102,9 @@ def test_many_decisions_are_deleted_in_many_transactions(database: Engine) -> No
         assert delete_too_old(connection, NOON, nothing) == 500
     # The oldest go first, so that the newer ones are still known.
     assert kept(database) == {f"d{i}" for i in range(1, 703)}
-    assert delete_before(database, NOON) == 702
+    with transaction(database, write=True) as connection:
+        assert delete_too_old(connection, NOON, nothing, 2) == 2
+    assert delete_before(database, NOON) == 700
 
 
 def test_decisions_that_no_job_follows_are_deleted_first(database: Engine) -> None:

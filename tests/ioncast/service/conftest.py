@@ -102,9 +102,9 @@ def keep(settings: Settings, service: Service) -> Iterator[Callable[[], None]]:
     keeper = Keeper(settings)
 
     def rounds() -> None:
-        keeper.round(time.time())
+        keeper.round(time.time(), time.time())
         while keeper.is_behind:
-            keeper.round(time.time())
+            keeper.round(time.time(), time.time())
         service.prepared.refresh()
 
     yield rounds

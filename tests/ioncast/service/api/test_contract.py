@@ -154,9 +154,9 @@ def without_prefix_items(described: dict[str, Any]) -> dict[str, Any]:
 def keep_up(told: Settings) -> None:
     """Prepare all answers."""
     keeper = Keeper(told)
-    keeper.round(time.time())
+    keeper.round(time.time(), time.time())
     while keeper.is_behind:
-        keeper.round(time.time())
+        keeper.round(time.time(), time.time())
     keeper.close()
 
 

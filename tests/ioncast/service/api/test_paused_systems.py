@@ -92,7 +92,7 @@ def test_a_file_that_is_made_anew_has_the_pauses_at_once(
 ) -> None:
     change(pause_decisions, "testbed", "alice")
     keeper = Keeper(settings)
-    keeper.round(0.0)
+    keeper.round(0.0, 0.0)
     keeper._file.renew()
     service.prepared.refresh()
     assert list(service.prepared.pauses) == ["testbed"]

@@ -36,6 +36,7 @@ from ioncast.service.answering.prepared import Heartbeat, Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder
 from ioncast.service.keeper import (
     answer_step,
+    expiring_table,
     expiry_step,
     learning_systems,
     preparing,
@@ -59,6 +60,8 @@ from tests.support.serving import PATIENCE_S
 pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
+# Unix time when the machine of a `Site` was booted.
+BOOTED_S = 1_794_999_000.0
 CURVE = {0: 50.0, 2: 60.0, 4: 97.0, 8: 100.0}
 CONFIG = IorConfig(write=True, block_size=4 * MIB, transfer_size=MIB, tasks=16, nodes=8)
 
@@ -95,16 +98,22 @@ class Site:
         self.keeper = Keeper(settings)
         self.reader = Reader(prepared_file(settings.state))
         self.now_s = 1_795_000_000.0
+        self.ahead_s = 0.0
         self._runs = 0
 
     def seconds(self, count: int = 1) -> None:
         for _ in range(count):
             self.now_s += 1
-            self.keeper.round(self.now_s)
+            self.round()
             while self.keeper.is_behind:
                 time.sleep(0.01)
-                self.keeper.round(self.now_s)
+                self.round()
         self.reader.refresh()
+
+    def round(self, later_s: float = 0.0) -> None:
+        """Let the keeper work once; the wall clock is ahead by `ahead_s`."""
+        now_s = self.now_s + later_s
+        self.keeper.round(now_s + self.ahead_s, now_s - BOOTED_S)
 
     def restart(self) -> None:
         self.keeper.close()
@@ -210,6 +219,12 @@ def spool(settings: Settings) -> Iterator[SpoolWriter]:
     made = SpoolWriter(spool_folder(settings.state))
     yield made
     made.close()
+
+
+@pytest.fixture
+def any_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any share of a table may expire at once."""
+    monkeypatch.setattr(expiring_table, "_PERCENT_AT_ONCE", 100)
 
 
 # Answers
@@ -439,9 +454,9 @@ def test_while_a_model_is_fitted_all_the_rest_goes_on(
     site.run()
     token = site.write(add_token, name="slurm", role="scheduler")
     spool.append(line("d1", UNKNOWN))
-    site.keeper.round(site.now_s)
+    site.round()
     assert begun.wait(60)
-    site.keeper.round(site.now_s + 1)
+    site.round(1)
     site.reader.refresh()
     assert site.reader.heartbeat == Heartbeat(site.now_s + 1, True)
     assert list(site.reader.tokens) == [digest(token)]
@@ -522,7 +537,7 @@ def test_what_applications_share_is_prepared_again_for_what_came_meanwhile(
     monkeypatch.setattr(Preparing, "prepare", slowly)
     monkeypatch.setattr(answer_step, "_BUSY_S", 0.01)
     while not prepared:
-        site.keeper.round(site.now_s)
+        site.round()
         time.sleep(0.01)
     assert len(prepared) == 1
     assert site.keeper.is_behind
@@ -585,7 +600,7 @@ def test_a_size_that_was_asked_for_just_before_a_restart_is_prepared(
     site.run()
     site.seconds()
     site.decide(spool, "d1", tasks=64)
-    site.keeper.round(site.now_s)
+    site.round()
     assert site.keeper.is_behind
     site.restart()
     site.seconds()
@@ -599,7 +614,7 @@ def test_a_size_that_runs_answer_for_needs_no_preparing(site: Site, spool: Spool
     site.run()
     site.seconds()
     assert site.decide(spool, "d1", tasks=20)["source"] == "history"
-    site.keeper.round(site.now_s)
+    site.round()
     assert stored(site) == ["d1"]
     assert not site.keeper.is_behind
 
@@ -792,6 +807,7 @@ def test_the_database_is_summed_up_each_minute(site: Site, spool: SpoolWriter) -
     assert site.reader.summaries["drift"].value[0]["system"] == "here"
 
 
+@pytest.mark.usefixtures("any_share")
 def test_kept_results_are_deleted_within_a_minute_after_they_expired(site: Site) -> None:
     kept_at = datetime.fromtimestamp(site.now_s, timezone.utc)
     for secret, days in (("short", 1), ("long", 2)):
@@ -801,6 +817,7 @@ def test_kept_results_are_deleted_within_a_minute_after_they_expired(site: Site)
     def kept() -> int:
         return int(site.read(lambda c: c.scalar(text("SELECT count(*) FROM kept_results"))))
 
+    site.seconds()
     site.now_s += 24 * 3600 - 30
     site.seconds()
     assert kept() == 2
@@ -837,6 +854,7 @@ def flood(spool: SpoolWriter, count: int) -> None:
         spool.append(line(f"flood{number:06}", UNKNOWN, system=f"s{number}", user=None))
 
 
+@pytest.mark.usefixtures("any_share")
 def test_decisions_expire_after_some_days(site: Site, spool: SpoolWriter) -> None:
     spool.append(line("d1", UNKNOWN))
     site.seconds()
@@ -1028,6 +1046,7 @@ def copy(source: str | Path, target: str | Path) -> None:
         old.backup(new)
 
 
+@pytest.mark.usefixtures("any_share")
 def test_old_runs_and_outcomes_expire(site: Site) -> None:
     site.measure()
     site.run()
@@ -1059,6 +1078,7 @@ def test_without_a_limit_everything_stays(
     site.keeper.close()
 
 
+@pytest.mark.usefixtures("any_share")
 def test_deleting_goes_on_after_a_failure(
     site: Site, spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,10 +74,10 @@ def filled(filled_location: str, tmp_path_factory: pytest.TempPathFactory) -> It
     limits: dict[str, Any] = {"requests_per_minute": 100_000, "patience_s": 60, "upload_s": 600}
     settings = Settings(database=filled_location, state=state, **limits)
     with contextlib.closing(Keeper(settings)) as keeper:
-        keeper.round(time.time())
+        keeper.round(time.time(), time.time())
         # The keeper's thread must not outlive the database.
         while keeper.is_behind:
-            keeper.round(time.time())
+            keeper.round(time.time(), time.time())
     app = create_app(settings)
     service: Service = app.extensions["ioncast"]
     service.prepared.refresh()
