@@ -6,6 +6,7 @@ import time
 from datetime import datetime, timezone
 from typing import Literal, TypeVar
 
+from limits import RateLimitItem
 from werkzeug.wrappers import Request, Response
 
 from benchdb.store.credentials import ROLES, digest
@@ -18,6 +19,8 @@ Role = Literal["reader", "scheduler", "admin"]
 _Response = TypeVar("_Response", bound=Response)
 
 COOKIE = "ioncast_session"
+# The kind of the error for a token that was revoked or never existed.
+UNKNOWN_TOKEN = "unknown-token"  # noqa: S105
 # Older versions put the token itself into this cookie.
 _FORMER_COOKIE = "ioncast_token"
 _BEARER = "bearer "
@@ -155,7 +158,7 @@ def role_of(of: Resources, token_sha256: str, client: str | None) -> Role:
         _refuse(of, of.wrong_tokens, "tokens", client)
     raise RequestError(
         401,
-        "unknown-token",
+        UNKNOWN_TOKEN,
         "the token is unknown or was revoked",
         remedy=_HOW_TO_GET,
         headers=_CHALLENGE,
@@ -170,9 +173,13 @@ def known_token(of: Resources, request: Request) -> KnownToken | None:
     return of.prepared.tokens.get(digest(header[len(_BEARER) :].strip()))
 
 
-def _refuse(of: Resources, limit: object, *key: str) -> None:
-    reset = of.limiter.get_window_stats(limit, *key).reset_time  # type: ignore[arg-type]
+def _refuse(of: Resources, limit: RateLimitItem, *key: str) -> None:
+    reset = of.limiter.get_window_stats(limit, *key).reset_time
     wait_s = max(round(reset - time.time()), 1)
+    if wait_s > limit.get_expiry():
+        # The clock was ahead when the client's minute began, perhaps by years.
+        of.limiter.clear(limit, *key)
+        return
     raise RequestError(
         429,
         "too-many-requests",
@@ -200,7 +207,7 @@ def with_session(
         httponly=True,
         samesite="Strict",
     )
-    return _without_former_cookie(response, request)
+    return without_former_cookie(response, request)
 
 
 def without_session(response: _Response, of: Resources, request: Request) -> _Response:
@@ -214,10 +221,11 @@ def without_session(response: _Response, of: Resources, request: Request) -> _Re
     if session := request.cookies.get(COOKIE):
         sessions.end(of.settings.state, session)
     response.delete_cookie(COOKIE)
-    return _without_former_cookie(response, request)
+    return without_former_cookie(response, request)
 
 
-def _without_former_cookie(response: _Response, request: Request) -> _Response:
+def without_former_cookie(response: _Response, request: Request) -> _Response:
+    """Delete the cookie of older versions."""
     if _FORMER_COOKIE in request.cookies:
         response.delete_cookie(_FORMER_COOKIE)
     return response

@@ -23,7 +23,9 @@ _RANDOM_BYTES = 32
 
 
 def begin(state: str, token_sha256: str) -> str:
-    """Begin a session; remove those that are too old, and the oldest of too many of this token.
+    """Begin a session; remove the oldest of too many of this token.
+
+    A session that is too old is only rejected, because the clock may be wrong.
 
     Parameters
     ----------
@@ -100,9 +102,7 @@ def _make_room(folder: Path, token_sha256: str) -> None:
     for path in folder.iterdir():
         # Another worker may remove it at the same time.
         with contextlib.suppress(FileNotFoundError):
-            if _is_old(path):
-                path.unlink()
-            elif path.read_text() == token_sha256:
+            if path.read_text() == token_sha256:
                 theirs.append((path.stat().st_mtime_ns, path))
     for _, path in sorted(theirs, reverse=True)[_MOST_OF_TOKEN - 1 :]:
         path.unlink(missing_ok=True)

@@ -16,7 +16,13 @@ from werkzeug.wrappers import Response as BaseResponse
 from ioncast.insights.comparison.shown import Marked
 from ioncast.service.context import service
 from ioncast.service.http import problems
-from ioncast.service.http.access import COOKIE, authorise, without_session
+from ioncast.service.http.access import (
+    COOKIE,
+    UNKNOWN_TOKEN,
+    authorise,
+    without_former_cookie,
+    without_session,
+)
 from ioncast.service.pages.assets import asset_url
 from ioncast_base.errors import DatabaseError, IoncastError
 from ioncast_base.files import program_of
@@ -110,12 +116,16 @@ def _to_login() -> Response | None:
     """Send a browser without a valid token to the login page."""
     try:
         authorise("reader", service(), request)
-    except IoncastError as error:
+    except problems.RequestError as error:
         if error.http_status != _UNAUTHORISED or not wants_page():
             raise
         here = request.full_path.rstrip("?") if request.method == "GET" else request.path
         where = url_for("pages.login", next=here)
-        return without_session(cast("Response", redirect(where, 303)), service(), request)
+        response = cast("Response", redirect(where, 303))
+        if error.kind == UNKNOWN_TOKEN:
+            return without_session(response, service(), request)
+        # Perhaps the session seems old only because the clock is wrong.
+        return without_former_cookie(response, request)
     return None
 
 

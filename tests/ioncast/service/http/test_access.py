@@ -157,6 +157,17 @@ def with_settings(settings: Settings) -> Iterator[Callable[..., FlaskClient]]:
         app.extensions["ioncast"].database.dispose()
 
 
+def test_a_client_of_the_time_when_the_clock_was_ahead_is_answered_again(
+    with_settings: Callable[..., FlaskClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = with_settings(requests_per_minute=2)
+    now_s = time.time()
+    monkeypatch.setattr("time.time", lambda: now_s + 1200 * 86_400)
+    assert client.get("/v1/applications").status_code == 200
+    monkeypatch.setattr("time.time", lambda: now_s)
+    assert [client.get("/v1/applications").status_code for _ in range(3)] == [200, 200, 200]
+
+
 @pytest.mark.usefixtures("stopped_clock")
 def test_a_client_that_asks_too_often_is_told_how_long_to_wait_and_others_are_answered(
     with_settings: Callable[..., FlaskClient],

@@ -1041,8 +1041,17 @@ class TestWhereReadingIsClosed:
         long_ago = session.stat().st_mtime - 31 * 24 * 3600
         os.utime(session, (long_ago, long_ago))
         assert client.get("/", headers=BROWSER).status_code == 303
+
+    def test_a_session_that_seems_old_while_the_clock_is_wrong_goes_on_afterwards(
+        self, client: FlaskClient, token: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.log_in(client, token)
-        assert not session.exists()
+        ahead_s = time.time() + 1200 * 86_400
+        with monkeypatch.context() as patched:
+            patched.setattr("time.time", lambda: ahead_s)
+            assert client.get("/", headers=BROWSER).status_code == 303
+            sessions.begin(settings.state, digest(token))
+        assert client.get("/", headers=BROWSER).status_code == 200
 
     def test_the_oldest_of_too_many_sessions_of_a_token_ends(
         self, client: FlaskClient, token: str, settings: Settings
