@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
+import math
 import os
 import threading
 import time
@@ -22,6 +24,9 @@ _LONGEST_FILE_BYTES = 16 << 20
 _BETWEEN_LOOKS_S = 1.0
 # About a million decisions. Where reading is open, anybody could fill the disk with questions.
 _MOST_WAITING_BYTES = 1 << 30
+_BETWEEN_MESSAGES_S = 60.0
+
+_LOG = logging.getLogger("ioncast.service")
 
 
 def spool_folder(state: str | Path) -> Path:
@@ -43,6 +48,38 @@ def waiting_bytes(folder: Path) -> int:
     return total
 
 
+class Losses:
+    """Counts decisions that cannot be written, for the log.
+
+    The log has a line when this begins, at most one a minute meanwhile, and one when it ends; all
+    of them at most twice a minute, because on a full disk every other decision may still fit.
+    """
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._is_told = False
+        self._told_at_s = -math.inf
+
+    def lost(self, error: OSError, now_s: float) -> None:
+        """Count a decision that could not be written."""
+        self._number += 1
+        if now_s < self._told_at_s + _BETWEEN_MESSAGES_S:
+            return
+        if self._number == 1:
+            _LOG.error("decisions are answered but cannot be recorded: %s", error)
+        else:
+            _LOG.error("%d decisions could not be recorded so far: %s", self._number, error)
+        self._is_told, self._told_at_s = True, now_s
+
+    def written(self, now_s: float) -> None:
+        """Note that a decision was written."""
+        if not self._number:
+            return
+        if self._is_told or now_s >= self._told_at_s + _BETWEEN_MESSAGES_S:
+            _LOG.info("decisions are recorded again; %d could not be", self._number)
+            self._number, self._is_told, self._told_at_s = 0, False, now_s
+
+
 class SpoolWriter:
     """Appends lines to a file of this process; any thread may append.
 
@@ -57,7 +94,9 @@ class SpoolWriter:
         self._lock = threading.Lock()
         self._descriptor = -1
         self._bytes = 0
+        self._is_torn = False
         self._looked_at_s = 0.0
+        self._losses = Losses()
 
     def append(self, line: bytes) -> None:
         """Append a line; when this returns, the whole line is in the file.
@@ -66,23 +105,31 @@ class SpoolWriter:
         ------
         OSError
             When the line cannot be written: the disk is full, the folder is not writable, or
-            too many decisions wait for the database.
+            too many decisions wait for the database. The log tells it, but not for each line.
         """
         with self._lock:
-            if self._must_begin():
-                self._begin_file()
-            written = os.write(self._descriptor, line)
-            self._bytes += written
-            if written < len(line):
-                # Only part of the line fitted on the disk. End it, so that the keeper can skip it.
-                with contextlib.suppress(OSError):
-                    os.write(self._descriptor, b"\n")
-                raise OSError("the disk is full")
+            try:
+                self._append(line)
+            except OSError as error:
+                self._losses.lost(error, time.monotonic())
+                raise
+            self._losses.written(time.monotonic())
 
     def close(self) -> None:
         """Close the file; the next line begins a new one."""
         with self._lock:
             self._end_file()
+
+    def _append(self, line: bytes) -> None:
+        if self._must_begin():
+            self._begin_file()
+        # If only a part of the last line fitted on the disk, end it, so that the keeper skips it.
+        text = b"\n" + line if self._is_torn else line
+        written = os.write(self._descriptor, text)
+        self._bytes += written
+        self._is_torn = written < len(text)
+        if self._is_torn:
+            raise OSError("the disk is full")
 
     def _must_begin(self) -> bool:
         if self._descriptor < 0 or self._bytes > _LONGEST_FILE_BYTES:
@@ -110,7 +157,7 @@ class SpoolWriter:
             os.close(descriptor)
             name.unlink(missing_ok=True)
             raise
-        self._descriptor, self._bytes = descriptor, 0
+        self._descriptor, self._bytes, self._is_torn = descriptor, 0, False
 
     def _end_file(self) -> None:
         if self._descriptor >= 0:

@@ -227,6 +227,5 @@ def _record(of: Resources, number: str, question: Question, body: bytes) -> None
     )
     try:
         of.spool.append(line)
-    except OSError as error:
+    except OSError:
         of.counts.could_not_record()
-        _LOG.error("a decision cannot be written to the spool: %s", error)

@@ -91,7 +91,7 @@ class Drain:
             left -= len(text)
             read[path.name] = start + len(text)
             for line in text.splitlines():
-                if line.isspace():
+                if not line.strip():
                     continue
                 try:
                     rows.append(_row(line))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import threading
@@ -14,7 +16,13 @@ from pathlib import Path
 import pytest
 
 from ioncast.service.answering import spool
-from ioncast.service.answering.spool import SpoolWriter, spool_files, spool_folder, waiting_bytes
+from ioncast.service.answering.spool import (
+    Losses,
+    SpoolWriter,
+    spool_files,
+    spool_folder,
+    waiting_bytes,
+)
 
 
 def lines_in(folder: Path) -> list[bytes]:
@@ -98,9 +106,47 @@ def test_a_full_disk_is_an_error_and_later_lines_are_wholes(
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:2]))
     with pytest.raises(OSError, match="full"):
         writer.append(b"two\n")
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        writer.append(b"lost\n")
     monkeypatch.setattr(os, "write", write)
     writer.append(b"three\n")
     assert lines_in(tmp_path) == [b"one", b"tw", b"three"]
+
+
+def test_the_log_tells_of_lost_lines_when_it_begins_once_a_minute_and_when_it_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    losses, full = Losses(), OSError(errno.ENOSPC, "No space left on device")
+    losses.written(0.0)
+    for decision in range(13_000):
+        losses.lost(full, 1000 + decision / 100)
+    losses.written(1200.0)
+    assert caplog.messages == [
+        "decisions are answered but cannot be recorded: [Errno 28] No space left on device",
+        "6001 decisions could not be recorded so far: [Errno 28] No space left on device",
+        "12001 decisions could not be recorded so far: [Errno 28] No space left on device",
+        "decisions are recorded again; 13000 could not be",
+    ]
+
+
+def test_a_disk_with_room_for_every_other_line_does_not_flood_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    losses = Losses()
+    for decision in range(18_000):
+        losses.lost(OSError("full"), decision / 100)
+        losses.written(decision / 100)
+    losses.written(1000.0)
+    assert len(caplog.messages) <= 2 * 3 + 1
+    told = (re.search(r"again; (\d+) could", message) for message in caplog.messages)
+    assert sum(int(found[1]) for found in told if found) == 18_000
 
 
 def test_a_folder_that_was_deleted_is_made_again(tmp_path: Path) -> None:

@@ -69,6 +69,11 @@ def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_p
         # The block that a spool file already has takes some more decisions.
         [lost] = [line for line in text.splitlines() if line.startswith("ioncast_unrecorded")]
         assert float(lost.split()[1]) > 100
+        # Each of the three workers and the two processes for decisions says it once.
+        assert 0 < served.log.read_text().count("cannot be recorded") <= 5
+        (state / "full").unlink()
+        recorded = served.decide(QUESTION).json["decision_id"]
+        wait_for(lambda: served.ask(f"/v1/decisions/{recorded}").status == 200, "the decision")
 
 
 def test_a_service_starts_on_a_full_disk_and_answers_without_counting(
