@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import stat
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from math import ceil
 from pathlib import Path
 
@@ -21,6 +17,7 @@ from ioncast.service.http.problems import words_of
 from ioncast.service.sandbox.child import ChildLimits
 from ioncast.service.sandbox.reading_insights import read_insights
 from ioncast.service.sandbox.tasks import Place, TraceContent, read_trace
+from ioncast.service.sandbox.upload_folders import upload_folder
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import BusyError, IoncastError
 
@@ -30,29 +27,6 @@ _LONGEST_NAME = 200
 # The log of 64,000 records takes half a second. A client waits this long, after its log was read.
 _INSIGHTS_S = 20
 _CHUNK_BYTES = 1 << 20
-_LETTERS_OF_STATE = 16
-
-
-def remove_leftovers(state: str) -> None:
-    """Remove the files of uploads that a killed service left in the folder for temporary files.
-
-    Parameters
-    ----------
-    state : str
-        The state folder, which no running service uses. Folders of services with another state
-        folder and of other users stay.
-    """
-    for folder in Path(tempfile.gettempdir()).glob(f"{_prefix(state)}*"):
-        with suppress(OSError):
-            found = folder.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
-                shutil.rmtree(folder)
-
-
-def _prefix(state: str) -> str:
-    """The beginning of the names of all folders for uploads of one service."""
-    of_state = hashlib.sha256(os.fsencode(Path(state).absolute())).hexdigest()
-    return f"ioncast-upload-{of_state[:_LETTERS_OF_STATE]}-"
 
 
 @contextmanager
@@ -66,13 +40,10 @@ def uploaded(field: str) -> Iterator[list[Upload]]:
     """
     with ExitStack() as stack:
         try:
-            folder = tempfile.TemporaryDirectory(
-                prefix=_prefix(service().settings.state), ignore_cleanup_errors=True
-            )
-            stack.enter_context(folder)
+            folder = stack.enter_context(upload_folder())
             # Each file is closed again, because a run may have hundreds of logs.
             uploads = [
-                _written(sent, Path(folder.name) / str(number))
+                _written(sent, folder / str(number))
                 for number, sent in enumerate(request.files.getlist(field))
             ]
         except OSError as error:

@@ -32,6 +32,7 @@ from ioncast.service.keeper.expiry_step import ExpiryStep
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.summary_step import SummaryStep
+from ioncast.service.keeper.upload_step import UploadStep
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.running.background import lock_file
 from ioncast.service.running.service_log import begin_log
@@ -93,6 +94,7 @@ class Keeper:
             ),
             "summaries are not made": SummaryStep(self._database, self._file, progress),
             "expired data are not deleted": ExpiryStep(settings, self._database),
+            "files of killed workers are not removed": UploadStep(),
         }
 
     @property

@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 import click
 
 from benchdb.store.database import existing_database, opened_database, transaction
-from ioncast.service.http.uploads import remove_leftovers
 from ioncast.service.keeper.known_database import is_known
 from ioncast.service.running.binding import check_binds, runtime_folder, with_decisions_bind
 from ioncast.service.settings import Settings, read_settings
@@ -99,7 +98,6 @@ def serve(
         settings = with_decisions_bind(read_settings(config, flags), os.environ)
         lock = stack.enter_context(_only_one(settings.state))
         check_binds([*settings.bind, *settings.decisions_bind])
-        remove_leftovers(settings.state)
         # A mistake in this file must be one line, before gunicorn starts.
         settings.thresholds()
         if demo:

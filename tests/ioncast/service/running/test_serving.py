@@ -7,13 +7,14 @@ test that needs another service starts its own.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import shutil
 import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ from tests.support.serving import (
     stop,
     wait_for,
 )
+from tests.support.serving import running as served_by
 
 pytestmark = pytest.mark.serving
 
@@ -527,50 +529,57 @@ def test_a_state_folder_is_of_one_service_only(running: Site, tmp_path: Path) ->
     assert running.served.ask(HACC).status == 200
 
 
-def test_files_of_an_upload_that_a_killed_service_left_are_removed_at_the_next_start(
+def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
     tmp_path: Path,
 ) -> None:
     temporary = tmp_path / "tmp"
-    others = temporary / "ioncast-upload-0123456789abcdef-other"
-    others.mkdir(parents=True)
+    temporary.mkdir()
     options = ("--db", str(tmp_path / "bench.sqlite"), "--workers", "1")
-    environment = {"TMPDIR": str(temporary)}
+    environment = {"TMPDIR": str(temporary), "IONCAST_UPLOAD_S": "600"}
+    item = trace("testbed", 0)
 
     def folders() -> set[Path]:
-        return set(temporary.glob("ioncast-upload-*")) - {others}
+        return set(temporary.glob("ioncast-upload-*"))
 
-    def upload(served: Served) -> int:
-        item = trace("testbed", 0)
+    def upload() -> int:
         headers = {"Content-Type": item.content_type}
         return served.ask("/v1/predictions", method="POST", body=item.body, headers=headers).status
 
-    stopped: list[int] = []
-    killed = start(tmp_path, *options, environment=environment)
-    with ThreadPoolExecutor() as pool:
-        try:
-            killed.wait_until_ready()
-            upload(killed)
-            assert not folders()
-            # The worker's children read uploads; a stopped one reads for ever.
-            stopped = [pid for each in killed.all_workers(1) for pid in children_of(each)]
+    with (
+        served_by(tmp_path, *options, environment=environment) as served,
+        ThreadPoolExecutor() as pool,
+    ):
+        stopped: list[int] = []
+
+        def upload_that_waits() -> Future[int]:
+            """Send a log; the worker's child that reads it stands still."""
+            upload()
+            [worker] = served.all_workers(1)
+            stopped[:] = [pid for pid in children_of(worker) if pid != served.keeper()]
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
-            pool.submit(upload, killed)
-            wait_for(folders, "files of an upload")
-        finally:
-            for pid in [killed.process.pid, *killed.workers(), *stopped]:
-                # A worker may end by itself after its master.
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            killed.process.wait()
-    assert folders()
-    again = start(tmp_path, *options, environment=environment)
-    try:
-        again.wait_until_ready()
-        assert not folders()
-        assert others.exists()
-    finally:
-        stop(again)
+            known, waiting = folders(), pool.submit(upload)
+            wait_for(lambda: folders() - known, "files of an upload")
+            return waiting
+
+        lost = upload_that_waits()
+        [left] = folders()
+        for pid in [*served.all_workers(1), *stopped]:
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not left.exists(), "end of the files")
+        with pytest.raises((OSError, http.client.HTTPException)):
+            lost.result()
+        wait_for(lambda: served.ask("/healthz").status == 200, "worker")
+        waiting = upload_that_waits()
+        [used] = folders()
+        # The keeper also finds this folder, which nobody uses.
+        (temporary / "ioncast-upload-of-nobody").mkdir()
+        wait_for(lambda: folders() == {used}, "end of the other files")
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        # The log was read, but the database is empty and knows no system.
+        assert waiting.result() == 404
+        wait_for(lambda: not folders(), "end of the files")
 
 
 @pytest.mark.both_databases
