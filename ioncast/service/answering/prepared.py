@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from ioncast.service.answering.answers import Entry, Pause, PreparedGroup
 
 # Version of the tables and of the keys and entries in them: a file of another version is made anew.
-_VERSION = 6
+_VERSION = 7
 _BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 BLOB UNIQUE, entry TEXT NOT NULL);
@@ -44,7 +44,9 @@ CREATE TABLE wanted (
     nodes INTEGER
 );
 CREATE TABLE progress (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE heartbeat (at_s REAL NOT NULL, database_ok INTEGER NOT NULL);
+CREATE TABLE heartbeat (
+    at_s REAL NOT NULL, database_ok INTEGER NOT NULL, state_ok INTEGER NOT NULL
+);
 """
 
 # The keeper gives a sign each second. A large transaction may take it longer.
@@ -53,13 +55,15 @@ LATE_S = 60.0
 Role = Literal["reader", "scheduler", "admin"]
 KeeperState = Literal["ok", "late", "unseen"]
 DatabaseState = Literal["ok", "unavailable", "unknown"]
+StateFolderState = Literal["ok", "unwritable", "unknown"]
 
 
 class Heartbeat(NamedTuple):
-    """The keeper's newest sign of life: seconds since 1970, and whether the database worked."""
+    """The keeper's newest sign of life: seconds since 1970, and what it could use."""
 
     at_s: float
     database_ok: bool
+    state_ok: bool
 
 
 class KnownToken(NamedTuple):
@@ -198,6 +202,13 @@ class Reader:
             return "unknown"
         return "ok" if self.heartbeat.database_ok else "unavailable"
 
+    @property
+    def state_folder_state(self) -> StateFolderState:
+        """Whether the keeper could write to the state folder."""
+        if self.heartbeat is None:
+            return "unknown"
+        return "ok" if self.heartbeat.state_ok else "unwritable"
+
     def refresh(self) -> bool:
         """Read the changes; True if anything changed. If reading fails, the old copy stays."""
         try:
@@ -247,8 +258,8 @@ class Reader:
             paused = rows.execute("SELECT system, paused_by, paused_at, reason FROM pauses")
             self.pauses = {row[0]: Pause(*row[1:]) for row in paused}
             self._read_summaries(rows)
-            beat = rows.execute("SELECT at_s, database_ok FROM heartbeat").fetchone()
-        self.heartbeat = None if beat is None else Heartbeat(beat[0], bool(beat[1]))
+            beat = rows.execute("SELECT at_s, database_ok, state_ok FROM heartbeat").fetchone()
+        self.heartbeat = None if beat is None else Heartbeat(beat[0], *map(bool, beat[1:]))
         self._change = change
         return True
 
@@ -384,10 +395,11 @@ class Writer:
         row = (name, json.dumps(value), at)
         self._connection.execute("REPLACE INTO summaries VALUES (?, ?, ?)", row)
 
-    def beat(self, at_s: float, *, database_ok: bool) -> None:
+    def beat(self, at_s: float, *, database_ok: bool, state_ok: bool) -> None:
         """Write the keeper's sign of life."""
         self._connection.execute("DELETE FROM heartbeat")
-        self._connection.execute("INSERT INTO heartbeat VALUES (?, ?)", (at_s, database_ok))
+        values = (at_s, database_ok, state_ok)
+        self._connection.execute("INSERT INTO heartbeat VALUES (?, ?, ?)", values)
 
     def progress(self) -> dict[str, str]:
         """Read how far the keeper was, as `put_progress` wrote it."""

@@ -8,10 +8,12 @@ long as it lives, so that the keeper knows when it can delete the file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import logging
 import math
 import os
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -25,6 +27,8 @@ _BETWEEN_LOOKS_S = 1.0
 # About a million decisions. Where reading is open, anybody could fill the disk with questions.
 _MOST_WAITING_BYTES = 1 << 30
 _BETWEEN_MESSAGES_S = 60.0
+# A hundred decisions.
+_WRITABLE_BYTES = 64 << 10
 
 _LOG = logging.getLogger("ioncast.service")
 
@@ -32,6 +36,19 @@ _LOG = logging.getLogger("ioncast.service")
 def spool_folder(state: str | Path) -> Path:
     """Return the folder of the spool in a state folder."""
     return Path(state) / "spool"
+
+
+def check_writable(state: Path) -> None:
+    """Write a file without a name in a state folder.
+
+    Raises
+    ------
+    OSError
+        When that fails, for example because the disk is full or read-only.
+    """
+    with tempfile.TemporaryFile(dir=state, buffering=0) as file:
+        if file.write(bytes(_WRITABLE_BYTES)) < _WRITABLE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def spool_files(folder: Path) -> list[Path]:
@@ -65,10 +82,11 @@ class Losses:
         self._number += 1
         if now_s < self._told_at_s + _BETWEEN_MESSAGES_S:
             return
+        reason = error.strerror or error
         if self._number == 1:
-            _LOG.error("decisions are answered but cannot be recorded: %s", error)
+            _LOG.error("decisions are answered but cannot be recorded: %s", reason)
         else:
-            _LOG.error("%d decisions could not be recorded so far: %s", self._number, error)
+            _LOG.error("%d decisions could not be recorded so far: %s", self._number, reason)
         self._is_told, self._told_at_s = True, now_s
 
     def written(self, now_s: float) -> None:
@@ -145,7 +163,8 @@ class SpoolWriter:
         self._end_file()
         if waiting_bytes(self._folder) > _MOST_WAITING_BYTES:
             raise OSError("too many decisions wait for the database")
-        self._folder.mkdir(parents=True, exist_ok=True)
+        # The folder may be a link to a folder that does not exist (`usable_state`).
+        self._folder.resolve().mkdir(parents=True, exist_ok=True)
         name = self._folder / uuid4().hex
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:

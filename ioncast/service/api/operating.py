@@ -8,7 +8,13 @@ from typing import Literal
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, Field
 
-from ioncast.service.answering.prepared import LATE_S, DatabaseState, KeeperState, Role
+from ioncast.service.answering.prepared import (
+    LATE_S,
+    DatabaseState,
+    KeeperState,
+    Role,
+    StateFolderState,
+)
 from ioncast.service.context import service
 from ioncast.service.http import openapi
 from ioncast.service.http.access import known_token
@@ -37,6 +43,10 @@ class Readiness(BaseModel):
     )
     database: DatabaseState = Field(
         description="As the keeper last found it. Decisions do not need it."
+    )
+    state_folder: StateFolderState = Field(
+        description="As the keeper last found it. While it is unwritable, decisions are answered"
+        " but not recorded."
     )
 
 
@@ -73,6 +83,7 @@ def readyz() -> tuple[Readiness, int]:
         paused=len(prepared.pauses),
         keeper=prepared.keeper_state(time.time()),
         database=prepared.database_state,
+        state_folder=prepared.state_folder_state,
     )
     return found, 200 if found.ready else 503
 

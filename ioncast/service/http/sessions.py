@@ -47,7 +47,7 @@ def begin(state: str, token_sha256: str) -> str:
     session = secrets.token_urlsafe(_RANDOM_BYTES)
     path = _path(state, session)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.resolve().mkdir(parents=True, exist_ok=True, mode=0o700)
         _make_room(path.parent, token_sha256)
         with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(token_sha256)

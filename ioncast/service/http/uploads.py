@@ -13,11 +13,11 @@ from werkzeug.datastructures import FileStorage
 
 from benchdb.history.run_insights import NewInsights
 from ioncast.service.context import service
+from ioncast.service.folders.locked_folders import locked_folder
 from ioncast.service.http.problems import words_of
 from ioncast.service.sandbox.child import ChildLimits
 from ioncast.service.sandbox.reading_insights import read_insights
 from ioncast.service.sandbox.tasks import Place, TraceContent, read_trace
-from ioncast.service.sandbox.upload_folders import upload_folder
 from ioncast.service.sandbox.uploaded_logs import Upload
 from ioncast_base.errors import BusyError, IoncastError
 
@@ -40,7 +40,7 @@ def uploaded(field: str) -> Iterator[list[Upload]]:
     """
     with ExitStack() as stack:
         try:
-            folder = stack.enter_context(upload_folder())
+            folder = stack.enter_context(locked_folder())
             # Each file is closed again, because a run may have hundreds of logs.
             uploads = [
                 _written(sent, folder / str(number))

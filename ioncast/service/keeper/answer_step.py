@@ -19,8 +19,8 @@ from benchdb.store.database import transaction
 from benchdb.store.fitted_models import state_of
 from benchdb.store.systems import system_names
 from ioncast.service.answering.prepared import Writer
+from ioncast.service.folders.known_database import is_known, remember
 from ioncast.service.keeper.keeper_progress import Progress
-from ioncast.service.keeper.known_database import is_known, remember
 from ioncast.service.keeper.learning_systems import Learning
 from ioncast.service.keeper.preparing import Prepared, Preparing, Surveys
 from ioncast.service.keeper.state_file import StateFile

@@ -106,9 +106,11 @@ class Drain:
         for path in spool_files(self.folder):
             self._blank_lines(path)
         for path in finished:
-            path.unlink(missing_ok=True)
-            del self.places[path.name]
-            self._gone.append(path.name)
+            # On a read-only disk the file stays, and the database knows that it was read.
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+                del self.places[path.name]
+                self._gone.append(path.name)
 
     def _blank_lines(self, path: Path) -> None:
         """Remove the names of users from the lines of a file that were read.

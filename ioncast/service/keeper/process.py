@@ -25,6 +25,7 @@ from typing import Protocol
 
 from benchdb.store.database import existing_database
 from ioncast.service.answering.spool import spool_folder
+from ioncast.service.folders.folder_steps import StateFolderStep, UploadStep
 from ioncast.service.keeper.answer_step import AnswerStep
 from ioncast.service.keeper.copying_steps import PauseStep, TokenStep
 from ioncast.service.keeper.decision_step import DecisionStep
@@ -32,7 +33,6 @@ from ioncast.service.keeper.expiry_step import ExpiryStep
 from ioncast.service.keeper.keeper_progress import Progress
 from ioncast.service.keeper.state_file import StateFile
 from ioncast.service.keeper.summary_step import SummaryStep
-from ioncast.service.keeper.upload_step import UploadStep
 from ioncast.service.keeper.wanted_sizes import WantedSizes
 from ioncast.service.running.background import lock_file
 from ioncast.service.running.service_log import begin_log
@@ -80,6 +80,7 @@ class Keeper:
         self._file = StateFile(settings)
         self._failures = Failures()
         self._clock: ClockCheck | None = None
+        self._state_folder = StateFolderStep(settings.state)
         progress, wanted = Progress(self._file), WantedSizes(self._file)
         self._answers = AnswerStep(
             settings, self._database, self._file, progress, wanted, lambda: self.is_stopping
@@ -95,6 +96,7 @@ class Keeper:
             "summaries are not made": SummaryStep(self._database, self._file, progress),
             "expired data are not deleted": ExpiryStep(settings, self._database),
             "files of killed workers are not removed": UploadStep(),
+            "decisions are not recorded": self._state_folder,
         }
 
     @property
@@ -146,7 +148,7 @@ class Keeper:
         """Write the heartbeat, by which workers know that the keeper runs."""
         writer = self._file.writer
         with writer.transaction():
-            writer.beat(now_s, database_ok=database_ok)
+            writer.beat(now_s, database_ok=database_ok, state_ok=self._state_folder.is_writable)
 
 
 class Failures:

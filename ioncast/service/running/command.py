@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 import click
 
 from benchdb.store.database import existing_database, opened_database, transaction
-from ioncast.service.keeper.known_database import is_known
+from ioncast.service.folders.known_database import is_known
+from ioncast.service.folders.usable_state import usable_state
 from ioncast.service.running.binding import check_binds, runtime_folder, with_decisions_bind
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
@@ -95,8 +96,10 @@ def serve(
             stack.enter_context(_tidied_when_ended())
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ioncast-demo-"))
             flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
-        settings = with_decisions_bind(read_settings(config, flags), os.environ)
+        settings = read_settings(config, flags)
         lock = stack.enter_context(_only_one(settings.state))
+        state = stack.enter_context(usable_state(settings.state))
+        settings = with_decisions_bind(settings.model_copy(update={"state": state}), os.environ)
         check_binds([*settings.bind, *settings.decisions_bind])
         # A mistake in this file must be one line, before gunicorn starts.
         settings.thresholds()
@@ -135,7 +138,8 @@ def _only_one(state: str) -> Iterator[int]:
     folder = Path(state)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(folder / "serve.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        # A lock on the folder itself needs no file, which a read-only or full disk could not have.
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise InputError(
             f"the state folder cannot be used: {error.strerror}",

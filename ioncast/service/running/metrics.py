@@ -179,6 +179,11 @@ class _State(registry.Collector):
             yield GaugeMetricFamily(
                 "ioncast_database_up", "Whether the keeper can use the database.", beat.database_ok
             )
+            yield GaugeMetricFamily(
+                "ioncast_state_writable",
+                "Whether the keeper can write to the state folder.",
+                beat.state_ok,
+            )
         paused = GaugeMetricFamily(
             "ioncast_decisions_paused", "1 for a system without decisions.", labels=["system"]
         )

@@ -55,7 +55,7 @@ def test_every_metric_is_there(tmp_path: Path) -> None:
     ours = set(re.findall(r"^# TYPE (ioncast_\w+)", found, re.MULTILINE))
     ours -= {name for name in ours if name.endswith("_created")}
     # Without a keeper these are missing.
-    ours |= {"ioncast_keeper_timestamp_seconds", "ioncast_database_up"}
+    ours |= {"ioncast_keeper_timestamp_seconds", "ioncast_database_up", "ioncast_state_writable"}
     ours |= {"ioncast_token_expiry_timestamp_seconds"}
     assert set(table("### Watching it")) == ours
 

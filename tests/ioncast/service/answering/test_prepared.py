@@ -149,31 +149,31 @@ def test_tokens_summaries_and_the_heartbeat_are_read(writer: Writer, reader: Rea
             {"ab": KnownToken("ada", "admin", None), "cd": KnownToken("bob", "reader", 7.5)}
         )
         writer.put_summary("drift", [{"a": None}], "2026-11-21T12:00:00+00:00")
-        writer.beat(12.5, database_ok=False)
+        writer.beat(12.5, database_ok=False, state_ok=True)
     reader.refresh()
     assert reader.tokens == {"ab": ("ada", "admin", None), "cd": ("bob", "reader", 7.5)}
     assert reader.summaries == {"drift": Summary([{"a": None}], "2026-11-21T12:00:00+00:00")}
-    assert reader.heartbeat == Heartbeat(12.5, False)
+    assert reader.heartbeat == Heartbeat(12.5, False, True)
     with writer.transaction():
         writer.put_tokens({"cd": KnownToken("bob", "scheduler", None)})
         writer.put_summary("drift", [], "2026-11-21T12:01:00+00:00")
-        writer.beat(13.5, database_ok=True)
+        writer.beat(13.5, database_ok=True, state_ok=False)
     reader.refresh()
     assert reader.tokens == {"cd": ("bob", "scheduler", None)}
     assert reader.summaries["drift"].value == []
-    assert reader.heartbeat == Heartbeat(13.5, True)
+    assert reader.heartbeat == Heartbeat(13.5, True, False)
 
 
 def test_the_keeper_is_judged_by_its_heartbeat(writer: Writer, reader: Reader) -> None:
     assert (reader.keeper_state(0.0), reader.database_state) == ("unseen", "unknown")
     with writer.transaction():
-        writer.beat(1000.0, database_ok=False)
+        writer.beat(1000.0, database_ok=False, state_ok=True)
     reader.refresh()
     assert reader.keeper_state(1000.0 + LATE_S) == "ok"
     assert reader.keeper_state(1001.0 + LATE_S) == "late"
     assert reader.database_state == "unavailable"
     with writer.transaction():
-        writer.beat(1001.0 + LATE_S, database_ok=True)
+        writer.beat(1001.0 + LATE_S, database_ok=True, state_ok=True)
     reader.refresh()
     assert (reader.keeper_state(1001.0 + LATE_S), reader.database_state) == ("ok", "ok")
 

@@ -128,9 +128,9 @@ def test_the_log_tells_of_lost_lines_when_it_begins_once_a_minute_and_when_it_en
         losses.lost(full, 1000 + decision / 100)
     losses.written(1200.0)
     assert caplog.messages == [
-        "decisions are answered but cannot be recorded: [Errno 28] No space left on device",
-        "6001 decisions could not be recorded so far: [Errno 28] No space left on device",
-        "12001 decisions could not be recorded so far: [Errno 28] No space left on device",
+        "decisions are answered but cannot be recorded: No space left on device",
+        "6001 decisions could not be recorded so far: No space left on device",
+        "12001 decisions could not be recorded so far: No space left on device",
         "decisions are recorded again; 13000 could not be",
     ]
 

@@ -458,7 +458,7 @@ def test_while_a_model_is_fitted_all_the_rest_goes_on(
     assert begun.wait(60)
     site.round(1)
     site.reader.refresh()
-    assert site.reader.heartbeat == Heartbeat(site.now_s + 1, True)
+    assert site.reader.heartbeat == Heartbeat(site.now_s + 1, True, True)
     assert list(site.reader.tokens) == [digest(token)]
     assert stored(site) == ["d1"]
     assert (site.keeper.is_behind, site.ask()) == (True, None)

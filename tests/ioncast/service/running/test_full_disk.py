@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ioncast.service.running.shared_counts import SharedCounts
-from tests.support.serving import Served, asked_meanwhile, running, start, stop, wait_for
+from tests.support.disks import fill, small_disk
+from tests.support.serving import Served, asked_meanwhile, running, wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.serving]
 
@@ -23,24 +22,15 @@ OTHERS = ("/", "/healthz", "/metrics", "/v1/systems", "/applications", "/predict
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "state"
-    folder.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=24m", "state", str(folder)]
-    subprocess.run(mounting, check=True)
-    try:
+    with small_disk(tmp_path / "state") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def fill(folder: Path) -> None:
-    """Leave no byte on the disk of a folder."""
-    with (folder / "full").open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(b"x" * (64 << 10))
-    with (folder / "fuller").open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(b"x")
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "run") as folder:
+        fill(folder)
+        yield folder
 
 
 def all_are_answered(served: Served) -> None:
@@ -76,19 +66,14 @@ def test_a_disk_that_becomes_full_keeps_nobody_from_an_answer(state: Path, tmp_p
         wait_for(lambda: served.ask(f"/v1/decisions/{recorded}").status == 200, "the decision")
 
 
-def test_a_service_starts_on_a_full_disk_and_answers_without_counting(
-    state: Path, tmp_path: Path
+def test_a_service_without_space_for_metrics_answers_without_counting(
+    full_disk: Path, tmp_path: Path
 ) -> None:
-    fill(state)
-    served = start(tmp_path, "--db", str(tmp_path / "db.sqlite"))
-    try:
-        wait_for(lambda: served.ask("/healthz").status == 200, "worker")
-        wait_for(lambda: served.decide(QUESTION).status == 200, "process for decisions")
+    told = {"RUNTIME_DIRECTORY": str(full_disk)}
+    with running(tmp_path, "--db", str(tmp_path / "db.sqlite"), environment=told) as served:
         with asked_meanwhile(served, QUESTION):
             all_are_answered(served)
         assert "a worker counts nothing, its files cannot be created" in served.log.read_text()
-    finally:
-        stop(served)
 
 
 def test_files_have_their_blocks_before_anybody_counts(tmp_path: Path) -> None:

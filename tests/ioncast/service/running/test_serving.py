@@ -539,7 +539,7 @@ def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
     item = trace("testbed", 0)
 
     def folders() -> set[Path]:
-        return set(temporary.glob("ioncast-upload-*"))
+        return set(temporary.glob("ioncast-locked-folder-*"))
 
     def upload() -> int:
         headers = {"Content-Type": item.content_type}
@@ -573,7 +573,7 @@ def test_files_of_an_upload_that_a_killed_worker_left_are_removed_and_no_others(
         waiting = upload_that_waits()
         [used] = folders()
         # The keeper also finds this folder, which nobody uses.
-        (temporary / "ioncast-upload-of-nobody").mkdir()
+        (temporary / "ioncast-locked-folder-of-nobody").mkdir()
         wait_for(lambda: folders() == {used}, "end of the other files")
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)

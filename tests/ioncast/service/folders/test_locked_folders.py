@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from ioncast.service.sandbox.upload_folders import remove_leftovers, upload_folder
+from ioncast.service.folders.locked_folders import locked_folder, remove_leftovers
 
 PROGRAM = """
 import time
-from ioncast.service.sandbox.upload_folders import upload_folder
-with upload_folder() as folder:
+from ioncast.service.folders.locked_folders import locked_folder
+with locked_folder() as folder:
     (folder / "0").write_bytes(b"log")
     print(folder, flush=True)
     time.sleep(1000)
@@ -54,7 +54,7 @@ def test_the_folder_of_a_process_stays_until_the_process_is_killed(
 
 
 def test_a_folder_is_removed_after_its_use_also_after_an_error(temporary: Path) -> None:
-    with pytest.raises(FileNotFoundError), upload_folder() as folder:
+    with pytest.raises(FileNotFoundError), locked_folder() as folder:
         (folder / "log").write_bytes(b"log")
         raise FileNotFoundError
     assert list(temporary.iterdir()) == []
@@ -71,7 +71,7 @@ def test_folders_are_made_while_others_are_removed_all_the_time() -> None:
     removing.start()
     try:
         for _ in range(500):
-            with upload_folder() as folder:
+            with locked_folder() as folder:
                 (folder / "log").write_bytes(b"log")
                 assert (folder / "log").exists()
     finally:
@@ -83,7 +83,10 @@ def test_folders_are_made_while_others_are_removed_all_the_time() -> None:
 def test_files_of_other_users_and_links_stay(temporary: Path) -> None:
     elsewhere = temporary / "elsewhere"
     elsewhere.mkdir()
-    link, others = temporary / "ioncast-upload-link", temporary / "ioncast-upload-others"
+    link, others = (
+        temporary / "ioncast-locked-folder-link",
+        temporary / "ioncast-locked-folder-others",
+    )
     link.symlink_to(elsewhere)
     others.mkdir()
     os.chown(others, 65534, 65534)

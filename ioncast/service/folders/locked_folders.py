@@ -1,4 +1,4 @@
-"""Temporary folders for uploads; a lock tells whether the process of a folder still lives."""
+"""Temporary folders; a lock tells whether a process still uses a folder."""
 
 from __future__ import annotations
 
@@ -8,31 +8,43 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
-_PREFIX = "ioncast-upload-"
+# Nobody else may give a folder such a name: folders without a lock are removed.
+_PREFIX = "ioncast-locked-folder-"
+_IN_MEMORY = "/dev/shm"  # noqa: S108
 
 
 @contextmanager
-def upload_folder() -> Iterator[Path]:
+def locked_folder(*, in_memory: bool = False) -> Iterator[Path]:
     """Make a folder, and remove it afterwards; if this process is killed, others remove it.
+
+    Parameters
+    ----------
+    in_memory : bool
+        Whether the folder should be in memory, if this user may make one there.
 
     Raises
     ------
     OSError
         When it cannot be made.
     """
-    folder, lock = _locked_folder()
+    owner = os.getpid()
+    folder, lock = _made(_IN_MEMORY if in_memory and os.access(_IN_MEMORY, os.W_OK) else None)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        # A fork of this process that ends gets here, too.
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
 def remove_leftovers() -> None:
     """Remove this user's folders of killed processes, which hold no lock on them any more."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    places = (Path(tempfile.gettempdir()), Path(_IN_MEMORY))
+    for folder in chain.from_iterable(place.glob(f"{_PREFIX}*") for place in places):
         # A symbolic link, and a folder of another user or of a living process stay.
         with suppress(OSError):
             descriptor = _open(folder)
@@ -44,9 +56,10 @@ def remove_leftovers() -> None:
                 os.close(descriptor)
 
 
-def _locked_folder() -> tuple[Path, int]:
+def _made(where: str | None) -> tuple[Path, int]:
+    """Make a folder, and hold a lock on it."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
         # Another process may remove it before it is locked.
         with suppress(FileNotFoundError):
             descriptor = _open(folder)

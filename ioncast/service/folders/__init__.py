@@ -1,0 +1,1 @@
+"""Folders that the service writes to: its state folder, and temporary ones."""

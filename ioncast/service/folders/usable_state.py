@@ -1,0 +1,50 @@
+"""The state folder, or a folder in memory while it cannot be written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ioncast.service.answering.prepared import prepared_file
+from ioncast.service.answering.spool import check_writable
+from ioncast.service.folders.locked_folders import locked_folder
+from ioncast_base.command_options import warn
+
+# Files and folders that stay on the disk: written again as soon as the disk allows it.
+_ON_DISK = ("spool", "sessions", "results.key", "database")
+
+
+@contextmanager
+def usable_state(state: str) -> Iterator[str]:
+    """Return a state folder that can be written, until the block ends.
+
+    If the given one cannot be written, it is a folder in memory with the last prepared answers.
+    Decisions are then lost until the given one can be written.
+
+    Parameters
+    ----------
+    state : str
+        The site's state folder, which exists.
+    """
+    folder = Path(state).absolute()
+    try:
+        check_writable(folder)
+    except OSError as error:
+        warn(
+            f"the state folder {state} cannot be written ({error.strerror}): decisions are answered"
+            " but not recorded until it can"
+        )
+    else:
+        yield state
+        return
+    with locked_folder(in_memory=True) as made:
+        for name in _ON_DISK:
+            (made / name).symlink_to(folder / name)
+        prepared = prepared_file(folder)
+        for path in prepared.parent.glob(f"{prepared.name}*"):
+            # Without this file answers are prepared from the database.
+            with suppress(OSError):
+                shutil.copy(path, made)
+        yield str(made)
