@@ -91,7 +91,7 @@ class Drain:
             left -= len(text)
             read[path.name] = start + len(text)
             for line in text.splitlines():
-                if not line.strip():
+                if line.isspace():
                     continue
                 try:
                     rows.append(_row(line))
