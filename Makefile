@@ -3,11 +3,14 @@ BIN := $(VENV)/bin
 # More workers than cores: tests wait for daemons, databases and browsers more than they compute.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 
+# CI sets .ci/rerun.py, which runs failed tests once more.
+PYTEST ?= -m pytest
+
 # Tests start hundreds of Python programs. The first one stores its compiled modules for the others.
 unexport PYTHONDONTWRITEBYTECODE
 # Numerical libraries start no threads, because the workers already use all cores. All tests of a file
 # run in one worker, so that the services of a file start only once.
-TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
+TEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
 QUICKLY := -m "not service and not slow"
 
 .PHONY: demo test quick coverage nightly matrix lint map clean
