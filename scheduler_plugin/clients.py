@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ioncast_base.errors import InputError
+from scheduler_plugin.file_rights import Rule, entries_on_the_way, rights_problems, user_name
 from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings
 from scheduler_plugin.slurm import Slurm
-from scheduler_plugin.token_files import is_open, read_token
+from scheduler_plugin.token_files import read_token
 
 _LOG = logging.getLogger("ioncast.slurm")
 # The origin of each token, for the remedy of an error.
@@ -37,8 +39,9 @@ def clients(settings: Settings, service_timeout_s: float) -> Iterator[tuple[Slur
     slurmrestd, service = settings.slurmrestd, settings.service
     for path, origin in ((slurmrestd.token_file, _SLURM), (service.token_file, _SERVICE)):
         _check_token(path, origin)
-        if is_open(path):
-            _LOG.warning("%s: everybody can read this token; run chmod o-r on it", path)
+        rule = Rule(path, frozenset([user_name(os.geteuid())]), is_secret=True)
+        for problem in rights_problems(rule, entries_on_the_way(path)):
+            _LOG.warning("%s; %s", problem.found, problem.remedy)
     with (
         Slurm(
             slurmrestd.address,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import stat
 from pathlib import Path
 
 from ioncast_base.errors import InputError
@@ -30,14 +29,6 @@ def read_token(path: str) -> str:
     if not token:
         raise InputError("this file has no token", where=path)
     return token
-
-
-def is_open(path: str) -> bool:
-    """Whether the file exists and everybody can read it."""
-    try:
-        return bool(Path(path).stat().st_mode & stat.S_IROTH)
-    except OSError:
-        return False
 
 
 def token_ends_s(path: str) -> float:

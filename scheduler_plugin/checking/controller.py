@@ -13,7 +13,6 @@ from scheduler_plugin.slurm.licence_limits import is_named
 # Slurm 24.11 numbers settings that may have several values: PrologSlurmctld[0].
 _SETTING = re.compile(r"^(\w+)(?:\[\d+\])?\s*= (.*)$", re.MULTILINE)
 _LICENCE = re.compile(r"^LicenseName=(\S+) Total=(\d+) ", re.MULTILINE)
-_IN_FILE = re.compile(r"^\s*Licenses\s*=\s*([^#\s]+)", re.MULTILINE | re.IGNORECASE)
 _USER = re.compile(r"(.+)\(\d+\)")
 _LOADED = b"ioncast: loaded: "
 _PART_BYTES = 1 << 20
@@ -98,10 +97,17 @@ def read_totals(text: str) -> dict[str, int]:
     return {name: int(total) for name, total in _LICENCE.findall(text)}
 
 
-def licences_in_file(folder: Path) -> str:
-    """`Licenses` in slurm.conf, which slurmctld may not have read; empty without it."""
-    text = (folder / "slurm.conf").read_text(errors="replace")
-    found = _IN_FILE.findall(text)
+def setting_in_file(path: Path, setting: str) -> str:
+    """A setting in slurm.conf or slurmdbd.conf, which Slurm may not have read.
+
+    It is empty without the setting, and without the file.
+    """
+    try:
+        text = path.read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
+    form = rf"^\s*{setting}\s*=\s*([^#\s]+)"
+    found: list[str] = re.findall(form, text, re.MULTILINE | re.IGNORECASE)
     return found[-1] if found else ""
 
 

@@ -19,6 +19,7 @@ HOOKS = {
     "TaskProlog": "task_prolog.sh",
 }
 _SHARED = "io_nodes.sh"
+_READABLE = stat.S_IROTH | stat.S_IXOTH
 _INSTALL = "install -D -t /etc/ioncast/hooks scheduler_plugin/hooks/* (all but hooks.conf)"
 _VALUES = ("LICENCE", "JOBS_FOLDER", "SITE_SCRIPT")
 _READ = 'LICENCE=ionode; . "$1"; printf "%s\\n" ' + " ".join(f'"${name}"' for name in _VALUES)
@@ -34,34 +35,33 @@ class Hook:
         Whether it and the functions beside it are those of this version of ioncast.
     is_runnable : bool
         Whether SlurmUser may run it.
-    is_safe : bool
-        Whether only root and SlurmUser can change it.
     """
 
     is_shipped: bool
     is_runnable: bool
-    is_safe: bool
 
 
 @dataclass(frozen=True)
 class HookSettings:
-    """The values in hooks.conf, and the state of the folder.
+    """The values in hooks.conf, and the state of the script and of the folder.
 
     Attributes
     ----------
-    licence, folder : str
-        LICENCE and JOBS_FOLDER.
-    script : str
-        SITE_SCRIPT, if SlurmUser cannot run it; otherwise empty.
-    owner, mode : str and int
-        The owner of the folder and its rights; empty and 0 if it does not exist.
+    licence, folder, script : str
+        LICENCE, JOBS_FOLDER and SITE_SCRIPT.
+    is_runnable : bool
+        Whether SlurmUser may run the script.
+    is_folder, is_writable, is_readable : bool
+        Whether JOBS_FOLDER is a folder, SlurmUser can write there, and everybody can read it.
     """
 
     licence: str
     folder: str
     script: str
-    owner: str
-    mode: int
+    is_runnable: bool = True
+    is_folder: bool = True
+    is_writable: bool = True
+    is_readable: bool = True
 
 
 def hook_paths(value: str, name: str) -> tuple[str, bool]:
@@ -83,11 +83,9 @@ def gather_hook(path: Path, user: str) -> Hook:
         If it or a file beside it is missing.
     """
     pairs = [(path, path.name), (path.with_name(_SHARED), _SHARED)]
-    stats = [file.stat() for file, _ in pairs]
     return Hook(
         all(gather_text(file) == gather_text(SHIPPED / name) for file, name in pairs),
         can(user, "x", path),
-        all(not each.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for each in stats),
     )
 
 
@@ -103,15 +101,16 @@ def gather_hook_settings(path: Path, user: str) -> HookSettings:
         raise InputError("this file is missing", where=str(path), remedy=_INSTALL)
     said = said_by("/bin/sh", "-c", _READ, "sh", str(path), user=user).splitlines()
     licence, folder, script = [*said, "", "", ""][:3]
-    cannot_run = bool(script) and not can(user, "x", script)
     place = Path(folder)
-    is_there = bool(folder) and place.is_dir()
+    is_folder = bool(folder) and place.is_dir()
     return HookSettings(
         licence,
         folder,
-        script if cannot_run else "",
-        place.owner() if is_there else "",
-        stat.S_IMODE(place.stat().st_mode) if is_there else 0,
+        script,
+        not script or can(user, "x", script),
+        is_folder,
+        is_folder and can(user, "w", place),
+        is_folder and place.stat().st_mode & _READABLE == _READABLE,
     )
 
 
@@ -125,8 +124,6 @@ def hook_row(setting: str, value: str, hook: Hook | Gap | None) -> Row:
         )
     if isinstance(hook, Gap):
         return unknown(setting, Gap(hook.reason, hook.remedy or _INSTALL, hook.needs_root))
-    if not hook.is_safe:
-        return fail(setting, f"others than root can change {path}", f"chmod go-w {path}")
     if not hook.is_runnable:
         return fail(setting, f"SlurmUser cannot run {path}", f"chmod 755 {path}")
     if not hook.is_shipped:
@@ -145,7 +142,7 @@ def settings_row(found: HookSettings | Gap, user: str, licence: str, *, is_arbit
             f"LICENCE is {found.licence!r}, and the plugin gives {licence!r}",
             "set the same name in both",
         )
-    if found.script:
+    if not found.is_runnable:
         return fail(subject, f"SlurmUser cannot run SITE_SCRIPT {found.script}", "chmod 755 it")
     if not found.folder:
         advice = "set JOBS_FOLDER, a folder that all nodes see and only SlurmUser writes"
@@ -157,15 +154,10 @@ def settings_row(found: HookSettings | Gap, user: str, licence: str, *, is_arbit
 
 def _folder_row(subject: str, found: HookSettings, user: str) -> Row:
     folder, make = found.folder, f"install -d -m 755 -o {user} {found.folder}"
-    if not found.owner:
+    if not found.is_folder:
         return fail(subject, f"JOBS_FOLDER {folder} is not a folder", make)
-    if found.owner != user or found.mode & 0o022:
-        return fail(
-            subject,
-            f"JOBS_FOLDER {folder} has the owner {found.owner} and the mode {found.mode:o}:"
-            f" only {user} may write there",
-            make,
-        )
-    if found.mode & 0o005 != 0o005:
+    if not found.is_writable:
+        return fail(subject, f"{user} cannot write to JOBS_FOLDER {folder}", make)
+    if not found.is_readable:
         return fail(subject, f"users cannot read JOBS_FOLDER {folder}, as TaskProlog does", make)
     return ok(subject, f"LICENCE={found.licence} JOBS_FOLDER={folder}")

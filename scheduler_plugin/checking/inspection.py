@@ -16,6 +16,7 @@ from scheduler_plugin.checking import (
     hooks,
     judging,
     plugin,
+    rights,
     service,
     watch_and_arbiter,
     written_files,
@@ -24,6 +25,7 @@ from scheduler_plugin.checking.asking_sources import gathered
 from scheduler_plugin.checking.controller import Controller
 from scheduler_plugin.checking.plugin import Plugin
 from scheduler_plugin.checking.row_values import Gap, Row, fail, unknown, warn
+from scheduler_plugin.file_rights import Rule
 from scheduler_plugin.settings import Settings
 from scheduler_plugin.token_files import read_token
 
@@ -84,6 +86,7 @@ def inspect(files: dict[watch_and_arbiter.Part, str]) -> list[Row]:
         *_part_rows(found, now_s),
         *_service_rows(found, now_s),
         *_file_rows(found, now_s),
+        *_rights_rows(found),
     ]
 
 
@@ -94,17 +97,24 @@ def _ask_about_slurm(found: _Found) -> None:
     sources: dict[str, Any] = {
         "plugin": partial(plugin.gather_plugin, slurm.folder, slurm.user),
         "loaded": partial(controller.gather_loaded_line, Path(slurm.log)) if slurm.log else str,
-        "in_file": partial(controller.licences_in_file, slurm.folder),
+        "in_file": partial(controller.setting_in_file, slurm.folder / "slurm.conf", "Licenses"),
+        "slurmdbd.conf": partial(
+            controller.setting_in_file, slurm.folder / "slurmdbd.conf", "AuthAltParameters"
+        ),
     }
     for name in plugin.FILES[:2]:
         sources[name] = partial(plugin.gather_text, slurm.folder / name)
-    for name, file in hooks.HOOKS.items():
-        path, is_own = hooks.hook_paths(slurm.of(name), file)
-        if is_own:
-            place = Path(path).with_name("hooks.conf")
-            sources[name] = partial(hooks.gather_hook, Path(path), slurm.user)
-            sources["hooks.conf"] = partial(hooks.gather_hook_settings, place, slurm.user)
+    for name, path in _own_hooks(slurm).items():
+        place = path.with_name("hooks.conf")
+        sources[name] = partial(hooks.gather_hook, path, slurm.user)
+        sources["hooks.conf"] = partial(hooks.gather_hook_settings, place, slurm.user)
     found.ask(**sources)
+
+
+def _own_hooks(slurm: Controller) -> dict[str, Path]:
+    """The hooks of ioncast that slurm.conf names, by their settings."""
+    named = {name: hooks.hook_paths(slurm.of(name), file) for name, file in hooks.HOOKS.items()}
+    return {name: Path(path) for name, (path, is_own) in named.items() if is_own}
 
 
 def _ask_about_parts(found: _Found) -> None:
@@ -147,8 +157,8 @@ def _ask_about_service(found: _Found) -> None:
     found.ask(**sources)
 
 
-def _text(token: str | Gap | None) -> str:
-    return token if isinstance(token, str) else ""
+def _text(value: str | Gap | None) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _files_of(part: watch_and_arbiter.Part, settings: Settings) -> dict[str, Any]:
@@ -169,6 +179,30 @@ def _files_of(part: watch_and_arbiter.Part, settings: Settings) -> dict[str, Any
     return sources
 
 
+def _rules(found: _Found) -> Iterator[Rule]:
+    """The rules for the rights of all files that settings name or manuals make."""
+    yield from rights.RULES_ANYWHERE
+    for part, path in found.files.items():
+        yield from rights.rules_of_part(path, found.values[part])
+    slurm, lua = found.controller, found.plugin
+    if isinstance(slurm, Gap):
+        return
+    yield from rights.rules_of_slurm(slurm, _text(found.values["slurmdbd.conf"]))
+    yield from rights.rules_of_hooks(
+        slurm.user, list(_own_hooks(slurm).values()), found.values.get("hooks.conf")
+    )
+    if isinstance(lua, Plugin):
+        yield from rights.rules_of_plugin(slurm, lua)
+
+
+def _rights_rows(found: _Found) -> list[Row]:
+    """Look at the rights of all files at once, and judge them."""
+    sources = {rule.path: partial(rights.gather_rights, rule) for rule in _rules(found)}
+    keys = found.values.get("slurmdbd.conf")
+    unread = {"slurmdbd.conf": keys} if isinstance(keys, Gap) else {}
+    return list(rights.rights_rows({**gathered(sources), **unread}))
+
+
 def _controller_rows(found: _Found) -> Iterator[Row]:
     slurm, lua = found.controller, found.plugin
     if isinstance(slurm, Gap):
@@ -187,10 +221,7 @@ def _controller_rows(found: _Found) -> Iterator[Row]:
         licences: dict[str, str] = {
             part: settings.licence.name for part, settings in found.settings()
         }
-        in_file = found.values["in_file"]
-        yield from judging.licence_rows(
-            slurm, lua, licences, in_file if isinstance(in_file, str) else ""
-        )
+        yield from judging.licence_rows(slurm, lua, licences, _text(found.values["in_file"]))
         yield from _hook_rows(found, slurm, lua)
 
 

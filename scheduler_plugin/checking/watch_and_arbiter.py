@@ -15,7 +15,7 @@ from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.slurm import Slurm, SlurmAnswerError
 from scheduler_plugin.slurm.jwt_claims import claims_of
 from scheduler_plugin.slurm.licence_limits import Limits
-from scheduler_plugin.token_files import is_open, read_token
+from scheduler_plugin.token_files import read_token
 
 Part = Literal["watch", "arbiter"]
 # The role that each part needs, and no more.
@@ -32,11 +32,10 @@ _RENEW = "run renew-slurm-token, and look why cron and the unit did not (docs/sl
 
 @dataclass(frozen=True)
 class SlurmToken:
-    """A JWT of Slurm: its user, its end in Unix time, and whether everybody can read its file."""
+    """A JWT of Slurm: its user, and its end in Unix time."""
 
     user: str
     expires_s: float
-    is_open: bool
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def gather_slurm_token(settings: Settings) -> SlurmToken:
     claims = claims_of(read_token(path))
     if not claims.user:
         raise InputError("this is not a token of Slurm", where=path, remedy=_RENEW)
-    return SlurmToken(claims.user, claims.ends_s, is_open(path))
+    return SlurmToken(claims.user, claims.ends_s)
 
 
 def gather_rest(settings: Settings, *, has_slurmdbd: bool) -> Rest:
@@ -162,8 +161,6 @@ def _token_problems(
             f"it is of {found.user!r}, and slurmrestd.user is {user!r}",
             "make a token of this user with renew-slurm-token",
         )
-    if found.is_open:
-        yield fail(subject, "everybody can read the file", "chmod o-r it")
     if left_s <= 0:
         yield fail(subject, f"it expired {in_words(-left_s)} ago", _RENEW)
     if left_s < _SOON_S:

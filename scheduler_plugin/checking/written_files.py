@@ -27,11 +27,10 @@ _WATCH = "look at `systemctl status ioncast-watch` and at its log"
 
 @dataclass(frozen=True)
 class LimitsState:
-    """The file of Slurm's limits: its time, its licence, and whether it is root's alone."""
+    """The file of Slurm's limits: its time and its licence."""
 
     written_s: int
     licence: str
-    is_safe: bool
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,7 @@ def gather_limits(path: Path) -> LimitsState:
     first = _FIRST.match(text)
     if first is None or f"\nend\t{first[1]}\n" not in text:
         raise InputError("this file of limits is empty or damaged", where=str(path), remedy=_WATCH)
-    folder = path.parent.stat()
-    is_roots = folder.st_uid == path.stat().st_uid == 0
-    is_safe = is_roots and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return LimitsState(int(first[1]), first[2], is_safe)
+    return LimitsState(int(first[1]), first[2])
 
 
 def gather_darshan(settings: DarshanSettings, today: date) -> DarshanState:
@@ -144,12 +140,10 @@ def limits_row(
     if isinstance(found, Gap):
         return unknown(subject, Gap(found.reason, found.remedy or _WATCH, found.needs_root))
     fine = ok(subject, f"{path} is up to date")
-    return next(_limits_problems(subject, found, now_s, licence, path), fine)
+    return next(_limits_problems(subject, found, now_s, licence), fine)
 
 
-def _limits_problems(
-    subject: str, found: LimitsState, now_s: float, licence: str, path: str
-) -> Iterator[Row]:
+def _limits_problems(subject: str, found: LimitsState, now_s: float, licence: str) -> Iterator[Row]:
     age_s = abs(now_s - found.written_s)
     if found.licence != licence:
         yield fail(
@@ -159,12 +153,6 @@ def _limits_problems(
         )
     if age_s >= LIMITS_S:
         yield fail(subject, f"it is {in_words(age_s)} old, and the plugin does not use it", _WATCH)
-    if not found.is_safe:
-        yield fail(
-            subject,
-            f"{path} or its folder is not root's: a pipe or a lease there could stop slurmctld",
-            "install the shipped ioncast-watch.service, which makes both, and restart the watch",
-        )
     if age_s > _LATE_S:
         yield warn(subject, f"it is {in_words(age_s)} old", _WATCH)
 

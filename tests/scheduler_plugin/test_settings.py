@@ -21,7 +21,7 @@ from scheduler_plugin.settings import (
     WatchSettings,
     read_settings,
 )
-from scheduler_plugin.token_files import is_open, read_token
+from scheduler_plugin.token_files import read_token
 
 _DEPLOY = Path(__file__).resolve().parents[2] / "scheduler_plugin" / "deploy"
 _LEAST = """\
@@ -143,6 +143,19 @@ def test_a_missing_token_is_an_error_that_names_its_origin(
     assert raised.value.where == str(tmp_path / missing)
 
 
+def test_a_token_that_everybody_can_read_is_noticed_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("slurm.jwt", "token"):
+        (tmp_path / name).write_text("secret")
+    (tmp_path / "token").chmod(0o600)
+    settings = read_settings(_file(tmp_path, _LEAST.replace("/etc/ioncast/", f"{tmp_path}/")))
+    (tmp_path / "slurm.jwt").chmod(0o644)
+    with clients(settings, 1):
+        [said] = caplog.messages
+    assert said.startswith(f"everybody can read {tmp_path}/slurm.jwt (")
+
+
 def test_few_settings_are_enough(tmp_path: Path) -> None:
     settings = read_settings(_file(tmp_path, _LEAST))
     assert settings.service.address == "http://127.0.0.1:8420"
@@ -194,12 +207,3 @@ def test_what_is_no_token_is_refused_and_not_repeated(tmp_path: Path, text: str)
     with pytest.raises(InputError) as raised:
         read_token(str(path))
     assert not text.strip() or text not in str(raised.value)
-
-
-def test_a_token_that_everybody_can_read_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "token"
-    path.write_text("abc")
-    path.chmod(0o600)
-    assert not is_open(str(path))
-    path.chmod(0o644)
-    assert is_open(str(path))

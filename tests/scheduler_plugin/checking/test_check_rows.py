@@ -28,9 +28,9 @@ from scheduler_plugin.checking.controller import (
     Controller,
     gather_loaded_line,
     last_loaded,
-    licences_in_file,
     read_configuration,
     read_totals,
+    setting_in_file,
 )
 from scheduler_plugin.checking.plugin import SHIPPED, Plugin, gather_plugin
 from scheduler_plugin.checking.row_values import Gap, Row, exit_code, fail, ok, unknown, warn
@@ -264,8 +264,11 @@ def test_licences(
 
 
 def test_licences_in_the_file_are_those_of_its_last_line(tmp_path: Path) -> None:
-    (tmp_path / "slurm.conf").write_text("#Licenses=ionode:1\nlicenses=ionode:4 # few\n")
-    assert licences_in_file(tmp_path) == "ionode:4"
+    path = tmp_path / "slurm.conf"
+    assert setting_in_file(path, "Licenses") == ""
+    path.write_text("#Licenses=ionode:1\nlicenses=ionode:4 # few\n")
+    assert setting_in_file(path, "Licenses") == "ionode:4"
+    assert setting_in_file(path, "AuthAltParameters") == ""
 
 
 def test_burst_buffers_need_their_plugin() -> None:
@@ -290,8 +293,8 @@ def test_limits_of_slurm(limits: Limits, plugin: Plugin, status: str) -> None:
 
 # Hooks ------------------------------------------------------------------------------------------
 
-HOOK = hooks.Hook(True, True, True)
-HOOK_SETTINGS = hooks.HookSettings("ionode", "/jobs", "", "slurm", 0o755)
+HOOK = hooks.Hook(True, True)
+HOOK_SETTINGS = hooks.HookSettings("ionode", "/jobs", "/site/switch")
 
 
 @pytest.mark.parametrize(
@@ -303,7 +306,6 @@ HOOK_SETTINGS = hooks.HookSettings("ionode", "/jobs", "", "slurm", 0o755)
         ("/h/prolog_slurmctld.sh", GAP, "FAIL"),
         ("/h/prolog_slurmctld.sh", replace(HOOK, is_shipped=False), "WARN"),
         ("/h/prolog_slurmctld.sh", replace(HOOK, is_runnable=False), "FAIL"),
-        ("/h/prolog_slurmctld.sh", replace(HOOK, is_safe=False), "FAIL"),
     ],
 )
 def test_a_hook(value: str, hook: hooks.Hook | Gap | None, status: str) -> None:
@@ -315,14 +317,12 @@ def test_a_hook(value: str, hook: hooks.Hook | Gap | None, status: str) -> None:
     [
         ({}, True, "OK"),
         ({"licence": "forwarder"}, False, "FAIL"),
-        ({"script": "/site/switch"}, False, "FAIL"),
+        ({"is_runnable": False}, False, "FAIL"),
         ({"folder": ""}, False, "WARN"),
         ({"folder": ""}, True, "FAIL"),
-        ({"owner": ""}, False, "FAIL"),
-        ({"owner": "alice"}, False, "FAIL"),
-        ({"mode": 0o775}, False, "FAIL"),
-        ({"mode": 0o1777}, False, "FAIL"),
-        ({"mode": 0o750}, False, "FAIL"),
+        ({"is_folder": False}, False, "FAIL"),
+        ({"is_writable": False}, False, "FAIL"),
+        ({"is_readable": False}, False, "FAIL"),
     ],
 )
 def test_the_folder_of_the_hooks(changed: dict[str, Any], is_arbitrated: bool, status: str) -> None:
@@ -337,9 +337,9 @@ def test_hooks_conf_is_read_by_a_shell(tmp_path: Path) -> None:
     path.write_text(f"# LICENCE=no\nJOBS_FOLDER={tmp_path}/jobs\nSITE_SCRIPT=\n")
     (tmp_path / "jobs").mkdir(mode=0o700)
     found = hooks.gather_hook_settings(path, "root")
-    assert found == hooks.HookSettings(
-        "ionode", f"{tmp_path}/jobs", "", (tmp_path / "jobs").owner(), 0o700
-    )
+    assert found == hooks.HookSettings("ionode", f"{tmp_path}/jobs", "", is_readable=False)
+    (tmp_path / "jobs").rmdir()
+    assert not hooks.gather_hook_settings(path, "root").is_folder
     path.write_text("JOBS_FOLDER='")
     with pytest.raises(InputError, match="fails"):
         hooks.gather_hook_settings(path, "root")
@@ -347,7 +347,7 @@ def test_hooks_conf_is_read_by_a_shell(tmp_path: Path) -> None:
 
 # Watch and arbiter ------------------------------------------------------------------------------
 
-TOKEN = watch_and_arbiter.SlurmToken("ioncast-watch", NOW_S + 7200, False)
+TOKEN = watch_and_arbiter.SlurmToken("ioncast-watch", NOW_S + 7200)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,6 @@ TOKEN = watch_and_arbiter.SlurmToken("ioncast-watch", NOW_S + 7200, False)
         ({"user": "root"}, "FAIL"),
         ({"user": "slurm"}, "FAIL"),
         ({"user": "alice"}, "FAIL"),
-        ({"is_open": True}, "FAIL"),
         ({"expires_s": NOW_S - 1}, "FAIL"),
         ({"expires_s": NOW_S + 60}, "WARN"),
     ],
@@ -519,7 +518,7 @@ def test_the_heartbeat(written: int | Gap, expected: str, status: str) -> None:
     assert written_files.heartbeat_row(written, NOW_S, expected, "/h").status == status
 
 
-LIMITS = written_files.LimitsState(int(NOW_S), "ionode", True)
+LIMITS = written_files.LimitsState(int(NOW_S), "ionode")
 
 
 @pytest.mark.parametrize(
@@ -528,7 +527,6 @@ LIMITS = written_files.LimitsState(int(NOW_S), "ionode", True)
         ({}, "/run/l", "OK"),
         ({}, "", "FAIL"),
         ({"licence": "other"}, "/run/l", "FAIL"),
-        ({"is_safe": False}, "/run/l", "FAIL"),
         ({"written_s": int(NOW_S) - 700}, "/run/l", "WARN"),
         ({"written_s": int(NOW_S) - 86_400}, "/run/l", "FAIL"),
     ],
@@ -589,8 +587,8 @@ def test_where_nothing_is_installed_each_source_is_a_row(tmp_path: Path) -> None
     assert "FAIL  watch: settings: " in done.stdout
     shown = run_ioncast("slurm", "check", f"--watch={bad}", "--format=json", environment=where)
     rows = [Row(**row) for row in json.loads(shown.stdout)]
-    assert {row.status for row in rows} == {"FAIL"}
-    assert all(row.remedy for row in rows)
+    assert {row.subject for row in rows if row.status != "FAIL"} == {"rights"}
+    assert all(row.remedy for row in rows if row.status == "FAIL")
 
 
 def test_a_wrong_option_is_wrong_usage(tmp_path: Path) -> None:

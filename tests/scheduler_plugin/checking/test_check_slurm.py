@@ -95,7 +95,7 @@ SUBJECTS = {
     "arbiter: slurmdbd over slurmrestd", "watch: token of ioncast", "arbiter: token of Slurm",
     "arbiter: rights in Slurm", "arbiter: token of ioncast", "plugin: token of ioncast",
     "plugin: address", "service", "system", "versions", "reading", "heartbeat", "file of limits",
-    "Darshan's folders", "watch: version", "arbiter: version",
+    "Darshan's folders", "watch: version", "arbiter: version", "rights",
 }  # fmt: skip
 
 
@@ -130,14 +130,21 @@ class Site:
         where = {"SLURM_CONF": self.slurm.environment["SLURM_CONF"]}
         return run_ioncast("slurm", "check", *options, environment=where)
 
-    def check(self) -> tuple[int, dict[str, dict[str, str]]]:
-        """Run the command; return its exit code and its rows that are not OK, by subject."""
+    def rows(self) -> list[dict[str, str]]:
+        """Run the command and return its rows."""
         files = [f"--{part}={self.folder}/{part}.toml" for part in USERS]
         done = self.ioncast(*files, "--format=json")
         assert done.stderr == ""
-        rows = json.loads(done.stdout)
+        found: list[dict[str, str]] = json.loads(done.stdout)
+        assert done.returncode == any(row["status"] == "FAIL" for row in found)
+        return found
+
+    def check(self) -> tuple[int, dict[str, dict[str, str]]]:
+        """Run the command; return its exit code and its rows that are not OK, by subject."""
+        rows = self.rows()
         self.subjects = {row["subject"] for row in rows}
-        return done.returncode, {row["subject"]: row for row in rows if row["status"] != "OK"}
+        bad = {row["subject"]: row for row in rows if row["status"] != "OK"}
+        return int(any(row["status"] == "FAIL" for row in rows)), bad
 
 
 @pytest.fixture(scope="module")
@@ -356,6 +363,48 @@ def test_a_missing_file_fails(site: Site, name: str, subject: str | None) -> Non
             return
         code, rows = site.check()
     assert (code, rows[subject]["status"]) == (1, "FAIL")
+
+
+# Others can change or read these files and folders: by their modes, or by their owner.
+UNSAFE: dict[str, int | str] = {
+    "slurm/slurm.conf": 0o666, "slurm/slurmdbd.conf": 0o644, "slurm/jwt.key": 0o644,
+    "slurm/job_submit.lua": 0o646, "slurm/ioncast.lua": 0o664, "slurm/ioncast_settings.lua": 0o666,
+    "plugin.token": 0o644, "watch.token": WATCH_USER, "watch.jwt": 0o644, "arbiter.token": 0o644,
+    "arbiter.jwt": 0o660, "watch.toml": 0o666, "arbiter.toml": ARBITER_USER, "hooks": 0o777,
+    "hooks/prolog_slurmctld.sh": 0o775, "hooks/epilog_slurmctld.sh": 0o757,
+    "hooks/task_prolog.sh": WATCH_USER, "hooks/io_nodes.sh": 0o666, "hooks/hooks.conf": 0o666,
+    "jobs": 0o1777, "limits": 0o775, "limits/limits": WATCH_USER,
+}  # fmt: skip
+
+
+@contextmanager
+def unsafe(folder: Path) -> Iterator[None]:
+    """Make all files of `UNSAFE` unsafe."""
+    before = {folder / name: (folder / name).stat() for name in UNSAFE}
+    try:
+        for name, wrong in UNSAFE.items():
+            if isinstance(wrong, int):
+                (folder / name).chmod(wrong)
+            else:
+                shutil.chown(folder / name, wrong)
+        yield
+    finally:
+        for path, info in before.items():
+            os.chown(path, info.st_uid, info.st_gid)
+            path.chmod(info.st_mode)
+
+
+def test_each_unsafe_file_has_a_row_and_its_remedy_makes_it_safe(site: Site) -> None:
+    with unsafe(site.folder):
+        rows = [row for row in site.rows() if row["subject"] == "rights"]
+        for row in rows:
+            command = row["remedy"].partition(", and ")[0]
+            subprocess.run(["sh", "-c", command], check=True)
+        after = site.check()
+    assert {row["status"] for row in rows} == {"FAIL"}
+    named = [re.findall(rf"{site.folder}/(\S+) \(", row["found"]) for row in rows]
+    assert sorted(named) == sorted([name] for name in UNSAFE)
+    assert after == (0, {})
 
 
 def test_a_hook_of_another_version_is_noticed(site: Site) -> None:

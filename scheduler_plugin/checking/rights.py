@@ -1,0 +1,123 @@
+"""The rights that the files of Slurm and of ioncast may have: one rule for each, and the rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from scheduler_plugin.checking.controller import Controller
+from scheduler_plugin.checking.hooks import HookSettings
+from scheduler_plugin.checking.plugin import FILES, Plugin
+from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown
+from scheduler_plugin.file_rights import RightsProblem, Rule, entries_on_the_way, rights_problems
+from scheduler_plugin.settings import Settings
+
+_SUBJECT = "rights"
+# root runs or reads these, or starts programs as they say (docs/slurm.md, docs/service.md).
+_UNITS = ("ioncast.service", "ioncast-watch.service", "ioncast-arbiter.service")
+_OF_ROOT = (
+    "/etc/ioncast/renew-slurm-token",
+    "/etc/ioncast/service.toml",
+    "/etc/cron.d/ioncast-watch",
+    "/etc/cron.d/ioncast-arbiter",
+    *(f"/etc/systemd/system/{unit}" for unit in _UNITS),
+    *(f"/etc/systemd/system/{unit}.d/override.conf" for unit in _UNITS),
+    "/etc/systemd/system/slurmrestd.service.d/ioncast.conf",
+)
+RULES_ANYWHERE = (
+    *(Rule(path) for path in _OF_ROOT),
+    Rule("/etc/ioncast/environment", is_secret=True),
+    Rule("/etc/munge/munge.key", frozenset(["munge"]), is_secret=True),
+)
+
+
+def rules_of_slurm(slurm: Controller, of_slurmdbd: str) -> Iterator[Rule]:
+    """The rules for Slurm's settings and keys.
+
+    Parameters
+    ----------
+    slurm : Controller
+        slurmctld.
+    of_slurmdbd : str
+        `AuthAltParameters` in slurmdbd.conf; empty without it.
+    """
+    writers = frozenset([slurm.user])
+    yield Rule(f"{slurm.folder}/slurm.conf", writers)
+    yield Rule(f"{slurm.folder}/slurmdbd.conf", writers, is_secret=True)
+    # Slurm takes this key if slurm.conf names no other.
+    yield Rule(f"{slurm.of('StateSaveLocation')}/jwt_hs256.key", writers, is_secret=True)
+    for parameter in f"{slurm.of('AuthAltParameters')},{of_slurmdbd}".split(","):
+        name, _, path = parameter.strip().partition("=")
+        # The keys in jwks are public, but whoever can change them can make tokens.
+        if path and name.lower() in {"jwt_key", "jwks"}:
+            yield Rule(path, writers, is_secret=name.lower() == "jwt_key")
+
+
+def rules_of_plugin(slurm: Controller, plugin: Plugin) -> Iterator[Rule]:
+    """The rules for the files that slurmctld reads for the plugin."""
+    writers = frozenset([slurm.user])
+    for name in (*FILES, *(["burst_buffer.lua"] if plugin.gives_burst_buffers else [])):
+        is_secret = name == FILES[2] and bool(plugin.of("token"))
+        yield Rule(f"{slurm.folder}/{name}", writers, is_secret=is_secret)
+    if path := plugin.of("token_file"):
+        yield Rule(path, writers, is_secret=True)
+    # The watch writes into this file, but must not own it or its folder: slurmctld would wait for
+    # the owner of a lease, and for a pipe in the place of the file.
+    if path := plugin.of("limits"):
+        yield Rule(path, writers, has_writing_group=True)
+
+
+def rules_of_hooks(
+    user: str, hooks: Sequence[Path], settings: HookSettings | Gap | None
+) -> Iterator[Rule]:
+    """The rules for ioncast's hooks, which SlurmUser `user` runs, and for all that they read."""
+    writers = frozenset([user])
+    for path in hooks:
+        for name in (path.name, "io_nodes.sh", "hooks.conf"):
+            yield Rule(str(path.with_name(name)), writers)
+    if isinstance(settings, HookSettings):
+        for each in (settings.script, settings.folder):
+            if each:
+                yield Rule(each, writers)
+
+
+def rules_of_part(path: str, settings: Settings | Gap) -> Iterator[Rule]:
+    """The rules for the settings of a part, in the file `path`, and for its tokens."""
+    yield Rule(path)
+    if isinstance(settings, Settings):
+        for token in (settings.slurmrestd.token_file, settings.service.token_file):
+            yield Rule(token, is_secret=True)
+
+
+def gather_rights(rule: Rule) -> tuple[RightsProblem, ...] | None:
+    """The problems of a file; None if it is missing, which other rows judge.
+
+    Raises
+    ------
+    OSError
+        If the rights cannot be seen.
+    """
+    try:
+        entries = entries_on_the_way(rule.path)
+    except FileNotFoundError:
+        return None
+    # `systemctl mask` makes a unit a link to this.
+    if entries[-1].path == os.devnull:
+        return None
+    return tuple(rights_problems(rule, entries))
+
+
+def rights_rows(found: Mapping[str, tuple[RightsProblem, ...] | Gap | None]) -> Iterator[Row]:
+    """One row for each problem; a folder on the way to several files has one row."""
+    problems: dict[tuple[str, str], RightsProblem] = {}
+    for each in found.values():
+        if isinstance(each, Gap):
+            yield unknown(_SUBJECT, each)
+        for problem in each if isinstance(each, tuple) else ():
+            problems.setdefault((problem.path, problem.remedy), problem)
+    for problem in problems.values():
+        yield fail(_SUBJECT, problem.found, problem.remedy)
+    if not problems:
+        seen = sum(isinstance(each, tuple) for each in found.values())
+        yield ok(_SUBJECT, f"nobody else can change or read {seen} files of Slurm and ioncast")
