@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command import killed_at_the_end
+
 PROJECT = Path(__file__).resolve().parents[2]
 PREAMBLE = """
 import os, signal, sys, time
@@ -129,7 +131,7 @@ def test_no_process_outlives_the_one_that_started_it(number: int) -> None:
         if n < 3:
             print(result, flush=True)
     """
-    with subprocess.Popen(
+    with killed_at_the_end(
         program(text),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -142,7 +144,7 @@ def test_no_process_outlives_the_one_that_started_it(number: int) -> None:
             os.killpg(started.pid, number)
         else:
             started.send_signal(number)
-        _, errors = started.communicate(timeout=60)
+        _, errors = started.communicate(timeout=300)
     assert started.returncode == -number
     assert errors.count(b"Traceback") == (number == signal.SIGINT)
     for pid in pids:

@@ -22,6 +22,7 @@ from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from scheduler_plugin.arbiter.heartbeat import HOLD_S
 from scheduler_plugin.marks import mark_of
+from tests.support.command import killed_at_the_end
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import Cluster, cluster, version
 
@@ -253,13 +254,10 @@ def test_jobs_that_are_held_share_the_pool_and_are_told_what_they_got(
         assert mark.is_held
         wait_until_stored(served, mark.decision_id)
     command = [sys.executable, "-m", "ioncast", "slurm", "arbitrate"]
-    with subprocess.Popen([*command, "--config", str(folder / "watch.toml")]) as arbiter:
-        try:
-            shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
-            arbiter.terminate()
-            assert arbiter.wait(60) == 0
-        finally:
-            arbiter.kill()
+    with killed_at_the_end([*command, "--config", str(folder / "watch.toml")]) as arbiter:
+        shares = [licences_of(slurm.wait_for(job, "RUNNING")) for job in jobs]
+        arbiter.terminate()
+        assert arbiter.wait(60) == 0
     # Alone, each job would get 8.
     assert sum(shares) == 8
     for job, share in zip(jobs, shares, strict=True):

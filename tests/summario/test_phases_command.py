@@ -23,7 +23,7 @@ from summario.phases.extract import extract
 from summario.phases.many import FEW
 from summario.phases.values import Phase
 from summario.reading.log import read_log
-from tests.support.command import run_ioncast
+from tests.support.command import killed_at_the_end, run_ioncast
 
 PROJECT = Path(__file__).resolve().parents[2]
 FIXTURES = PROJECT / "tests" / "summario" / "fixtures"
@@ -163,11 +163,11 @@ def test_ctrl_c_ends_all_processes_with_one_line(many: Path) -> None:
     import summario.phases.many as many
     read = many.read_source
     def read_source(source, **modules):
-        time.sleep(30 * ("/010" in source.name))
+        time.sleep(600 * ("/010" in source.name))
         return read(source, **modules)
     many.read_source = read_source
     """
-    with subprocess.Popen(
+    with killed_at_the_end(
         command("phases", many, "--format", "csv", before=before),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -180,7 +180,7 @@ def test_ctrl_c_ends_all_processes_with_one_line(many: Path) -> None:
         assert started.stdout.readline()
         # A terminal sends Ctrl-C to the whole group of processes.
         os.killpg(started.pid, signal.SIGINT)
-        _, errors = started.communicate(timeout=25)
+        _, errors = started.communicate(timeout=300)
     assert started.returncode == 130
     # The empty line ends the one on which the terminal shows ^C.
     assert errors.decode() == "\nioncast: stopped\n"

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import faulthandler
 import io
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
 import ioncast.cli
 
+PROJECT = Path(__file__).resolve().parents[2]
 # No command takes so long, even on a slow machine.
 _TOO_LONG_S = 900
 
@@ -50,3 +55,32 @@ def run_ioncast(
             faulthandler.cancel_dump_traceback_later()
     said = (stream.buffer.getvalue().decode(errors="surrogateescape") for stream in (out, err))
     return CompletedProcess(words, ended.value.code or 0, *said)
+
+
+@contextmanager
+def killed_at_the_end(
+    command: Sequence[str | Path], **options: Any
+) -> Iterator[subprocess.Popen[Any]]:
+    """Start a program, and kill it at the end, also that of a test that fails."""
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def run_together(*arguments: Sequence[str | Path]) -> list[CompletedProcess[str]]:
+    """Run Python several times at once, each with its own arguments; no process stays behind."""
+
+    def run(own: Sequence[str | Path]) -> CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *own],
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_TOO_LONG_S,
+        )
+
+    with ThreadPoolExecutor(len(arguments)) as threads:
+        return list(threads.map(run, arguments))

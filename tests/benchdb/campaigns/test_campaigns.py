@@ -86,6 +86,7 @@ class Site:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.started: list[subprocess.Popen[bytes]] = []
         (root / "scratch").mkdir()
         (root / "small.toml").write_text(CAMPAIGN)
         self.platform()
@@ -129,6 +130,7 @@ class Site:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        self.started.append(process)
         begun = self.root / "begun"
         wait_until(lambda: process.poll() or (begun.exists() and len(begun.read_text()) == 3))
         assert process.poll() is None, "the campaign ended too soon"
@@ -202,6 +204,9 @@ EVERY_CELL_TWICE = Counter({(f, n): 2 for f in (True, False) for n in (0, 2)})
 def site(tmp_path: Path) -> Iterator[Site]:
     place = Site(tmp_path)
     yield place
+    for process in place.started:
+        process.kill()
+        process.wait()
     subprocess.run(["pkill", "-KILL", "-f", str(tmp_path)], check=False)
 
 

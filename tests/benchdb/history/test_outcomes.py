@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -21,6 +19,7 @@ from benchdb.store.database import open_database, transaction
 from benchdb.store.schema import outcomes, systems
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.times import in_utc, instant
+from tests.support.command import run_together
 from tests.support.history import DECISION, put_decisions, put_outcome, put_run
 
 pytestmark = pytest.mark.both_databases
@@ -308,14 +307,9 @@ engine.dispose()
 
 @pytest.mark.slow
 def test_the_same_from_several_processes_is_stored_once(location: str) -> None:
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", _STORE, location], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(4)
-    ]
-    printed = [process.communicate(timeout=120)[0].split() for process in running]
-    assert [process.returncode for process in running] == [0] * 4
+    running = run_together(*[("-c", _STORE, location)] * 4)
+    printed = [done.stdout.split() for done in running]
+    assert [(done.returncode, done.stderr) for done in running] == [(0, "")] * 4
     assert sum(map(int, itertools.chain.from_iterable(printed))) == 420
     engine = open_database(location)
     with transaction(engine) as connection:

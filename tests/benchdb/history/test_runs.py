@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -23,6 +21,7 @@ from benchdb.store.schema import systems
 from ioncast_base.errors import ConflictError, InputError, UnknownNameError
 from ioncast_base.times import instant
 from summario.phases.tables import to_record
+from tests.support.command import run_together
 from tests.support.history import PHASE, new_sha256, put_run
 
 pytestmark = pytest.mark.both_databases
@@ -331,14 +330,9 @@ engine.dispose()
 
 @pytest.mark.slow
 def test_the_same_logs_from_several_processes_are_stored_once(location: str) -> None:
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", _STORE, location], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(4)
-    ]
-    printed = [process.communicate(timeout=120)[0].split() for process in running]
-    assert [process.returncode for process in running] == [0] * 4
+    running = run_together(*[("-c", _STORE, location)] * 4)
+    printed = [done.stdout.split() for done in running]
+    assert [(done.returncode, done.stderr) for done in running] == [(0, "")] * 4
     assert [len(each) for each in printed] == [20] * 4
     assert sum(map(int, itertools.chain.from_iterable(printed))) == 20
     engine = open_database(location)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -13,28 +11,17 @@ import pytest
 
 from benchdb.measurements.exports import export_rows
 from benchdb.store.database import open_database, transaction
+from tests.support.command import run_together
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
-ROOT = Path(__file__).resolve().parents[3]
 WRITERS = 4
 FILES = 5
 HEADER = "io_nodes,bandwidth_mib_s,command\n"
 
 
-def run_together(commands: list[list[str]]) -> list[tuple[int, str, str]]:
-    running = [
-        subprocess.Popen(
-            [sys.executable, *command],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for command in commands
-    ]
-    outcomes = [process.communicate(timeout=120) for process in running]
-    return [(p.returncode, o, e) for p, (o, e) in zip(running, outcomes, strict=True)]
+def outcomes_of(commands: list[list[str]]) -> list[tuple[int, str, str]]:
+    return [(done.returncode, done.stdout, done.stderr) for done in run_together(*commands)]
 
 
 def importing(location: str, *args: str | Path) -> list[str]:
@@ -93,7 +80,7 @@ def test_concurrent_writers_lose_and_repeat_nothing(
         )
         for writer in range(WRITERS)
     ]
-    outcomes = run_together(commands)
+    outcomes = outcomes_of(commands)
     assert [(code, said) for code, _, said in outcomes] == [(0, "")] * WRITERS
     rows = stored(location)
     values = Counter(row["bandwidth_mib_s"] for row in rows)
@@ -113,7 +100,7 @@ def test_one_file_from_several_processes_at_once_counts_once(location: str, tmp_
     for number in range(20):
         paths.append(tmp_path / f"{number}.csv")
         paths[-1].write_text(f"{HEADER}0,{number + 1},mpiexec -n 2 ior -w\n")
-    outcomes = run_together([importing(location, *paths, "--system", "here")] * WRITERS)
+    outcomes = outcomes_of([importing(location, *paths, "--system", "here")] * WRITERS)
     assert [(code, said) for code, _, said in outcomes] == [(0, "")] * WRITERS
     said = Counter(line for _, output, _ in outcomes for line in output.splitlines())
     assert sum(n for line, n in said.items() if "1 measurement of" in line) == len(paths)
@@ -129,7 +116,7 @@ def test_concurrent_writers_agree_on_one_spelling_of_a_system(
     path = tmp_path / "results.csv"
     path.write_text(f"{HEADER}0,1,ior -w\n")
     names = ["MareNostrum", "marenostrum", "Mare Nostrum", "MARENOSTRUM"]
-    outcomes = run_together([importing(location, path, "--system", name) for name in names])
+    outcomes = outcomes_of([importing(location, path, "--system", name) for name in names])
     assert sorted(code for code, _, _ in outcomes) == [0, 2, 2, 2]
     [row] = stored(location)
     refusals = [said for code, _, said in outcomes if code]
@@ -142,12 +129,12 @@ def test_exports_are_restored_beside_imports(location: str, tmp_path: Path) -> N
         file_of_many_cells(tmp_path / f"{name}.csv", 1.0, backwards=name == "b") for name in "ab"
     ]
     for name, path in zip("ab", results, strict=True):
-        [outcome] = run_together([importing(other, path, "--system", f"restored {name}")])
+        [outcome] = outcomes_of([importing(other, path, "--system", f"restored {name}")])
         assert outcome[0] == 0
     export = tmp_path / "export.csv"
     command = ["-m", "ioncast", "bench", "export", "--output", str(export), "--db", other]
-    assert run_together([command]) == [(0, "", "")]
-    outcomes = run_together(
+    assert outcomes_of([command]) == [(0, "", "")]
+    outcomes = outcomes_of(
         [
             importing(location, export),
             importing(location, *results, "--system", "here"),

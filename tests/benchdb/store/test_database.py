@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from benchdb.store.schema import metadata, systems
 from benchdb.store.systems import system_names
 from ioncast_base.errors import DatabaseError, InputError
 from ior_configs import IorConfig
+from tests.support.command import run_together
 
 pytestmark = pytest.mark.both_databases
 
@@ -356,14 +355,8 @@ def test_several_processes_may_create_the_database_at_once(location: str) -> Non
     script = (
         f"from benchdb.store.database import open_database; open_database({location!r}).dispose()"
     )
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", script], cwd=ROOT, stderr=subprocess.PIPE, text=True
-        )
-        for _ in range(6)
-    ]
-    errors = [process.communicate()[1] for process in running]
-    assert [(p.returncode, e[-300:]) for p, e in zip(running, errors, strict=True)] == [(0, "")] * 6
+    running = run_together(*[("-c", script)] * 6)
+    assert [(done.returncode, done.stderr[-300:]) for done in running] == [(0, "")] * 6
     engine = open_database(location)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []

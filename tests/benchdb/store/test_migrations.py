@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from benchdb.store.system_changes import note_change
 from benchdb.store.systems import system_names
 from benchdb.store.tokens import add_token
 from ior_configs import IorConfig
+from tests.support.command import killed_at_the_end, run_together
 
 pytestmark = pytest.mark.both_databases
 
@@ -645,14 +647,8 @@ def test_several_processes_may_open_an_old_or_empty_database_at_once(
     alone = str(tmp_path / "alone.sqlite")
     for place in (location, alone) if version else ():
         load(version, place)
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", _OPEN, location], cwd=ROOT, stderr=subprocess.PIPE, text=True
-        )
-        for _ in range(3)
-    ]
-    errors = [process.communicate()[1] for process in running]
-    assert [(p.returncode, e[-300:]) for p, e in zip(running, errors, strict=True)] == [(0, "")] * 3
+    running = run_together(*[("-c", _OPEN, location)] * 3)
+    assert [(done.returncode, done.stderr[-300:]) for done in running] == [(0, "")] * 3
     open_database(alone).dispose()
     after, expected = everything(url_of(location)), everything(url_of(alone))
     assert set(after) == set(metadata.tables) - set(COUNTED)
@@ -667,12 +663,15 @@ def test_an_upgrade_waits_for_a_writer(location: str, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patched:
         patched.setattr("benchdb.store.database.NEWEST", "0001")
         engine = open_database(location)
-    with transaction(engine, write=True) as connection:
-        upgrading = subprocess.Popen([sys.executable, "-c", _OPEN, location], cwd=ROOT)
-        with pytest.raises(subprocess.TimeoutExpired):
-            upgrading.wait(timeout=2)
-        columns = inspect(connection).get_columns("measurements")
+    with ExitStack() as stack:
+        with transaction(engine, write=True) as connection:
+            upgrading = stack.enter_context(
+                killed_at_the_end([sys.executable, "-c", _OPEN, location], cwd=ROOT)
+            )
+            with pytest.raises(subprocess.TimeoutExpired):
+                upgrading.wait(timeout=2)
+            columns = inspect(connection).get_columns("measurements")
+        assert upgrading.wait(timeout=300) == 0
     assert "campaign" not in {column["name"] for column in columns}
-    assert upgrading.wait(timeout=300) == 0
     engine.dispose()
     assert "campaign" in everything(url_of(location))["measurements"][0]

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from experiments.platform.description import Links
 from experiments.platform.emulated import Emulated
 from experiments.platform.emulator import down, find, up
 from ioncast_base.errors import BusyError, InputError, IoncastError, UnknownNameError
+from tests.support.command import killed_at_the_end
 from tests.support.emulated import (
     emulated,
     leftovers,
@@ -30,16 +31,6 @@ pytestmark = pytest.mark.platform
 IONCAST = (sys.executable, "-m", "ioncast", "platform")
 PLATFORMS = Path("/run/ioncast-platform")
 _PATIENCE_S = 120.0
-
-
-@contextmanager
-def _killed_in_the_end(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 # A platform with enough mounts to stop `up` among them.
@@ -215,7 +206,7 @@ def using(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a process, and wait until it has opened its file."""
     command = [*starter, sys.executable, "-c", program, str(file), str(opened)]
-    with _killed_in_the_end(command) as process:
+    with killed_at_the_end(command) as process:
         wait_until(opened.exists)
         yield process
 
@@ -249,7 +240,7 @@ def test_network_namespaces_of_others_stay(name: str) -> None:
     namespace = f"{name}-cn0"
     subprocess.run(["ip", "netns", "add", namespace], check=True)
     try:
-        with _killed_in_the_end(["ip", "netns", "exec", namespace, "sleep", "600"]) as process:
+        with killed_at_the_end(["ip", "netns", "exec", namespace, "sleep", "600"]) as process:
             assert not down(name)
             with pytest.raises(IoncastError, match=f"{namespace} exists already.*--name"):
                 up(small(name))

@@ -12,6 +12,7 @@ from experiments.platform import ranks
 from experiments.platform.emulated import Emulated
 from experiments.platform.ranks import run_ranks
 from ioncast_base.errors import InputError, IoncastError
+from tests.support.command import killed_at_the_end
 from tests.support.emulated import wait_until
 
 pytestmark = pytest.mark.platform
@@ -260,20 +261,18 @@ def test_a_signal_ends_all_ranks(
 ) -> None:
     program = ["sh", "-c", f"exec {STAY}", BUSY, str(folder)]
     command = platform.rank_command(program, io_nodes=1, tasks=4, mpi=mpi)
-    process = subprocess.Popen(command, start_new_session=True)
-    wait_until(lambda: len(list(folder.iterdir())) == 4)
-    process.send_signal(number)
-    assert process.wait(_PATIENCE_S) == 130
+    with killed_at_the_end(command, start_new_session=True) as process:
+        wait_until(lambda: len(list(folder.iterdir())) == 4)
+        process.send_signal(number)
+        assert process.wait(_PATIENCE_S) == 130
     assert running(str(folder)) == []
 
 
 def test_ranks_end_when_their_launcher_is_killed(platform: Emulated, folder: Path) -> None:
     program = ["sh", "-c", f"exec {STAY}", BUSY, str(folder)]
     command = platform.rank_command(program, io_nodes=1, tasks=4)
-    process = subprocess.Popen(command)
-    wait_until(lambda: len(list(folder.iterdir())) == 4)
-    process.kill()
-    process.wait()
+    with killed_at_the_end(command):
+        wait_until(lambda: len(list(folder.iterdir())) == 4)
     wait_until(lambda: running(str(folder)) == [])
 
 

@@ -22,6 +22,7 @@ import pytest
 from experiments import datasets
 from experiments.datasets import DataSet
 from experiments.platform.emulated import Emulated
+from tests.support.command import killed_at_the_end
 from tests.support.emulated import emulated, leftovers, small, unique_name, wait_until
 
 pytestmark = pytest.mark.platform
@@ -217,7 +218,7 @@ def test_an_empty_folder_is_not_called_incomplete(tmp_path: Path) -> None:
 @contextmanager
 def started(platform: str, folder: Path, *, repetitions: int) -> Iterator[subprocess.Popen[str]]:
     """Start a study that takes longer than the test needs to stop it."""
-    with subprocess.Popen(
+    with killed_at_the_end(
         [
             *[*IONCAST, "experiment", "hacc", "--platform", platform],
             *["--engine", "fio", "--output", str(folder), "--repetitions", str(repetitions)],

@@ -18,7 +18,7 @@ from benchdb.store.database import transaction_on
 from benchdb.store.fidelities import fidelities_of
 from ior_configs import IorConfig
 from tests.predictor.verification.conftest import FIXTURES, Programs, leaves_log
-from tests.support.command import run_ioncast
+from tests.support.command import killed_at_the_end, run_ioncast
 
 PLAIN = FIXTURES / "variations/plain.darshan"
 READ = FIXTURES / "variations/read.darshan"
@@ -130,10 +130,10 @@ def test_a_run_that_hangs_is_stopped(programs: Make) -> None:
     made = programs("echo $$ > $NOTES; sleep 600")
     notes = made.folder / "notes"
     done = run_ioncast(
-        "match", PLAIN, *made.options, "--time-limit", "1s", environment={"NOTES": str(notes)}
+        "match", PLAIN, *made.options, "--time-limit", "5s", environment={"NOTES": str(notes)}
     )
     assert done.returncode == 2
-    assert "has not ended after 1 s" in done.stderr
+    assert "has not ended after 5 s" in done.stderr
     assert list(made.work_dir.iterdir()) == []
     with pytest.raises(ProcessLookupError):
         os.kill(int(notes.read_text()), 0)
@@ -151,9 +151,9 @@ def test_processes_that_ignore_a_signal_are_stopped_too(programs: Make) -> None:
     made = programs("(trap '' TERM; echo $BASHPID > $NOTES; exec sleep 600) & wait")
     notes = made.folder / "notes"
     run_ioncast(
-        "match", PLAIN, *made.options, "--time-limit", "1s", environment={"NOTES": str(notes)}
+        "match", PLAIN, *made.options, "--time-limit", "5s", environment={"NOTES": str(notes)}
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while (runs := is_running(int(notes.read_text()))) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not runs
@@ -172,17 +172,17 @@ def test_a_signal_stops_the_run_and_removes_its_folder(
 ) -> None:
     made = programs("echo $$ > $NOTES.new; mv $NOTES.new $NOTES; sleep 600")
     notes = made.folder / "notes"
-    process = subprocess.Popen(
+    with killed_at_the_end(
         [sys.executable, "-m", "ioncast", "match", str(PLAIN), *made.options],
         env=os.environ | {"NOTES": str(notes)},
         stderr=subprocess.PIPE,
         text=True,
-    )
-    while not notes.exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(number)
-    _, said = process.communicate()
+    ) as process:
+        while not notes.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate()
     assert process.returncode == 130
     assert said.endswith("ioncast: stopped\n")
     assert list(made.work_dir.iterdir()) == []

@@ -27,6 +27,7 @@ from scheduler_plugin.service_client import Ioncast
 from scheduler_plugin.settings import Settings, read_settings
 from scheduler_plugin.slurm.client import Slurm
 from scheduler_plugin.token_files import read_token
+from tests.support.command import killed_at_the_end
 from tests.support.serving import PATIENCE_S, Served, running, wait_for
 from tests.support.slurm import (
     ARBITER_USER,
@@ -392,7 +393,7 @@ def test_the_command_goes_on_through_a_restart_of_slurm_and_releases_what_is_hel
     said = tmp_path / "said"
     with (
         said.open("w") as errors,
-        subprocess.Popen(arguments("--config", str(config)), stderr=errors) as process,
+        killed_at_the_end(arguments("--config", str(config)), stderr=errors) as process,
     ):
         wait_for(lambda: "slurmctld" in said.read_text(), "complaint")
         assert heartbeat.read_text() == STOPPED

@@ -20,6 +20,7 @@ from tests.scheduler_plugin.watch.test_watch_slurm import (
     _outcomes_of,
     _runs_of,
 )
+from tests.support.command import killed_at_the_end
 from tests.support.serving import Served, wait_for
 from tests.support.slurm import WATCH_USER, Cluster, as_user, cluster
 
@@ -104,7 +105,7 @@ def test_after_the_import_the_next_job_gets_a_decision(past: Past) -> None:
         assert tried.stdout.count("would send trace ") == 1
         assert not any(_runs_of(served, job) for job in jobs)
 
-        with subprocess.Popen(past.import_(), stderr=subprocess.DEVNULL) as first:
+        with killed_at_the_end(past.import_(), stderr=subprocess.DEVNULL) as first:
             wait_for(lambda: any(_runs_of(served, job) for job in jobs), "run")
             first.kill()
         assert first.returncode == -signal.SIGKILL

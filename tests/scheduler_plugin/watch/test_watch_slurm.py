@@ -22,6 +22,7 @@ from benchdb.store.database import opened_database, transaction
 from benchdb.store.tokens import add_token
 from ioncast_base.times import in_utc
 from scheduler_plugin.watch.state import copied_state
+from tests.support.command import killed_at_the_end
 from tests.support.serving import Served, running, wait_for
 from tests.support.slurm import (
     WATCH_USER,
@@ -208,8 +209,7 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
 ) -> None:
     slurm = site.slurm
     log = (site.folder / "watch.log").open("ab")
-    with log, site.served() as served:
-        first = subprocess.Popen(site.watch(), stderr=log)
+    with log, site.served() as served, killed_at_the_end(site.watch(), stderr=log) as first:
         direct = site.submit("periodic-ionodes0.darshan", "--hold")
         slurm.run("scontrol", "update", f"JobId={direct}", f"AdminComment=ioncast:{_DECISION}")
         slurm.run("scontrol", "release", str(direct))
@@ -241,7 +241,7 @@ def test_jobs_are_reported_through_restarts_of_slurm_the_service_and_the_watch(
     while_away = site.submit("periodic-ionodes4.darshan", "-Lionode:1")
     slurm.wait_for(while_away, "COMPLETED")
     log = (site.folder / "watch.log").open("ab")
-    with log, subprocess.Popen(site.watch(), stderr=log) as second:
+    with log, killed_at_the_end(site.watch(), stderr=log) as second:
         wait_for(lambda: "sending logs fails" in (site.folder / "watch.log").read_text(), "line")
         with site.served() as served:
             # The watch asks a service that does not answer once a minute.
@@ -284,7 +284,7 @@ def test_a_running_job_that_is_put_back_into_the_queue_has_two_outcomes(site: Si
     stay.touch()
     logs = site.logs_by_run("hacc-io-ionodes4", "periodic-ionodes4")
     with site.served() as served:
-        with subprocess.Popen(site.watch(), stderr=subprocess.DEVNULL) as first:
+        with killed_at_the_end(site.watch(), stderr=subprocess.DEVNULL) as first:
             job = site.submit(_LOG_OF_RUN, "-Lionode:4", "--requeue", logs=logs, lasting=stay)
             mark = f"AdminComment=ioncast:{_DECISION}"
             site.slurm.run("scontrol", "update", f"JobId={job}", mark)
@@ -318,13 +318,13 @@ def test_a_finished_job_that_is_put_back_into_the_queue_has_two_outcomes(site: S
             lines = (site.folder / "watch.log").read_text()
             return lines.count(f"job {job} of root: 1 outcome sent, 2 I/O nodes")
 
-        with subprocess.Popen(site.watch(), stderr=log) as first:
+        with killed_at_the_end(site.watch(), stderr=log) as first:
             job = site.submit(_LOG_OF_RUN, "-Lionode:2", "--requeue", logs=logs)
             wait_for(lambda: outcomes_told() == 1, "outcome")
             starts = [site.start_of(job)]
             site.put_back(job)
             first.kill()
-        with subprocess.Popen(site.watch(), stderr=log) as second:
+        with killed_at_the_end(site.watch(), stderr=log) as second:
             wait_for(lambda: outcomes_told() == 2, "outcome of the second run")
             starts.append(site.start_of(job))
             second.terminate()
@@ -461,7 +461,7 @@ def test_a_service_that_cannot_be_used_is_found_out_with_nothing_to_send(
 
 
 def test_a_second_watch_on_a_state_is_refused_in_one_line(site: Site) -> None:
-    with subprocess.Popen(site.watch(), stderr=subprocess.PIPE) as first:
+    with killed_at_the_end(site.watch(), stderr=subprocess.PIPE) as first:
         assert first.stderr is not None
         assert b"following jobs of" in first.stderr.readline()
         second = site.once()

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ from predictor.matching.same_application import identities
 from predictor.model.stored import Fitted, Lessons
 from summario.phases.tables import to_record
 from summario.phases.values import Part, Phase
+from tests.support.command import killed_at_the_end
 from tests.support.serving import PATIENCE_S
 
 pytestmark = pytest.mark.slow
@@ -1180,18 +1181,17 @@ def test_a_server_that_is_read_only_for_a_while_is_told_of_once(
 
         alter("SET")
         spool.append(line("d1", UNKNOWN))
-        process = start(site.settings, PATIENT_KEEPER)
-        wait_for(lambda: has_beaten_since(site, 0.0))
-        assert site.reader.heartbeat is not None
-        seen_s = site.reader.heartbeat.at_s
-        wait_for(lambda: has_beaten_since(site, seen_s + 2))
-        alter("RESET")
-        wait_for(lambda: stored(site) == ["d1"])
-    wait_for(lambda: site.reader.refresh() and is_fine(site))
-    process.send_signal(signal.SIGTERM)
-    with process:
-        assert process.stderr is not None
-        told = process.stderr.read().decode().splitlines()
+        with started(site.settings, PATIENT_KEEPER) as process:
+            wait_for(lambda: has_beaten_since(site, 0.0))
+            assert site.reader.heartbeat is not None
+            seen_s = site.reader.heartbeat.at_s
+            wait_for(lambda: has_beaten_since(site, seen_s + 2))
+            alter("RESET")
+            wait_for(lambda: stored(site) == ["d1"])
+            wait_for(lambda: site.reader.refresh() and is_fine(site))
+            process.send_signal(signal.SIGTERM)
+            assert process.stderr is not None
+            told = process.stderr.read().decode().splitlines()
     assert [each.split(": ")[:2] for each in told] == [
         ["ioncast", "decisions wait for the database"],
         ["ioncast", "no longer true"],
@@ -1280,16 +1280,16 @@ PATIENT_KEEPER = (
 )
 
 
-def start(settings: Settings, program: Sequence[str] = KEEPER) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, *program, str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    process.stdin.write(settings.model_dump_json().encode())
-    process.stdin.close()
-    return process
+@contextmanager
+def started(
+    settings: Settings, program: Sequence[str] = KEEPER
+) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, *program, str(os.getpid())]
+    with killed_at_the_end(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(settings.model_dump_json().encode())
+        process.stdin.close()
+        yield process
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -1301,17 +1301,17 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def test_one_keeper_is_at_work_and_ends_when_it_is_told_to(sqlite_site: Site) -> None:
     site = sqlite_site
-    first = start(site.settings)
-    wait_for(lambda: site.reader.refresh() and site.reader.heartbeat is not None)
-    second = start(site.settings)
-    assert second.wait(PATIENCE_S) == 0
-    assert first.poll() is None
-    first.send_signal(signal.SIGTERM)
-    assert first.wait(PATIENCE_S) == 0
-    for process in (first, second):
-        assert process.stderr is not None
-        assert process.stderr.read() == b""
-        process.stderr.close()
+    with started(site.settings) as first:
+        wait_for(lambda: site.reader.refresh() and site.reader.heartbeat is not None)
+        with started(site.settings) as second:
+            assert second.wait(PATIENCE_S) == 0
+            assert second.stderr is not None
+            assert second.stderr.read() == b""
+        assert first.poll() is None
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(PATIENCE_S) == 0
+        assert first.stderr is not None
+        assert first.stderr.read() == b""
 
 
 PARENT = """
@@ -1345,17 +1345,12 @@ def test_a_keeper_that_gets_many_signals_ends(sqlite_site: Site) -> None:
     # Many signals come when a parent with many threads is killed.
     for _ in range(5):
         began_s = time.time()
-        keeper = start(site.settings)
-        wait_for(lambda began_s=began_s: has_beaten_since(site, began_s))  # type: ignore[misc]
-        for _ in range(1000):
-            keeper.send_signal(signal.SIGTERM)
-        try:
+        with started(site.settings) as keeper:
+            wait_for(lambda began_s=began_s: has_beaten_since(site, began_s))  # type: ignore[misc]
+            for _ in range(1000):
+                keeper.send_signal(signal.SIGTERM)
             # At its end Python removes its handlers, so a late signal may kill the process.
             assert keeper.wait(PATIENCE_S) in {0, -signal.SIGTERM}
-        finally:
-            keeper.kill()
-            assert keeper.stderr is not None
-            keeper.stderr.close()
 
 
 def has_beaten_since(site: Site, moment_s: float) -> bool:

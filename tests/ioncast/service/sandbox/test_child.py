@@ -17,6 +17,7 @@ import pytest
 from ioncast.service.sandbox.child import ChildLimits, Children
 from ioncast_base.errors import BusyError, DamagedLogError, InputError
 from tests.support import misbehaving as job
+from tests.support.command import killed_at_the_end
 
 pytestmark = pytest.mark.slow
 
@@ -301,7 +302,7 @@ children.run(job.slow, sys.argv[1], 600.0)
 
 def test_a_killed_worker_leaves_no_process_behind(tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    with subprocess.Popen(
+    with killed_at_the_end(
         [sys.executable, "-c", WORKER, path],
         stdout=subprocess.PIPE,
         text=True,
