@@ -62,10 +62,11 @@ def rules_of_plugin(slurm: Controller, plugin: Plugin) -> Iterator[Rule]:
         yield Rule(f"{slurm.folder}/{name}", writers, is_secret=is_secret)
     if path := plugin.of("token_file"):
         yield Rule(path, writers, is_secret=True)
-    # The watch writes into this file, but must not own it or its folder: slurmctld would wait for
-    # the owner of a lease, and for a pipe in the place of the file.
-    if path := plugin.of("limits"):
-        yield Rule(path, writers, has_writing_group=True)
+    # The watch and the arbiter write into these files, but must not own them or their folders:
+    # slurmctld would wait for the owner of a lease, and for a pipe in the place of a file.
+    for name in ("limits", "heartbeat"):
+        if path := plugin.of(name):
+            yield Rule(path, writers, has_writing_group=True)
 
 
 def rules_of_hooks(

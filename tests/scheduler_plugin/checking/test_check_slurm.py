@@ -374,6 +374,7 @@ UNSAFE: dict[str, int | str] = {
     "hooks/prolog_slurmctld.sh": 0o775, "hooks/epilog_slurmctld.sh": 0o757,
     "hooks/task_prolog.sh": WATCH_USER, "hooks/io_nodes.sh": 0o666, "hooks/hooks.conf": 0o666,
     "jobs": 0o1777, "limits": 0o775, "limits/limits": WATCH_USER,
+    "heartbeat": ARBITER_USER, "heartbeat/heartbeat": 0o666,
 }  # fmt: skip
 
 
