@@ -14,6 +14,8 @@ from scheduler_plugin.roots_files import write_in_place
 # A job that nobody releases starts after so many seconds. An arbiter that runs releases each job in
 # about a minute at the latest, and one that was killed is soon started again.
 HOLD_S = 300
+# The time in the file while the arbiter has not worked since its start, and after its end.
+STOPPED_S = 0
 
 
 class Heartbeat:
@@ -50,8 +52,7 @@ class Heartbeat:
                 remedy="create its folder, in which only this user may write",
             ) from error
         with lock:
-            # An arbiter that has not worked yet has no heartbeat.
-            self._write(0)
+            self._write(STOPPED_S)
             yield
 
     def beat(self) -> None:
@@ -70,10 +71,10 @@ class Heartbeat:
             self._written_s = now_s
 
     def end(self) -> None:
-        """Write the time 0, so that no more jobs are held."""
+        """Write that the arbiter has ended, so that no more jobs are held."""
         # A heartbeat that cannot be written is too old after 30 s.
         with contextlib.suppress(InputError):
-            self._write(0)
+            self._write(STOPPED_S)
 
     def _write(self, time_s: int) -> None:
         # The length is constant, so a reader never finds a part of it. If it finds digits of two

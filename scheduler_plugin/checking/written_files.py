@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from ioncast_base.errors import InputError
+from scheduler_plugin.arbiter.heartbeat import STOPPED_S
 from scheduler_plugin.checking.row_values import Gap, Row, fail, ok, unknown, warn
 from scheduler_plugin.checking.watch_and_arbiter import in_words
 from scheduler_plugin.settings import DarshanSettings
@@ -121,6 +122,8 @@ def heartbeat_row(written_s: int | Gap, now_s: float, expected: str, path: str) 
             subject, Gap(written_s.reason, written_s.remedy or remedy, written_s.needs_root)
         )
     age_s = now_s - written_s
+    if written_s == STOPPED_S:
+        return fail(subject, "the arbiter does not work: no jobs are held", remedy)
     if abs(age_s) >= HEARTBEAT_S:
         return fail(subject, f"its time is {age_s:.0f} s old: no jobs are held", remedy)
     return ok(subject, f"{path} is up to date")

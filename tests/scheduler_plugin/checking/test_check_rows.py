@@ -510,6 +510,7 @@ def test_a_service_that_never_answers_is_not_waited_for(
         (NOW_S - 1, "/h", "OK"),
         (NOW_S - 31, "/h", "FAIL"),
         (NOW_S + 31, "/h", "FAIL"),
+        (0, "/h", "FAIL"),
         (NOW_S, "/other", "FAIL"),
         (GAP, "/h", "FAIL"),
     ],
