@@ -89,6 +89,11 @@ class Settings(Table):
         description="Addresses for decisions only, answered by processes of their own. Without this"
         " setting the socket decisions.sock in systemd's runtime folder, else in the state folder.",
     )
+    decisions_group: Line = Field(
+        "slurm",
+        description="Group whose members may use the sockets of decisions_bind. If there is no such"
+        " group, or the service's user is not a member, all local users may.",
+    )
     workers: Annotated[Count, Field(le=256)] = Field(
         2, description="Number of processes that answer requests."
     )

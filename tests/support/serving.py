@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,14 +125,28 @@ class Served:
     def alone(self, one: int) -> Iterator[None]:
         """Stop all workers, or all processes for decisions, but one of them for a while."""
         alike = self.workers() if one in self.workers() else self._deciders()
-        others = [each for each in alike if each != one]
-        for pid in others:
+        with self.stopped(each for each in alike if each != one):
+            yield
+
+    @contextmanager
+    def stopped(self, pids: Iterable[int]) -> Iterator[None]:
+        """Stop processes for a while, and the master, which would replace them."""
+        pids = [self.process.pid, *pids]
+        for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
-            for pid in others:
+            for pid in reversed(pids):
                 os.kill(pid, signal.SIGCONT)
+
+    def wait_until_prepared(self, question: str) -> None:
+        """Wait until each process that only answers decisions answers from the history."""
+        for each in self.all_deciders():
+            with self.alone(each):
+                wait_for(
+                    lambda: self.decide(question).json["source"] == "history", "prepared answers"
+                )
 
     def all_workers(self, count: int = 2) -> list[int]:
         """Wait until so many workers exist, and list them."""

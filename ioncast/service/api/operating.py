@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Literal
 
@@ -20,6 +21,7 @@ from ioncast.service.http import openapi
 from ioncast.service.http.access import known_token
 from ioncast.service.http.framework import operation
 from ioncast.service.http.given import JSON
+from ioncast.service.processes.stopped_processes import stopped_below
 from ioncast.service.running import metrics
 
 operations = Blueprint("operations", __name__)
@@ -47,6 +49,10 @@ class Readiness(BaseModel):
     state_folder: StateFolderState = Field(
         description="As the keeper last found it. While it is unwritable, decisions are answered"
         " but not recorded."
+    )
+    stopped: int = Field(
+        description="The number of the service's processes that a signal such as SIGSTOP has"
+        " stopped. Others take their places after some seconds."
     )
 
 
@@ -84,6 +90,8 @@ def readyz() -> tuple[Readiness, int]:
         keeper=prepared.keeper_state(time.time()),
         database=prepared.database_state,
         state_folder=prepared.state_folder_state,
+        # The parent of a worker is the master.
+        stopped=stopped_below(os.getppid()),
     )
     return found, 200 if found.ready else 503
 

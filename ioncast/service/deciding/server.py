@@ -22,9 +22,10 @@ from ioncast.service.answering.prepared import Reader, prepared_file
 from ioncast.service.answering.spool import SpoolWriter, spool_folder
 from ioncast.service.deciding.counts import DecisionCounts
 from ioncast.service.deciding.resources import Resources
+from ioncast.service.deciding.sharing_worker import SharingWorker
 from ioncast.service.deciding.wsgi import application
 from ioncast.service.running.service_log import begin_log
-from ioncast.service.running.worker import OPTIONS, Worker
+from ioncast.service.running.worker import OPTIONS
 from ioncast.service.settings import Settings
 
 _LOG = logging.getLogger("ioncast.service")
@@ -33,8 +34,10 @@ _BETWEEN_READINGS_S = 0.5
 # thread for so long.
 _BODY_S = 10
 _GRACE_S = 2
-# Further connections take the places of those that have waited longest for their clients.
+# Further connections take the places of others.
 _MOST_CONNECTIONS = 2_000
+# One peer may hold half of the threads.
+_FEWEST_THREADS = 2
 # A thread receives a question, and another one answers it. By default a thread may keep the other
 # one waiting for 5 ms; this made 0.7 of the throughput.
 _SWITCH_S = 0.0005
@@ -80,17 +83,11 @@ class _Server(BaseApplication):
         return application(self._of)
 
 
-class _DecisionWorker(Worker):
-    """A worker that reads no body which nobody wants, so that it cannot wait for one."""
-
-    unwanted_body_s = 0.0
-
-
 def options(settings: Settings) -> dict[str, Any]:
     """Return gunicorn's settings for this process."""
     most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
-        "threads": settings.threads,
+        "threads": max(settings.threads, _FEWEST_THREADS),
         **OPTIONS,
         "timeout": _BODY_S,
         "graceful_timeout": _GRACE_S,
@@ -113,7 +110,7 @@ def serve(orders: Orders) -> None:
     app = _Server(of)
     sockets = [socket.socket(fileno=descriptor) for descriptor in orders.sockets]
     log = app.cfg.logger_class(app.cfg)
-    _DecisionWorker(0, orders.parent, sockets, app, _BODY_S, app.cfg, log).init_process()
+    SharingWorker(0, orders.parent, sockets, app, _BODY_S, app.cfg, log).init_process()
 
 
 def _keep_reading(prepared: Reader) -> None:

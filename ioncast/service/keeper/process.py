@@ -193,7 +193,7 @@ def keep(settings: Settings) -> None:
 
 
 def _end_on_signals(keeper: Keeper) -> None:
-    """Note SIGTERM and SIGINT, of which several may come: each thread of a dying parent sends one.
+    """Note SIGTERM and SIGINT, of which several may come.
 
     A threading.Event would be set under a lock, which the interrupted code or the handler of an
     earlier signal may hold already.
@@ -216,7 +216,8 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 def main() -> None:
     """Run the keeper as long as its parent lives."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    # A stopped keeper would receive no SIGTERM, and keep its lock.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[1]):
         sys.exit(1)
     begin_log()

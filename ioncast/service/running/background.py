@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ioncast.service.context import Service
+from ioncast.service.processes.stopped_processes import StoppedChildren
 
 _LOG = logging.getLogger("ioncast.service")
 _PERIOD_S = 0.5
@@ -44,12 +45,15 @@ def start(service: Service) -> Callable[[], None]:
 
 def _run(service: Service, stop: threading.Event) -> None:
     keeper: subprocess.Popen[bytes] | None = None
+    stopped = StoppedChildren()
     periods = _FEWEST_PERIODS_BETWEEN_STARTS
     while True:
         try:
             service.prepared.refresh()
             if keeper is not None and keeper.poll() is not None:
                 keeper = None
+            if keeper is not None:
+                stopped.kill([keeper.pid])
             periods += 1
             if keeper is None and periods > _FEWEST_PERIODS_BETWEEN_STARTS:
                 periods = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import grp
 import os
 import socket
 import stat
@@ -40,6 +41,32 @@ def with_decisions_bind(settings: Settings, environment: Mapping[str, str]) -> S
         return settings
     folder = Path(runtime_folder(environment) or settings.state).absolute()
     return settings.model_copy(update={"decisions_bind": (f"{_UNIX}{folder / _SOCKET}",)})
+
+
+def opened(bind: str, group: str) -> str:
+    """Let a group connect to a new unix socket, else every user; return this in words.
+
+    Parameters
+    ----------
+    bind : str
+        ``unix:/PATH`` of a socket of this user; ``HOST:PORT`` has no rights to set.
+    group : str
+        The name of the group.
+    """
+    if not bind.startswith(_UNIX):
+        return ""
+    path = bind.removeprefix(_UNIX)
+    try:
+        os.chown(path, -1, grp.getgrnam(group).gr_gid)
+    except KeyError:
+        reason = f"there is no group {group}"
+    except OSError as error:
+        reason = f"this user cannot give it to the group {group}: {error.strerror}"
+    else:
+        Path(path).chmod(0o660)
+        return f", open to the group {group}"
+    Path(path).chmod(0o777)
+    return f", open to every user: {reason}"
 
 
 def check_binds(binds: Iterable[str]) -> None:

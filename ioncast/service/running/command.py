@@ -5,8 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import resource
+import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ import click
 from benchdb.store.database import existing_database, opened_database, transaction
 from ioncast.service.folders.known_database import is_known
 from ioncast.service.folders.usable_state import usable_state
+from ioncast.service.processes.delayed_signals import delayed
 from ioncast.service.running.binding import check_binds, runtime_folder, with_decisions_bind
 from ioncast.service.settings import Settings, read_settings
 from ioncast_base.command_options import database_option, warn
@@ -93,8 +94,7 @@ def serve(
     }
     with ExitStack() as stack:
         if demo:
-            stack.enter_context(_tidied_when_ended())
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ioncast-demo-"))
+            folder = stack.enter_context(_demo_folder())
             flags |= {"database": str(Path(folder) / "demo.sqlite"), "state": folder}
         settings = read_settings(config, flags)
         lock = stack.enter_context(_only_one(settings.state))
@@ -110,16 +110,31 @@ def serve(
 
 
 @contextmanager
-def _tidied_when_ended() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into exits that tidy up; later gunicorn handles signals."""
+def _demo_folder() -> Iterator[str]:
+    """Make a folder for all files of the demonstration, and remove it at the end.
+
+    Until gunicorn handles signals, SIGTERM and SIGHUP remove it and end the process at once: an
+    exception would be lost where a library or a destructor catches all.
+    """
+    ending, maker = (signal.SIGTERM, signal.SIGHUP), os.getpid()
+
+    def remove() -> None:
+        # Workers come through here, too.
+        if os.getpid() == maker:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def end(number: int, _frame: object) -> NoReturn:
-        sys.exit(128 + number)
+        remove()
+        os._exit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with delayed(ending):
+        folder = tempfile.tempdir = tempfile.mkdtemp(prefix="ioncast-demo-")
+        before = {number: signal.signal(number, end) for number in ending}
     try:
-        yield
+        yield folder
     finally:
+        remove()
+        tempfile.tempdir = None
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -167,8 +182,6 @@ def _only_one(state: str) -> Iterator[int]:
 
 
 def _say_where(settings: Settings) -> None:
-    for bind in settings.decisions_bind:
-        click.echo(f"ioncast: decisions on {bind}", err=True)
     for bind in settings.bind:
         if bind.startswith("unix:"):
             click.echo(f"ioncast: interface on {bind}", err=True)

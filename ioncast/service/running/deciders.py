@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import click
 from gunicorn import sock
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
@@ -23,6 +24,9 @@ from gunicorn.config import Config
 
 from ioncast.service.deciding.counts import DecisionCounts, new_memory
 from ioncast.service.deciding.server import Orders
+from ioncast.service.processes.delayed_signals import ENDING, delayed
+from ioncast.service.processes.stopped_processes import StoppedChildren
+from ioncast.service.running.binding import opened
 from ioncast.service.settings import Settings
 
 _LOG = logging.getLogger("ioncast.service")
@@ -31,6 +35,8 @@ _MOST_PROCESSES = 2
 # A process that ends at once must not be started all the time.
 _BETWEEN_STARTS_S = 1.0
 _STOPS_WITHIN_S = 5.0
+# A step of the master takes a second, or a little longer while it starts workers.
+_LONGEST_STEP_S = 5.0
 
 
 class Deciders:
@@ -56,11 +62,21 @@ class Deciders:
         """The counts of each process."""
         return [each.counts for each in self._each]
 
+    @property
+    def running(self) -> Sequence[int]:
+        """The ids of the processes that run."""
+        return [pid for each in self._each if (pid := each.pid) is not None]
+
     def listen(self, log: Any) -> None:
-        """Listen at the addresses, as gunicorn does at its own."""
+        """Listen at the addresses, as gunicorn does at its own, and say who may ask there."""
         config = Config()
         config.set("bind", list(self._settings.decisions_bind))
+        # Nobody connects before the rights of a socket are set.
+        config.set("umask", 0o777)
         self._sockets = sock.create_sockets(config, log)
+        for bind in self._settings.decisions_bind:
+            whom = opened(bind, self._settings.decisions_group)
+            click.echo(f"ioncast: decisions on {bind}{whom}", err=True)
 
     def keep_running(self) -> None:
         """Start the processes that do not run."""
@@ -88,9 +104,16 @@ class _Decider:
         self._started_s = -_BETWEEN_STARTS_S
         self.counts = DecisionCounts(self._memory)
 
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, if it runs."""
+        if self._process is None or self._process.poll() is not None:
+            return None
+        return self._process.pid
+
     def keep_running(self, sockets: Sequence[int]) -> None:
         """Start the process if it does not run."""
-        if self._process is not None and self._process.poll() is None:
+        if self.pid is not None:
             return
         now_s = time.monotonic()
         if now_s < self._started_s + _BETWEEN_STARTS_S:
@@ -139,6 +162,8 @@ class Master(Arbiter):
 
     def __init__(self, app: BaseApplication, deciders: Deciders) -> None:
         self._deciders = deciders
+        self._stopped = StoppedChildren()
+        self._stepped_s = time.monotonic()
         super().__init__(app)
 
     def start(self) -> None:
@@ -150,6 +175,22 @@ class Master(Arbiter):
         """Start all processes that do not run; called when one ends, and each second."""
         self._deciders.keep_running()
         super().manage_workers()
+
+    def murder_workers(self) -> None:
+        """Kill processes that are stopped, and workers that are late; called each second."""
+        self._stopped.kill([*self.WORKERS, *self._deciders.running])
+        late_s = time.monotonic() - self._stepped_s
+        self._stepped_s += late_s
+        if late_s > _LONGEST_STEP_S:
+            # The master itself was stopped, perhaps with its workers: they are not late.
+            for worker in self.WORKERS.values():
+                worker.tmp.notify()
+        super().murder_workers()
+
+    def spawn_worker(self) -> Any:
+        """Start a worker, which receives signals only when it has its own handlers."""
+        with delayed(ENDING):
+            return super().spawn_worker()
 
     def stop(self, graceful: bool = True) -> None:
         """Stop all processes."""

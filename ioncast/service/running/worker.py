@@ -24,6 +24,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from werkzeug.wrappers import Response
 
 from ioncast.service.http import problems
+from ioncast.service.processes.delayed_signals import ENDING, receive
 from ioncast.service.running import security_headers
 from ioncast.service.running.received_bodies import BodySocket
 
@@ -72,6 +73,12 @@ class Worker(ThreadWorker):
         self._coming: dict[TConn, _Waiting] = {}
         self._going: dict[TConn, _Waiting] = {}
         self._working_until: dict[TConn, float] = {}
+        self._next_look_s = 0.0
+
+    def init_signals(self) -> None:
+        """Handle signals, also those that came since this process started."""
+        super().init_signals()
+        receive(ENDING)
 
     def enqueue_req(self, conn: TConn) -> None:
         """Wait for the head of a connection's next request, then give the request to a thread."""
@@ -80,12 +87,6 @@ class Worker(ThreadWorker):
         begun = _parser(conn).unreader.take_buffered()
         self._coming[conn] = _Waiting(time.monotonic() + _HEAD_S, begun)
         self._read_head(conn, conn.sock)
-
-    def accept(self, listener: socket.socket) -> None:
-        """Accept a connection; it takes the place of another one if there are too many."""
-        if self.nr_conns >= self.worker_connections - 1:
-            self._make_room()
-        super().accept(listener)
 
     def finish_request(self, conn: TConn, fs: Any) -> None:
         """Let the loop wait for the next request, or for the end of the connection."""
@@ -105,9 +106,19 @@ class Worker(ThreadWorker):
             client.sendall(_as_sent(response))
 
     def murder_pending(self) -> None:
-        """End connections that take too long; the loop calls this each second."""
-        super().murder_pending()
+        """End connections that take too long, and those without a place; called after all events.
+
+        Connections are closed here, because an event of theirs may still be to come elsewhere.
+        """
+        # Each listener may accept a connection before the next call.
+        most = max(self.worker_connections - len(self.sockets), 1)
+        while self.nr_conns > most and self.make_room():
+            pass
         now = time.monotonic()
+        if now < self._next_look_s:
+            return
+        self._next_look_s = now + 1
+        super().murder_pending()
         for conn, waiting in [*self._coming.items(), *self._going.items()]:
             is_idle = conn in self._coming and not waiting.head
             if waiting.until < now or (is_idle and not self.alive):
@@ -134,12 +145,16 @@ class Worker(ThreadWorker):
                 self._poll(conn, waiting, self._read_head)
         else:
             self._forget(conn)
-            may_take_s = self.cfg.timeout if waiting.head.startswith(b"POST ") else _ANSWER_S
-            self._working_until[conn] = time.monotonic() + may_take_s
             unreader = _parser(conn).unreader
             unreader.unread(waiting.head)
             unreader.sock = BodySocket(conn.sock)
-            super().enqueue_req(conn)
+            is_post = waiting.head.startswith(b"POST ")
+            self.hand_over(conn, self.cfg.timeout if is_post else _ANSWER_S)
+
+    def hand_over(self, conn: TConn, may_take_s: float) -> None:
+        """Give a request with a whole head to a thread, which may take so long."""
+        self._working_until[conn] = time.monotonic() + may_take_s
+        super().enqueue_req(conn)
 
     def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:
         body = _parser(conn).mesg.body
@@ -164,17 +179,22 @@ class Worker(ThreadWorker):
         if _received(sock) == b"":
             self._drop(conn)
 
-    def _make_room(self) -> None:
-        """Close the connection that has waited longest for its client."""
+    def make_room(self) -> bool:
+        """Close a connection for others; False if none can be closed."""
+        return self.close_idle(lambda _conn: True)
+
+    def close_idle(self, may_close: Callable[[TConn], bool]) -> bool:
+        """Close the connection that has waited longest for its client; False if none waits."""
         waited: list[tuple[float, Callable[[], None]]] = []
         for waiting, may_wait_s in ((self._coming, _HEAD_S), (self._going, _LINGER_S)):
-            for conn in islice(waiting, 1):
+            for conn in islice(filter(may_close, waiting), 1):
                 waited.append((waiting[conn].until - may_wait_s, partial(self._drop, conn)))
-        for conn in islice(self.keepalived_conns, 1):
+        for conn in islice(filter(may_close, self.keepalived_conns), 1):
             waited.append((conn.timeout - self.cfg.keepalive, partial(self._drop_kept, conn)))
         if waited:
             _, close = min(waited, key=itemgetter(0))
             close()
+        return bool(waited)
 
     def _drop_kept(self, conn: TConn) -> None:
         self.keepalived_conns.remove(conn)

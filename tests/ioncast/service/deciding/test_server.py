@@ -401,12 +401,13 @@ def test_an_older_file_of_settings_gets_the_socket_at_its_place(tmp_path: Path, 
     lines = SHIPPED_SETTINGS.read_text().splitlines(keepends=True)
     older.write_text("".join(line for line in lines if not line.startswith("decisions_bind")))
     # systemd sets this variable.
-    runtime = {"RUNTIME_DIRECTORY": str(tmp_path / "run") if "run" in place else ""}
+    environment = {"RUNTIME_DIRECTORY": str(tmp_path / "run") if "run" in place else ""}
+    environment["IONCAST_DECISIONS_GROUP"] = "no-such-group"
     options = ("--db", str(tmp_path / "db.sqlite"), "--config", str(older))
-    served = start(tmp_path, *options, environment=runtime, names_decisions=False)
+    served = start(tmp_path, *options, environment=environment, names_decisions=False)
     try:
         wait_for(lambda: served.ask("/healthz", timeout_s=2).status == 200, "worker")
-        assert f"ioncast: decisions on unix:{found}\n" in served.log.read_text()
+        assert f"ioncast: decisions on unix:{found}, open to every user: " in served.log.read_text()
         assert found.stat().st_mode == served.socket.stat().st_mode
         everything = served.processes()
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.serving import Asking, Served, running, wait_for
+from tests.support.serving import Asking, Served, running
 
 pytestmark = pytest.mark.serving
 
@@ -23,11 +23,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, demo_on_sqlite: Path) -> It
     folder = tmp_path_factory.mktemp("two")
     shutil.copy(demo_on_sqlite, folder / "bench.sqlite")
     with running(folder, "--db", str(folder / "bench.sqlite"), "--workers", "3") as service:
-        for each in service.all_deciders():
-            with service.alone(each):
-                wait_for(
-                    lambda: service.decide(HACC).json["source"] == "history", "prepared answers"
-                )
+        service.wait_until_prepared(HACC)
         yield service
 
 

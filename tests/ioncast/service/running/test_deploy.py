@@ -16,6 +16,7 @@ from ioncast.service.running.binding import with_decisions_bind
 from ioncast.service.settings import Settings, SystemSettings, read_settings
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
+MANUAL = Path(__file__).resolve().parents[4] / "docs" / "service.md"
 DEPLOY = Path(str(files("ioncast.service.running"))) / "deploy"
 # Settings whose value in the sample is not their default.
 OF_THE_UNIT = {"database", "state", "bind", "decisions_bind"}
@@ -61,6 +62,13 @@ def test_the_unit_and_the_sample_name_the_same_folders() -> None:
     # An older file of settings leads to the same socket.
     older, runtime = sample.model_copy(update={"decisions_bind": ()}), "/run/ioncast"
     assert with_decisions_bind(older, {"RUNTIME_DIRECTORY": runtime}) == sample
+
+
+def test_the_manual_adds_the_user_of_the_unit_to_the_group_of_the_sample() -> None:
+    unit = (DEPLOY / "ioncast.service").read_text(encoding="utf-8")
+    [user] = re.findall(r"^User=(\S+)$", unit, re.MULTILINE)
+    group = read_settings(DEPLOY / "service.toml", environment={}).decisions_group
+    assert f"\nusermod --append --groups {group} {user} " in MANUAL.read_text(encoding="utf-8")
 
 
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:

@@ -615,8 +615,11 @@ def test_a_demonstration_that_is_ended_while_it_is_made_leaves_nothing(tmp_path:
     folder.mkdir()
     rest.mkdir()
     service = start(folder, "--demo", environment={"TMPDIR": str(rest)})
-    wait_for(lambda: "importing" in service.log.read_text(), "beginning")
-    service.process.terminate()
-    # On a busy machine the data may be complete by now; then the service ends with 0.
-    assert service.process.wait(PATIENCE_S) in {128 + signal.SIGTERM, 0}
-    assert list(rest.iterdir()) == []
+    try:
+        wait_for(lambda: "importing" in service.log.read_text(), "beginning")
+        service.process.terminate()
+        # On a busy machine the data may be complete by now; then the service ends with 0.
+        assert service.process.wait(PATIENCE_S) in {128 + signal.SIGTERM, 0}
+        assert list(rest.iterdir()) == []
+    finally:
+        service.process.kill()

@@ -1,0 +1,1 @@
+"""Processes of the service: signals while they start, and processes that a signal stopped."""

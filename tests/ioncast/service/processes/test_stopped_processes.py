@@ -1,0 +1,121 @@
+"""A process of the service that a signal stopped is replaced, and nothing else is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.serving import Asking, Served, asked_meanwhile, running, wait_for
+
+pytestmark = pytest.mark.serving
+
+HACC = "/v1/decisions?system=testbed&executable=hacc_io_write_posix_fpp&user=demo&tasks=16"
+# Longer than a step of the master takes.
+STOOD_STILL_S = 6.0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, demo_on_sqlite: Path) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("stopped")
+    shutil.copy(demo_on_sqlite, folder / "bench.sqlite")
+    with running(folder, "--db", str(folder / "bench.sqlite"), "--workers", "2") as service:
+        service.wait_until_prepared(HACC)
+        yield service
+
+
+def everything(served: Served) -> set[int]:
+    """Wait until all processes run, and list them."""
+    return {*served.all_workers(), *served.all_deciders(), served.keeper()}
+
+
+def stopped(served: Served) -> int:
+    count: int = served.ask("/readyz", timeout_s=2).json["stopped"]
+    return count
+
+
+def assert_replaced(served: Served, *victims: int) -> None:
+    wait_for(lambda: not everything(served) & {*victims}, "other processes")
+    wait_for(lambda: stopped(served) == 0, "readiness that tells of none")
+
+
+def assert_logged(served: Served, victim: int) -> None:
+    line = f"process {victim} was stopped by a signal and is replaced\n"
+    assert served.log.read_text().count(line) == 1
+
+
+@pytest.mark.parametrize("kind", ["worker", "keeper"])
+def test_a_stopped_process_is_replaced_and_nobody_waits_for_it(served: Served, kind: str) -> None:
+    everything(served)
+    victim = served.keeper() if kind == "keeper" else served.workers()[0]
+    with asked_meanwhile(served, HACC):
+        os.kill(victim, signal.SIGSTOP)
+        wait_for(lambda: stopped(served) == 1, "readiness that tells it")
+        assert_replaced(served, victim)
+    assert_logged(served, victim)
+
+
+def test_a_stopped_process_for_decisions_is_replaced(served: Served) -> None:
+    victim = served.all_deciders()[0]
+    with Asking(served.decide, HACC, threads=2) as asked:
+        os.kill(victim, signal.SIGSTOP)
+        wait_for(lambda: stopped(served) == 1, "readiness that tells it")
+        assert_replaced(served, victim)
+        asked.wait_until_answered()
+    assert_logged(served, victim)
+    # The victim may have accepted a question of each thread.
+    assert len(asked.refused) <= 2, asked.refused
+    assert not asked.unprepared, asked.unprepared
+
+
+def test_all_processes_are_replaced_if_all_but_the_master_are_stopped(served: Served) -> None:
+    victims = everything(served)
+    for pid in victims:
+        os.kill(pid, signal.SIGSTOP)
+    assert_replaced(served, *victims)
+    wait_for(lambda: served.ask("/readyz", timeout_s=2).json["keeper"] == "ok", "keeper")
+    assert served.decide(HACC).json["source"] == "history"
+
+
+def test_nothing_is_replaced_after_the_whole_service_stood_still(served: Served) -> None:
+    before = everything(served)
+    with served.stopped(before):
+        for worker in served.workers():
+            forget_last_sign(worker)
+        time.sleep(STOOD_STILL_S)
+    # The master looks at all processes before it starts another one.
+    for victim in served.all_deciders():
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda victim=victim: victim not in everything(served), "another process")
+        before -= {victim}
+    assert everything(served) > before
+
+
+def forget_last_sign(worker: int) -> None:
+    """Make the file old by which gunicorn sees that a worker works."""
+    [sign] = [
+        each
+        for each in Path(f"/proc/{worker}/fd").iterdir()
+        if "/wgunicorn-" in str(each.readlink())
+    ]
+    os.utime(sign, (-1e6, -1e6))
+
+
+def test_a_keeper_that_waits_for_the_database_is_not_replaced(served: Served) -> None:
+    keeper = served.keeper()
+    location = served.state.parent / "bench.sqlite"
+    connection = sqlite3.connect(location, isolation_level=None)
+    with contextlib.closing(connection):
+        connection.execute("BEGIN EXCLUSIVE")
+        wait_for(lambda: served.ask("/readyz").json["database"] != "ok", "keeper that waits")
+        time.sleep(STOOD_STILL_S)
+        assert stopped(served) == 0
+    wait_for(lambda: served.ask("/readyz").json["database"] == "ok", "database")
+    assert served.keeper() == keeper
