@@ -85,7 +85,9 @@ def hints_of_run(
 
 def hints_of(facts: Facts, checked: Checked, thresholds: Thresholds) -> Hints:
     """Make the results of checks into hints for what to try."""
-    codes = frozenset(applied.check.code for applied in checked.findings)
+    codes = frozenset(
+        applied.check.code for applied in checked.findings if applied.finding.level != "INFO"
+    )
     kept = {
         files: share
         for operation in OPERATIONS

@@ -190,6 +190,16 @@ def hints(log: Path) -> Hints:
     return hints_of(facts, run_checks(Case(facts)), Thresholds())
 
 
+@pytest.mark.parametrize(("size_bin", "is_asked"), [("1K_10K", True), ("4M_10M", False)])
+def test_a_fact_asks_for_no_change(size_bin: str, is_asked: bool, tmp_path: Path) -> None:
+    """Independent calls of 4 MiB and more are a fact (M03)."""
+    sizes = {f"SIZE_WRITE_AGG_{size_bin}": 1001}
+    log = write_log(
+        tmp_path / "app.darshan", [mpiio_record("/f", INDEP_WRITES=1001, **sizes)], nprocs=4
+    )
+    assert ("M03" in hints(log).codes) == is_asked
+
+
 def test_bytes_beyond_the_extent_of_a_file_are_repeated(tmp_path: Path) -> None:
     """Of 5 MiB, the first file moves its 1 MiB four times; 2 of 5 MiB are left."""
     records = [

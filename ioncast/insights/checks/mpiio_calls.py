@@ -9,7 +9,8 @@ import numpy as np
 
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
-from ioncast.insights.facts.values import total
+from ioncast.insights.facts.interleaving import differs_from_calls, interleaved_files
+from ioncast.insights.facts.values import Layer, total
 from ioncast_base.kinds import OPERATIONS, Operation
 
 
@@ -22,7 +23,11 @@ def no_mpiio(case: Case) -> Finding | None:
 
 
 def only_independent(case: Case, operation: Operation) -> Finding | None:
-    """M02, M03: many independent calls and none that is collective."""
+    """M02, M03: many independent calls and none that is collective.
+
+    Collective calls join small requests that lie between those of other processes. They bring
+    nothing to contiguous calls of 1 MiB and more.
+    """
     layer, limits = case.facts.layers.get("MPIIO"), case.thresholds
     if layer is None:
         return None
@@ -30,19 +35,34 @@ def only_independent(case: Case, operation: Operation) -> Finding | None:
     independent = total(calls.independent)
     if calls.collective.any() or calls.split.any() or independent <= limits.least_count:
         return None
-    both = sum(layer.of_files(layer.of(each).independent) for each in OPERATIONS)
     own = layer.of_files(calls.independent)
+    both = sum(layer.of_files(layer.of(each).independent) for each in OPERATIONS)
     named = (own > limits.independent_share * both) & (own > limits.least_count)
     files, worst = worst_files(case, layer.used_files, np.where(named, own, 0), independent)
+    variant = _variant(case, layer, operation)
     return Finding(
-        "HIGH",
+        "INFO" if variant == "large" else "HIGH",
         numbers={"independent": independent, "files": files},
         thresholds={
             "least_count": limits.least_count,
             "independent_share": limits.independent_share,
+            "small_share": limits.small_share,
         },
         files=worst,
+        variant=variant,
     )
+
+
+def _variant(case: Case, layer: Layer, operation: Operation) -> str:
+    """Choose the advice by the calls in files whose calls are small, or moved in pieces."""
+    calls, facts, files = layer.of(operation), case.facts, layer.used_files
+    least = case.thresholds.small_share * layer.of_files(calls.requests)
+    harms = (layer.of_files(calls.small) > least) | differs_from_calls(facts, operation)[files]
+    independent = np.where(harms, layer.of_files(calls.independent), 0)
+    if total(independent) <= case.thresholds.least_count:
+        return "large"
+    joined = interleaved_files(facts, operation)[files]
+    return "larger" if 2 * total(independent[joined]) < total(independent) else ""
 
 
 def collective(case: Case, operation: Operation) -> Finding | None:

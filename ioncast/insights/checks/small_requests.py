@@ -9,7 +9,8 @@ import numpy as np
 
 from ioncast.insights.checks.concerned import worst_files
 from ioncast.insights.checks.values import Case, Find, Finding
-from ioncast.insights.facts.values import Layer, share, total
+from ioncast.insights.facts.interleaving import interleaved_files
+from ioncast.insights.facts.values import Ints, share, total
 from ioncast_base.kinds import Operation
 
 # A file is named if it has more than this part of the threshold's share of all requests.
@@ -35,17 +36,26 @@ def small_requests(case: Case, operation: Operation, *, only_shared: bool) -> Fi
         numbers={"small": small, "requests": all_, "share": part, "files": files},
         thresholds={"small_share": limits.small_share, "least_count": limits.least_count},
         files=worst,
-        variant=_variant(case.facts.layers.get("MPIIO"), operation),
+        variant=_variant(case, operation, small_of_files, layer.used_files[counted]),
     )
 
 
-def _variant(mpiio: Layer | None, operation: Operation) -> str:
-    """Choose the advice: collective calls are no help if all calls are collective already."""
+def _variant(case: Case, operation: Operation, small: Ints, files: Ints) -> str:
+    """Choose the advice by the number of small requests of each file.
+
+    Collective calls join the small requests that lie between those of other processes. A part of
+    a process itself needs larger requests.
+    """
+    facts = case.facts
+    joined = interleaved_files(facts, operation)[files]
+    if 2 * total(small[joined]) < total(small):
+        return "larger"
+    mpiio = facts.layers.get("MPIIO")
     if mpiio is None:
         return ""
     calls = mpiio.of(operation)
     has_collective = calls.collective.any() or calls.split.any()
-    return "collective" if has_collective and not calls.independent.any() else "mpiio"
+    return "collective" if has_collective and not calls.independent.any() else ""
 
 
 FINDERS: Mapping[str, Find] = {

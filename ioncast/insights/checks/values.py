@@ -36,7 +36,8 @@ class Thresholds:
     difference_share : float
         P01 to P04: the difference of reads and writes, as a share of both.
     small_share : float
-        P05, P06, P15, P16: the share of requests below 1 MiB.
+        P05, P06, P15, P16: the share of requests below 1 MiB. M02, M03, I07: with a smaller share
+        in each file the finding is only a fact.
     unaligned_share : float
         P07, P08: the share of requests that are not aligned.
     repeated_factor : float

@@ -17,7 +17,10 @@ from ioncast.insights.checks.values import (
     Unknown,
 )
 from ioncast.insights.facts.aggregating_ranks import Aggregators
-from ioncast.insights.facts.values import total
+from ioncast.insights.facts.collective_calls import Collectives
+from ioncast.insights.facts.interleaving import interleaved_files
+from ioncast.insights.facts.values import Bools, total
+from ioncast_base.kinds import OPERATIONS
 from summario.runs.hosts import NodeCount
 
 
@@ -39,24 +42,41 @@ def one_aggregator_on_each_node(case: Case) -> Result:
 def ran_alone(case: Case) -> Finding | None:
     """I07: collective calls ran as independent ones."""
     every, limit = case.collectives, case.thresholds.alike_share
-    found = every.take(every.ran_alone)
-    if case.facts.run.processes < 2 or not len(found):
+    alone = every.take(every.ran_alone)
+    if case.facts.run.processes < 2 or not len(alone):
         return None
+    harmful = alone.take(_has_joined_requests(case, alone))
+    found = harmful if len(harmful) else alone
     calls, all_calls = total(found.calls), total(every.calls)
     files, place = np.unique(found.file, return_inverse=True)
     of_files = np.bincount(place, found.calls).astype(np.int64)
     count, named = worst_files(case, files, of_files, all_calls)
     return Finding(
-        "WARN",
+        "WARN" if len(harmful) else "INFO",
         numbers={
             "calls": calls,
             "all_calls": all_calls,
             "share": calls / all_calls,
             "files": count,
         },
-        thresholds={"alike_share": limit},
+        thresholds={"alike_share": limit, "small_share": case.thresholds.small_share},
         files=named,
+        variant="" if len(harmful) else "rightly",
     )
+
+
+def _has_joined_requests(case: Case, alone: Collectives) -> Bools:
+    """Tell for each row whether it has small requests between those of other processes."""
+    found = np.zeros(len(alone), bool)
+    posix = case.facts.layers["POSIX"]
+    for number, operation in enumerate(OPERATIONS):
+        requests = posix.of(operation)
+        is_small = np.zeros(len(case.facts.files), bool)
+        least = case.thresholds.small_share * posix.of_files(requests.requests)
+        is_small[posix.used_files] = posix.of_files(requests.small) > least
+        joined = is_small & interleaved_files(case.facts, operation)
+        found |= (alone.operation == number) & joined[alone.file]
+    return found
 
 
 def _only(case: Case, level: Level) -> Result:

@@ -336,7 +336,7 @@ def test_the_asynchronous_connector_is_advised_for_hdf5(
 @pytest.mark.parametrize(
     ("more", "key"),
     [
-        ([], "use_mpiio"),
+        ([], "collective_writes"),
         ([mpiio_record("/f", INDEP_WRITES=1, COLL_WRITES=1)], "collective_writes"),
         ([mpiio_record("/f", COLL_WRITES=1)], "collective_buffering"),
     ],
@@ -345,7 +345,86 @@ def test_advice_for_small_requests_depends_on_mpiio(
     more: list[CounterRecord], key: str, tmp_path: Path
 ) -> None:
     found = check_records(tmp_path, [*CASES["P06"][0], *more])["P06"]
-    assert [advice.key for advice in found.advice] == ["larger_writes", key]
+    assert [advice.key for advice in found.advice] == [key, "larger_writes"]
+
+
+def of_ior(
+    n: int, size: int, *, consecutive: int, path: str = "/scratch/f", **calls: int
+) -> Records:
+    """Requests of four processes to a file, as Darshan counts those of IOR with MPI-IO."""
+    size_bin = "1M_4M" if size > MIB else "10K_100K"
+    moved = {"BYTES_WRITTEN": n * size, "MAX_BYTE_WRITTEN": n * size - 1}
+    ordered = {"OPENS": 6, "WRITES": n, "CONSEC_WRITES": consecutive, "SEQ_WRITES": n - 1}
+    return [
+        posix_record(path, **ordered, **moved, **{f"SIZE_WRITE_{size_bin}": n}),
+        mpiio_record(path, BYTES_WRITTEN=n * size, **{f"SIZE_WRITE_AGG_{size_bin}": n}, **calls),
+    ]
+
+
+# ior -a MPIIO -w with 1,280 calls of 64 KiB: -b 20m, and -b 64k -s 320.
+APART = of_ior(1280, 65_536, consecutive=1276, INDEP_WRITES=1280)
+IN_TURN = of_ior(1280, 65_536, consecutive=0, INDEP_WRITES=1280)
+# -b 6400m -t 4m.
+LARGE = of_ior(6400, 4 * MIB, consecutive=6396, INDEP_WRITES=6400)
+# A call of 4 MiB with gaps, which POSIX moves in pieces of 512 KiB.
+IN_PIECES = [
+    of_ior(51_200, 65_536, consecutive=51_196, path="/scratch/f")[0],
+    of_ior(6400, 4 * MIB, consecutive=0, INDEP_WRITES=6400)[1],
+]
+
+
+@pytest.mark.parametrize(
+    ("records", "keys"),
+    [
+        (
+            APART,
+            {"M03": ["larger_writes"], "P06": ["larger_writes"], "P16": ["larger_writes"]},
+        ),
+        (
+            IN_TURN,
+            {
+                "M03": ["collective_writes"],
+                "P06": ["collective_writes", "larger_writes"],
+                "P16": ["collective_writes"],
+            },
+        ),
+        (LARGE, {"M03": []}),
+    ],
+)
+def test_collective_calls_are_advised_for_small_requests_between_those_of_others(
+    records: Records, keys: dict[str, list[str]], tmp_path: Path
+) -> None:
+    found = check_records(tmp_path, records)
+    assert {
+        code: [advice.key for advice in found[code].advice]
+        for code in ("M03", "P06", "P16")
+        if code in found
+    } == keys
+
+
+def test_independent_calls_of_1_mib_and_more_are_a_fact(tmp_path: Path) -> None:
+    found = check_records(tmp_path, LARGE)["M03"]
+    assert found.finding.level == "INFO"
+    assert found.sentence.endswith("contiguous calls of 1 MiB and more need no others")
+
+
+def test_large_calls_that_posix_moves_in_pieces_are_harmful(tmp_path: Path) -> None:
+    found = check_records(tmp_path, IN_PIECES)["M03"]
+    assert (found.finding.level, found.finding.variant) == ("HIGH", "")
+
+
+def test_collective_calls_join_no_requests_in_a_file_of_one_process(tmp_path: Path) -> None:
+    records = [
+        each
+        for rank in range(4)
+        for each in (
+            posix_record(f"/f{rank}", rank, OPENS=1, WRITES=600, SIZE_WRITE_0_100=600),
+            mpiio_record(f"/f{rank}", rank, INDEP_WRITES=600, SIZE_WRITE_AGG_0_100=600),
+        )
+    ]
+    found = check_records(tmp_path, records)
+    for code in ("M03", "P06"):
+        assert [advice.key for advice in found[code].advice] == ["larger_writes"]
 
 
 @pytest.fixture

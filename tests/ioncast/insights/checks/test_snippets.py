@@ -46,9 +46,9 @@ MPI_Request request;
 char *taken;
 const char *path;
 double *data;
-int descriptor, processes, rank;
+int descriptor, mode = MPI_MODE_CREATE | MPI_MODE_WRONLY, processes, rank;
 size_t bytes, count;
-enum { total = VALUES };
+enum { total = VALUES, values = 1000, parts = total / values / PROCESSES };
 
 void compute(void) {}
 
@@ -128,8 +128,11 @@ READ_ALL = (
 )
 # The left and the right half of an array of 1,000 rows.
 HALVES = "int sizes[] = {1000, 3000}, own_sizes[] = {1000, 1500}, starts[] = {0, rank * 1500};"
-OF_HALVES = "for (size_t i = 0; i < count; i++)"
 NUMBER_IN_HALF = "i / 1500 * 3000 + rank * 1500 + i % 1500"
+# In turn each process has 1,000 numbers.
+IN_TURN = "offset = rank * values * sizeof *data;"
+NUMBER_IN_TURN = "(i / values * processes + rank) * values + i % values"
+OF_ALL = "for (size_t i = 0; i < count; i++)"
 
 USES = {
     # The program has one process, as the advice says.
@@ -144,8 +147,14 @@ USES = {
     ),
     ("larger_writes", "mpiio"): Use(TO_WRITE + OWN, WRITTEN),
     ("use_mpiio", "mpiio"): Use(OWN),
-    ("collective_reads", "mpiio"): Use("", CHECK, writes=False),
-    ("collective_writes", "mpiio"): Use(OWN, WRITTEN),
+    ("collective_reads", "mpiio"): Use(
+        IN_TURN + TO_READ,
+        f"{OF_ALL} expect(data[i], {NUMBER_IN_TURN});",
+        writes=False,
+    ),
+    ("collective_writes", "mpiio"): Use(
+        IN_TURN + TO_WRITE + f"{OF_ALL} data[i] = {NUMBER_IN_TURN};", WRITTEN
+    ),
     ("align_buffers", "posix"): Use(
         OWN,
         "expect((uintptr_t)buffer % sysconf(_SC_PAGESIZE), 0);"
@@ -164,10 +173,10 @@ USES = {
     ("no_sieving_reads", "mpiio"): Use("", READ_ALL + CHECK, writes=False),
     ("no_sieving_writes", "mpiio"): Use(OWN, WRITE_ALL),
     ("ordered_reads", "mpiio"): Use(
-        HALVES + TO_READ, f"{OF_HALVES} expect(data[i], {NUMBER_IN_HALF});", writes=False
+        HALVES + TO_READ, f"{OF_ALL} expect(data[i], {NUMBER_IN_HALF});", writes=False
     ),
     ("ordered_writes", "mpiio"): Use(
-        HALVES + TO_WRITE + f"{OF_HALVES} data[i] = {NUMBER_IN_HALF};", WRITTEN
+        HALVES + TO_WRITE + f"{OF_ALL} data[i] = {NUMBER_IN_HALF};", WRITTEN
     ),
     ("nonblocking_reads", "mpiio"): Use(TO_READ, CHECK, writes=False),
     ("nonblocking_writes", "mpiio"): Use(TO_WRITE + OWN, WRITTEN),
@@ -175,7 +184,9 @@ USES = {
     ("balance", "mpiio"): Use(TO_WRITE + OWN, WRITTEN),
     ("striping", "mpiio"): Use(OWN, WRITE_ALL),
     ("aggregators", "mpiio"): Use(OWN, WRITE_ALL),
-    ("collective_buffering", "mpiio"): Use(OWN, WRITE_ALL),
+    ("collective_buffering", "mpiio"): Use(
+        IN_TURN + TO_WRITE + f"{OF_ALL} data[i] = {NUMBER_IN_TURN};", WRITTEN
+    ),
 }
 
 
@@ -203,7 +214,7 @@ def test_a_program_with_the_snippet_moves_the_same_bytes(
 def run_program(folder: Path, snippet: str, use: Use, path: Path) -> None:
     """Compile and run the program of a snippet; a process whose data are wrong aborts."""
     source, program = folder / "program.c", folder / "program"
-    code = FRAME.replace("VALUES", str(VALUES))
+    code = FRAME.replace("VALUES", str(VALUES)).replace("PROCESSES", str(PROCESSES))
     for name, text in (("BEFORE", use.before), ("SNIPPET", snippet), ("AFTER", use.after)):
         code = code.replace(f"    {name}\n", f"{text}\n")
     source.write_text(code, encoding="utf-8")
